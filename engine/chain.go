@@ -32,7 +32,7 @@ type chain[T ir.Float] struct {
 	registers  int
 	fixed      []T // numbers known at compile time; scalars follow them in the numbers table
 	members    []*ir.Value
-	overwrites map[*ir.Value]*ir.Value // a written value to the read one whose place it can take
+	overwrites map[*ir.Value]*ir.Value // from a written value to the read value whose memory it can overwrite
 	threads    []chainThread[T]
 }
 
@@ -57,7 +57,8 @@ const (
 	foreignForm
 )
 
-// instruction computes one member for one tile. Vectors are indices of the table, numbers of the numbers.
+// instruction computes one member for one tile. Vector operands are indices of chainThread.table, scalars of
+// chainThread.numbers.
 type instruction[T ir.Float] struct {
 	form    form
 	dst     int
@@ -295,20 +296,20 @@ func foreignFunction[T ir.Float](f ir.Function, k *kernels[T]) func(dst []T, in 
 	return nil
 }
 
-// asVectors gives every arg of v as a table entry; numbers are spread into registers first.
+// asVectors returns every arg of v as a table entry; it first expands numbers into registers.
 func (b *chainBuilder[T]) asVectors(v *ir.Value) []int {
-	var in, held []int
+	var in, expanded []int
 	for _, a := range v.Args {
 		vector, number, _ := b.operand(a)
 		if vector == nil {
 			r := b.register()
-			held = append(held, r)
+			expanded = append(expanded, r)
 			b.chain.code = append(b.chain.code, instruction[T]{form: fillForm, dst: r, a: *number})
 			vector = &r
 		}
 		in = append(in, *vector)
 	}
-	b.free = append(b.free, held...) // free again after v: its destination may be one of them
+	b.free = append(b.free, expanded...) // free again after v: its destination may be one of them
 	return in
 }
 
@@ -361,7 +362,7 @@ func (b *chainBuilder[T]) release(v *ir.Value) {
 	}
 }
 
-// destination is where the member v is written: its buffer if it is stored, otherwise a register.
+// destination returns the table entry that v is written to: its buffer if it is stored, otherwise a register.
 func (b *chainBuilder[T]) destination(v *ir.Value) int {
 	if b.fusion.stored(v) {
 		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})
@@ -500,7 +501,7 @@ func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	switch r.Op.(type) {
 	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
-		return false // leaves belong to others; chains and opaque ops are left as they are
+		return false // leaves are not the engine's memory; the results of chains and foreign ops are not overwritten
 	}
 	if volume.Of(r.Shape) != volume.Of(w.Shape) || slices.ContainsFunc(b.fusion.module.wanted, func(v *ir.Value) bool { return skipReshapes(v) == r }) {
 		return false
@@ -548,7 +549,7 @@ func (b *chainBuilder[T]) order() {
 	}
 }
 
-// scratch allocates what threads need.
+// scratch allocates the working memory of the threads.
 func (b *chainBuilder[T]) scratch(threads int) {
 	c := b.chain
 	for i := range c.sinks {
@@ -560,19 +561,19 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 	for range threads {
 		t := chainThread[T]{
-			table:   apart[[]T](c.registers + len(c.vectors)),
-			numbers: apart[T](len(c.fixed) + len(c.scalars)),
-			memory:  apart[T](c.registers * tile),
-			in:      apart[[]T](most),
-			offsets: apart[int](len(c.vectors) + len(c.scalars) + len(c.sinks)),
+			table:   isolated[[]T](c.registers + len(c.vectors)),
+			numbers: isolated[T](len(c.fixed) + len(c.scalars)),
+			memory:  isolated[T](c.registers * tile),
+			in:      isolated[[]T](most),
+			offsets: isolated[int](len(c.vectors) + len(c.scalars) + len(c.sinks)),
 		}
 		copy(t.numbers, c.fixed)
 		c.threads = append(c.threads, t)
 	}
 }
 
-// apart returns n elements that share no cache line with other data: threads that write to one line slow each other down.
-func apart[E any](n int) []E {
+// isolated returns n elements that share no cache line with other data: threads that write to one line slow each other down.
+func isolated[E any](n int) []E {
 	const line = 128 // bytes; processors fetch pairs of lines
 	return make([]E, n+2*line)[line : line+n : line+n]
 }
@@ -581,10 +582,10 @@ func apart[E any](n int) []E {
 type sink[T ir.Float] struct {
 	slot[T]
 	f       ir.Reducer
-	across  bool        // folds over the slowest axis: every thread has its own accumulators
-	vectors [][]T       // per thread, where the fastest axis is kept
-	numbers [][]float64 // per thread, where the fastest axis is folded
-	source  int         // what is folded: an index of the table
+	across  bool        // reduces the slowest axis: every thread has separate accumulators
+	vectors [][]T       // accumulators per thread if the fastest axis remains
+	numbers [][]float64 // accumulators per thread if the fastest axis is reduced
+	source  int         // index of the reduced vector in the table
 }
 
 // take folds one tile of a row whose results start at off in the reduction's output; at is the tile's place in the row.
@@ -639,7 +640,7 @@ func fill[T ir.Float](dst []T, v T) {
 	}
 }
 
-// finish combines the accumulators of the threads that ran, always in their order.
+// finish combines the accumulators of the threads that ran, always in the order of the threads.
 func (c *chain[T]) finish(threads int) {
 	for i := range c.sinks {
 		s := &c.sinks[i]
@@ -687,9 +688,9 @@ func (s *sink[T]) allocate(threads int) {
 	n := volume.Of(s.value.Shape)
 	for range threads {
 		if s.axes[len(s.axes)-1].step == 0 {
-			s.numbers = append(s.numbers, apart[float64](n))
+			s.numbers = append(s.numbers, isolated[float64](n))
 		} else {
-			s.vectors = append(s.vectors, apart[T](n))
+			s.vectors = append(s.vectors, isolated[T](n))
 		}
 	}
 }

@@ -127,7 +127,8 @@ func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float6
 	}
 }
 
-// elementTolerance is how many times the tolerance of a tensor's norm an element may be off, relative to the largest magnitude.
+// elementTolerance is the tolerance of an element, relative to the largest magnitude, in multiples of the tolerance of the
+// tensor's norm.
 const elementTolerance = 4
 
 // differ returns an error unless ||got-want|| <= tolerance ||want|| and, for every element,

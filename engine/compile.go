@@ -18,17 +18,17 @@ type compiler[T ir.Float] struct {
 	cells      map[*ir.Value]*cell[T]
 	boxes      map[*ir.Value]*any // of opaque values that are not numbers of the program's precision
 	fusion     *fusion
-	overwrites map[*ir.Value]*ir.Value // what is written over what, see place
-	scratch    []*cell[T]              // one per thread, for whatever step it is at
+	overwrites map[*ir.Value]*ir.Value // from a value to the value whose memory it overwrites, see place
+	scratch    []*cell[T]              // one per thread, shared by all steps
 	steps      []*step
-	sent       []*message[T] // in their order
+	sent       []*message[T] // in sending order
 }
 
 func (c *compiler[T]) compile() error {
 	c.bindLeaves()
 	c.fusion = fuse(c.plan.module)
 	for _, v := range c.plan.module.values {
-		c.give(v)
+		c.makeCell(v)
 	}
 	if err := c.makeSteps(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *compiler[T]) bindLeaves() {
 		p.inputs[i] = &cell[T]{data: make([]T, volume.Of(in.Shape))}
 	}
 	for _, b := range p.program.Parameters {
-		p.parameters = append(p.parameters, parameterValues[T](b.Data))
+		p.parameters = append(p.parameters, ir.ParameterValues[T](b.Data))
 	}
 	for _, v := range p.module.values {
 		if l, ok := v.Op.(ir.Leaf); ok {
@@ -64,20 +64,8 @@ func (c *compiler[T]) bindLeaves() {
 	}
 }
 
-// parameterValues returns data itself in float32, a converted copy otherwise.
-func parameterValues[T ir.Float](data []float32) []T {
-	if same, ok := any(data).([]T); ok {
-		return same
-	}
-	converted := make([]T, len(data))
-	for i, v := range data {
-		converted[i] = T(v)
-	}
-	return converted
-}
-
-// give makes a cell or a box for a value that is stored in memory.
-func (c *compiler[T]) give(v *ir.Value) {
+// makeCell makes a cell or a box for a value that is stored in memory.
+func (c *compiler[T]) makeCell(v *ir.Value) {
 	switch o := v.Op.(type) {
 	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
 		c.cells[v] = &cell[T]{}
@@ -128,7 +116,7 @@ func (c *compiler[T]) makeSteps() error {
 	return nil
 }
 
-// placeAll gives every written value its place in the arena.
+// placeAll allocates the arena and assigns every written value its part of it.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
 	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites)
@@ -138,9 +126,9 @@ func (c *compiler[T]) placeAll() {
 			cell.data = arena[b.offset : b.offset+b.len : b.offset+b.len]
 		}
 	}
-	for _, v := range p.module.values { // in topological order: what lies below has its data
-		if below := c.overwrites[v]; below != nil {
-			c.cells[v].data = c.cells[below].data
+	for _, v := range p.module.values { // in topological order: the overwritten value already has its data
+		if overwritten := c.overwrites[v]; overwritten != nil {
+			c.cells[v].data = c.cells[overwritten].data
 		}
 	}
 }
@@ -202,10 +190,10 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
 	w := &blocks[T]{op: o, to: c.cells[v]}
 	st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
-		writes: []reading{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
+		writes: []operand{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
 	for _, a := range v.Args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
-		st.reads = append(st.reads, reading{skipReshapes(a), rows})
+		st.reads = append(st.reads, operand{skipReshapes(a), rows})
 	}
 	for range c.plan.team.Threads() {
 		w.in = append(w.in, make([][]T, len(v.Args)))
@@ -213,12 +201,12 @@ func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
 	return st
 }
 
-// foreignStep is the step of an op that runs by its own implementation.
+// foreignStep is the step of a foreign op.
 func (c *compiler[T]) foreignStep(v *ir.Value, o ir.Foreign) *step {
 	w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
-	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []reading{{v, whole}}}
+	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []operand{{v, whole}}}
 	for _, a := range v.Args {
-		st.reads = append(st.reads, reading{skipReshapes(a), whole})
+		st.reads = append(st.reads, operand{skipReshapes(a), whole})
 	}
 	return st
 }
@@ -239,16 +227,16 @@ func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
 	}
 	flops := 2 * float64(volume.Of(v.Shape)) * float64(w.k)
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: &w, units: units, serial: flops < 16*serialBelow,
-		reads:  []reading{{skipReshapes(v.Args[0]), a}, {skipReshapes(v.Args[1]), b}},
-		writes: []reading{{v, result}}, flops: flops, columns: w.columns}
+		reads:  []operand{{skipReshapes(v.Args[0]), a}, {skipReshapes(v.Args[1]), b}},
+		writes: []operand{{v, result}}, flops: flops, columns: w.columns}
 }
 
-// partialStep is the sum over one thread's columns of A: the others compute theirs.
+// partialStep sums over one thread's columns of A. The other threads do nothing in this step.
 func (c *compiler[T]) partialStep(v *ir.Value, o partialProduct) *step {
 	w := &partial[T]{c.multiply(v, o.Product), o.thread}
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,
-		reads:  []reading{{skipReshapes(v.Args[0]), columns}, {skipReshapes(v.Args[1]), whole}},
-		writes: []reading{{v, whole}}, flops: 2 * float64(volume.Of(v.Shape)*w.k) / float64(c.plan.team.Threads()), columns: true}
+		reads:  []operand{{skipReshapes(v.Args[0]), columns}, {skipReshapes(v.Args[1]), whole}},
+		writes: []operand{{v, whole}}, flops: 2 * float64(volume.Of(v.Shape)*w.k) / float64(c.plan.team.Threads()), columns: true}
 }
 
 func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
@@ -269,7 +257,7 @@ func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {
 		w.steps = append(w.steps, from[a].step)
 	}
 	return &step{name: o.String(), work: w, units: v.Shape[0], serial: volume.Of(v.Shape) < serialBelow,
-		reads: []reading{{skipReshapes(v.Args[0]), whole}}, writes: []reading{{v, rows}}}
+		reads: []operand{{skipReshapes(v.Args[0]), whole}}, writes: []operand{{v, rows}}}
 }
 
 // chainStep describes the buffers that a chain reads and writes.
@@ -277,7 +265,7 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
 		divisible: true, prepare: ch.reset, overwrites: ch.overwrites}
 	for _, s := range slices.Concat(ch.vectors, ch.scalars) {
-		r := reading{s.value, s.way(ch.columns)}
+		r := operand{s.value, s.way(ch.columns)}
 		if slices.Contains(g.members, s.value) {
 			st.writes = append(st.writes, r)
 		} else {
@@ -285,12 +273,12 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 		}
 	}
 	for _, s := range ch.sinks {
-		st.writes = append(st.writes, reading{s.value, rowsIf(!s.across)})
+		st.writes = append(st.writes, operand{s.value, rowsIf(!s.across)})
 	}
 	return st
 }
 
-// way is the part of a walk's buffer that a unit of its chain touches.
+// way is the part of the slot's buffer that one unit of the chain accesses.
 func (s *slot[T]) way(inColumns bool) way {
 	first, last := s.axes[0], s.axes[len(s.axes)-1]
 	switch all := first.step*first.length == volume.Of(s.value.Shape); {
@@ -302,11 +290,11 @@ func (s *slot[T]) way(inColumns bool) way {
 	return whole
 }
 
-// makePanels stores the columns of a matrix thread by thread if every step that touches the matrix shares its columns. The
-// rows of such a panel are contiguous. Otherwise the processor would prefetch, at the end of a thread's part of a row,
+// makePanels stores the columns of a matrix thread by thread if every step that accesses the matrix shares its columns. The
+// rows of such a panel are contiguous. Without panels, the processor would prefetch, at the end of a thread's part of a row,
 // memory that another thread is about to write.
 func (c *compiler[T]) makePanels() {
-	units := map[*ir.Value]int{} // of the steps that touch a value by columns; -1 where one does not
+	units := map[*ir.Value]int{} // of the steps that access a value by columns; -1 if a step accesses it otherwise
 	for _, st := range c.steps {
 		for _, r := range slices.Concat(st.reads, st.writes) {
 			if u, known := units[r.value]; r.way != columns || st.serial || known && u != st.units {
@@ -319,18 +307,18 @@ func (c *compiler[T]) makePanels() {
 	for _, w := range c.plan.module.wanted {
 		units[skipReshapes(w)] = -1
 	}
-	for _, v := range slices.Backward(c.plan.module.values) { // what is written over another before that one
+	for _, v := range slices.Backward(c.plan.module.values) { // an overwriting value comes before the overwritten one
 		if _, isLeaf := v.Op.(ir.Leaf); isLeaf || units[v] <= 0 || len(v.Shape) != 2 || v.Shape[1] != units[v] {
 			units[v] = -1
 		}
-		if below := c.overwrites[v]; below != nil && units[below] != units[v] {
-			units[below] = -1
+		if overwritten := c.overwrites[v]; overwritten != nil && units[overwritten] != units[v] {
+			units[overwritten] = -1
 		}
 	}
 	for _, v := range c.plan.module.values {
 		if cell := c.cells[v]; cell != nil {
-			below := c.overwrites[v]
-			cell.panels = units[v] > 0 && (below == nil || units[below] > 0)
+			overwritten := c.overwrites[v]
+			cell.panels = units[v] > 0 && (overwritten == nil || units[overwritten] > 0)
 		}
 	}
 }
@@ -338,11 +326,11 @@ func (c *compiler[T]) makePanels() {
 // block is the place of one value in the arena, in elements.
 type block struct {
 	value       *ir.Value
-	first, last int // phases from which and until which it lives
+	first, last int // phases of its lifetime
 	offset, len int
 }
 
-// align is the distance to which places are rounded, in elements: whole cache lines in both precisions.
+// align is the alignment of blocks in elements: a whole number of cache lines in both precisions.
 const align = 16
 
 // place gives every written value a place in one arena; values that live at the same time do not overlap. Wanted values live
@@ -353,8 +341,8 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 	for i, p := range phases {
 		for _, st := range slices.Concat(p.serial, p.shared) {
 			for _, w := range st.writes {
-				if below := overwrites[w.value]; below != nil {
-					live[w.value] = live[below]
+				if overwritten := overwrites[w.value]; overwritten != nil {
+					live[w.value] = live[overwritten]
 					live[w.value].last = i
 				}
 				if live[w.value] == nil {
@@ -388,7 +376,7 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 	return blocks, total
 }
 
-// lowest is the smallest offset at which b overlaps none of the placed blocks that live when it does.
+// lowest is the smallest offset at which b overlaps no placed block whose lifetime intersects that of b.
 func lowest(b *block, placed []block) int {
 	var busy []block
 	for _, p := range placed {

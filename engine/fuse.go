@@ -8,9 +8,9 @@ import (
 	"tessera/internal/volume"
 )
 
-// A group becomes one chain: pointwise values and reductions that one pass over one iteration space computes.
+// group is a set of pointwise values and reductions that one pass over one iteration space computes. It becomes one chain.
 type group struct {
-	members []*ir.Value // in topological order once fuse has ended
+	members []*ir.Value // in topological order when fuse returns
 	bounds  []int       // of the iteration space, see boundaries
 	size    int         // of the iteration space
 }
@@ -18,9 +18,9 @@ type group struct {
 // fusion assigns pointwise values and reductions to groups.
 type fusion struct {
 	module  *module
-	readers map[*ir.Value][]*ir.Value // who reads a value, reshapes looked through
+	readers map[*ir.Value][]*ir.Value // of a value, directly or through reshapes
 	groupOf map[*ir.Value]*group
-	// messages holds the values of every message, in their order.
+	// messages maps a message to its values, in their order.
 	messages map[int][]*ir.Value
 }
 
@@ -89,7 +89,7 @@ func (f *fusion) place(v *ir.Value, space []int) {
 	}
 }
 
-// inRegister reports whether r can take v in the pass that computes it: element by element, and not folded first.
+// inRegister reports whether r can read v in the pass that computes v: r needs v element by element, and v is not a reduction.
 func inRegister(v, r *ir.Value) bool {
 	if _, ok := v.Op.(ir.Reduction); ok {
 		return false
@@ -115,7 +115,7 @@ func (f *fusion) join(g, h *group) {
 }
 
 // needsComplete reports whether to can only start after from has ended: it reads a reduction or a broadcast of from,
-// or there is a path between them through something else. Groups are walked as wholes.
+// or there is a path between them through other values. A path that enters another group continues from all its members.
 func (f *fusion) needsComplete(from, to *group) bool {
 	seen := map[*ir.Value]bool{}
 	var reached func(values []*ir.Value) bool
@@ -133,7 +133,7 @@ func (f *fusion) needsComplete(from, to *group) bool {
 					}
 				case h == from:
 				case h == nil:
-					if reached(f.with(r)) {
+					if reached(f.blocked(r)) {
 						return true
 					}
 				default:
@@ -148,8 +148,9 @@ func (f *fusion) needsComplete(from, to *group) bool {
 	return reached(from.members)
 }
 
-// with returns what cannot start before r can: r, and if it belongs to a message the values of that one and of all later ones.
-func (f *fusion) with(r *ir.Value) []*ir.Value {
+// blocked returns the values that cannot start before r can: r itself or, if r belongs to a message, the values of this
+// message and of all later ones.
+func (f *fusion) blocked(r *ir.Value) []*ir.Value {
 	first, ok := ir.MessageOf(r.Op)
 	if !ok {
 		return []*ir.Value{r}
@@ -163,8 +164,8 @@ func (f *fusion) with(r *ir.Value) []*ir.Value {
 	return list
 }
 
-// stored reports whether v must be in memory after its group's pass: it is wanted, read outside of the group, or read in a
-// form that no register has.
+// stored reports whether v must be in memory after its group's pass: it is wanted, or a reader cannot take it from a register
+// of the group.
 func (f *fusion) stored(v *ir.Value) bool {
 	if slices.ContainsFunc(f.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == v }) {
 		return true
@@ -172,4 +173,136 @@ func (f *fusion) stored(v *ir.Value) bool {
 	return slices.ContainsFunc(f.readers[v], func(r *ir.Value) bool {
 		return f.groupOf[r] != f.groupOf[v] || !inRegister(v, r)
 	})
+}
+
+// axis is one factor of an iteration space with its stride in a buffer; stride 0 repeats.
+type axis struct{ length, step int }
+
+// access describes how a chain walks over a buffer: axes from the slowest to the fastest.
+type access struct {
+	base *ir.Value // the value in memory: never a reshape or a broadcast
+	axes []axis
+}
+
+// accessOf resolves reshapes and one broadcast. ok is false for a broadcast of a broadcast, which materializeViews removes.
+func accessOf(v *ir.Value) (a access, ok bool) {
+	v = skipReshapes(v)
+	if _, ok := v.Op.(ir.Broadcast); !ok {
+		return access{base: v, axes: contiguous(v.Shape)}, true
+	}
+	from := v.Args[0]
+	base := skipReshapes(from)
+	if _, nested := base.Op.(ir.Broadcast); nested {
+		return access{}, false
+	}
+	axes := make([]axis, len(v.Shape))
+	step := 1
+	for i := len(v.Shape) - 1; i >= 0; i-- {
+		axes[i] = axis{v.Shape[i], 0}
+		if from.Shape[i] == v.Shape[i] && from.Shape[i] > 1 {
+			axes[i].step = step
+		}
+		step *= from.Shape[i]
+	}
+	return access{base: base, axes: axes}, true
+}
+
+func skipReshapes(v *ir.Value) *ir.Value {
+	for {
+		if _, ok := v.Op.(ir.Reshape); !ok {
+			return v
+		}
+		v = v.Args[0]
+	}
+}
+
+// contiguous are the axes of a row-major tensor.
+func contiguous(shape []int) []axis {
+	axes := make([]axis, len(shape))
+	step := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		axes[i] = axis{shape[i], step}
+		step *= shape[i]
+	}
+	return axes
+}
+
+// boundaries are the products of the lengths of the last 1, 2, ... axes: they describe how axes divide an iteration space.
+// Axes of length 1 add none.
+func boundaries(shape []int) []int {
+	b := []int{1}
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		if shape[i] > 1 {
+			n *= shape[i]
+			b = append(b, n)
+		}
+	}
+	return b
+}
+
+// refine unites two sets of boundaries of spaces of equal size. ok is false if there is no common factorisation.
+func refine(a, b []int) (united []int, ok bool) {
+	united = slices.Concat(a, b)
+	slices.Sort(united)
+	united = slices.Compact(united)
+	for i := 1; i < len(united); i++ {
+		if united[i]%united[i-1] != 0 {
+			return nil, false
+		}
+	}
+	return united, true
+}
+
+// split expresses axes on the finer space that the boundaries describe, slowest axis first.
+func split(axes []axis, bounds []int) []axis {
+	var out []axis
+	inner := 1 // product of the axes handled so far, from the fastest
+	k := 1
+	for i := len(axes) - 1; i >= 0; i-- {
+		rest, step := axes[i].length, axes[i].step
+		for rest > 1 {
+			length := bounds[k] / inner
+			out = append(out, axis{length, step})
+			step *= length
+			rest /= length
+			inner = bounds[k]
+			k++
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// collapse joins neighbouring axes that every access walks as one, except that the slowest axis stays apart unless
+// all of them may join and do. All lists have equal lengths of axes.
+func collapse(all [][]axis, flat bool) (joined [][]axis) {
+	if len(all) == 0 || len(all[0]) == 0 {
+		return all
+	}
+	joinable := func(i int) bool { // axis i with axis i+1
+		for _, axes := range all {
+			if axes[i].step != axes[i+1].step*axes[i+1].length {
+				return false
+			}
+		}
+		return true
+	}
+	n := len(all[0])
+	for i := 0; i+1 < n; i++ {
+		flat = flat && joinable(i)
+	}
+	joined = make([][]axis, len(all))
+	for i := 0; i < n; i++ {
+		join := i > 0 && joinable(i-1) && (flat || i > 1)
+		for j, axes := range all {
+			if join {
+				last := &joined[j][len(joined[j])-1]
+				*last = axis{last.length * axes[i].length, axes[i].step}
+			} else {
+				joined[j] = append(joined[j], axes[i])
+			}
+		}
+	}
+	return joined
 }

@@ -25,9 +25,9 @@ type message[T ir.Float] struct {
 	pending  collective.Pending
 	memory   []T // the values one after the other; the gathered parts; nil if the only value is combined where it is
 	counts   []int
-	part     []T // a gathered input, which every Bind puts elsewhere
-	mine     any // what the group gets: memory or a cell's data, boxed once
-	all      any
+	part     []T // a copy of a gathered input, whose memory changes with every Bind
+	mine     any // the data that this process sends: memory, part or a cell's data, boxed once
+	all      any // the gathered data, boxed once
 }
 
 func (w *message[T]) run(int, int, int) {
@@ -112,7 +112,7 @@ func (c *compiler[T]) messageStep(values []*ir.Value) *step {
 	for _, v := range values {
 		arg := skipReshapes(v.Args[0])
 		w.args, w.to = append(w.args, c.cells[arg]), append(w.to, c.cells[v])
-		st.reads, st.writes = append(st.reads, reading{arg, whole}), append(st.writes, reading{v, whole})
+		st.reads, st.writes = append(st.reads, operand{arg, whole}), append(st.writes, operand{v, whole})
 		if len(values) == 1 && c.combinedInPlace(v, arg) {
 			c.overwrites[v] = arg
 		}
@@ -138,7 +138,7 @@ func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
 	return false
 }
 
-// keepOrder makes the steps of messages come in the order of the messages.
+// keepOrder makes the steps of messages run in the order of the messages.
 func (c *compiler[T]) keepOrder() {
 	byMessage := map[int]*step{}
 	for _, st := range c.steps {
@@ -192,8 +192,8 @@ func (c *compiler[T]) bindMessages() {
 
 // CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, hold the
 // process's images of the batch (see [Partition]). A nil group, and a group of one, is [Compile].
-// Processes that are goroutines of one process each need its own program if an op of Gorgonia keeps a state between calls, as
-// its max pooling does; no layer of this module has one.
+// Goroutines that act as processes need separate programs if an op of Gorgonia has state, as its max pooling does; no layer
+// of this module uses such an op.
 func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group collective.Group) (*Plan[T], error) {
 	if group == nil || group.Size() == 1 {
 		return Compile[T](program, members)
@@ -205,7 +205,7 @@ func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group col
 	return compile[T](part.Module, members, group)
 }
 
-// Partition simplifies a program and returns the part of process rank of size: [shard.Partition] of less.
+// Partition simplifies a program and returns the part that process rank of size runs (see [shard.Partition]).
 func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 	if program == nil {
 		return nil, errors.New("engine: no program to partition")

@@ -303,9 +303,9 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 		for i := range phases {
 			for range r.IntN(4) {
 				v := &ir.Value{ID: len(values), Op: ir.Product{}, Shape: []int{1 + r.IntN(100)}}
-				st := &step{writes: []reading{{v, rows}}}
+				st := &step{writes: []operand{{v, rows}}}
 				if len(values) > 0 {
-					st.reads = append(st.reads, reading{values[r.IntN(len(values))], rows})
+					st.reads = append(st.reads, operand{values[r.IntN(len(values))], rows})
 				}
 				values = append(values, v)
 				phases[i].shared = append(phases[i].shared, st)
@@ -328,11 +328,135 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 func TestScheduleWaitsWhereRowsMix(t *testing.T) {
 	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
 	x, a, b, c := v(0), v(1), v(2), v(3)
-	rowwise := &step{name: "a", units: 64, reads: []reading{{x, rows}}, writes: []reading{{a, rows}}}
-	follows := &step{name: "b", units: 64, reads: []reading{{a, rows}}, writes: []reading{{b, rows}}}
-	mixes := &step{name: "c", units: 64, reads: []reading{{a, whole}}, writes: []reading{{c, rows}}}
+	rowwise := &step{name: "a", units: 64, reads: []operand{{x, rows}}, writes: []operand{{a, rows}}}
+	follows := &step{name: "b", units: 64, reads: []operand{{a, rows}}, writes: []operand{{b, rows}}}
+	mixes := &step{name: "c", units: 64, reads: []operand{{a, whole}}, writes: []operand{{c, rows}}}
 	phases := schedule([]*step{rowwise, follows, mixes})
 	if len(phases) != 2 || len(phases[0].shared) != 2 || phases[1].shared[0] != mixes {
+		t.Errorf("%+v", phases)
+	}
+}
+
+// weighted is x W and d Wᵀ of a batch of 32 and a matrix of that shape.
+func weighted(rows, columns int, trained bool) (m *module, forward, backward *ir.Value) {
+	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{32, rows}, Name: "x"}
+	d := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{32, columns}, Name: "d"}
+	w := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: 0}, Shape: []int{rows, columns}, Name: "w"}
+	forward = &ir.Value{Op: ir.Product{}, Args: []*ir.Value{x, w}, Shape: []int{32, columns}}
+	backward = &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{d, w}, Shape: []int{32, rows}}
+	return &module{wanted: []*ir.Value{forward, backward}, trained: []bool{trained}}, forward, backward
+}
+
+func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
+	m, _, backward := weighted(256, 64, true)
+	divide(m, 2)
+	want(t, m, `
+		%0 input[32 256] x
+		%1 parameter[256 64] w
+		%2 A×B partial[32 64] %0 %1
+		%3 A×B partial[32 64] %0 %1
+		%4 +[32 64] %2 %3
+		%5 input[32 64] d
+		%6 A×Bᵀ[32 256] %5 %1`)
+	if m.values[2].Op.(partialProduct).thread != 0 || m.values[3].Op.(partialProduct).thread != 1 {
+		t.Error("the partial products are not those of threads 0 and 1")
+	}
+	if !m.byColumns(backward, 2) {
+		t.Error("the product that keeps the longer side is not shared along it")
+	}
+	m, forward, _ := weighted(64, 256, true)
+	divide(m, 2)
+	want(t, m, `
+		%0 input[32 64] x
+		%1 parameter[64 256] w
+		%2 A×B[32 256] %0 %1
+		%3 input[32 256] d
+		%4 A×Bᵀ partial[32 64] %3 %1
+		%5 A×Bᵀ partial[32 64] %3 %1
+		%6 +[32 64] %4 %5`)
+	if !m.byColumns(forward, 2) {
+		t.Error("the product that keeps the longer side is not shared along it")
+	}
+}
+
+func TestDivideLeavesWhatItDoesNotHelp(t *testing.T) {
+	for name, of := range map[string]struct {
+		rows, columns, threads int
+		trained                bool
+	}{
+		"one thread":           {256, 64, 1, true},
+		"not trained":          {256, 64, 2, false},
+		"a small one":          {256, 32, 2, true},
+		"thin shares":          {160, 160, 3, true},
+		"a small batch matrix": {24, 30, 2, true},
+	} {
+		m, forward, backward := weighted(of.rows, of.columns, of.trained)
+		divide(m, of.threads)
+		for _, v := range m.values {
+			if _, ok := v.Op.(partialProduct); ok {
+				t.Errorf("%s: there is a partial product", name)
+			}
+		}
+		if m.byColumns(forward, of.threads) && of.columns <= 32 || m.keeps(forward, of.threads) || m.keeps(backward, of.threads) {
+			t.Errorf("%s: threads keep shares", name)
+		}
+	}
+}
+
+// TestBandsAgreeWithTheTapeMachine goes through chains, sums over the batch and convolutions in several parts per thread.
+func TestBandsAgreeWithTheTapeMachine(t *testing.T) {
+	const batch, threads = 48, 2
+	geometry := ops.Convolution{In: [3]int{32, 32, 8}, Out: [3]int{32, 32, 8}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1}
+	build := func(p *program) {
+		x, w := p.input("x", batch, 32, 32, 8), p.parameter("w", geometry.Filters()...)
+		y := must(ops.Ramp(must(geometry.Convolve(x, w)), 1, 0.1))
+		z := must(geometry.Convolve(y, p.parameter("v", geometry.Filters()...)))
+		p.tap("over the batch", must(G.Sum(z, 0)))
+		var c ops.Chain
+		p.loss(c.Mean(c.Square(c.Flatten(z))))
+	}
+	plan := compare[float64](t, threads, 1e-12, build)
+	parts := 0
+	for _, ph := range plan.phases {
+		for _, b := range ph.bands {
+			if len(b.steps) > 1 {
+				parts = max(parts, batch/threads/b.units)
+			}
+		}
+	}
+	if parts < 2 {
+		t.Error("no band is gone through in parts: the test shows nothing")
+	}
+	compare[float32](t, 1, 1e-5, build)
+}
+
+func TestAStepIsDelayedToThePhaseOfItsOnlyReaders(t *testing.T) {
+	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
+	x, a, b, c, d := v(0), v(1), v(2), v(3), v(4)
+	early := &step{name: "early", units: 64, divisible: true, reads: []operand{{x, rows}}, writes: []operand{{a, rows}}}
+	other := &step{name: "other", units: 8, reads: []operand{{x, whole}}, writes: []operand{{b, rows}}}
+	reader := &step{name: "reader", units: 64, divisible: true, reads: []operand{{a, rows}, {b, whole}}, writes: []operand{{c, rows}}}
+	mixes := &step{name: "mixes", units: 64, divisible: true, reads: []operand{{c, whole}}, writes: []operand{{d, rows}}}
+	phases := schedule([]*step{early, other, reader, mixes})
+	if len(phases) != 3 || len(phases[0].shared) != 1 || phases[0].shared[0] != other {
+		t.Fatalf("%+v", phases)
+	}
+	if list := phases[1].bands; len(list) != 1 || len(list[0].steps) != 2 || list[0].steps[0] != early || list[0].steps[1] != reader {
+		t.Errorf("%+v", list)
+	}
+	if list := phases[2].bands; len(list) != 1 || list[0].units != 64 {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestAStepThatSeveralPhasesReadStays(t *testing.T) {
+	v := func(id int) *ir.Value { return &ir.Value{ID: id, Op: ir.Product{}, Shape: []int{64, 64}} }
+	x, a, b, c := v(0), v(1), v(2), v(3)
+	early := &step{name: "early", units: 64, divisible: true, reads: []operand{{x, rows}}, writes: []operand{{a, rows}}}
+	now := &step{name: "now", units: 64, divisible: true, reads: []operand{{a, rows}}, writes: []operand{{b, rows}}}
+	later := &step{name: "later", units: 64, divisible: true, reads: []operand{{a, rows}, {b, whole}}, writes: []operand{{c, rows}}}
+	phases := schedule([]*step{early, now, later})
+	if len(phases) != 2 || len(phases[0].shared) != 2 || phases[0].shared[0] != early {
 		t.Errorf("%+v", phases)
 	}
 }

@@ -1,10 +1,10 @@
-// Package engine compiles a program of package ir once into a static, fused plan and runs the plan: [Backend] does both for the
-// programs of a model, [Compile] and [Plan] are their parts.
+// Package engine compiles a program of package ir into a static, fused plan and runs it. [Compile] returns a [Plan];
+// [Backend] compiles all programs of a model.
 //
 // The passes, in order:
 //
-//	check        verifies the program (ir.Module.Check); the other passes work on a copy of it (module.go)
-//	fold         constants, sizes, no-op reshapes and repeats (simplify.go)
+//	check        verifies the program (ir.Module.Check); the other passes work on a copy of it (passes.go)
+//	fold         constants, sizes, no-op reshapes and repeats
 //	merge        common subexpressions
 //	rewrite      algebraic rules
 //	materialize  memory for views that their consumer cannot read
@@ -13,6 +13,7 @@
 //	compile      groups into chains of instructions (chain.go), everything else into separate steps (step.go)
 //	schedule     steps into phases: inside a phase every thread works on its own rows or columns; between phases there is a barrier
 //	bands        steps of a phase that a thread runs on a few rows at a time
+//	panels       matrices that are stored thread by thread, because every step shares their columns
 //	place        liveness, and one arena of static buffers
 //
 // Values on which no wanted value depends are never visited: dead code needs no pass.
@@ -40,23 +41,24 @@ type Plan[T ir.Float] struct {
 	inputs     []*cell[T]
 	parameters [][]T
 	taps       []*cell[T]
-	gradients  []*cell[T] // nil where there is none
+	gradients  []*cell[T] // nil for a parameter without a gradient
 	updates    []*cell[T]
-	updated    [][]T // what updates are assigned to
+	updated    [][]T // the parameters that updates are assigned to
 	blocks     []block
 	arena      int // elements
 	job        func(thread int)
-	between    []func() // run by the thread that comes last to a phase
+	between    []func() // run by the last thread to reach a phase
 	failure    failure
 	group      collective.Group
-	sent       []*message[T] // that are complete when the run ends
+	sent       []*message[T] // messages that complete at the end of the run
 }
 
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct {
-	Team *team.Team // nil: each plan runs on the goroutine that calls it, alone
-	// Group is the processes that run every program together, each on its images of the batch (see package ir/shard); nil:
-	// this process alone. All of them run the same programs in the same order; each has its own parameters, which stay equal.
+	Team *team.Team // nil: each plan runs on the calling goroutine
+	// Group contains the processes that run every program together, each on its images of the batch (see package ir/shard).
+	// Nil means a single process. All processes run the same programs in the same order. Each has a copy of the parameters;
+	// the copies stay equal.
 	Group collective.Group
 }
 
@@ -81,10 +83,11 @@ func (b Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	return CompileShared[float32](m, b.Team, b.Group)
 }
 
-// Compile compiles a program for a team; nil is the goroutine that runs the plan, alone. T must be the precision of the
-// program, which [ir.Module.Check] must accept. Plans of one program share the ops that only Gorgonia knows: plans that several
-// goroutines run at once each need its own program if such an op keeps a state between calls, as gorgonia.MaxPool2D does. The
-// programs of [graph.Model.Program] have separate ops.
+// Compile compiles a program for a team; with a nil team, the plan runs on the calling goroutine. T must be the precision of
+// the program, which [ir.Module.Check] must accept.
+//
+// Plans of one program share the ops that only Gorgonia implements. If such an op has state, as gorgonia.MaxPool2D does,
+// goroutines that run plans concurrently need separate programs. The programs of [graph.Model.Program] have separate ops.
 func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
 	return compile[T](program, members, nil)
 }
@@ -97,10 +100,10 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 		return nil, errors.New("engine: no program to compile")
 	}
 	if members == nil {
-		members = team.New(1) // which has no goroutines that would have to end
+		members = team.New(1) // starts no goroutines, so nothing has to be closed
 	}
 	if want := ir.DtypeOf[T](); want != program.Dtype {
-		return nil, fmt.Errorf("engine: program is %v, plan is %v", program.Dtype, want)
+		return nil, fmt.Errorf("engine: precision: got a program in %v, want %v", program.Dtype, want)
 	}
 	if err := program.Check(); err != nil {
 		return nil, err
@@ -120,20 +123,19 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	return plan, nil
 }
 
-// mostRounds bounds the number of times that the passes run. Models need a few; rules that undo each other
-// would never stop.
-const mostRounds = 100
+// maxRounds bounds the repetitions of the passes. Models need a few; rules that undo each other would never stop.
+const maxRounds = 100
 
-// optimise runs the passes on values until none changes anything.
+// optimise simplifies the module and materializes the views that their consumers cannot read.
 func optimise[T ir.Float](m *module) {
 	simplify[T](m)
 	materializeViews(m)
 	merge(m)
 }
 
-// simplify is the passes without those that give memory to values.
+// simplify repeats fold, merge and rewrite until none of them changes the module.
 func simplify[T ir.Float](m *module) {
-	for range mostRounds {
+	for range maxRounds {
 		folded, merged, rewritten := fold[T](m), merge(m), rewrite[T](m)
 		if !folded && !merged && !rewritten {
 			break
@@ -142,7 +144,7 @@ func simplify[T ir.Float](m *module) {
 	fold[T](m)
 }
 
-// failure keeps the first error of a run. Unknown ops, and kernels of user ops, may fail or panic on any thread; the other
+// failure records the first error of a run. Foreign ops and user-defined kernels may fail or panic on any thread; the other
 // threads must not wait forever at a barrier.
 type failure struct {
 	mu    sync.Mutex
@@ -164,7 +166,7 @@ func (f *failure) guard() {
 	}
 }
 
-// makeJob prepares the work of every thread, so a run allocates nothing.
+// makeJob prepares the work of every thread, so that a run allocates nothing.
 func (c *compiler[T]) makeJob() {
 	p := c.plan
 	p.between = make([]func(), len(p.phases))
@@ -247,7 +249,7 @@ func (p *Plan[T]) Gradient(i int) []T {
 	return p.gradients[i].data
 }
 
-// Close implements [ir.Runner]. The team stays: it belongs to the caller.
+// Close implements [ir.Runner]. It does not close the team, which the caller owns.
 func (p *Plan[T]) Close() error { return nil }
 
 var _ ir.Runner[float32] = (*Plan[float32])(nil)
@@ -306,7 +308,7 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
 }
 
-// width is the bytes of one element.
+// width is the size of an element in bytes.
 func (p *Plan[T]) width() int {
 	var zero T
 	if _, ok := any(zero).(float32); ok {

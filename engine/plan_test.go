@@ -130,7 +130,7 @@ func TestPlansRunSideBySide(t *testing.T) {
 					return
 				}
 				if !slices.Equal(got, want) {
-					t.Error("a plan beside others gives other bytes")
+					t.Error("a plan that runs concurrently with others gives other bytes")
 					return
 				}
 			}
@@ -164,7 +164,8 @@ func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
 	}
 }
 
-// What follows a convolution writes over its result, which nothing else reads: of two layers one result of each is held, not two.
+// The activation after a convolution overwrites the result of the convolution, which nothing else reads: each of the two layers
+// stores one result, not two.
 func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	const batch, first, second, code = 64, 14 * 14 * 64, 7 * 7 * 128, 1024
 	team := team.New(1)

@@ -8,8 +8,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the thread that
-// comes to the barrier last; then every thread runs its units of the shared steps, in order, without waiting for the
+// phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the last thread to
+// reach the barrier; then every thread runs its units of the shared steps, in order, without waiting for the
 // others.
 type phase struct {
 	serial []*step
@@ -50,7 +50,7 @@ func schedule(steps []*step) []phase {
 func delay(phases []phase) {
 	for i := len(phases) - 2; i >= 0; i-- {
 		for _, st := range slices.Clone(phases[i].shared) {
-			if to := readersOf(st, phases[i:]); to > 0 && st.divisible {
+			if to := readingPhase(st, phases[i:]); to > 0 && st.divisible {
 				phases[i].shared = slices.DeleteFunc(phases[i].shared, func(other *step) bool { return other == st })
 				phases[i+to].shared = slices.Insert(phases[i+to].shared, 0, st)
 			}
@@ -58,14 +58,14 @@ func delay(phases []phase) {
 	}
 }
 
-// readersOf returns the one phase in which shared steps read all results of st in the same units; 0 if there is none.
-func readersOf(st *step, phases []phase) int {
+// readingPhase returns the only phase that reads results of st, if its shared steps read them in the same units; otherwise 0.
+func readingPhase(st *step, phases []phase) int {
 	found := 0
 	for i, p := range phases {
 		for _, reader := range slices.Concat(p.serial, p.shared) {
 			for _, r := range reader.reads {
 				switch {
-				case !slices.ContainsFunc(st.writes, func(w reading) bool { return w.value == r.value }):
+				case !slices.ContainsFunc(st.writes, func(w operand) bool { return w.value == r.value }):
 				case reader.serial || reader.units != st.units || r.way == whole || !writes(st, r) || i == 0 || found > 0 && found != i:
 					return 0
 				default:
@@ -82,7 +82,7 @@ type scheduler struct {
 	writer map[*ir.Value]*step
 }
 
-// takeSerial removes every serial step that can run now, until no more can.
+// takeSerial removes the serial steps that can run now, one after the other.
 func (s *scheduler) takeSerial(left []*step) (taken, rest []*step) {
 	for _, st := range left {
 		if st.serial && s.ready(st, nil) {
@@ -112,7 +112,7 @@ func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 	return taken, rest
 }
 
-// ready reports whether all that st reads is computed, or computed row by row in the same phase.
+// ready reports whether every value that st reads is computed, or is computed unit by unit in the same phase.
 func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	if st.after != nil && !s.done[st.after] {
 		return false
@@ -130,7 +130,7 @@ func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 }
 
 // writes reports whether unit i of w writes exactly the values that unit i of r's reader reads.
-func writes(w *step, r reading) bool { return slices.Contains(w.writes, r) }
+func writes(w *step, r operand) bool { return slices.Contains(w.writes, r) }
 
 // band is a sequence of shared steps of a phase that a thread processes a few units at a time: the results of one step are
 // then still in the caches when the next step reads them.
@@ -173,7 +173,7 @@ func joins(st *step, before []*step) bool {
 		return false
 	}
 	return slices.ContainsFunc(before, func(w *step) bool {
-		return slices.ContainsFunc(st.reads, func(r reading) bool { return r.way == rows && writes(w, r) })
+		return slices.ContainsFunc(st.reads, func(r operand) bool { return r.way == rows && writes(w, r) })
 	})
 }
 

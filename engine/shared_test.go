@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"gorgonia.org/tensor"
+	"tessera/config"
 	"tessera/engine/ir"
 	"tessera/engine/ir/shard"
 	"tessera/graph"
 	"tessera/parallel/collective"
+	"tessera/parallel/team"
 )
 
 // crew is a program on one process, and on the processes of a local group.
@@ -88,7 +92,7 @@ func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 func (c *crew[T]) bind(t testing.TB, batch uint64) {
 	t.Helper()
 	for i, in := range c.program.Inputs {
-		values := parameterValues[T](sampled(in, batch))
+		values := ir.ParameterValues[T](sampled(in, batch))
 		errs := []error{c.alone.Bind(i, values)}
 		for rank, member := range c.members {
 			part := values
@@ -160,5 +164,263 @@ func (c *crew[T]) descend(rate T) {
 				w[j] -= rate * g
 			}
 		}
+	}
+}
+
+// Sums over the batch, batch norm, contrastive losses, noise: what several processes compute together is what one process
+// computes, also where they have different numbers of images.
+func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
+	const batch, small = 10, 1 << 19
+	for _, spec := range append(distinct(shipped(t)), others(t)...) {
+		t.Run(spec.Name, func(t *testing.T) {
+			m, err := graph.New(spec, shapeOf(t, spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := 0
+			for _, p := range m.Parameters {
+				values += len(p.Data)
+			}
+			for processes := 2; processes <= 4; processes++ {
+				if values > small && (testing.Short() || processes != 3) {
+					continue // 10 images on 3 processes is the hardest case
+				}
+				c := newCrew[float64](t, m, batch, processes)
+				c.bind(t, 0)
+				if err := c.compare(t, 1e-12); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// others are models with layers and losses that shipped models do not have.
+func others(t *testing.T) (models []*config.Model) {
+	t.Helper()
+	file, err := config.Load("models.toml", []byte(layered+unusual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range file.Names() {
+		spec, err := file.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, spec)
+	}
+	return models
+}
+
+// unusual are models whose objective needs more of the whole batch, or derivatives of derivatives of layers.
+const unusual = `
+[model.sparse]
+dataset = "bars"
+encoder = [
+  { kind = "conv2d", filters = 3 }, { kind = "batch_norm" }, { kind = "gaussian_noise" }, { kind = "max_pool" },
+  { kind = "dense", units = 7 }, { kind = "batch_norm" }, { kind = "dropout" }, { kind = "dense", units = 6, activation = "sigmoid" },
+]
+decoder = [{ kind = "max_plus", units = 64 }, { kind = "reshape", shape = [8, 8] }]
+loss = [{ kind = "mae" }, { kind = "kl", weight = 0.1 }, { kind = "mean_hoyer" }, { kind = "hoyer", weight = 0.2 }, { kind = "contractive", weight = 0.01 }]
+
+[model.joined]
+dataset = "bars"
+encoder = [
+  { kind = "upsample_bilinear" }, { kind = "concat", layers = [{ kind = "conv2d", filters = 2 }] }, { kind = "prelu" },
+  { kind = "global_pool", value = "max" }, { kind = "top_k", k = 2 }, { kind = "dense", units = 4, activation = "softmax" },
+]
+loss = [{ kind = "huber" }, { kind = "l1" }, { kind = "overlap" }]
+
+[model.similar]
+dataset = "bars"
+encoder = [{ kind = "conv2d", filters = 3 }, { kind = "dropout" }, { kind = "batch_norm" }, { kind = "dense", units = 6, activation = "sigmoid" }]
+decoder = [{ kind = "dense" }]
+head.projection.layers = [{ kind = "dense", units = 4 }]
+view = [{ augment = [{ kind = "noise" }] }]
+loss = [{ kind = "ssim" }, { kind = "nt_xent" }, { kind = "log" }]
+`
+
+// Ops that the partition does not understand, sums and maxima along any axis, batched products: also what no layer does is
+// computed as one process does it. Inputs whose first axis is that of the first input hold images.
+func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
+	for name, build := range anything {
+		t.Run(name, func(t *testing.T) {
+			for processes := 2; processes <= 3; processes++ {
+				made := func() *graph.Program {
+					p := newProgram(t, tensor.Float64)
+					build(p)
+					p.Batch = p.Inputs[0].Shape[0]
+					return p.Program
+				}
+				c := crewOf[float64](t, made(), processes, made)
+				c.bind(t, 0)
+				if err := c.compare(t, 1e-12); err != nil {
+					t.Errorf("%v\n%v", err, c.parts[0])
+				}
+			}
+		})
+	}
+}
+
+// Only contrastive losses, which compare every image with every other one, gather; no op of a shipped model runs on the whole
+// batch because the partition does not understand it.
+func TestOnlyContrastiveLossesGather(t *testing.T) {
+	for _, spec := range append(shipped(t), others(t)...) {
+		m, err := graph.New(spec, shapeOf(t, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := m.Program(graph.Request{Batch: 12, Training: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := p.Module()
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := Partition(whole, 1, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contrastive := slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Kind == "nt_xent" })
+		if got := len(part.Gathers); got > 1 || got == 1 && (!contrastive || part.Gathers[0].Fallback) {
+			t.Errorf("%s: gathers %+v", spec.Name, part.Gathers)
+		}
+	}
+}
+
+// Training diverges from that of one process by rounding only. The test is the same for a batch that leaves the processes
+// unequal numbers of images.
+func TestTwentyStepsOfProcessesAreThoseOfOne(t *testing.T) {
+	for name, processes := range map[string][]int{"shallow-nonneg-kl": {2, 4}, "simclr": {3}} {
+		for _, n := range processes {
+			c := newCrew[float64](t, shippedModel(t, name), 6, n)
+			for step := range 20 {
+				c.bind(t, uint64(step))
+				if err := c.compare(t, 1e-12); err != nil {
+					t.Fatalf("%s: step %d: %v", name, step+1, err)
+				}
+				c.descend(0.05)
+			}
+		}
+	}
+}
+
+func shippedModel(t testing.TB, name string) *graph.Model {
+	t.Helper()
+	models := shipped(t)
+	spec := models[slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == name })]
+	m, err := graph.New(spec, shapeOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Averages of the gradients of independent shards are another objective, which the tests above would find.
+func TestAveragesOfGradientsAreAnotherObjective(t *testing.T) {
+	const batch, processes = 12, 2
+	m := shippedModel(t, "shallow-nonneg-kl")
+	c := newCrew[float64](t, m, batch, processes)
+	c.bind(t, 0)
+	if err := c.compare(t, 1e-12); err != nil {
+		t.Fatal(err)
+	}
+	averages := make([][]float64, len(c.program.Parameters))
+	for rank := range processes {
+		shard := newCrew[float64](t, m, batch/processes, 1)
+		images := c.rows(c.alone.inputs[0].data, rank, 1)
+		if err := errors.Join(shard.alone.Bind(0, images), shard.alone.Run()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range averages {
+			if averages[i] == nil {
+				averages[i] = make([]float64, len(shard.alone.Gradient(i)))
+			}
+			for j, g := range shard.alone.Gradient(i) {
+				averages[i][j] += g / processes
+			}
+		}
+	}
+	worst := 0.0
+	for i, average := range averages {
+		worst = max(worst, distance(average, c.alone.Gradient(i))/norm(c.alone.Gradient(i)))
+	}
+	if worst < 1e-3 {
+		t.Errorf("averaged gradients differ by %.2g only", worst)
+	}
+}
+
+// Teams of several threads divide products and chains in other ways.
+func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
+	for _, name := range []string{"shallow-nonneg-kl", "simclr"} {
+		m := shippedModel(t, name)
+		c := newCrew[float32](t, m, 64, 2)
+		for rank, group := range collective.Local(2) {
+			team := team.New(2)
+			defer team.Close()
+			whole, err := c.program.Module()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.members[rank], err = CompileShared[float32](separate(whole), team, group); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.bind(t, 0)
+		if err := c.compare(t, 1e-5); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A batch of fewer images than processes is computed by every process as a whole.
+func TestFewerImagesThanProcesses(t *testing.T) {
+	c := newCrew[float64](t, shippedModel(t, "shallow-nonneg-kl"), 2, 3)
+	c.bind(t, 0)
+	if err := c.compare(t, 1e-12); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
+	c := newCrew[float32](t, shippedModel(t, "shallow-nonneg-kl"), 8, 1)
+	whole, err := c.program.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	begin, plans := make(chan bool), []*Plan[float32]{nil, nil}
+	for rank, group := range collective.Local(2) {
+		if plans[rank], err = CompileShared[float32](separate(whole), nil, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Go(func() {
+		for range begin {
+			_ = plans[1].Run()
+			begin <- true
+		}
+	})
+	got := testing.AllocsPerRun(20, func() {
+		begin <- true
+		_ = plans[0].Run()
+		<-begin
+	})
+	close(begin)
+	all.Wait()
+	if got != 0 {
+		t.Errorf("a step allocates %v times", got)
+	}
+}
+
+// A part of a program means nothing to one process alone.
+func TestAPartOfAProgramNeedsItsGroup(t *testing.T) {
+	c := newCrew[float32](t, shippedModel(t, "shallow"), 4, 2)
+	if _, err := Compile[float32](c.parts[0].Module, nil); err == nil || !strings.Contains(err.Error(), "group") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Partition(c.parts[0].Module, 0, 2); err == nil {
+		t.Error("a part is partitioned again")
 	}
 }

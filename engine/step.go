@@ -2,20 +2,22 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tessera/engine/ir"
 	"tessera/internal/volume"
+	"tessera/kernel"
 )
 
-// cell is the buffer of one value. Its data are set when memory is placed, and for inputs by every Bind.
+// cell is the buffer of one value. Its data are set when the plan is compiled, and for inputs by every Bind.
 type cell[T ir.Float] struct {
 	data []T
-	// panels is set if a matrix is stored as one matrix per thread: the columns of each thread, one thread after the other.
+	// panels is set if a matrix is stored as one panel per thread: the columns of each thread, one thread after the other.
 	panels bool
 }
 
-// columns is where row 0 of a thread's columns [from, to) of an m x n matrix is, and the distance to the next row.
+// columns returns the offset of row 0 of a thread's columns [from, to) of an m x n matrix, and the distance to the next row.
 func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 	if c.panels {
 		return from * m, to - from
@@ -31,11 +33,11 @@ type work interface {
 	finish(threads int)
 }
 
-// way is the part of a buffer that unit i of a step touches.
+// way is the part of a buffer that unit i of a step accesses.
 type way uint8
 
 const (
-	whole   way = iota // any
+	whole   way = iota // any part
 	rows               // the i-th of as many equal parts as there are units
 	columns            // column i of a matrix
 )
@@ -48,8 +50,8 @@ func rowsIf(so bool) way {
 	return whole
 }
 
-// reading is a buffer that a step reads or writes.
-type reading struct {
+// operand is a buffer that a step reads or writes.
+type operand struct {
 	value *ir.Value
 	way   way
 }
@@ -59,17 +61,18 @@ type step struct {
 	name   string
 	work   work
 	units  int
-	serial bool // too little to share, or not safe to
-	reads  []reading
-	writes []reading
+	serial bool // too small or unsafe to share
+	reads  []operand
+	writes []operand
 	flops  float64
 	// columns is set if units are columns rather than rows.
 	columns bool
 	// overwrites maps values to the values that they overwrite.
 	overwrites map[*ir.Value]*ir.Value
-	// divisible is set if a few units at a time take no longer than all at once.
+	// divisible is set if running a few units at a time is as fast as running all at once.
 	divisible bool
-	// after is a step that must come first although this one reads nothing of it: messages have one order on all processes.
+	// after is a step that must run first although this one does not read its results: all processes send messages in the
+	// same order.
 	after *step
 	// prepare is called for a thread's units before the first of them run; nil for most.
 	prepare func(thread, from, to int)
@@ -85,7 +88,7 @@ func (s *step) begin(thread, from, to int) {
 // serialBelow is the number of elements from which sharing is worth a barrier.
 const serialBelow = 2048
 
-// permute is a transpose that moves its elements.
+// permute copies the elements of a tensor into another order of its axes.
 type permute[T ir.Float] struct {
 	from, to *cell[T]
 	shape    []int // of the result
@@ -230,8 +233,7 @@ func (w *partial[T]) run(thread, from, to int) {
 	w.kernels.set.Gemm(false, w.transB, w.m, w.n, to-from, 1, w.a.data[a:], lda, w.b.data[b:], w.ldb(), 0, w.c.data, w.n)
 }
 
-// foreignOp runs an op that the engine knows only by its own implementation, on copies of the buffers. Boxed values pass
-// between such ops unchanged.
+// foreignOp runs a foreign op on copies of its args. Boxed values pass between such ops unchanged.
 type foreignOp[T ir.Float] struct {
 	op      ir.Implementation
 	args    []*ir.Value
@@ -321,10 +323,10 @@ func newScratch[T ir.Float](threads int) []*cell[T] {
 func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
 	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
-		writes: []reading{{v, rows}}, flops: o.Kernel.Work(), divisible: true}
+		writes: []operand{{v, rows}}, flops: o.Kernel.Work(), divisible: true}
 	for i, a := range v.Args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
-		st.reads = append(st.reads, reading{skipReshapes(a), rowsIf(o.Kernel.ByUnit(i))})
+		st.reads = append(st.reads, operand{skipReshapes(a), rowsIf(o.Kernel.ByUnit(i))})
 	}
 	for _, s := range c.scratch {
 		w.in = append(w.in, make([][]T, len(v.Args)))
@@ -333,4 +335,93 @@ func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 		}
 	}
 	return st
+}
+
+// kernels contains the element-wise kernels of one precision by primitive, in the forms that a chain needs: on vectors, and
+// with a number on either side.
+type kernels[T ir.Float] struct {
+	set    *kernel.Set[T]
+	unary  [ir.Primitives]kernel.Unary[T]
+	binary [ir.Primitives]kernel.Binary[T]
+	right  [ir.Primitives]kernel.Scalar[T] // f(a[i], s)
+	left   [ir.Primitives]kernel.Scalar[T] // f(s, a[i])
+}
+
+// kernelSet returns the best kernels of this machine.
+func kernelSet[T ir.Float]() *kernel.Set[T] {
+	if s, ok := any(kernel.Float32()).(*kernel.Set[T]); ok {
+		return s
+	}
+	return any(kernel.Float64()).(*kernel.Set[T])
+}
+
+func newKernels[T ir.Float](s *kernel.Set[T]) *kernels[T] {
+	k := &kernels[T]{set: s}
+	k.unary = [ir.Primitives]kernel.Unary[T]{
+		ir.Abs: s.Abs, ir.Sign: s.Sign, ir.Exp: s.Exp, ir.Log: s.Log, ir.Neg: s.Neg, ir.Square: s.Square, ir.Sqrt: s.Sqrt,
+		ir.Reciprocal: s.Reciprocal, ir.InvSqrt: s.InvSqrt, ir.Cube: s.Cube, ir.Tanh: s.Tanh, ir.Sigmoid: s.Sigmoid,
+		ir.Log1p: s.Log1p, ir.Expm1: s.Expm1, ir.Softplus: s.Softplus,
+		ir.Copy: func(dst, a []T) { copy(dst, a) },
+	}
+	k.binary = [ir.Primitives]kernel.Binary[T]{
+		ir.Add: s.Add, ir.Sub: s.Sub, ir.Mul: s.Mul, ir.Div: s.Div, ir.Maximum: s.Max, ir.Minimum: s.Min,
+		ir.Lt: s.Lt, ir.Gt: s.Gt, ir.Lte: s.Lte, ir.Gte: s.Gte, ir.Eq: s.Eq, ir.Ne: s.Ne,
+	}
+	k.right = [ir.Primitives]kernel.Scalar[T]{
+		ir.Add: s.AddScalar, ir.Mul: s.MulScalar, ir.Div: s.DivScalar, ir.Maximum: s.MaxScalar, ir.Minimum: s.MinScalar,
+		ir.Sub: func(dst, a []T, x T) { s.AddScalar(dst, a, -x) },
+		ir.Lt:  s.LtScalar, ir.Gt: s.GtScalar, ir.Lte: s.LteScalar, ir.Gte: s.GteScalar, ir.Eq: s.EqScalar, ir.Ne: s.NeScalar,
+	}
+	k.left = [ir.Primitives]kernel.Scalar[T]{
+		ir.Add: s.AddScalar, ir.Mul: s.MulScalar, ir.Sub: s.ScalarSub, ir.Div: s.ScalarDiv, ir.Maximum: s.MaxScalar, ir.Minimum: s.MinScalar,
+		ir.Lt: s.GtScalar, ir.Gt: s.LtScalar, ir.Lte: s.GteScalar, ir.Gte: s.LteScalar, ir.Eq: s.EqScalar, ir.Ne: s.NeScalar,
+	}
+	for p := ir.Primitive(0); p < ir.Primitives; p++ {
+		k.fallBack(p)
+	}
+	return k
+}
+
+// fallBack fills the entries that the kernels lack with plain loops.
+func (k *kernels[T]) fallBack(p ir.Primitive) {
+	eval := p.Eval
+	if p.Args() == 1 {
+		if k.unary[p] == nil {
+			k.unary[p] = func(dst, a []T) {
+				for i := range dst {
+					dst[i] = T(eval(float64(a[i]), 0))
+				}
+			}
+		}
+		return
+	}
+	if k.binary[p] == nil {
+		k.binary[p] = func(dst, a, b []T) {
+			for i := range dst {
+				dst[i] = T(eval(float64(a[i]), float64(b[i])))
+			}
+		}
+	}
+	if k.right[p] == nil {
+		k.right[p] = func(dst, a []T, s T) {
+			for i := range dst {
+				dst[i] = T(eval(float64(a[i]), float64(s)))
+			}
+		}
+	}
+	if k.left[p] == nil {
+		k.left[p] = func(dst, a []T, s T) {
+			for i := range dst {
+				dst[i] = T(eval(float64(s), float64(a[i])))
+			}
+		}
+	}
+}
+
+// startOf is the initial value of the accumulators of a reduction.
+func startOf(r ir.Reducer) float64 {
+	if r == ir.Max {
+		return math.Inf(-1)
+	}
+	return 0
 }

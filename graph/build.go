@@ -43,7 +43,7 @@ type Request struct {
 	// and of parameters, and also computes the gradient with respect to these values.
 	Given []string
 	// Of is the number of images of the full batch if the program computes the contribution of a micro-batch, else 0. Terms
-	// that read only the code enter through their upstream gradient. See microBatch.go.
+	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
 	Training bool         // layers run in training mode; always true with Loss
@@ -72,7 +72,7 @@ type builder struct {
 	nodes   map[string]*gorgonia.Node // of parameters, by path
 	streams map[string]*gorgonia.Node // inputs of images and labels, by name
 	values  map[value]*gorgonia.Node  // computed so far
-	weighs  *gorgonia.Node            // input of the decoder's layer that contains the atoms; nil without atoms
+	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
 
 // value is one value of the model or of its teacher, for images or views.
@@ -87,7 +87,8 @@ type pass struct {
 	teacher bool   // with the teacher's parameters, in inference mode
 }
 
-// building is held while a graph is built: Gorgonia's graphs share constants, such as 1, whose hashes it keeps without a lock.
+// building lets one goroutine at a time build a graph: Gorgonia's graphs share constants, such as 1, whose hashes it stores
+// without a lock.
 var building sync.Mutex
 
 // Program builds a program for one batch size. All programs of a model share its parameters.
@@ -127,11 +128,11 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 // the order of the program's inputs, and equal requests give equal programs.
 func (b *builder) build() error {
 	terms := b.terms()
-	if err := b.give(terms); err != nil {
+	if err := b.addGiven(terms); err != nil {
 		return err
 	}
 	needed := b.needed(terms)
-	b.open(terms, needed)
+	b.addStreams(terms, needed)
 	for _, v := range needed {
 		if _, err := b.value(v); err != nil {
 			return err
@@ -142,11 +143,11 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	return b.deliver(terms)
+	return b.addTaps(terms)
 }
 
-// give adds the values that the caller provides. If the loss is differentiated with respect to them, they are parameters.
-func (b *builder) give(terms []int) error {
+// addGiven adds the values that the caller provides. If the loss is differentiated with respect to them, they are parameters.
+func (b *builder) addGiven(terms []int) error {
 	for _, name := range b.request.Given {
 		size := b.model.Layout.Size(name)
 		if size == 0 {
@@ -194,7 +195,7 @@ func (b *builder) needed(terms []int) (list []value) {
 			delete(wanted, value{name, p})
 		}
 	}
-	unknown := slices.Collect(maps.Keys(wanted)) // names that the model does not have: computing the first returns the error
+	unknown := slices.Collect(maps.Keys(wanted)) // names that the model lacks: the first one becomes an error when it is computed
 	slices.SortFunc(unknown, func(a, b value) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.stream, b.stream)) })
 	return append(list, unknown...)
 }
@@ -207,8 +208,8 @@ func passOf(r losses.Reads) pass {
 	return pass{stream: Images}
 }
 
-// open adds the image and label inputs that are read.
-func (b *builder) open(terms []int, needed []value) {
+// addStreams adds the image and label inputs that are read.
+func (b *builder) addStreams(terms []int, needed []value) {
 	shape := append([]int{b.request.Batch}, b.model.Shape...)
 	from := func(stream string) bool {
 		return slices.ContainsFunc(needed, func(v value) bool { return v.stream == stream && b.encodes(v) })
@@ -230,13 +231,13 @@ func (b *builder) open(terms []int, needed []value) {
 	}
 }
 
-// reads reports whether a term of the request reads what f selects.
-func (b *builder) reads(terms []int, sort func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return sort(b.model.Spec.Losses[i].Loss.Reads()) })
+// reads reports whether selected returns true for the inputs of one of the terms.
+func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
 }
 
-// deliver taps the outputs in this order: values, terms, loss, input gradient.
-func (b *builder) deliver(terms []int) error {
+// addTaps taps the outputs in this order: values, terms, loss, input gradient.
+func (b *builder) addTaps(terms []int) error {
 	for _, name := range b.model.Layout.Values() {
 		if !slices.Contains(b.request.Want, name) {
 			continue
@@ -278,7 +279,7 @@ func (b *builder) target() (*gorgonia.Node, error) {
 	return b.values[v], nil
 }
 
-// value returns the node of a value. At its first use it adds the value and everything that it depends on.
+// value returns the node of a value. On first use it adds the value and everything that the value depends on.
 func (b *builder) value(v value) (*gorgonia.Node, error) {
 	if n := b.values[v]; n != nil {
 		return n, nil
@@ -359,12 +360,12 @@ func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
 	if i < 0 {
 		return b.stack(list, code, p)
 	}
-	weighs, err := b.stack(list[:i], code, p)
+	weights, err := b.stack(list[:i], code, p)
 	if err != nil {
 		return nil, err
 	}
-	b.weighs = weighs
-	return b.stack(list[i:], weighs, p)
+	b.weights = weights
+	return b.stack(list[i:], weights, p)
 }
 
 // stack applies the layers to x in order and returns the result as (batch, values).
@@ -427,7 +428,7 @@ func (b *builder) tap(name string, n *gorgonia.Node) error {
 	return nil
 }
 
-// parameter returns the node of a parameter and adds it at its first use.
+// parameter returns the node of a parameter and adds it on first use.
 func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	if n, ok := b.nodes[path]; ok {
 		return n, nil
@@ -483,7 +484,7 @@ type scope struct {
 func (s *scope) Parameter(name string) *gorgonia.Node {
 	n, err := s.parameter(s.path() + "." + name)
 	if err != nil {
-		panic(err) // a layer that uses what it does not declare; Program turns it into an error
+		panic(err) // the layer did not declare the parameter; Program turns the panic into an error
 	}
 	return n
 }
@@ -507,7 +508,7 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
 	}
 	if err != nil {
-		panic(err) // a layer with an error; Program turns it into an error
+		panic(err) // an invalid layer; Program turns the panic into an error
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
 	s.Parameter(name)                                 // the program lists every parameter that it updates
@@ -541,7 +542,7 @@ func noiseName(of string, n int) string {
 }
 
 // Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training: a
-// frozen normalisation keeps its running averages. In a block every layer is judged by its own parameters.
+// frozen normalisation does not change its running averages. In a block, this is decided for every layer separately.
 func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
 	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))

@@ -14,9 +14,9 @@ import (
 // codingBatch is the number of images per run of a program; large models use fewer to bound the memory.
 const codingBatch = 1000
 
-// keptRunners is the number of compiled programs that are kept per kind: a caller that uses few batch sizes compiles each
-// once.
-const keptRunners = 4
+// maxRunners is the number of compiled programs that a coder caches per kind: a caller that uses few batch sizes compiles
+// each program once.
+const maxRunners = 4
 
 // Coder computes values of a model without noise. It implements [metrics.Coder] for auto-encoders. Each call uses the
 // model's current parameters. A Coder is not safe for concurrent use.
@@ -26,7 +26,7 @@ type Coder struct {
 	ready   map[string][]compiledBatch // by input and output; most recently used last
 }
 
-// NewCoder returns a coder that runs the model's programs on that back end. If the model or the back end is nil, its
+// NewCoder returns a coder that runs the model's programs on that back end. If the model or the back end is nil, the coder's
 // methods return [ErrNoModel].
 func NewCoder(m *Model, backend ir.Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
@@ -161,7 +161,7 @@ func (c *Coder) runner(want Request) (ir.Runner[float32], error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(ready) == keptRunners {
+	if len(ready) == maxRunners {
 		if err := ready[0].runner.Close(); err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 			m.Parameters[i] = p.with(a.Bias)
 		}
 	}
-	if !slices.Contains(c.model.Parameters, weight) { // of a tied decoder: the encoder keeps its weight
+	if !slices.Contains(c.model.Parameters, weight) { // a tied decoder: the encoder's weight does not change
 		m.Parameters = append(m.Parameters, weight.with(a.Values))
 	}
 	return NewCoder(&m, c.backend), nil
@@ -300,7 +300,7 @@ func (c *Coder) Close() error {
 }
 
 // InputGradient returns the gradient, with respect to the input images, of the terms that compare the output with the clean
-// images. It is computed without noise. Attacks need this method of a coder.
+// images. It is computed without noise. Adversarial attacks need it.
 func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel

@@ -21,7 +21,7 @@ type Model struct {
 	Layout     *config.Layout
 	Parameters []*Parameter // encoder, decoder, heads; each in the order of its layers
 
-	// Lent are parameters of training hooks that programs can read, by path, for example teacher.encoder.0.weight. They do
+	// Lent lists parameters of training hooks that programs can read by path, for example teacher.encoder.0.weight. They do
 	// not belong to the model.
 	Lent []*Parameter
 }
@@ -40,13 +40,13 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 	for _, placed := range m.Layout.Stacked() {
 		for _, p := range placed.Parameters {
 			if p.TransposeOf != "" {
-				continue // of another layer
+				continue // the parameter belongs to another layer
 			}
 			path := placed.Path + "." + p.Name
-			made := initialised(path, p, spec.Train.Seed)
-			made.Frozen = spec.Frozen(path)
-			made.Trainable = !p.State && !made.Frozen
-			m.Parameters = append(m.Parameters, made)
+			q := initialised(path, p, spec.Train.Seed)
+			q.Frozen = spec.Frozen(path)
+			q.Trainable = !p.State && !q.Frozen
+			m.Parameters = append(m.Parameters, q)
 		}
 	}
 	return m, nil
@@ -58,8 +58,8 @@ func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
-// Check builds the program of a training step without parameters in memory. It returns the errors that Apply of a layer, Build of a loss
-// and the differentiation report.
+// Check builds the program of a training step without allocating parameters. It returns the errors of layers' Apply, of
+// losses' Build and of the differentiation.
 func Check(spec *config.Model, shape []int) error {
 	if spec == nil {
 		return errors.New("graph: the declaration is nil")
@@ -89,8 +89,8 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// TrainingOutputs lists the outputs of a training step's program: the loss, and the codes if the objective reads a value of the
-// images.
+// TrainingOutputs lists the outputs of a training step's program: the loss and, if the objective reads a value of the images,
+// the codes.
 func (m *Model) TrainingOutputs() []string {
 	if !m.Encodes() {
 		return []string{Loss}
@@ -143,7 +143,7 @@ func (m *Model) LastWeight() *Parameter {
 	return last
 }
 
-// Twin returns the same model with copies of its parameters.
+// Twin returns a model with the same declaration and copies of the parameters.
 func (m *Model) Twin() *Model {
 	twin := *m
 	twin.Parameters = make([]*Parameter, len(m.Parameters))
@@ -156,11 +156,11 @@ func (m *Model) Twin() *Model {
 // transposeOf returns the path of the encoder's weight whose transpose a tied decoder has under that path, "" if it is not
 // tied. The transpose of a teacher's parameter is the teacher's.
 func (m *Model) transposeOf(path string) string {
-	own, taught := strings.CutPrefix(path, teacherPrefix)
+	own, ofTeacher := strings.CutPrefix(path, teacherPrefix)
 	for _, p := range m.Layout.Parameters() {
 		switch {
 		case p.Path != own:
-		case taught && p.TransposeOf != "":
+		case ofTeacher && p.TransposeOf != "":
 			return teacherPrefix + p.TransposeOf
 		default:
 			return p.TransposeOf
@@ -172,12 +172,12 @@ func (m *Model) transposeOf(path string) string {
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 
-// mostAtOnce is the maximum number of values of the largest tensor in a coder's program: half a gigabyte.
-const mostAtOnce = 1 << 27
+// maxValues is the maximum number of values of the largest tensor in a coder's program: half a gigabyte.
+const maxValues = 1 << 27
 
-// AtOnce is the number of images per run of a coder's program, <= most.
-func (m *Model) AtOnce(most int) int {
-	return max(1, min(most, mostAtOnce/max(1, m.Layout.Largest())))
+// AtOnce is the number of images per run of a coder's program, at most limit.
+func (m *Model) AtOnce(limit int) int {
+	return max(1, min(limit, maxValues/max(1, m.Layout.Largest())))
 }
 
 // Units is the length of a code.

@@ -124,8 +124,8 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of the loss with respect to every trainable parameter that it depends on. The gradient of
-// other parameters is nil.
+// gradients adds the derivatives of the loss with respect to every trainable parameter that it depends on. Other parameters
+// have no gradient.
 func (b *builder) gradients(loss *gorgonia.Node) error {
 	reached := ancestors(loss)
 	var wrt gorgonia.Nodes
@@ -268,7 +268,7 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 
 // Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
-	if t.weighs == nil {
+	if t.weights == nil {
 		return nil, errors.New("the model has no atoms: the output of the decoder's last layer with weights is not an image")
 	}
 	images, err := t.target()
@@ -281,11 +281,11 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weighs, Atoms: atoms,
+	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weights, Atoms: atoms,
 		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
 			t.nodes[path] = other
 			defer func() { t.nodes[path] = atoms }()
-			return t.stack(rest, t.weighs, pass{stream: Images})
+			return t.stack(rest, t.weights, pass{stream: Images})
 		},
 	}, nil
 }
@@ -302,8 +302,8 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 // UpstreamName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
 const UpstreamName = "upstream"
 
-// Penalised reports whether the model has terms that read only the code and parameters (any), and whether one of them reads
-// the code.
+// Penalised reports whether the model has terms that read only the code and parameters (some), and whether one of them reads
+// the code (code).
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
@@ -318,7 +318,7 @@ func readsOnly(l config.Loss, names ...string) bool {
 	return l.Loss.Reads().Alone(l.On, names...)
 }
 
-// microBatch adds the micro-batch term sum(dP/dH * H) to the contribution of the images to the mean.
+// microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.
 func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := b.repeatable(); err != nil {
 		return nil, err
@@ -338,7 +338,7 @@ func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	return upstream, c.Err()
 }
 
-// repeatable returns an error for layers that compute something else in training than at inference.
+// repeatable returns an error if the program draws noise or updates state: two evaluations would then differ.
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {

@@ -31,7 +31,7 @@ type Program struct {
 	Batch      int
 	Inputs     []Input   // given values; then [Images], [Target], [Views], [Labels] if they are read; then noise
 	Parameters []Binding // every parameter that the graph reads
-	Taps       []Tap     // what can be read after a run
+	Taps       []Tap     // values that can be read after a run
 	Updates    []Update  // state that is assigned after the run
 
 	layers map[*gorgonia.Node]string // path and kind of the layer that added a node
@@ -55,7 +55,8 @@ type Input struct {
 // WeightName is the name of the input of the weight of a term.
 func WeightName(term string) string { return "weight." + term }
 
-// UnweightedName is the name of the tap of a term without its weight, if the weight follows the term ([losses.Adaptive]).
+// UnweightedName is the name of the tap of a term without its weight, for weights that depend on the term's value
+// ([losses.Adaptive]).
 func UnweightedName(term string) string { return "unweighted." + term }
 
 // Binding is a parameter and its nodes.
@@ -65,14 +66,16 @@ type Binding struct {
 	Gradient *gorgonia.Node // nil at inference and for parameters that the optimizer does not update
 }
 
-// Tap is a named value that can be read after a run: "loss", "loss.mse" (weighted, they sum to "loss"), and values by name: "code", "output".
+// Tap is a value that can be read after a run: "loss", its weighted terms such as "loss.mse", or a value of the model such as
+// "code" and "output".
 type Tap struct {
 	Name  string
 	Node  *gorgonia.Node
 	Shape []int // batch included; empty for a scalar
 }
 
-// Update assigns a value of the graph to a parameter after a run (a running average): to what [ir.Runner.Parameter] returns.
+// Update assigns a value of the graph to a parameter after a run, for example a running average. [ir.Runner.Parameter]
+// returns the updated values.
 type Update struct {
 	Parameter *Parameter
 	Node      *gorgonia.Node
@@ -83,8 +86,7 @@ func (p *Program) IndexOf(q *Parameter) int {
 	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
 }
 
-// Module implements [ir.Program]: it returns the program in the typed intermediate representation of back ends and exporters. Its parameters share
-// their data with the model.
+// Module implements [ir.Program]. The parameters of the module share their data with the model.
 func (p *Program) Module() (*ir.Module, error) {
 	if p == nil {
 		return nil, errors.New("graph: no program")

@@ -16,14 +16,14 @@ import (
 // library is a loaded BLAS.
 type library struct {
 	path         string // as loaded
-	core         string // the CPU its kernels are for, as it says itself
+	core         string // the CPU of its kernels, as reported by the library
 	threading    string // serial, pthread, openmp or ""
 	sgemm, dgemm uintptr
 }
 
-// blasNames are tried in this order if no library is named. Builds with POSIX threads come first: several goroutines may
-// call them. Builds with OpenMP are not in the list, see load. After Debian's folders come the names of Debian, Fedora and
-// Arch in the loader's path, then the places of Homebrew and MacPorts.
+// blasNames lists the libraries to try, in this order, if no library is named. On macOS these are the paths of Homebrew and
+// MacPorts. On Linux, Debian's folders come first, then the names that Debian, Fedora and Arch use in the loader's path.
+// Builds with POSIX threads come first, because several goroutines may call them. Builds with OpenMP are missing: see load.
 func blasNames() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -43,7 +43,7 @@ func blasNames() []string {
 	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so")
 }
 
-// debianArch is the beginning of Debian's name for this architecture's folder: others may be installed beside it.
+// debianArch is the prefix of Debian's folder for this architecture. Libraries of other architectures may be installed too.
 func debianArch() string {
 	if runtime.GOARCH == "arm64" {
 		return "/aarch64-"
@@ -51,7 +51,7 @@ func debianArch() string {
 	return "/x86_64-"
 }
 
-// openBLAS loads the library of that name or path, the best that is installed where name is empty.
+// openBLAS loads the library of that name or path, or the best installed library if name is empty.
 func openBLAS(name string) (*library, error) {
 	if name != "" {
 		return load(name)
@@ -94,8 +94,8 @@ func load(name string) (*library, error) {
 	return lib, lib.verify()
 }
 
-// dlopen keeps the floating-point modes of the thread: a library built with -ffast-math switches denormals off while
-// it is loaded.
+// dlopen loads a library and restores the floating-point modes of the thread: a library built with -ffast-math switches
+// denormals off when it is loaded.
 func dlopen(name string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -126,7 +126,7 @@ func (l *library) describe(handle uintptr) (config string) {
 	return config
 }
 
-// verify multiplies two small matrices, to refuse a library with the same names and other conventions.
+// verify multiplies two small matrices, to detect a library with the same names and other conventions.
 func (l *library) verify() error {
 	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{7, 8, 9, 10, 11, 12}
 	want := [4]float32{58, 64, 139, 154}
@@ -138,9 +138,9 @@ func (l *library) verify() error {
 	return nil
 }
 
-// call is the arguments of one product, on the heap, where nothing moves: C gets their addresses, and a goroutine's stack
-// may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns. Integers are 64 bits
-// wide, which also fits libraries with 64-bit integers.
+// call contains the arguments of one product. It is on the heap because C gets the addresses of the arguments, and a
+// goroutine's stack may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns.
+// Integers have 64 bits, which fits libraries with 32-bit and with 64-bit integers.
 type call[T Float] struct {
 	transA, transB         byte
 	m, n, k, lda, ldb, ldc int64

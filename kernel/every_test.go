@@ -67,7 +67,7 @@ var functionBounds = map[string]float64{
 	"Exp": 1.1, "Expm1": 2, "Log": 1, "Log1p": 2, "Sigmoid": 3, "Tanh": 3, "Softplus": 2, "InvSqrt": 1.5, "Cube": 1.5,
 }
 
-// tolerance is how far a kernel may be from the portable one on these operands: a few roundings of the largest
+// tolerance is the maximum difference between a kernel and the portable one on these operands: a few roundings of the largest
 // intermediate where the order or the fusing of operations differs, the two bounds together for functions, else none.
 func tolerance(field string, want float64, x [3]float64, s, t float64) float64 {
 	const eps = 0x1p-23
@@ -294,6 +294,28 @@ func TestReductionsRepeatToTheByte(t *testing.T) {
 				} else if dst[0] != first {
 					t.Fatalf("%s %s: %v at offset %d, %v before", set.Name, k.field, dst[0], offset, first)
 				}
+			}
+		}
+	}
+}
+
+func TestBytesAreDividedBy255(t *testing.T) {
+	src := make([]uint8, 256+33)
+	for i := range src {
+		src[i] = uint8(i)
+	}
+	for _, set := range elementwiseSets() {
+		for n := range len(src) + 1 {
+			dst := make([]float32, n+1)
+			dst[n] = canary
+			set.FromBytes(dst[:n], src)
+			for i, v := range dst[:n] {
+				if want := float32(src[i]) / 255; v != want {
+					t.Fatalf("%s, n=%d: byte %d becomes %v, want %v", set.Name, n, src[i], v, want)
+				}
+			}
+			if dst[n] != canary {
+				t.Fatalf("%s, n=%d: wrote outside", set.Name, n)
 			}
 		}
 	}

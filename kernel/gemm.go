@@ -52,11 +52,11 @@ func scaleRows[T Float](m, n int, beta T, c []T, ldc int) {
 // workspace is the scratch memory of one product in flight: its packed operands and the arguments of its tiles.
 type workspace[T Float] struct {
 	a, b  []T
-	lines []T // a few lines of B on their way to be transposed
+	lines []T // a few lines of B before they are transposed
 	tile  tile[T]
 }
 
-// tile is the arguments of a micro-kernel, which reads them by offset: distances are in bytes.
+// tile contains the arguments of a micro-kernel, which reads them by offset. Distances are in bytes.
 type tile[T Float] struct {
 	a, b, c     unsafe.Pointer
 	k           int // at least 1
@@ -67,8 +67,8 @@ type tile[T Float] struct {
 	alpha, beta T
 }
 
-// The elements of a workspace's parts, enough for the blocks of every back end: 64 x 256 and 256 x 512 in portable Go;
-// in assembly 240 x 256 with padded lines, 256 x 512, and 8 lines of 256.
+// The sizes of a workspace's parts in elements, sufficient for the blocks of every back end: 64 x 256 and 256 x 512 in
+// portable Go; 240 x 256 with padded lines, 256 x 512, and 8 lines of 256 in assembly.
 const (
 	workspaceA     = 256 * 272
 	workspaceB     = 256 * 512
@@ -92,7 +92,7 @@ func workspaces[T Float]() *pool[workspace[T]] {
 }
 
 // pool is a stack of idle scratch objects. Unlike a sync.Pool, it is not emptied by the garbage collector: after the
-// first calls there is one object per goroutine that computes, and no call allocates any more.
+// first calls there is one object per goroutine that computes, and further calls allocate nothing.
 type pool[X any] struct {
 	fresh func() *X
 

@@ -29,7 +29,7 @@ func newGuarded[T Float](t *testing.T, pages int) guarded[T] {
 	return guarded[T]{unsafe.Slice((*T)(unsafe.Pointer(&inner[0])), len(inner)/int(unsafe.Sizeof(*new(T))))}
 }
 
-// slice takes n elements beside the lower or the upper guard.
+// slice returns n elements next to the lower or the upper guard.
 func (g guarded[T]) slice(n int, upper bool) []T {
 	if upper {
 		return g.elements[len(g.elements)-n:]

@@ -5,8 +5,8 @@ import "math"
 // The optimizer steps: one pass over equally long slices of a parameter w, its gradient g and its state, which starts
 // at 0. w and the state change in place, g does not. The formulas are PyTorch's, element by element; hyper-parameters
 // are float64 and are rounded to float32 once per call, after 1-beta and the like have been computed, as there.
-// The steps run on the shortest of the slices, and slices of a parameter may be updated side by side. In assembly,
-// numbers below 1.2e-38 (denormals) count as 0: decaying states would become and stay denormal, and slow.
+// The steps use the length of the shortest slice. Goroutines may update parts of a parameter concurrently. In assembly,
+// numbers below 1.2e-38 (denormals) count as 0: decaying states would otherwise stay denormal, and slow.
 
 // SGDParams are the settings of [SGD].
 type SGDParams struct {
@@ -29,8 +29,7 @@ type AdamParams struct {
 // w -= LR/Correction1 * m / (sqrt(v)/sqrt(Correction2) + Eps).
 func Adam(w, g, m, v []float32, p AdamParams) { steps().runAdam(w, g, m, v, p, false) }
 
-// AdamW (Loshchilov and Hutter 2019) is [Adam] with the decay taken out of the gradient: w -= LR*WeightDecay*w comes
-// first, and d = g.
+// AdamW (Loshchilov and Hutter 2019) is [Adam] with decoupled weight decay: w -= LR*WeightDecay*w comes first, and d = g.
 func AdamW(w, g, m, v []float32, p AdamParams) { steps().runAdam(w, g, m, v, p, true) }
 
 // AdadeltaParams are the settings of [Adadelta].
@@ -62,13 +61,13 @@ func RMSProp(w, g, sq, buf []float32, p RMSPropParams) { steps().runRMSProp(w, g
 // Clamp projects every element onto [lo, hi]; a NaN stays. Non-negativity is Clamp(w, 0, +Inf).
 func Clamp(w []float32, lo, hi float32) { elementwise32().Clamp(w, w, lo, hi) }
 
-// stepSet is the optimizer steps of one back end, on rounded scalars: rest is 1 minus the factor before it.
+// stepSet contains the optimizer steps of one back end. Their scalars are rounded; rest is 1 minus the factor before it.
 type stepSet struct {
 	name string
 	sgd  func(w, g []float32, lr, decay float32)
-	// sgdMomentum moves w by lr*(own*d + buffered*buf).
+	// sgdMomentum subtracts lr*(own*d + buffered*buf) from w.
 	sgdMomentum func(w, g, buf []float32, lr, momentum, decay, own, buffered float32)
-	// adam moves w by step * m / (sqrt(v)*scale + eps); adamW multiplies w by keep first.
+	// adam subtracts step * m / (sqrt(v)*scale + eps) from w; adamW multiplies w by keep first.
 	adam            func(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, decay float32)
 	adamW           func(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, keep float32)
 	adadelta        func(w, g, sq, acc []float32, lr, rho, rest, eps, decay float32)

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// portable returns the kernels in plain Go, the reference for all others and the fall-back on every machine.
+// portable returns the kernels in plain Go: the reference for all others, and the fallback on every machine.
 func portable[T Float]() *Set[T] {
 	s := &Set[T]{Name: "portable", Gemm: gemmPortable[T]}
 	portableBinary(s)
@@ -200,8 +200,7 @@ func leaky[T Float](g, y, slope T) T {
 	return g * slope
 }
 
-// sigmoid computes the exponential only of numbers <= 0, so it does not overflow and keeps its digits for very negative
-// numbers.
+// sigmoid computes the exponential of numbers <= 0 only, so it does not overflow and is precise for very negative numbers.
 func sigmoid(a float64) float64 {
 	e := math.Exp(-math.Abs(a))
 	if a < 0 {
@@ -259,7 +258,7 @@ func strides(trans bool, ld int) (row, column int) {
 	return ld, 1
 }
 
-// packPanels copies count lines of kc elements into panels of four lines, element after element.
+// packPanels copies count lines of kc elements into panels of four lines, whose elements alternate.
 func packPanels[T Float](dst, src []T, count, kc, line, step int) {
 	for i := 0; i < count; i += portableTile {
 		panel := dst[i*kc : (i+portableTile)*kc]
@@ -293,8 +292,7 @@ func multiplyPanels[T Float](pa, pb []T, mc, nc, kc int, alpha T, c []T, ldc int
 	}
 }
 
-// tileProduct multiplies one panel of A by one of B; the sixteen sums are single variables so that they live in
-// registers.
+// tileProduct multiplies one panel of A by one of B. The sixteen sums are separate variables, so that they stay in registers.
 func tileProduct[T Float](a, b []T) (t [portableTile][portableTile]T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
 	for len(a) >= 4 && len(b) >= 4 {
@@ -324,8 +322,8 @@ func tileProduct[T Float](a, b []T) (t [portableTile][portableTile]T) {
 	return [4][4]T{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
 }
 
-// portableReduce sums in float64, one element after the other: in float32 the result is then correct to about a
-// rounding, which makes it a reference for the back ends that sum in lanes.
+// portableReduce sums in float64, one element after the other. The error of a float32 result is then about one rounding, which
+// makes it a reference for the back ends that sum in lanes.
 func portableReduce[T Float](s *Set[T]) {
 	s.Sum = reduce(func(a T) float64 { return float64(a) })
 	s.SumAbs = reduce(func(a T) float64 { return math.Abs(float64(a)) })

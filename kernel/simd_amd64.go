@@ -12,9 +12,9 @@ func hasAVX512() bool {
 	return hasAVX2() && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 }
 
-// Up to these numbers of multiplications the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster; beyond,
-// up to a tenth slower (one core each of two generations of Xeon, the other one busy too). tiledThin: with a batch as one
-// side it is never slower, however large the weight.
+// Up to these numbers of multiplications the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster; for more, it is
+// up to a tenth slower (one core each of two generations of Xeon, with the other core busy). tiledThin: if one side is a batch,
+// it is never slower, for any size of the weight.
 const (
 	avx512BLASFrom = 1600 * 1600 * 1600
 	avx2BLASFrom   = 1100 * 1100 * 1100
@@ -26,7 +26,7 @@ var (
 	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, avx2BLASFrom, tiledThin}
 )
 
-// hasAssembly reports whether this package has assembly for the machine, whether or not TESSERA_SIMD switches it off.
+// hasAssembly reports whether this package has assembly for the machine, even if TESSERA_SIMD switches it off.
 func hasAssembly() bool { return hasAVX2() }
 
 // simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best

@@ -19,12 +19,12 @@ const (
 	blockM = 240
 )
 
-// Copies are made where they pay, by measurement. Up to directRows rows of C, a panel of a B of up to directB elements
-// whose rows are whole vectors is read where it is; of a larger one, which comes from far, a copy is read more than once.
-// From copyColumns columns on, and beyond directRows rows, a block of A is copied, unless its rows follow each other at a
-// distance that is no multiple of crowding bytes: those do not crowd in a few sets of the cache. Where A has up to streamA
-// elements and the rows of the stored B are columns, one panel after the other is read to its end: such a panel is
-// consecutive memory.
+// Operands are copied if measurements show a gain. Panels of B are read in place if C has at most directRows rows, B has at
+// most directB elements and the rows of the panel are whole vectors. Panels of a larger B are copied, because they come from
+// main memory and are read more than once. A block of A is copied if C has at least copyColumns columns and more than
+// directRows rows, unless the distance of its rows is no multiple of crowding bytes: such rows do not compete for a few sets
+// of the cache. If A has at most streamA elements and the rows of the stored B are columns, panels are read one after the
+// other to their ends: such a panel is consecutive memory.
 const (
 	directRows  = 128
 	directB     = 1 << 20
@@ -72,13 +72,13 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	pool.give(w)
 }
 
-// evenly returns the size of tiles when total is cut into as few equal tiles as possible of at most most.
-func evenly(total, most int) int {
-	tiles := (total + most - 1) / most
+// evenly returns the size of tiles if total is divided into as few equal tiles as possible, of at most limit each.
+func evenly(total, limit int) int {
+	tiles := (total + limit - 1) / limit
 	return (total + tiles - 1) / tiles
 }
 
-// block adds the share of kc columns of op(A) to nc columns of C.
+// block adds the product of kc columns of op(A) with kc rows of op(B) to nc columns of C.
 func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	t := &w.tile
@@ -111,8 +111,8 @@ type rowsOfA[T Float] struct {
 	row, step int // from row to row and from k to k
 }
 
-// nearA copies a block of op(A) as it is stored, so that it lies on few memory pages and never at a stride that fills
-// a few sets of the cache only, if that stride would and enough panels will read it again.
+// nearA copies a block of op(A) if its stride would use only a few sets of the cache and enough panels read it again. The copy
+// has the stored layout, lies on few memory pages and has a better stride.
 func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) rowsOfA[T] {
 	from := rowsOfA[T]{x.a[i*x.ars+p*x.acs:], x.ars, x.acs}
 	spread := x.acs == 1 && x.ars*int(unsafe.Sizeof(x.alpha))%crowding != 0
@@ -145,7 +145,7 @@ func (s *tiles[T]) column(t *tile[T], x *product[T], from rowsOfA[T], i, mc, j, 
 	}
 }
 
-// pack copies kc rows of op(B), from the column j on, into a panel, padding the last vector with zeros.
+// pack copies kc rows of op(B), starting at column j, into a panel. It pads the last vector with zeros.
 func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, width, vectors int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	at := p*x.brs + j*x.bcs
@@ -168,8 +168,8 @@ func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, wid
 	}
 }
 
-// transposeRest is the transposition of fewer lines than a block has, or of the last elements, through a copy padded
-// with zeros; it may write rows up to the next multiple of a block's side.
+// transposeRest transposes fewer lines than a block has, or the last elements, in a copy that is padded with zeros. It may
+// write rows up to the next multiple of a block's side.
 func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, step int) {
 	size := int(unsafe.Sizeof(dst[0]))
 	side := 32 / size

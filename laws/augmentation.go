@@ -17,10 +17,10 @@ var Augmentation = Laws[augment.Augmentation]{
 	{"takes images of every shape", augmentsEveryShape},
 	{"keeps values in [0,1]", augmentsInRange},
 	{"gives the same bits for the same stream", augmentsRepeatably},
-	{"writes every value of the image, whatever was there", augmentsEveryValue},
+	{"writes every value of the image, whatever it contained", augmentsEveryValue},
 	{"writes inside the image only", augmentsInside},
 	{"never writes the source", augmentsFromSource},
-	{"keeps nothing of one image for the next", augmentationForgets},
+	{"has no memory of earlier images", augmentationForgets},
 	{"never changes its settings", augmentationKeepsSettings},
 	{"does not allocate", augmentationAllocates},
 }
@@ -73,7 +73,7 @@ func prepared(a augment.Augmentation, shape []int) (change augment.Change, err e
 	return a.Prepare(shape)
 }
 
-// augmented prepares a for p, applies it and returns the result, which is filled with a value before.
+// augmented prepares a for p, applies it and returns the result. The result's memory is filled with before.
 func augmented(a augment.Augmentation, p picture, draw int, before float32) ([]float32, error) {
 	change, err := prepared(a, p.shape)
 	if err != nil {
@@ -82,7 +82,7 @@ func augmented(a augment.Augmentation, p picture, draw int, before float32) ([]f
 	return changed(change, p, draw, before)
 }
 
-// changed applies a change to p and returns the result, which is filled with a value before; a panic becomes an error.
+// changed applies a change to p and returns the result, whose memory is filled with before; a panic becomes an error.
 func changed(change augment.Change, p picture, draw int, before float32) (out []float32, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -174,7 +174,7 @@ func augmentsEveryValue(fresh func() augment.Augmentation) error {
 	})
 }
 
-// augmentsInside stands guards before and behind the destination.
+// augmentsInside checks guard values before and after the destination.
 func augmentsInside(fresh func() augment.Augmentation) (err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -243,7 +243,7 @@ func augmentationKeepsSettings(fresh func() augment.Augmentation) error {
 			return err
 		}
 		if !reflect.DeepEqual(used, before) {
-			return fmt.Errorf("%v: draw %d: %+v becomes %+v; goroutines share it", p, draw, before, used)
+			return fmt.Errorf("%v: draw %d: %+v becomes %+v, but goroutines share the settings", p, draw, before, used)
 		}
 		return nil
 	})

@@ -70,7 +70,7 @@ func wrongAugmentations() map[string]func() augment.Augmentation {
 			calls++
 			dst[0] = float32(calls%7) / 7
 		}),
-		"writes every value of the image, whatever was there": augmentsBy(func(_ part, dst, src []float32, r draw, _ space) {
+		"writes every value of the image, whatever it contained": augmentsBy(func(_ part, dst, src []float32, r draw, _ space) {
 			at := r.IntN(len(src))
 			copy(dst[:at], src)
 			copy(dst[at+1:], src[at+1:])
@@ -84,7 +84,7 @@ func wrongAugmentations() map[string]func() augment.Augmentation {
 			src[r.IntN(len(src))] = 0.5
 			copy(dst, src)
 		}),
-		"keeps nothing of one image for the next": augmentsBy(func(_ part, dst, src []float32, _ draw, memory space) {
+		"has no memory of earlier images": augmentsBy(func(_ part, dst, src []float32, _ draw, memory space) {
 			copy(dst, src)
 			dst[0] = memory[0]
 			memory[0] = 0.25

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,10 +12,12 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/engine"
 	"tessera/engine/ir"
+	"tessera/engine/ir/shard"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
+	"tessera/parallel/collective"
 	"tessera/parallel/team"
 )
 
@@ -35,7 +38,7 @@ var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 type tensors[T ir.Float] map[string][]T
 
 // rig is an expression with its derivatives on a back end. A run gets all inputs, including parameters and state, and
-// returns all results: any other difference between equal runs is a leak.
+// returns all results. Runs with equal inputs must give equal results.
 type rig[T ir.Float] struct {
 	shape   []int // of the output
 	leaves  []*gradcheck.Leaf[T]
@@ -117,7 +120,7 @@ func (r *rig[T]) given(i int) tensors[T] {
 	return given
 }
 
-// run returns copies of the output, of the derivatives and of the state after it.
+// run returns copies of the output, of the derivatives and of the state after the run.
 func (r *rig[T]) run(given tensors[T]) (tensors[T], error) {
 	for i, in := range r.program.Inputs {
 		if err := r.runner.Bind(i, given[in.Name]); err != nil {
@@ -146,8 +149,8 @@ func (r *rig[T]) run(given tensors[T]) (tensors[T], error) {
 // names are in alphabetical order.
 func (t tensors[T]) names() []string { return slices.Sorted(maps.Keys(t)) }
 
-// near returns an error that names the first value of t that is further from want than so much of 1 and of the largest
-// value of its tensor; all NaN are equal.
+// near returns an error that names the first value of t whose difference from want exceeds tolerance, relative to 1 plus the
+// largest absolute value of the tensor. All NaN are equal.
 func (t tensors[T]) near(want tensors[T], tolerance float64) error {
 	if !slices.Equal(t.names(), want.names()) {
 		return fmt.Errorf("gives %q, want %q", t.names(), want.names())
@@ -223,12 +226,12 @@ func (b bench[T]) given(i int) tensors[T] {
 }
 
 // eachRun checks the results of every run.
-func (b bench[T]) eachRun(judge func(given, got tensors[T]) error) error {
+func (b bench[T]) eachRun(check func(given, got tensors[T]) error) error {
 	for i := range runs {
 		given := b.given(i)
 		got, err := b.run(given)
 		if err == nil {
-			err = judge(given, got)
+			err = check(given, got)
 		}
 		if err != nil {
 			return fmt.Errorf("run %d: %w", i+1, err)
@@ -248,7 +251,7 @@ func agree[T, U ir.Float](b bench[T], want bench[U], tolerance float64) error {
 	})
 }
 
-// stand is a part on a back end.
+// stand is a part under test on one back end.
 type stand struct {
 	on     backend
 	fresh  func(on backend) (bench[float64], error) // compiles a new part with the same settings
@@ -263,12 +266,12 @@ func newStand(on backend, double func(on backend) (bench[float64], error), singl
 }
 
 // eachRun checks the results of every run in float64.
-func (s stand) eachRun(judge func(given, got tensors[float64]) error) error {
+func (s stand) eachRun(check func(given, got tensors[float64]) error) error {
 	b, err := s.double()
 	if err != nil {
 		return err
 	}
-	return b.eachRun(judge)
+	return b.eachRun(check)
 }
 
 // forgets tests that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
@@ -290,7 +293,7 @@ func (s stand) forgets() error {
 	if err != nil {
 		return err
 	}
-	for run, expected := range []tensors[float64]{want, first} { // the second run, and the first once more
+	for run, expected := range []tensors[float64]{want, first} { // the second run, then the first one again
 		got, err := used.run(used.given(1 - run))
 		if err != nil {
 			return err
@@ -318,7 +321,7 @@ func (s stand) likeTape() error {
 	return agree(b, tape, 1e-12)
 }
 
-// rounds compares float32 with float64, with a tolerance for divisions of values that nearly cancel.
+// rounds compares float32 with float64. The tolerance allows for divisions by differences of nearly equal values.
 func (s stand) rounds() error {
 	single, err := s.single()
 	if err != nil {
@@ -334,8 +337,8 @@ func (s stand) rounds() error {
 // batches are the numbers of images or rows in the trials.
 var batches = []int{1, 2, 5}
 
-// trials are a kit of laws for parts that run as graphs. C is a part in one trial: an input, a batch, a mode, a back end.
-// All laws of a trial share its compiled programs.
+// trials is a kit of laws for parts that run as graphs. C is one trial of a part, with an input, a batch size, a mode and a
+// back end. All laws of a trial share its compiled programs.
 type trials[T any, C fmt.Stringer] struct {
 	laws []trialLaw[C]
 	each func(fresh func() T, try func(c C)) error
@@ -344,7 +347,7 @@ type trials[T any, C fmt.Stringer] struct {
 // trialLaw is one law for a part in a trial.
 type trialLaw[C any] struct {
 	name   string
-	broken func(c C) error // nil when the part obeys
+	broken func(c C) error // returns nil if the part obeys the law
 }
 
 // Names implements [Kit].
@@ -356,8 +359,9 @@ func (k trials[T, C]) Names() []string {
 	return names
 }
 
-// Judge implements [Kit]. For every law it returns the first failing trial; a part that cannot be run breaks all laws.
-func (k trials[T, C]) Judge(fresh func() T) map[string]error {
+// Test implements [Kit]. For every law it returns the error of the first failing trial. A part that cannot run breaks all
+// laws.
+func (k trials[T, C]) Test(fresh func() T) map[string]error {
 	broken := map[string]error{}
 	err := k.each(fresh, func(c C) {
 		for _, law := range k.laws {
@@ -377,8 +381,8 @@ func (k trials[T, C]) Judge(fresh func() T) map[string]error {
 	return broken
 }
 
-// Set gives the setting of part, a pointer to a struct, whose TOML key is key that value. Embedded structs are searched
-// too.
+// Set assigns value to the setting of part whose TOML key is key. part is a pointer to a struct, whose embedded structs are
+// searched too.
 func Set(part any, key string, value any) error {
 	field, ok := setting(reflect.ValueOf(part).Elem(), key)
 	if !ok {
@@ -416,3 +420,121 @@ func setting(part reflect.Value, key string) (reflect.Value, bool) {
 	}
 	return reflect.Value{}, false
 }
+
+// divided compares a batch on one process with the same batch on two processes, which have unequal numbers of its images. It
+// tests the declared [ir.Division] of the part's ops.
+func (s stand) divided(images int) error {
+	if s.on == onTape || images < 3 {
+		return nil
+	}
+	b, err := s.double()
+	if err != nil {
+		return err
+	}
+	c, err := s.newCrew(b.rig, images, 2)
+	if err != nil {
+		return err
+	}
+	return b.eachRun(func(given, want tensors[float64]) error {
+		got, err := c.run(given)
+		if err != nil {
+			return err
+		}
+		for rank := range got {
+			if err := got[rank].near(c.of(want, rank), 1e-12); err != nil {
+				return fmt.Errorf("process %d of %d with %d images: %w", rank+1, len(got), images, err)
+			}
+		}
+		return nil
+	})
+}
+
+// crew is a rig on several processes.
+type crew struct {
+	program *graph.Program
+	members []*rig[float64]
+	parts   []*shard.Program
+}
+
+// newCrew compiles a rig for every process. A foreign op may have state: each process then gets a separate program with
+// separate ops.
+func (s stand) newCrew(r *rig[float64], images, processes int) (*crew, error) {
+	c := &crew{program: divisible(r, images)}
+	m, err := c.program.Module()
+	if err != nil {
+		return nil, err
+	}
+	foreign := slices.ContainsFunc(m.Values(), func(v *ir.Value) bool { _, is := v.Op.(ir.Foreign); return is })
+	for rank, group := range collective.Local(processes) {
+		if rank > 0 && foreign {
+			b, err := s.fresh(onEngine)
+			if err != nil {
+				return nil, err
+			}
+			if m, err = divisible(b.rig, images).Module(); err != nil {
+				return nil, err
+			}
+		}
+		part, err := engine.Partition(m, rank, processes)
+		if err != nil {
+			return nil, err
+		}
+		plan, err := engine.CompileShared[float64](m, nil, group)
+		if err != nil {
+			return nil, err
+		}
+		c.parts = append(c.parts, part)
+		c.members = append(c.members, &rig[float64]{leaves: r.leaves, program: c.program, runner: plan})
+	}
+	return c, nil
+}
+
+// divisible is the program of a rig with the size of its batch.
+func divisible(r *rig[float64], images int) *graph.Program {
+	program := *r.program
+	program.Batch = images
+	return &program
+}
+
+// run gives every member its images of the inputs and returns the members' results.
+func (c *crew) run(given tensors[float64]) ([]tensors[float64], error) {
+	got, errs := make([]tensors[float64], len(c.members)), make([]error, len(c.members))
+	var all sync.WaitGroup
+	for rank, member := range c.members {
+		own := maps.Clone(given)
+		for _, in := range c.program.Inputs {
+			own[in.Name] = c.images(given[in.Name], rank, shard.Views(in.Shape, c.program.Batch))
+		}
+		all.Go(func() { got[rank], errs[rank] = member.run(own) })
+	}
+	all.Wait()
+	return got, errors.Join(errs...)
+}
+
+// of returns the results that a process should compute: its images of the taps that contain only these, and all other results
+// unchanged.
+func (c *crew) of(want tensors[float64], rank int) tensors[float64] {
+	own := maps.Clone(want)
+	for i, tap := range c.program.Taps {
+		if c.parts[rank].Parts[i] {
+			own[tap.Name] = c.images(want[tap.Name], rank, 1)
+		}
+	}
+	return own
+}
+
+// images returns a process's images of values that contain one or two views of the batch; without a view, all values.
+func (c *crew) images(values []float64, rank, views int) (own []float64) {
+	if views == 0 {
+		return values
+	}
+	from, to := shard.Rows(c.program.Batch, rank, len(c.members))
+	for half := range slices.Chunk(values, len(values)/views) {
+		image := len(half) / c.program.Batch
+		own = append(own, half[from*image:to*image]...)
+	}
+	return own
+}
+
+func (t layerTrial) divided() error { return t.stand.divided(t.batch) }
+func (t lossTrial) divided() error  { return t.stand.divided(t.rows) }

@@ -14,10 +14,10 @@ var Constraint = Laws[constraints.Constraint]{
 	{"makes any weights feasible", feasible},
 	{"leaves feasible points as they are", idempotent},
 	{"finds the nearest feasible point", nearest},
-	{"writes inside the parameter only", inside},
-	{"keeps NaN visible", keepsNaN},
+	{"writes only inside of the parameter", inside},
+	{"preserves NaN", keepsNaN},
 	{"projects parts like the whole if pointwise", partwise},
-	{"keeps nothing of one call for the next", constraintForgets},
+	{"has no memory of earlier calls", constraintForgets},
 	{"does not allocate", constraintAllocates},
 }
 

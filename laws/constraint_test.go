@@ -43,13 +43,13 @@ func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 			return max(v, 0) * 0.999999
 		})}),
 		"finds the nearest feasible point": constraint(wrong{project: each(func(v float32) float32 { return max(v, -v) })}),
-		"writes inside the parameter only": constraint(wrong{project: func(w []float32) {
+		"writes only inside of the parameter": constraint(wrong{project: func(w []float32) {
 			nonneg.Project(w, nil)
 			if len(w) < cap(w) {
 				w[:len(w)+1][len(w)] = 0
 			}
 		}}),
-		"keeps NaN visible": constraint(wrong{project: each(func(v float32) float32 {
+		"preserves NaN": constraint(wrong{project: each(func(v float32) float32 {
 			if v > 0 {
 				return v
 			}
@@ -60,7 +60,7 @@ func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 			sink = slices.Clone(w)
 			nonneg.Project(w, nil)
 		}}),
-		"keeps nothing of one call for the next": func() constraints.Constraint {
+		"has no memory of earlier calls": func() constraints.Constraint {
 			calls := float32(0)
 			return wrong{project: func(w []float32) {
 				each(func(v float32) float32 { return max(v, calls*1e-6) })(w)

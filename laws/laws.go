@@ -21,15 +21,15 @@ import (
 type Kit[T any] interface {
 	// Names lists the laws: "leaves feasible points as they are".
 	Names() []string
-	// Judge tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of
-	// the law.
-	Judge(fresh func() T) map[string]error
+	// Test tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of the
+	// law.
+	Test(fresh func() T) map[string]error
 }
 
-// Check judges the parts from fresh and runs every law as a subtest.
+// Check tests the parts from fresh and reports every law as a subtest.
 func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	t.Helper()
-	broken := kit.Judge(fresh)
+	broken := kit.Test(fresh)
 	for _, name := range kit.Names() {
 		t.Run(name, func(t *testing.T) {
 			if err := broken[name]; err != nil {
@@ -45,7 +45,7 @@ type Laws[T any] []Law[T]
 // Law is one statement that holds for every part of a kind.
 type Law[T any] struct {
 	Name   string
-	Broken func(fresh func() T) error // nil if the part obeys the law
+	Broken func(fresh func() T) error // returns nil if the part obeys the law
 }
 
 // Names implements [Kit].
@@ -57,8 +57,8 @@ func (l Laws[T]) Names() []string {
 	return names
 }
 
-// Judge implements [Kit].
-func (l Laws[T]) Judge(fresh func() T) map[string]error {
+// Test implements [Kit].
+func (l Laws[T]) Test(fresh func() T) map[string]error {
 	broken := map[string]error{}
 	for _, law := range l {
 		if err := law.Broken(fresh); err != nil {
@@ -70,7 +70,7 @@ func (l Laws[T]) Judge(fresh func() T) map[string]error {
 
 // Broken returns the names of the laws that the parts of fresh break.
 func Broken[T any](kit Kit[T], fresh func() T) []string {
-	broken := kit.Judge(fresh)
+	broken := kit.Test(fresh)
 	return slices.DeleteFunc(kit.Names(), func(name string) bool { return broken[name] == nil })
 }
 

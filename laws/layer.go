@@ -17,7 +17,7 @@ import (
 var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTrial, laws: []trialLaw[layerTrial]{
 	{"declares the shape of its output", layerTrial.outputShape},
 	{"declares just the parameters it uses", layerTrial.parametersUsed},
-	{"moves nothing but its state, and that in training only", layerTrial.movesState},
+	{"changes nothing but its state, and that in training only", layerTrial.changesState},
 	{"is deterministic, given its noise", layerTrial.deterministic},
 	{"treats every image by itself at inference", layerTrial.imagewise},
 	{"is the identity at inference if it is noisy", layerTrial.noiseless},
@@ -27,7 +27,7 @@ var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTr
 	{"is finite for large inputs, gradients included", layerTrial.finite},
 	{"has the right gradients", layerTrial.gradients},
 	{"can be differentiated twice", layerTrial.curvature},
-	{"keeps nothing of one run for the next", layerTrial.forgets},
+	{"has no memory of earlier runs", layerTrial.forgets},
 	{"gives the same on both back ends", layerTrial.likeTape},
 	{"gives on two processes what it gives on one", layerTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", layerTrial.rounds},
@@ -76,7 +76,7 @@ func eachLayerTrial(fresh func() layers.Layer, try func(t layerTrial)) error {
 	return nil
 }
 
-// modes are inference, and training where it can differ: a layer that does not ask whether it trains builds the same graph.
+// modes are inference and, if it can differ, training: a layer that does not read the mode builds the same graph in both.
 func modes(fresh func() layers.Layer, in []int, batch int) []bool {
 	t := layerTrial{fresh: fresh, in: in, batch: batch}
 	built, err := gradcheck.Build(layerOn[float64](t, fresh()), false)
@@ -181,7 +181,7 @@ func wellDeclared(list []layers.Parameter) error {
 	return nil
 }
 
-func (t layerTrial) movesState() error {
+func (t layerTrial) changesState() error {
 	return t.eachRun(func(given, got tensors[float64]) error {
 		for _, p := range t.fresh().Parameters(t.in) {
 			after, read := got[p.Name+" after the run"]
@@ -247,7 +247,7 @@ func (t layerTrial) imagewise() error {
 	})
 }
 
-// ofImage is what a run of the i-th of n images is given.
+// ofImage returns the inputs of a run for the i-th of n images.
 func (r *rig[T]) ofImage(given tensors[T], i, n int) tensors[T] {
 	own := tensors[T]{}
 	for _, l := range r.leaves {
@@ -258,13 +258,13 @@ func (r *rig[T]) ofImage(given tensors[T], i, n int) tensors[T] {
 	return own
 }
 
-// portion is the i-th of n equal parts.
+// portion returns the i-th of n equal parts.
 func portion[T any](values []T, i, n int) []T {
 	size := len(values) / n
 	return values[i*size : (i+1)*size]
 }
 
-// inputRanges are intervals of images.
+// inputRanges are the intervals of pixel values that outputRange tests.
 var inputRanges = []layers.Interval{{Low: 0, High: 1}, {Low: -1, High: 1}, {Low: 0.3, High: 0.6}, {Low: -60, High: 60}, {Low: -9, High: -2}}
 
 // outputRange is also tested in float32, up to rounding.
@@ -277,7 +277,7 @@ func (t layerTrial) outputRange() error {
 // finite is also tested in float32, which overflows earlier.
 func (t layerTrial) finite() error { return inBoth(t.stand, finiteRuns[float64], finiteRuns[float32]) }
 
-// inBoth judges a part in both precisions.
+// inBoth tests a part in both precisions.
 func inBoth(s stand, double func(bench[float64]) error, single func(bench[float32]) error) error {
 	d, err := s.double()
 	if err != nil {
@@ -296,7 +296,7 @@ func inBoth(s stand, double func(bench[float64]) error, single func(bench[float3
 	return nil
 }
 
-// inRange runs a layer on images that reach the ends of intervals.
+// inRange runs a layer on images whose pixels reach the ends of inputRanges.
 func inRange[T ir.Float](b bench[T], l layers.Layer, tolerance float64) error {
 	for _, within := range inputRanges {
 		declared := layers.OutputRange(l, within)
@@ -330,7 +330,7 @@ func bounded[T ir.Float](values []T, by layers.Interval, tolerance float64) erro
 	return nil
 }
 
-// finiteRuns runs a layer on images of one value and of its opposite.
+// finiteRuns runs a layer on images of one value, except for one pixel of the opposite sign.
 func finiteRuns[T ir.Float](b bench[T]) error {
 	given := b.given(0)
 	for i, v := range []T{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
@@ -390,7 +390,7 @@ func (t layerTrial) saysNoisy() error {
 	return nil
 }
 
-// freshNoise uses enough images to make equal noise of two images or two runs impossible unless it is not drawn again.
+// freshNoise uses so many images that equal noise of all images or of two runs means that the layer does not draw it again.
 func (t layerTrial) freshNoise() error {
 	const images = 50
 	t.training = true
@@ -419,14 +419,14 @@ func (t layerTrial) freshNoise() error {
 
 // gradients applies the gradient check, which compiles separate programs for Gorgonia's tape machine, to a layer. Another
 // law compares the engine with the tape machine.
-func (t layerTrial) gradients() error { return t.gate(gradcheck.Scalar) }
+func (t layerTrial) gradients() error { return t.checkGradients(gradcheck.Scalar) }
 
 // curvature applies the gradient check to the derivatives of a layer: penalties of a code's Jacobian differentiate them
 // again.
-func (t layerTrial) curvature() error { return t.gate(gradcheck.SquaredGradient) }
+func (t layerTrial) curvature() error { return t.checkGradients(gradcheck.SquaredGradient) }
 
-// gate applies the gradient check to scalar of a layer.
-func (t layerTrial) gate(scalar func(gradcheck.Expression[float64]) gradcheck.Expression[float64]) error {
+// checkGradients applies the gradient check to a scalar function of the layer's output.
+func (t layerTrial) checkGradients(scalar func(gradcheck.Expression[float64]) gradcheck.Expression[float64]) error {
 	if t.on != onTape {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestProcessesOfALawDoNotShareAnOp(t *testing.T) {
 	layer := wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 		return wrongly(c, x, meddling{name: "stateful", do: alone()})
 	}}
-	if err := laws.Layer.Judge(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
+	if err := laws.Layer.Test(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
 		t.Error(err)
 	}
 }
@@ -85,7 +85,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"declares just the parameters it uses": wrongLayer{parameters: func([]int) []layers.Parameter {
 			return []layers.Parameter{offset}
 		}},
-		"moves nothing but its state, and that in training only": wrongLayer{
+		"changes nothing but its state, and that in training only": wrongLayer{
 			parameters: func([]int) []layers.Parameter { return []layers.Parameter{offset} },
 			apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return c.Add(x, c.Sum(wrongly(c, s.Parameter("offset"), meddling{name: "overwrite", do: overwrite})))
@@ -123,7 +123,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"can be differentiated twice": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return wrongly(c, x, meddling{name: "bent", slope: bent})
 		}},
-		"keeps nothing of one run for the next": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+		"has no memory of earlier runs": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return wrongly(c, x, meddling{name: "hoarding", do: afterOneRun(add)})
 		}},
 		"gives the same on both back ends": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
@@ -175,7 +175,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
 			},
 		},
-		"keeps nothing of one run for the next": {
+		"has no memory of earlier runs": {
 			"1 of [6] at inference on the tape: run 2, and the same run as the first: gradient of input": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
 			},
@@ -202,7 +202,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 	} {
 		for message, apply := range hidden {
 			within := layers.Interval{Low: -1.2, High: 1.2}
-			err := laws.Layer.Judge(func() layers.Layer { return wrongLayer{apply: apply, within: within} })[law]
+			err := laws.Layer.Test(func() layers.Layer { return wrongLayer{apply: apply, within: within} })[law]
 			if err == nil || !strings.HasPrefix(err.Error(), message) {
 				t.Errorf("%s: got %v, want %q", law, err, message)
 			}

@@ -15,14 +15,14 @@ import (
 // Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in a first and a second run of
 // the compiled program.
 var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, laws: []trialLaw[lossTrial]{
-	{"is taken by default on what it reads", lossTrial.takenOn},
+	{"is applied by default to a value that it reads", lossTrial.appliedTo},
 	{"is a scalar", lossTrial.scalar},
 	{"is finite at the edges of its domain, gradients included", lossTrial.finite},
 	{"does not change when the batch is doubled", lossTrial.doubled},
 	{"does not depend on the order of the images", lossTrial.reordered},
-	{"is a mean over images where it says so", lossTrial.meanOverImages},
+	{"is a mean over images if it says so", lossTrial.meanOverImages},
 	{"has the right gradients", lossTrial.gradients},
-	{"keeps nothing of one run for the next", lossTrial.forgets},
+	{"has no memory of earlier runs", lossTrial.forgets},
 	{"gives the same on both back ends", lossTrial.likeTape},
 	{"gives on two processes what it gives on one", lossTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", lossTrial.rounds},
@@ -67,7 +67,7 @@ func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
 	return gradcheck.Loss(t.fresh(), data["x"], data["target"], t.given(), lossColumns)
 }
 
-// given is the number of rows of what the loss reads: two for each image where it reads views.
+// given is the number of rows of the loss's inputs: two for each image if the loss reads views.
 func (t lossTrial) given() int {
 	if t.fresh().Reads().Views {
 		return 2 * t.rows
@@ -92,20 +92,20 @@ func lossDomain(l losses.Loss) layers.Interval {
 	return layers.Everything
 }
 
-func (t lossTrial) takenOn() error {
+func (t lossTrial) appliedTo() error {
 	l := t.fresh()
 	reads, on := l.Reads(), l.On()
 	named := slices.Contains([]string{losses.Code, losses.Output}, on)
 	wrong := ""
 	switch {
 	case on == "":
-		wrong = "is taken on nothing"
+		wrong = "has no default value"
 	case reads.Per == losses.Parameter && (named || on == losses.Atoms || reads.On || reads.Images || reads.Labels || reads.Atoms || reads.Jacobian):
-		wrong = "reads parameters, and something else"
+		wrong = "reads parameters and other values"
 	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms):
-		wrong = "reads the atoms only if it is taken on them"
+		wrong = "must read the atoms if and only if it applies to them"
 	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On:
-		wrong = "is taken on a value that it does not read"
+		wrong = "applies to a value that it does not read"
 	}
 	if wrong != "" {
 		return fmt.Errorf("%s: on %q by default, and reads %+v", wrong, on, reads)
@@ -149,8 +149,7 @@ func (t lossTrial) reordered() error {
 	})
 }
 
-// sameAfter tests that change, applied to a batch and everything read with it, does not change the value of a loss on
-// images.
+// sameAfter tests that change, applied to all inputs of a batch, does not change the value of a loss on images.
 func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	if t.fresh().Reads().Per == losses.Parameter {
 		return nil
@@ -164,7 +163,7 @@ func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	})
 }
 
-// meanOverImages is the property that allows micro-batches. Noise is drawn for a whole batch.
+// meanOverImages tests the property that allows micro-batches. Noise is drawn for a whole batch.
 func (t lossTrial) meanOverImages() error {
 	if reads := t.fresh().Reads(); reads.Per != losses.Image || reads.Jacobian {
 		return nil

@@ -1,6 +1,7 @@
 package laws_test
 
 import (
+	"runtime/metrics"
 	"slices"
 	"testing"
 
@@ -41,7 +42,7 @@ func (wrongReconstruction) Build(v losses.Values) (*gorgonia.Node, error) {
 func TestWrongLossesBreakTheirLaw(t *testing.T) {
 	right := func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node { return c.Mean(c.Square(code)) }
 	faulty := map[string]losses.Loss{
-		"is taken by default on what it reads": wrongLoss{"atoms", right},
+		"is applied by default to a value that it reads": wrongLoss{"atoms", right},
 		"is a scalar": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Square(code), 0)
 		}},
@@ -54,11 +55,11 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		"does not depend on the order of the images": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return c.Mean(c.Do("row", func() (*gorgonia.Node, error) { return gorgonia.Slice(code, gorgonia.S(0)) }))
 		}},
-		"is a mean over images where it says so": wrongReconstruction{},
+		"is a mean over images if it says so": wrongReconstruction{},
 		"has the right gradients": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return right(c, wrongly(c, code, meddling{name: "steep", slope: doubled}))
 		}},
-		"keeps nothing of one run for the next": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
+		"has no memory of earlier runs": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
 			return right(c, wrongly(c, code, meddling{name: "hoarding", do: afterOneRun(add)}))
 		}},
 		"gives on two processes what it gives on one": wrongLoss{"code", func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node {
@@ -83,5 +84,26 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 		if broken := laws.Broken(laws.Loss, func() losses.Loss { return l }); !slices.Contains(broken, law) {
 			t.Errorf("a wrong loss obeys %q; it breaks %q", law, broken)
 		}
+	}
+}
+
+// gcPercent reads the setting of the process without changing it.
+func gcPercent() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// Tests that test parts in parallel would leave each other's setting behind.
+func TestAKitLeavesTheGarbageCollectorAlone(t *testing.T) {
+	before, tested := gcPercent(), 0
+	laws.Loss.Test(func() losses.Loss {
+		if tested++; gcPercent() != before {
+			t.Errorf("GOGC is %d while parts are tested, want %d", gcPercent(), before)
+		}
+		return &losses.MSE{}
+	})
+	if tested == 0 {
+		t.Error("nothing was tested")
 	}
 }

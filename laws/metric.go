@@ -17,10 +17,10 @@ import (
 // Metric contains the laws of metrics.
 var Metric = Laws[metrics.Metric]{
 	{"describes itself", described},
-	{"gives finite numbers or says why there are none", finiteValues},
+	{"gives finite numbers or the reason why there are none", finiteValues},
 	{"gives the same numbers again", repeats},
-	{"changes nothing that it reads", changesNothing},
-	{"reads only what it says", readsWhatItSays},
+	{"does not change its inputs", changesNothing},
+	{"reads only the inputs that it declares", readsDeclared},
 	{"does not depend on how images are cut into batches", cutAnyhow},
 	{"does not depend on the order of the images unless it says so", orderless},
 	{"does not depend on the scale of units if it says so", scaleless},
@@ -38,7 +38,8 @@ var (
 	scaleUpTo = tolerance{relative: 1e-5, absolute: 1e-7}
 )
 
-// valuesOf evaluates a metric on a model; a panic is an error. What the images lack, a [*data.Error], gives no values.
+// valuesOf evaluates a metric on a model; a panic is an error. If the images lack what the metric needs ([*data.Error]), there
+// are no values.
 func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
 	defer recovered(&err)
 	r, err := metrics.Evaluate(context.Background(), of, of.sample, metrics.Selection{{Metric: m}})
@@ -58,8 +59,8 @@ func recovered(err *error) {
 	}
 }
 
-// apart returns an error where numbers differ by more than a tolerance, or are not those of the same measures.
-func apart(what string, got, want metrics.Values, up tolerance) error {
+// compareValues returns an error if numbers differ by more than a tolerance or belong to different measures.
+func compareValues(what string, got, want metrics.Values, up tolerance) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
 	}
@@ -86,7 +87,7 @@ func described(fresh func() metrics.Metric) error {
 		case seen[m.Name]:
 			return fmt.Errorf("two measures are called %q", m.Name)
 		case m.Doc == "":
-			return fmt.Errorf("%s: nothing is said of it", m.Name)
+			return fmt.Errorf("%s: Doc is empty", m.Name)
 		case !slices.Contains([]metrics.Better{metrics.Lower, metrics.Higher, metrics.Neither}, m.Better):
 			return fmt.Errorf("%s: better is %q, want %q, %q or %q", m.Name, m.Better, metrics.Lower, metrics.Higher, metrics.Neither)
 		}
@@ -108,7 +109,7 @@ func finiteValues(fresh func() metrics.Metric) error {
 			case v.Missing == "" && one.Count && v.Number != math.Trunc(v.Number):
 				return fmt.Errorf("%s: %s counts %v", of.name, v.Name, v.Number)
 			case v.Missing != "" && !d.Partial && of.gives(d.Reads):
-				return fmt.Errorf("%s: %s is not applicable (%s), and it is not said to be partial", of.name, v.Name, v.Missing)
+				return fmt.Errorf("%s: %s is not applicable (%s), but the metric is not declared Partial", of.name, v.Name, v.Missing)
 			}
 			some = some || v.Missing == ""
 		}
@@ -119,7 +120,7 @@ func finiteValues(fresh func() metrics.Metric) error {
 	return nil
 }
 
-// gives reports whether a model has what a metric reads.
+// gives reports whether a model has the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
@@ -138,7 +139,7 @@ func repeats(fresh func() metrics.Metric) error {
 			if err != nil {
 				return err
 			}
-			if err := apart(of.name+": again", got, want, exactly); err != nil {
+			if err := compareValues(of.name+": again", got, want, exactly); err != nil {
 				return err
 			}
 		}
@@ -189,7 +190,7 @@ func alike(fresh func() metrics.Metric, one, other *measured, what string, up to
 	if err != nil {
 		return err
 	}
-	return apart(one.name+": "+what, got, want, up)
+	return compareValues(one.name+": "+what, got, want, up)
 }
 
 // given contains the inputs of a metric: its subject, and all images in one batch.
@@ -199,7 +200,7 @@ type given struct {
 	n       int
 }
 
-// givenBy computes those values of the model that are in reads.
+// givenBy computes the values of the model that reads lists.
 func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 	g.n = len(of.sample.Images) / volume.Of(of.shape)
 	g.subject = metrics.Subject{Coder: of, Shape: of.shape, Units: of.units, Images: g.n, Seed: of.sample.Seed}
@@ -247,7 +248,7 @@ func (g given) cut(from, to int) metrics.Batch {
 	return b
 }
 
-// inBatches measures with batches of that size; a panic becomes an error.
+// inBatches evaluates a metric in batches of that size; a panic becomes an error.
 func inBatches(m metrics.Metric, g given, size int) (values metrics.Values, err error) {
 	defer recovered(&err)
 	meter, err := m.Start(&g.subject)
@@ -280,7 +281,7 @@ func inBatches(m metrics.Metric, g given, size int) (values metrics.Values, err 
 	return found, nil
 }
 
-// eachGiven calls f with the models that have the values that the metric reads, and with these values.
+// eachGiven calls f with every model that has the metric's inputs, and with these inputs.
 func eachGiven(fresh func() metrics.Metric, f func(of *measured, g given) error) error {
 	reads := fresh().Describe().Reads
 	for _, of := range measuredModels() {
@@ -309,7 +310,7 @@ func cutAnyhow(fresh func() metrics.Metric) error {
 			if err != nil {
 				return err
 			}
-			if err := apart(fmt.Sprintf("in batches of %d", size), got, want, sameUpTo); err != nil {
+			if err := compareValues(fmt.Sprintf("in batches of %d", size), got, want, sameUpTo); err != nil {
 				return err
 			}
 		}
@@ -317,8 +318,8 @@ func cutAnyhow(fresh func() metrics.Metric) error {
 	})
 }
 
-// readsWhatItSays gives a metric only the declared inputs.
-func readsWhatItSays(fresh func() metrics.Metric) error {
+// readsDeclared compares a metric that gets only its declared inputs with one that gets all inputs.
+func readsDeclared(fresh func() metrics.Metric) error {
 	return eachGiven(fresh, func(of *measured, g given) error {
 		got, err := inBatches(fresh(), g, g.n)
 		if err != nil {
@@ -332,7 +333,7 @@ func readsWhatItSays(fresh func() metrics.Metric) error {
 		if err != nil {
 			return err
 		}
-		return apart("with nothing but what it says that it reads", got, want, exactly)
+		return compareValues("with the declared inputs only", got, want, exactly)
 	})
 }
 
@@ -448,8 +449,8 @@ func measuredModels() []*measured {
 	}
 }
 
-// sumOfParts makes the images sums of disjoint non-negative atoms, of which the latter matter less and less, and the encoder
-// the one that finds their weights.
+// sumOfParts makes the images sums of disjoint non-negative atoms with decreasing weights, and makes the encoder compute these
+// weights.
 func sumOfParts(m *measured) {
 	r, pixels := source(), volume.Of(m.shape)
 	m.atoms.Bias = nil

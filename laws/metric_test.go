@@ -85,7 +85,7 @@ func TestWrongMetricsBreakTheirLaw(t *testing.T) {
 			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Better = "more" }}),
 			metric(largest{describe: func(d *metrics.Description) { d.Reads = 0 }}),
 		},
-		"gives finite numbers or says why there are none": {
+		"gives finite numbers or the reason why there are none": {
 			metric(largest{value: func(m *largestMeter) float64 { return math.Log(m.most) }}), // of a model of dead units
 			metric(largest{describe: func(d *metrics.Description) { d.Measures[0].Count = true }}),
 			metric(sum(func(b *metrics.Batch) float64 { panic("not today") })),
@@ -94,8 +94,8 @@ func TestWrongMetricsBreakTheirLaw(t *testing.T) {
 		"gives the same numbers again": {func() metrics.Metric {
 			return largest{value: func(m *largestMeter) float64 { calls++; return calls }}
 		}},
-		"changes nothing that it reads": {metric(largest{add: func(_ *largestMeter, b *metrics.Batch) { slices.Sort(b.Codes) }})},
-		"reads only what it says": {
+		"does not change its inputs": {metric(largest{add: func(_ *largestMeter, b *metrics.Batch) { slices.Sort(b.Codes) }})},
+		"reads only the inputs that it declares": {
 			metric(sum(func(b *metrics.Batch) float64 { return float64(len(b.Images)) })),
 			metric(sum(func(b *metrics.Batch) float64 { return float64(b.Outputs[0]) })),
 		},

@@ -29,8 +29,8 @@ var Rule = Laws[optim.Rule]{
 	{"gives the same bits twice", repeatable},
 	{"updates parts like the whole", splittable},
 	{"descends on a quadratic", descends},
-	{"moves nothing without gradient and decay", restful},
-	{"moves nothing at a rate of zero", rateless},
+	{"changes no weight without gradient and decay", restful},
+	{"changes no weight at a learning rate of zero", rateless},
 	{"stays finite at zeros, denormals and large gradients", finite},
 	{"never writes the gradient", readsGradient},
 	{"uses all of its state and no more", usesState},
@@ -109,7 +109,7 @@ func compareRuns(fresh func() optim.Rule, piece func(n int, r *rand.Rand) int) e
 	return nil
 }
 
-// descends minimises the half squared distance to a target, curvatures from 0.1 to 1.
+// descends minimises a quadratic with curvatures from 0.1 to 1.
 func descends(fresh func() optim.Rule) error {
 	const n, steps = 64, 400
 	o, err := withoutDecay(fresh())
@@ -212,7 +212,7 @@ func readsGradient(fresh func() optim.Rule) error {
 	return nil
 }
 
-// usesState also looks for writes outside of w: guards stand before and behind it.
+// usesState also detects writes outside of w, by guard values before and after it.
 func usesState(fresh func() optim.Rule) (err error) {
 	const n, guard, mark = 21, 16, -77
 	defer func() {

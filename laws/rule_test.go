@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/laws"
+	"tessera/losses"
 	"tessera/optim"
 )
 
@@ -51,11 +52,11 @@ func faulty() map[string]func() optim.Rule {
 			descend(w, g, lr/(norm+1))
 		}),
 		"descends on a quadratic": with(0, func(w, g []float32, _ [][]float32, lr float32) { descend(w, g, -lr) }),
-		"moves nothing without gradient and decay": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+		"changes no weight without gradient and decay": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			descend(w, g, lr)
 			descend(w, w, lr*0.1)
 		}),
-		"moves nothing at a rate of zero": with(0, func(w, g []float32, _ [][]float32, lr float32) {
+		"changes no weight at a learning rate of zero": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			descend(w, g, lr+1e-4)
 		}),
 		"stays finite at zeros, denormals and large gradients": with(0, func(w, g []float32, _ [][]float32, lr float32) {
@@ -138,5 +139,37 @@ func TestSetFindsKeysAndRefusesOthers(t *testing.T) {
 	}
 	if err := laws.Set(o, "nesterov", 0.5); err == nil {
 		t.Error("a number is taken as a bool")
+	}
+}
+
+// weightOf is a schedule made of a function.
+type weightOf func(epoch float64) float64
+
+func (f weightOf) At(epoch float64) float64 { return f(epoch) }
+
+// The control of the kit: a law that no wrong part can break proves nothing.
+func TestWrongWeightsBreakTheirLaw(t *testing.T) {
+	calls := 0.0
+	wrong := map[string]weightOf{
+		"is finite and not negative at every epoch and in the end": func(epoch float64) float64 { return max(3-epoch, -1) },
+		"depends on nothing but the epoch":                         func(float64) float64 { calls++; return calls },
+		"ends where it tends to": func(epoch float64) float64 {
+			if math.IsInf(epoch, 1) {
+				return 0
+			}
+			return 1
+		},
+	}
+	for _, law := range laws.Weight {
+		w, ok := wrong[law.Name]
+		if !ok {
+			t.Errorf("no weight breaks %q", law.Name)
+		} else if law.Broken(func() losses.Weight { return w }) == nil {
+			t.Errorf("the weight that is to break %q obeys it", law.Name)
+		}
+	}
+	decaying := func() losses.Weight { return weightOf(func(epoch float64) float64 { return 1 / (1 + epoch) }) }
+	if broken := laws.Broken(laws.Weight, decaying); len(broken) > 0 {
+		t.Errorf("the right weight breaks %q", broken)
 	}
 }

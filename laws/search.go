@@ -17,9 +17,9 @@ var Search = Laws[optim.Search]{
 	{"finds the minimum of a quadratic", findsMinimum},
 	{"finds the minimum of a quadratic in a box", findsMinimumInABox},
 	{"stays where the gradient is zero", searchRests},
-	{"comes back from where the objective is not finite", comesBack},
-	{"says when the objective is not finite where it begins", saysNotFinite},
-	{"has moved nothing after an error", unmovedByErrors},
+	{"returns from points where the objective is not finite", comesBack},
+	{"reports an objective that is not finite at the start", reportsNotFinite},
+	{"changes no weight if an evaluation fails", unchangedByErrors},
 	{"uses all of its state and no more", searchState},
 }
 
@@ -85,7 +85,7 @@ func comesBack(fresh func() optim.Search) error {
 	return nil
 }
 
-func saysNotFinite(fresh func() optim.Search) error {
+func reportsNotFinite(fresh func() optim.Search) error {
 	for name, evaluate := range map[string]func(w, g []float32) (float64, error){
 		"a value of NaN":      func(w, g []float32) (float64, error) { return math.NaN(), nil },
 		"an infinite value":   func(w, g []float32) (float64, error) { return math.Inf(-1), nil },
@@ -100,9 +100,9 @@ func saysNotFinite(fresh func() optim.Search) error {
 	return nil
 }
 
-// unmovedByErrors lets each evaluation fail in turn; a restarted search must give the same result as a search without
+// unchangedByErrors lets each evaluation fail in turn; a restarted search must give the same result as a search without
 // failures.
-func unmovedByErrors(fresh func() optim.Search) error {
+func unchangedByErrors(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
 	for fail := 1; fail <= 25; fail++ {
 		v := newValley(searchDim, true)
@@ -115,7 +115,7 @@ func unmovedByErrors(fresh func() optim.Search) error {
 			before := slices.Clone(s.w)
 			err := s.Next()
 			switch {
-			case errors.Is(err, errLook):
+			case errors.Is(err, errEvaluation):
 				if failed = true; !slices.Equal(before, s.w) {
 					return fmt.Errorf("evaluation %d fails, and the weights have changed", fail)
 				}
@@ -182,7 +182,7 @@ func searchState(fresh func() optim.Search) error {
 type searching struct {
 	w     []float32
 	state [][]float32
-	held  optim.SearchState
+	saved optim.SearchState
 	optim.Descent
 }
 
@@ -191,17 +191,17 @@ func newSearching(o optim.Search, f optim.Objective, w []float32) *searching {
 	for range o.States() {
 		s.state = append(s.state, make([]float32, len(w)))
 	}
-	s.Descent = o.Begin(f, s.w, s.state, &s.held)
+	s.Descent = o.Begin(f, s.w, s.state, &s.saved)
 	return s
 }
 
 // continued is another search that starts from this state.
 func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
-	c := &searching{w: slices.Clone(s.w), held: s.held}
+	c := &searching{w: slices.Clone(s.w), saved: s.saved}
 	for _, values := range s.state {
 		c.state = append(c.state, slices.Clone(values))
 	}
-	c.Descent = o.Begin(f, c.w, c.state, &c.held)
+	c.Descent = o.Begin(f, c.w, c.state, &c.saved)
 	return c
 }
 
@@ -209,8 +209,8 @@ func (s *searching) differ(what string, want *searching) error {
 	if err := differ(what+": weights", s.w, want.w); err != nil {
 		return err
 	}
-	if s.held != want.held {
-		return fmt.Errorf("%s: holds %v, want %v", what, s.held, want.held)
+	if s.saved != want.saved {
+		return fmt.Errorf("%s: search state %v, want %v", what, s.saved, want.saved)
 	}
 	for i := range s.state {
 		if err := differ(fmt.Sprintf("%s: state %d", what, i), s.state[i], want.state[i]); err != nil {
@@ -220,9 +220,9 @@ func (s *searching) differ(what string, want *searching) error {
 	return nil
 }
 
-// toTheEnd iterates until the search converges, at most n iterations.
-func (s *searching) toTheEnd(most int) (iterations int, err error) {
-	for ; iterations < most; iterations++ {
+// toTheEnd iterates until the search converges, at most limit iterations.
+func (s *searching) toTheEnd(limit int) (iterations int, err error) {
+	for ; iterations < limit; iterations++ {
 		if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
 			return iterations, nil
 		} else if err != nil {
@@ -248,8 +248,8 @@ func monotone(fresh func() optim.Search) error {
 			if !(now < before) {
 				return fmt.Errorf("iteration %d leads from %g to %g", i+1, before, now)
 			}
-			if now != s.held.Value {
-				return fmt.Errorf("iteration %d leads to %g, and holds %g", i+1, now, s.held.Value)
+			if now != s.saved.Value {
+				return fmt.Errorf("iteration %d leads to %g, but the search state says %g", i+1, now, s.saved.Value)
 			}
 			before = now
 		}
@@ -324,7 +324,7 @@ func searchRests(fresh func() optim.Search) error {
 type valley struct {
 	curvature, target []float32
 	quartic           bool
-	looks             int
+	evaluations       int
 	fail              int // the evaluation that fails; 0 for none
 	edge              float64
 }
@@ -337,11 +337,11 @@ func newValley(n int, quartic bool) *valley {
 	return v
 }
 
-var errLook = errors.New("a failing evaluation")
+var errEvaluation = errors.New("a failing evaluation")
 
 func (v *valley) evaluate(w, g []float32) (sum float64, err error) {
-	if v.looks++; v.looks == v.fail {
-		return 0, errLook
+	if v.evaluations++; v.evaluations == v.fail {
+		return 0, errEvaluation
 	}
 	for i := range w {
 		c, d := float64(v.curvature[i]), float64(w[i])-float64(v.target[i])

@@ -90,19 +90,19 @@ func searchMistakes() map[string]func() optim.Search {
 			s.w[0]++
 			return s.right.Next()
 		}),
-		"comes back from where the objective is not finite": values(func(v float64) (float64, error) {
+		"returns from points where the objective is not finite": values(func(v float64) (float64, error) {
 			if math.IsNaN(v) {
 				return v, errors.New("not a number")
 			}
 			return v, nil
 		}),
-		"says when the objective is not finite where it begins": values(func(v float64) (float64, error) {
+		"reports an objective that is not finite at the start": values(func(v float64) (float64, error) {
 			if v-v != 0 {
 				v = 0
 			}
 			return v, nil
 		}),
-		"has moved nothing after an error": with(nil, func(s *sabotage, _ int) error {
+		"changes no weight if an evaluation fails": with(nil, func(s *sabotage, _ int) error {
 			err := s.right.Next()
 			if err != nil {
 				s.w[0]++

@@ -17,7 +17,7 @@ func (m *Module) Check() error {
 	case m.Dtype > Float64:
 		return fmt.Errorf("ir: unknown precision, %d", uint8(m.Dtype))
 	}
-	if err := m.whole(); err != nil {
+	if err := m.wellFormed(); err != nil {
 		return fmt.Errorf("ir: %w", err)
 	}
 	for _, v := range m.Values() {
@@ -51,8 +51,8 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// whole reports missing values and ops, and cycles.
-func (m *Module) whole() error {
+// wellFormed reports missing values, incomplete ops and cycles.
+func (m *Module) wellFormed() error {
 	const entered, left = 1, 2
 	state := map[*Value]int{}
 	var visit func(v *Value) error
@@ -253,8 +253,8 @@ func fitsProduct(v *Value, o Product) error {
 	return want(fits, "the factors have shapes %v and %v", v.Args[0].Shape, v.Args[1].Shape)
 }
 
-// complete reports an op that is none of this package's, or lacks what it needs: a function, a kernel, an implementation.
-// Everything after it may ask the op for its text.
+// complete reports an op that does not belong to this package or lacks its function, kernel or implementation. All other
+// checks come later, because they may ask the op for its text.
 func complete(o Op) error {
 	switch o := o.(type) {
 	case nil:

@@ -23,7 +23,7 @@
 //	Unitwise    an op with a kernel that computes units, equally long slices of its output, such as the images of a convolution
 //	AllReduce   the sum or the maximum over the processes that run the program together
 //	AllGather   the images of the batch that the processes hold
-//	Foreign     an op of which only its own implementation is known
+//	Foreign     an op that is known only by its implementation
 //
 // [Kernel].Spec describes Elementwise, Blockwise and Unitwise ops: it is a struct whose type is the function and whose
 // fields are its attributes (see the ...Op types of package ops).
@@ -33,6 +33,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tessera/internal/volume"
+	"tessera/parallel/collective"
 )
 
 // Dtype is the precision of a module.
@@ -70,13 +73,13 @@ type Value struct {
 	Args  []*Value
 	Shape []int
 	Name  string // of a leaf: the input's or parameter's name; empty for all others
-	Layer string // path and kind of the layer that it belongs to, "encoder.0 (dense)"; empty for leaves and where none is known
+	Layer string // path and kind of the layer that it belongs to, "encoder.0 (dense)"; empty for leaves and outside of layers
 }
 
 // Module is a program.
 type Module struct {
 	Dtype      Dtype
-	Batch      int // images per run; 0 where that means nothing
+	Batch      int // images per run; 0 for a program without a batch
 	Inputs     []Input
 	Parameters []Parameter
 	Taps       []Tap
@@ -95,7 +98,7 @@ type Parameter struct {
 	Name      string // the path: "encoder.0.weight"
 	Shape     []int
 	Data      []float32 // row-major; shared with the model, not a copy
-	Trainable bool      // moved by the optimizer
+	Trainable bool      // updated by the optimizer
 }
 
 // Tap is a value that can be read after a run.
@@ -131,32 +134,32 @@ func (m *Module) Wanted() []*Value {
 	return list
 }
 
-// Values lists every value that the wanted ones need, args before the values that read them, and numbers them.
+// Values returns [Sorted] of the wanted values.
 func (m *Module) Values() []*Value { return Sorted(m.Wanted()) }
 
-// Sorted lists every value that the wanted ones need, args before the values that read them, and numbers them.
+// Sorted lists every value that the wanted values depend on, args before the values that read them, and numbers them.
 func Sorted(wanted []*Value) []*Value {
 	var list []*Value
 	seen := map[*Value]bool{}
-	var keep func(v *Value)
-	keep = func(v *Value) {
+	var visit func(v *Value)
+	visit = func(v *Value) {
 		if seen[v] {
 			return
 		}
 		seen[v] = true
 		for _, a := range v.Args {
-			keep(a)
+			visit(a)
 		}
 		v.ID = len(list)
 		list = append(list, v)
 	}
 	for _, w := range wanted {
-		keep(w)
+		visit(w)
 	}
 	return list
 }
 
-// Clone returns a module with its own values, so that passes can change them. Parameters keep their data.
+// Clone returns a module with copies of the values, so that passes can change them. Parameters share their data with m.
 func (m *Module) Clone() *Module {
 	copied := map[*Value]*Value{}
 	for _, v := range m.Values() {
@@ -198,4 +201,155 @@ func Text(values []*Value) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Point returns a pointwise value of that shape. Args of the same size are reshaped; others are broadcast, as
+// [Broadcasted] describes.
+func Point(f Function, shape []int, args ...*Value) *Value {
+	v := &Value{Op: Pointwise{f}, Shape: shape}
+	for _, a := range args {
+		if !slices.Equal(a.Shape, shape) {
+			if volume.Of(a.Shape) == volume.Of(shape) {
+				a = Reshaped(a, shape)
+			} else {
+				a = Broadcasted(a, shape)
+			}
+		}
+		v.Args = append(v.Args, a)
+	}
+	return v
+}
+
+// Reshaped returns a under another shape of the same size.
+func Reshaped(a *Value, shape []int) *Value {
+	if slices.Equal(a.Shape, shape) {
+		return a
+	}
+	return &Value{Op: Reshape{}, Args: []*Value{a}, Shape: shape}
+}
+
+// Broadcasted returns a repeated to shape; a has as many axes, of the same length or of length 1, or is a single number.
+func Broadcasted(a *Value, shape []int) *Value {
+	if len(a.Shape) != len(shape) {
+		a = Reshaped(a, slices.Repeat([]int{1}, len(shape)))
+	}
+	return &Value{Op: Broadcast{}, Args: []*Value{a}, Shape: shape}
+}
+
+// Reduce combines the elements of a along axes, or all elements if no axis is given. The result is reshaped to shape.
+func Reduce(f Reducer, a *Value, shape []int, axes ...int) *Value {
+	if len(axes) == 0 {
+		for i := range a.Shape {
+			axes = append(axes, i)
+		}
+	}
+	axes = slices.Sorted(slices.Values(axes))
+	axes = slices.Compact(axes)
+	return Reshaped(&Value{Op: Reduction{f, NewAxes(axes...)}, Args: []*Value{a}, Shape: without(a.Shape, axes)}, shape)
+}
+
+// without returns a shape without some of its axes.
+func without(shape, axes []int) (rest []int) {
+	for i, d := range shape {
+		if !slices.Contains(axes, i) {
+			rest = append(rest, d)
+		}
+	}
+	return rest
+}
+
+// Uniform returns the constant c in every element of shape.
+func Uniform(c float64, shape []int) *Value {
+	v := &Value{Op: Constant{c}}
+	if len(shape) == 0 {
+		return v
+	}
+	v.Shape = slices.Repeat([]int{1}, len(shape))
+	if slices.Equal(v.Shape, shape) {
+		return v
+	}
+	return &Value{Op: Broadcast{}, Args: []*Value{v}, Shape: shape}
+}
+
+// ConstantOf returns the number in every element of v, a constant or a broadcast or reshape of one; ok is false for other
+// values.
+func ConstantOf(v *Value) (c float64, ok bool) {
+	for {
+		switch o := v.Op.(type) {
+		case Constant:
+			return o.Value, true
+		case Broadcast, Reshape:
+			v = v.Args[0]
+		default:
+			return 0, false
+		}
+	}
+}
+
+// InBlocks returns the value of a kernel that computes independent blocks, for args of that shape: a [Pointwise] value
+// if a block is one element, otherwise a [Blockwise] value.
+func InBlocks(k Blocks, shape []int, args ...*Value) *Value {
+	block := k.Block(shape)
+	if block == 1 {
+		return Point(Elementwise{k}, shape, args...)
+	}
+	return &Value{Op: Blockwise{k, block}, Args: args, Shape: shape}
+}
+
+// InUnits returns the value of a kernel that computes units. If the kernel has a [Units.Prepared] form of its last arg,
+// this form becomes a separate value.
+func InUnits(k Units, shape []int, args ...*Value) *Value {
+	if q, prepared := k.Prepared(); q != nil {
+		last := len(args) - 1
+		args = append(slices.Clone(args[:last]), &Value{Op: Unitwise{q}, Args: args[last:], Shape: prepared})
+	}
+	return &Value{Op: Unitwise{k}, Args: args, Shape: shape}
+}
+
+// Program is the source of a module: a [Module] itself, or an expression graph that can be translated to one.
+type Program interface {
+	Module() (*Module, error)
+}
+
+// Module implements [Program]: it returns m.
+func (m *Module) Module() (*Module, error) { return m, nil }
+
+// Runner runs one program. It is not safe for concurrent use. Its indices are those of the program's inputs, taps and parameters.
+type Runner[T Float] interface {
+	// Bind makes the next runs read input i from values (row-major, batch included), which must not change during a run.
+	Bind(i int, values []T) error
+	// Run computes every tap, gradient and update.
+	Run() error
+	// Tap returns the values of tap i; they are valid until the next Run.
+	Tap(i int) []T
+	// Parameter returns the values that the program reads as parameter i. In float32 they are the parameter's data; in
+	// float64 they are a copy, which the caller may change.
+	Parameter(i int) []T
+	// Gradient returns the gradient of the loss with respect to parameter i, nil if it has none; valid until the next Run.
+	Gradient(i int) []T
+	// Close frees the runner's memory outside of the Go heap and ends its goroutines.
+	Close() error
+}
+
+// ParameterValues returns data itself in float32, a converted copy in float64: see [Runner].
+func ParameterValues[T Float](data []float32) []T {
+	if same, ok := any(data).([]T); ok {
+		return same
+	}
+	converted := make([]T, len(data))
+	for i, v := range data {
+		converted[i] = T(v)
+	}
+	return converted
+}
+
+// Backend compiles programs for training and inference in float32.
+type Backend interface {
+	// Name identifies the back end in options and records.
+	Name() string
+	// Compile prepares a program. It returns an error for a kind of [Program] that the back end cannot read.
+	Compile(p Program) (Runner[float32], error)
+	// WithGroup returns the back end that runs every program together with the other processes of a group, each process on
+	// its images of the batch. It returns an error if the back end supports only one process.
+	WithGroup(g collective.Group) (Backend, error)
 }

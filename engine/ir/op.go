@@ -13,7 +13,7 @@ import (
 type Op interface{ String() string }
 
 type (
-	// Leaf is filled from outside: input or parameter number Index of the module. It has no args.
+	// Leaf is filled by the caller: it is input or parameter number Index of the module. It has no args.
 	Leaf struct {
 		Kind  LeafKind
 		Index int
@@ -22,7 +22,7 @@ type (
 	Constant struct{ Value float64 }
 	// Reshape is its arg under another shape of the same size.
 	Reshape struct{}
-	// Broadcast repeats its arg along the axes on which that has length 1. Both have the same number of axes.
+	// Broadcast repeats its arg along axes in which the arg has length 1. Both have the same number of axes.
 	Broadcast struct{}
 	// Pointwise applies a function to corresponding elements of args of equal shape.
 	Pointwise struct{ F Function }
@@ -43,7 +43,7 @@ type (
 	}
 	// Unitwise computes the units of its output from its args.
 	Unitwise struct{ Kernel Units }
-	// Foreign is an op that is known only by its own implementation. It runs on copies, on one thread.
+	// Foreign is an op that is known only by its implementation. It runs on copies of its args, on one thread.
 	Foreign struct {
 		Run Implementation
 		// Boxed is set if the result is not a tensor in the module's precision, for example booleans. Only other foreign ops
@@ -111,10 +111,10 @@ func (u Unitwise) String() string { return u.Kernel.String() }
 // String is the implementation's.
 func (f Foreign) String() string { return f.Run.String() }
 
-// Axes is a list of axes. It is comparable, as ops are.
+// Axes is a list of axes. It is comparable, because ops must be.
 type Axes struct{ list string } // one varint per axis
 
-// NewAxes is the list of these axes. [Module.Check] finds axes that a tensor does not have.
+// NewAxes returns the list of these axes. [Module.Check] reports axes that a tensor does not have.
 func NewAxes(axes ...int) Axes {
 	list := make([]byte, 0, len(axes))
 	for _, a := range axes {
@@ -136,7 +136,7 @@ func (a Axes) List() []int {
 // String is "[0 1]".
 func (a Axes) String() string { return fmt.Sprint(a.List()) }
 
-// Function is what a [Pointwise] value applies: a [Primitive], or an [Elementwise] kernel.
+// Function is the function of a [Pointwise] op: a [Primitive] or an [Elementwise] kernel.
 type Function interface{ String() string }
 
 // Elementwise is a function with its own kernel, whose blocks have one element.
@@ -181,10 +181,10 @@ const (
 	Expm1                       // exp(x) - 1
 	Softplus                    // log(1 + exp(x))
 	Copy                        // x
-	Primitives                  // how many there are
+	Primitives                  // the number of primitives
 )
 
-// primitives holds, per primitive: its text, the number of args, and its value in float64.
+// primitives lists the text, the number of args and the float64 implementation of every primitive.
 var primitives = [Primitives]struct {
 	text string
 	args int
@@ -236,10 +236,10 @@ func indicator(b bool) float64 {
 // String is the primitive's sign or name.
 func (p Primitive) String() string { return primitives[p].text }
 
-// Args is how many numbers it takes: 1 or 2.
+// Args is the number of arguments: 1 or 2.
 func (p Primitive) Args() int { return primitives[p].args }
 
-// Eval returns its value in double precision, for one number at x.
+// Eval returns the function's value in float64; a function of one number ignores y.
 func (p Primitive) Eval(x, y float64) float64 { return primitives[p].eval(x, y) }
 
 // Reducer combines elements.
@@ -259,9 +259,9 @@ func (r Reducer) String() string {
 	return "sum"
 }
 
-// The ops of a program that several processes run together, each on its images of the batch. Package ir/shard makes them
-// of a program for one process. A collective op belongs to a message; the messages are sent in ascending order by every
-// process. Members of one message are sent together.
+// The ops of a program that several processes run together, each on its images of the batch. Package ir/shard adds them to
+// a program for one process. A collective op belongs to a message; every process sends the messages in ascending order.
+// Members of one message are sent together.
 type (
 	// AllReduce combines the args of all processes, element by element.
 	AllReduce struct {
@@ -270,8 +270,8 @@ type (
 		Member  int  // of the message, from 0
 		Late    bool // only the caller reads it: the message is complete when the run ends
 	}
-	// AllGather is the batch's value of args that hold the images of one process each. Seen as (Outer, Batch, rest), process
-	// r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
+	// AllGather joins args that contain the images of one process each to the value for the whole batch. In a value of shape
+	// (Outer, Batch, rest), process r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
 	AllGather struct {
 		Message   int
 		Outer     int
@@ -303,7 +303,7 @@ func MessageOf(o Op) (message int, ok bool) {
 	return 0, false
 }
 
-// Collective reports whether only several processes together can run the program.
+// Collective reports whether the program has collective ops, so that only several processes together can run it.
 func (m *Module) Collective() bool {
 	for _, v := range m.Values() {
 		if _, ok := MessageOf(v.Op); ok {
@@ -377,19 +377,19 @@ type Units interface {
 	Kernel
 	// Units is the number of units of the output.
 	Units() int
-	// ByUnit reports whether arg i has as many units and a unit reads only the one at the same place.
+	// ByUnit reports whether arg i has as many units as the output and unit j of the output reads only unit j of the arg.
 	ByUnit(i int) bool
 	// Scratch is the number of elements that one call needs as workspace.
 	Scratch() int
 	// Work is the approximate number of additions and multiplications of the whole output.
 	Work() float64
 	// Float32 computes units [from, to) of dst, which is the whole output, from the whole args, and leaves the other units
-	// as they are. scratch holds anything.
+	// unchanged. scratch has arbitrary contents.
 	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in the other precision.
 	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
 	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of that
-	// form; nil if they read the arg itself. It is computed once, before all units.
+	// form; nil if they read the arg itself. The conversion runs once, before all units.
 	Prepared() (Units, []int)
 }
 
@@ -404,19 +404,18 @@ const (
 	Linear                    // the op is a linear function of all args together: the outputs for terms of a sum add up
 )
 
-// Divisible is implemented by [Units] that processes can share. Others are Undivided.
+// Divisible is implemented by [Units] that processes can share. All others are Undivided.
 type Divisible interface {
 	Units
-	// Division tells how.
+	// Division returns the way in which processes share the op.
 	Division() Division
 	// Part returns the kernel for fewer units, of an op that is divided ByUnits: unit i is unit at(i) of the whole op.
 	Part(units int, at func(unit int) int) Units
 }
 
-// Described is implemented by the ops of a graph that know which op of this package they are: a [Reshape] or a
-// [Transpose].
+// Described is implemented by the ops of a graph that correspond to an op of this package: a [Reshape] or a [Transpose].
 type Described interface {
-	// IR returns that op.
+	// IR returns the corresponding op.
 	IR() Op
 }
 
@@ -427,9 +426,9 @@ type Implementation interface {
 	Do(in []Tensor) (Tensor, error)
 }
 
-// Tensor is a value at run time, as a [Implementation] takes and returns it.
+// Tensor is an arg or a result of an [Implementation].
 type Tensor struct {
 	Shape []int
-	// Data is []float32 or []float64, row-major, one element for a scalar; of a boxed value whatever its op returned.
+	// Data is []float32 or []float64, row-major, one element for a scalar; for a boxed value, the result of its op.
 	Data any
 }

@@ -39,24 +39,24 @@ func (Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 type runner[T ir.Float] struct {
 	program    *graph.Program
 	machine    gorgonia.VM
-	parameters [][]T            // what Let binds
-	taps       []gorgonia.Value // written by gorgonia.Read: the value of an inner node is clobbered after a run
+	parameters [][]T            // the memory of the parameters' nodes
+	taps       []gorgonia.Value // written by gorgonia.Read, because later instructions overwrite the values of inner nodes
 	gradients  []gorgonia.Value
 	updates    []gorgonia.Value
-	updated    [][]T // what updates are assigned to
+	updated    [][]T // the parameters that updates are assigned to
 }
 
-// Compile prepares p, whose graph it extends by nodes that read the wanted values; a program is compiled once.
-// T must be the precision of the program.
+// Compile compiles p for the TapeMachine. It adds nodes that read the wanted values to p's graph, so a program can be compiled
+// only once. T must be the precision of the program.
 func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
-	if err := kernel.Err(); err != nil { // no kernel computes here, but the user named one that cannot be used
+	if err := kernel.Err(); err != nil { // the tape uses no kernels, but the user named one that cannot be used
 		return nil, fmt.Errorf("tape: %w", err)
 	}
 	if p == nil {
 		return nil, errors.New("tape: no program to compile")
 	}
 	if have, err := fromgraph.Dtype(p.Dtype); err != nil || have != ir.DtypeOf[T]() {
-		return nil, fmt.Errorf("tape: program is %v, runner is %v", p.Dtype, ir.DtypeOf[T]())
+		return nil, fmt.Errorf("tape: precision: got a program in %v, want %v", p.Dtype, ir.DtypeOf[T]())
 	}
 	r := &runner[T]{program: p,
 		parameters: make([][]T, len(p.Parameters)),
@@ -68,7 +68,7 @@ func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
 		gorgonia.Read(tap.Node, &r.taps[i])
 	}
 	for i, b := range p.Parameters {
-		r.parameters[i] = values[T](b.Data)
+		r.parameters[i] = ir.ParameterValues[T](b.Data)
 		if err := let(b.Node, b.Shape, r.parameters[i]); err != nil {
 			return nil, fmt.Errorf("tape: %s: %w", b.Path, err)
 		}
@@ -86,18 +86,6 @@ func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
 	}
 	r.machine = gorgonia.NewTapeMachine(p.Graph)
 	return r, nil
-}
-
-// values returns data itself in float32, a converted copy otherwise.
-func values[T ir.Float](data []float32) []T {
-	if same, ok := any(data).([]T); ok {
-		return same
-	}
-	converted := make([]T, len(data))
-	for i, v := range data {
-		converted[i] = T(v)
-	}
-	return converted
 }
 
 // let binds values to a leaf without copying them.
@@ -144,7 +132,7 @@ func (r *runner[T]) Run() (err error) {
 	return nil
 }
 
-// flat returns the elements of a value, nil where it has none of type T.
+// flat returns the elements of a value, nil if they are not of type T.
 func flat[T ir.Float](v gorgonia.Value) []T {
 	values, err := fromgraph.Elements[T](v)
 	if err != nil {

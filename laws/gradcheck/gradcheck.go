@@ -14,16 +14,16 @@ import (
 	"tessera/ops"
 )
 
-// Tolerance is the largest relative error of a right gradient. Differences of float64 values have errors of about 1e-9.
+// Tolerance is the maximum relative error of a correct gradient. Central differences in float64 have errors of about 1e-9.
 const Tolerance = 1e-6
 
-// step of the central differences, for values of about 1. Inputs must keep further away from kinks than this.
+// step is the step of the central differences, for values of about 1. Inputs must be further away from kinks than this.
 const step = 1e-5
 
 // Check returns an error, which names the run and the largest deviation, unless every gradient of the scalar expression
 // agrees with central differences within [Tolerance]. The first run checks every element, relative to the leaf's largest
 // derivative. The second run, with the values of every leaf in reversed order, checks one direction of every leaf. The
-// third run, with the values of the first, must give bit-identical gradients: a machine may leak state between runs.
+// third run, with the values of the first, must give bit-identical gradients: runs must not leave state behind.
 func Check(e Expression[float64]) error {
 	g, err := Compile(e, true)
 	if err != nil {
@@ -65,7 +65,8 @@ func reverse(graphs ...*Graph[float64]) {
 	}
 }
 
-// checked returns the gradients of g for its values, which must agree with those of the same expression without gradients.
+// checked returns the gradients of g for its values. They must agree with differences of value, the same expression without
+// gradients.
 func checked(g, value *Graph[float64], agree func(value *Graph[float64], l *Leaf[float64], analytic []float64) error) ([][]float64, error) {
 	analytic, err := gradients(g)
 	if err != nil {
@@ -143,8 +144,8 @@ func direction(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
 	return nil
 }
 
-// difference is the central difference of g's value when the leaf moves towards a direction, in steps that suit the
-// largest of the elements that move.
+// difference is the central difference of g's value when the leaf changes along a direction. The step is relative to the
+// largest element that changes.
 func difference(g *Graph[float64], l *Leaf[float64], towards []float64) (float64, error) {
 	start := slices.Clone(l.Values)
 	defer copy(l.Values, start)
@@ -172,7 +173,7 @@ type Builder[T ops.Float] struct {
 	graph   *gorgonia.ExprGraph
 	leaves  []*Leaf[T]
 	noises  int
-	asked   bool                      // a layer reads the mode
+	asked   bool                      // a layer has read the mode
 	updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
@@ -186,7 +187,7 @@ type Leaf[T ops.Float] struct {
 	Fixed     bool        // not differentiated: a target, a mask
 	Parameter bool        // of a layer
 	Batch     bool        // of a loss: its first axis is the batch
-	Used      bool        // of a parameter: the layer asks for it
+	Used      bool        // of a parameter: the layer reads it
 	Sampler   ops.Sampler // draws the values; nil for data
 
 	Node       *gorgonia.Node
@@ -198,7 +199,7 @@ type Leaf[T ops.Float] struct {
 // Gradient returns the derivatives of the expression with respect to the leaf, nil before a run and for fixed leaves.
 func (l *Leaf[T]) Gradient() []T { return flat[T](l.gradient) }
 
-// Leaf adds an input with its initial values; the name must be new.
+// Leaf adds an input with its initial values; its name must be unique.
 func (b *Builder[T]) Leaf(name string, shape []int, values []T, fixed bool) *gorgonia.Node {
 	return b.leaf(name, shape, values, fixed).Node
 }
@@ -220,13 +221,13 @@ func dtypeOf[T ops.Float]() tensor.Dtype {
 // Expression builds a value from leaves.
 type Expression[T ops.Float] func(b *Builder[T]) (*gorgonia.Node, error)
 
-// Built is an expression in its own graph, for any machine.
+// Built is an expression in a separate graph, which any back end can run.
 type Built[T ops.Float] struct {
 	Graph   *gorgonia.ExprGraph
 	Dtype   tensor.Dtype
 	Leaves  []*Leaf[T]
 	Value   *gorgonia.Node
-	Modes   bool                      // a layer reads the mode: only then training and inference can differ
+	Modes   bool                      // a layer reads the mode, so training and inference can differ
 	Updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
@@ -342,7 +343,7 @@ func (g *Graph[T]) Update(name string) []T {
 	return nil
 }
 
-// Leaf returns the leaf of that name, nil when there is none.
+// Leaf returns the leaf of that name, nil if there is none.
 func (g *Graph[T]) Leaf(name string) *Leaf[T] {
 	for _, l := range g.Leaves {
 		if l.Name == name {

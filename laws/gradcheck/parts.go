@@ -66,7 +66,7 @@ func (s *scope[T]) Training() bool {
 	return s.training
 }
 
-// Frozen implements [layers.Scope]: nothing is.
+// Frozen implements [layers.Scope]. No parameter is frozen.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
 // Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", the parameters by name with their

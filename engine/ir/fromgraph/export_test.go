@@ -18,4 +18,4 @@ func Functions() map[string]ir.Primitive {
 func Products() []string { return slices.Collect(maps.Keys(products)) }
 
 // Types are the Go types that are known.
-func Types() []string { return slices.Collect(maps.Keys(readers)) }
+func Types() []string { return slices.Collect(maps.Keys(parsers)) }

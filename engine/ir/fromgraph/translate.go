@@ -33,7 +33,7 @@ type Translator struct {
 	dtype  tensor.Dtype
 	values map[*gorgonia.Node]*ir.Value
 
-	// Layers holds, by node, the layer that values of the node belong to. Nodes that it lacks belong to none.
+	// Layers maps a node to the layer of its values. Other nodes belong to no layer.
 	Layers map[*gorgonia.Node]string
 }
 
@@ -42,7 +42,7 @@ func New(d tensor.Dtype) *Translator {
 	return &Translator{dtype: d, values: map[*gorgonia.Node]*ir.Value{}}
 }
 
-// Leaf makes n the value that is filled from outside.
+// Leaf makes n an input or a parameter.
 func (t *Translator) Leaf(n *gorgonia.Node, l ir.Leaf, name string, shape []int) {
 	t.values[n] = &ir.Value{Op: l, Shape: shape, Name: name}
 }
@@ -69,7 +69,7 @@ func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	return v, nil
 }
 
-// mark records the layer of the values that one op became; args are those that existed before.
+// mark records the layer of the values that one op was translated to. Its args exist already.
 func mark(v *ir.Value, args []*ir.Value, layer string) {
 	if layer == "" || v.Layer != "" || slices.Contains(args, v) {
 		return
@@ -238,8 +238,8 @@ type Identity struct {
 	Size           float64      // of Size
 }
 
-// readers holds, by the Go type of an op, how its text is read. The result is ignored unless ok.
-var readers = map[string]func(text string) (id Identity, ok bool){
+// parsers maps the Go type of an op to the parser of its text. The result is valid only if ok.
+var parsers = map[string]func(text string) (id Identity, ok bool){
 	"gorgonia.constantScalar": is(Constant),
 	"gorgonia.constantTensor": is(Constant),
 	"gorgonia.elemUnaryOp":    func(text string) (Identity, bool) { return pointwise(unaries, text) },
@@ -280,7 +280,7 @@ var binaries = map[string]ir.Primitive{
 	"<": ir.Lt, ">": ir.Gt, "<=": ir.Lte, ">=": ir.Gte, "==": ir.Eq, "!=": ir.Ne,
 }
 
-// products are the texts of Gorgonia's products, less the marks of transposed factors.
+// products are the texts of Gorgonia's products without the marks of transposed factors.
 var products = map[string]Identity{
 	"A × B":   {Class: MatMul},
 	"A ××× B": {Class: MatMul, Batched: true},
@@ -294,17 +294,17 @@ func Identify(op gorgonia.Op) Identity {
 	if op == nil {
 		return Identity{}
 	}
-	read, ok := readers[strings.TrimPrefix(fmt.Sprintf("%T", op), "*")]
+	parse, ok := parsers[strings.TrimPrefix(fmt.Sprintf("%T", op), "*")]
 	if !ok {
 		return Identity{}
 	}
-	if id, ok := read(op.String()); ok {
+	if id, ok := parse(op.String()); ok {
 		return id
 	}
 	return Identity{}
 }
 
-// is reads every text as the same class.
+// is parses every text as the same class.
 func is(c Class) func(string) (Identity, bool) {
 	return func(string) (Identity, bool) { return Identity{Class: c}, true }
 }
@@ -330,7 +330,7 @@ func linearAlgebra(text string) (Identity, bool) {
 	return id, ok
 }
 
-// list reads the numbers between two marks.
+// list parses the numbers between two marks.
 func list(text, open, separator, end string) (numbers []int, ok bool) {
 	inside, opens := strings.CutPrefix(text, open)
 	inside, ends := strings.CutSuffix(inside, end)
@@ -350,7 +350,7 @@ func list(text, open, separator, end string) (numbers []int, ok bool) {
 	return numbers, true
 }
 
-// Children lists the nodes that a node is computed from: in order, one that is used twice listed twice.
+// Children lists the operands of a node in order; an operand that is used twice is listed twice.
 func Children(n *gorgonia.Node) (list gorgonia.Nodes) {
 	for it := n.Graph().From(n.ID()); it.Next(); {
 		list = append(list, it.Node().(*gorgonia.Node))
@@ -358,13 +358,13 @@ func Children(n *gorgonia.Node) (list gorgonia.Nodes) {
 	return list
 }
 
-// foreign returns the value of an op, or of a leaf that has a value, that only Gorgonia knows.
+// foreign returns the value of an op that only Gorgonia implements, or of a leaf with a value in another precision.
 func (t *Translator) foreign(n *gorgonia.Node, args []*ir.Value, shape []int) *ir.Value {
 	boxed := n.Dtype() != t.dtype
 	return &ir.Value{Op: ir.Foreign{Run: &runner{n, boxed, t.dtype}, Boxed: boxed}, Args: args, Shape: shape}
 }
 
-// runner runs one node by its own Do.
+// runner runs the op of one node.
 type runner struct {
 	node  *gorgonia.Node
 	boxed bool
@@ -436,7 +436,7 @@ func Elements[T ir.Float](v gorgonia.Value) ([]T, error) {
 	return Backing[T](v)
 }
 
-// Backing returns the memory of a value, row-major; it refuses a value that stores its numbers in another order.
+// Backing returns the memory of a value, row-major. It returns an error for a value that stores its numbers in another order.
 func Backing[T ir.Float](v gorgonia.Value) ([]T, error) {
 	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
 		return nil, fmt.Errorf("got a tensor of shape %v that is a view or column-major, want one in row-major order", d.Shape())

@@ -9,16 +9,16 @@ import (
 	"tessera/internal/volume"
 )
 
-// decision is how the processes compute a value.
+// decision describes how the processes compute a value.
 type decision struct {
 	form     form
-	args     []form // what the op reads
+	args     []form // the forms in which the op reads its args
 	op       ir.Op  // of the process's program
-	largest  bool   // the value is the maximum of what the processes have, not one of the forms
-	fallback bool   // an arg is images and the op is not understood
+	maximum  bool   // the value is the maximum of the processes' values, which is none of the forms
+	fallback bool   // the pass does not understand the op, and an arg is images
 }
 
-// decide chooses the decision of a value whose args have theirs.
+// decide records the decision for a value whose args are decided.
 func (s *sharder) decide(v *ir.Value) {
 	d := s.choose(v)
 	if d == nil {
@@ -27,7 +27,7 @@ func (s *sharder) decide(v *ir.Value) {
 		d.fallback = !product && slices.ContainsFunc(v.Args, func(a *ir.Value) bool { return s.formOf(a).kind == images })
 	}
 	s.decisions[v] = d
-	s.talks[v] = d.largest
+	s.talks[v] = d.maximum
 	for i, a := range v.Args {
 		if s.talks[a] || d.args[i].kind != s.formOf(a).kind && s.formOf(a).kind != whole {
 			s.talks[v] = true
@@ -80,12 +80,12 @@ func (s *sharder) when(ok bool, v *ir.Value, result form, args ...form) *decisio
 // linear decides ops of one arg that are linear: terms stay terms if the arg has no other reader.
 func (s *sharder) linear(v *ir.Value) *decision {
 	a := v.Args[0]
-	return s.when(s.apart(a) && volume.Of(v.Shape) <= volume.Of(a.Shape), v, form{kind: terms}, form{kind: terms})
+	return s.when(s.staysTerms(a) && volume.Of(v.Shape) <= volume.Of(a.Shape), v, form{kind: terms}, form{kind: terms})
 }
 
-// apart reports whether a is terms that its reader may keep as terms: another reader would need another message, except for
-// single numbers, which cost nothing.
-func (s *sharder) apart(a *ir.Value) bool {
+// staysTerms reports whether a is terms and its reader may work on the terms. A second reader would need a second message,
+// except for single numbers, which cost nothing.
+func (s *sharder) staysTerms(a *ir.Value) bool {
 	return s.formOf(a).kind == terms && (s.readers[a] == 1 || volume.Of(a.Shape) == 1 && s.late[a])
 }
 
@@ -111,7 +111,7 @@ func (s *sharder) pointwise(v *ir.Value, o ir.Pointwise) *decision {
 	count := 0
 	for i, a := range v.Args {
 		switch {
-		case s.apart(a):
+		case s.staysTerms(a):
 			args[i].kind = terms
 			count++
 		case s.formOf(a).kind == terms || s.talks[a] && !s.late[v]:
@@ -148,7 +148,7 @@ func (s *sharder) reduction(v *ir.Value, o ir.Reduction) *decision {
 	if o.F == ir.Sum {
 		return s.when(true, v, form{kind: terms}, f)
 	}
-	return &decision{op: o, args: []form{f}, largest: true}
+	return &decision{op: o, args: []form{f}, maximum: true}
 }
 
 func (s *sharder) transpose(v *ir.Value, o ir.Transpose) *decision {
@@ -185,15 +185,15 @@ const (
 	terms              // the value is the sum of what the processes have
 )
 
-// form is how the processes hold a value. A value in the form images, seen in row-major order, has the shape (outer, batch,
-// rest): reshapes keep outer. It is 1, or 2 for the two views of the images, or more where other axes come before the
-// batch.
+// form is the distribution of a value over the processes. A value in the form images has, in row-major order, the shape
+// (outer, batch, rest), where outer does not change with reshapes: it is 1, or 2 for the two views of the images, or more if
+// other axes come before the batch.
 type form struct {
 	kind  kind
 	outer int // of images
 }
 
-// axis is where the batch is in a shape: axis index, whose length is outer times the batch times inner.
+// axis is the axis of a shape that contains the batch: its length is outer times the batch times inner.
 type axis struct{ index, outer, inner int }
 
 // locate finds the axis of a shape that contains the batch; ok is false if several axes do.
@@ -247,7 +247,7 @@ func (s *sharder) ofInput(shape []int) form {
 	return form{}
 }
 
-// role is what the axis of a factor that contains the batch is in a product.
+// role is the role in a product of a factor's axis that contains the batch.
 type role uint8
 
 const (
@@ -317,7 +317,7 @@ func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
 	return nil
 }
 
-// units decides an op in units by its declaration.
+// units decides an op in units by its declared division.
 func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
 	k, ok := o.Kernel.(ir.Divisible)
 	if !ok {
@@ -383,7 +383,7 @@ func (s *sharder) bySums(v *ir.Value) *decision {
 	return nil
 }
 
-// imagesOp is the kernel that takes the process's images out of a whole value.
+// imagesOp is the kernel that copies the process's images from a whole value.
 type imagesOp struct {
 	Outer, Batch, From, Rows int
 	Rest                     int // elements

@@ -37,14 +37,14 @@ func Rows(batch, rank, size int) (from, to int) {
 // Program is the program of one process.
 type Program struct {
 	*ir.Module // Batch, and the shapes of the inputs, are those of the process's images
-	// Parts is set, by tap, for taps that hold only the process's images, as their first axis or as its first factor. The other taps are those of the whole program, and
-	// so are the gradients and the updates.
+	// Parts is set, by tap, for taps that contain only the process's images, as their first axis or as its first factor. The
+	// other taps, the gradients and the updates are those of the whole program.
 	Parts []bool
 	// Gathers lists the values that are gathered.
 	Gathers []Gather
 }
 
-// Gather is a value that every process computes for its images, and that a reader needs for the whole batch.
+// Gather is a value that every process computes for its images and that a reader needs for the whole batch.
 type Gather struct {
 	Value    string // its op and shape
 	Reader   string // the op that needs it
@@ -64,7 +64,7 @@ func Partition(m *ir.Module, rank, size int) (*Program, error) {
 	case m.Collective():
 		return nil, errors.New("ir/shard: the program is partitioned already")
 	case m.Batch < 1:
-		return nil, errors.New("ir/shard: the program does not tell its batch: set Module.Batch")
+		return nil, errors.New("ir/shard: the batch size is unknown: set Module.Batch")
 	}
 	if size == 1 || m.Batch < size {
 		return &Program{Module: m, Parts: make([]bool, len(m.Taps))}, nil
@@ -84,8 +84,8 @@ type sharder struct {
 	decisions  map[*ir.Value]*decision
 	made       map[request]*ir.Value
 	gathers    []Gather
-	reader     *ir.Value // whose args are being made
-	fallback   bool      // that reader runs on whole args because it is not understood
+	reader     *ir.Value // the value whose args are being made
+	fallback   bool      // the reader needs whole args because the pass does not understand its op
 }
 
 // request is a value in a form.
@@ -157,8 +157,8 @@ func (s *sharder) program() (*Program, error) {
 	return p, nil
 }
 
-// Traffic is what a process sends and receives per run, in elements: the lengths of all-reduced values, and of gathered
-// ones as a whole; messages is the number of collective operations.
+// Traffic returns the elements that a process sends and receives per run, in all-reduced values and in gathered values, and
+// the number of collective operations. Gathered values count as a whole.
 func (p *Program) Traffic() (reduced, gathered, messages int) {
 	last := -1
 	for _, v := range p.Values() {
@@ -176,7 +176,7 @@ func (p *Program) Traffic() (reduced, gathered, messages int) {
 	return reduced, gathered, last + 1
 }
 
-// as returns a value of the whole program in a form, for the process's program.
+// as returns a value in a form, for the process's program.
 func (s *sharder) as(v *ir.Value, f form) *ir.Value {
 	key := request{v, f}
 	if made := s.made[key]; made != nil {
@@ -187,7 +187,7 @@ func (s *sharder) as(v *ir.Value, f form) *ir.Value {
 	return made
 }
 
-// converted makes a value in its form, or in another one from that.
+// converted computes a value in its form and, if f is another form, converts it.
 func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	have := s.formOf(v)
 	switch {
@@ -203,7 +203,7 @@ func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	return s.gather(v, have)
 }
 
-// compute makes a value in its form.
+// compute computes a value in its form.
 func (s *sharder) compute(v *ir.Value) *ir.Value {
 	d := s.decisions[v]
 	made := &ir.Value{Op: d.op, Shape: v.Shape, Name: v.Name, Layer: v.Layer}
@@ -219,7 +219,7 @@ func (s *sharder) compute(v *ir.Value) *ir.Value {
 			made.Args = append(made.Args, s.as(a, f))
 		}
 	}
-	if d.largest {
+	if d.maximum {
 		return &ir.Value{Op: ir.AllReduce{F: ir.Max}, Args: []*ir.Value{made}, Shape: v.Shape}
 	}
 	return made
@@ -240,7 +240,7 @@ func (s *sharder) once(v *ir.Value) *ir.Value {
 	return &ir.Value{Op: ir.Pointwise{F: ir.Mul}, Args: []*ir.Value{s.as(v, form{}), ir.Uniform(factor, v.Shape)}, Shape: v.Shape}
 }
 
-// gather returns a value in the form images as a whole. Values that differ in layout only share a message.
+// gather returns a value in the form images as a whole. Values that differ only in layout share a message.
 func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
 	switch v.Op.(type) {
 	case ir.Reshape, ir.Transpose:
@@ -274,8 +274,8 @@ func (s *sharder) take(v *ir.Value, f form) *ir.Value {
 	return s.cut(s.as(v, form{}), v.Shape, part, f)
 }
 
-// takeNarrow returns what a broadcast to the process's images of that shape reads: all of its arg if the arg has length 1
-// along the batch.
+// takeNarrow returns the arg of a broadcast to the process's images of that shape: the whole arg if it has length 1 along the
+// batch.
 func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	a, _ := s.locate(shape, f)
 	if arg.Shape[a.index] == 1 {
@@ -284,7 +284,7 @@ func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	return s.as(arg, at(arg.Shape, a.index, a.outer))
 }
 
-// collectives lists the values with an op of several processes, args first.
+// collectives lists the values with a collective op, args first.
 func collectives(m *ir.Module) []*ir.Value {
 	return slices.DeleteFunc(m.Values(), func(v *ir.Value) bool {
 		_, ok := ir.MessageOf(v.Op)
@@ -296,12 +296,12 @@ func collectives(m *ir.Module) []*ir.Value {
 type message struct {
 	values []*ir.Value
 	late   bool
-	level  int // messages before it that it must wait for, one after the other
-	depth  int // the length of the longest computation before it: about when its values are ready
+	level  int // the number of messages that must complete before it, one after the other
+	depth  int // the length of the longest computation before it, which estimates when its values are ready
 }
 
-// Sizes in elements of 4 bytes. Values up to together are sent in one message: it costs less to copy them than to wait once
-// more. A message of late values is full from bucket on.
+// Sizes in elements of 4 bytes. Values of at most together elements share a message: copying them costs less than another
+// wait. A message of late values is full at bucket elements.
 const (
 	together = 16 << 10
 	bucket   = 64 << 10
@@ -310,21 +310,21 @@ const (
 // number assigns the collective values of a program to messages and puts the messages in one order for all processes. The
 // result depends on the program's structure only, which is the same on all processes.
 //
-// Values that can be sent at the same time are one message, if they are small. Late values are sent as soon as they are
-// ready, while the computation continues, the small ones together in buckets.
+// Small values that can be sent at the same time share a message. Late values are sent as soon as they are ready, while the
+// computation continues; small late values are collected in buckets.
 func number(m *ir.Module) {
 	l := leveller{read: map[*ir.Value]bool{}, level: map[*ir.Value]int{}, depth: map[*ir.Value]int{}}
 	var early, late []*message
 	for _, v := range l.measure(m) {
 		o, sum := v.Op.(ir.AllReduce)
-		one := &message{[]*ir.Value{v}, sum && !l.read[v], l.level[v], l.depth[v]}
+		single := &message{[]*ir.Value{v}, sum && !l.read[v], l.level[v], l.depth[v]}
 		switch {
-		case one.late:
-			late = append(late, one)
+		case single.late:
+			late = append(late, single)
 		case sum && size(v) <= together:
-			early = joined(early, one, o.F)
+			early = joined(early, single, o.F)
 		default:
-			early = append(early, one)
+			early = append(early, single)
 		}
 	}
 	for i, sent := range ordered(early, buckets(late)) {
@@ -362,16 +362,16 @@ func (l *leveller) measure(m *ir.Module) []*ir.Value {
 }
 
 // joined adds a small all-reduce to the message of its level and reducer.
-func joined(list []*message, one *message, f ir.Reducer) []*message {
+func joined(list []*message, single *message, f ir.Reducer) []*message {
 	for _, m := range list {
 		o, ok := m.values[0].Op.(ir.AllReduce)
-		if ok && o.F == f && m.level == one.level && size(m.values[0]) <= together {
-			m.values = append(m.values, one.values...)
-			m.depth = max(m.depth, one.depth)
+		if ok && o.F == f && m.level == single.level && size(m.values[0]) <= together {
+			m.values = append(m.values, single.values...)
+			m.depth = max(m.depth, single.depth)
 			return list
 		}
 	}
-	return append(list, one)
+	return append(list, single)
 }
 
 // buckets collects late values in the order in which they become ready. A large value is a separate message, which
@@ -406,8 +406,8 @@ func buckets(late []*message) (full []*message) {
 	return full
 }
 
-// ordered merges both kinds. A message comes after those that its values may need, which are of a lower level; of the messages
-// that can be sent, the one that is ready first comes first.
+// ordered merges early and late messages. A message follows those that its values may need, which have a lower level. Of the
+// messages that can be sent, the one that is ready first comes first.
 func ordered(early, late []*message) (all []*message) {
 	byReadiness := func(a, b *message) int {
 		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.depth, b.depth))
