@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"tessera/config"
@@ -30,8 +29,6 @@ import (
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
 	"tessera/train"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
 )
 
 // Version is that of this module.
@@ -153,15 +150,13 @@ func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 }
 
 // allAsBegun is asBegun of rank 0, which has the run, for all processes.
-func (o Options) allAsBegun(run string) (_ Options, err error) {
+func (o Options) allAsBegun(run string) (Options, error) {
 	if o.Group == nil {
-		return o.asBegun(run)
+		return o.asBegun(run), nil
 	}
 	begun := make([]byte, 3)
 	if o.Group.Rank() == 0 {
-		if o, err = o.asBegun(run); err != nil {
-			return o, err
-		}
+		o = o.asBegun(run)
 		binary.LittleEndian.PutUint16(begun, uint16(o.Threads))
 		begun[2] = byte(slices.Index(Backends(), o.Backend))
 	}
@@ -175,16 +170,15 @@ func (o Options) allAsBegun(run string) (_ Options, err error) {
 	return o, nil
 }
 
-// asBegun takes the threads and the back end that are not given from those with which a run was begun. The error is that of a
-// run that does not record them; whatever else is wrong with the run is said when it is resumed.
-func (o Options) asBegun(run string) (Options, error) {
+// asBegun takes the threads and the back end that are not given from those with which a run was begun.
+// [train.Resume] reports a run that cannot be read.
+func (o Options) asBegun(run string) Options {
 	if o.Threads != 0 && o.Backend != "" {
-		return o, nil
+		return o
 	}
 	began, err := train.ArithmeticOf(run)
-	var damaged *checkpoint.Error
-	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.Environment {
-		return o, fmt.Errorf("run %s: %w", run, err)
+	if err != nil {
+		return o
 	}
 	if o.Threads == 0 {
 		o.Threads = began.Threads
@@ -192,7 +186,7 @@ func (o Options) asBegun(run string) (Options, error) {
 	if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
 		o.Backend = began.Backend
 	}
-	return o, nil
+	return o
 }
 
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at

@@ -17,7 +17,6 @@ import (
 	"tessera/internal/machine"
 	"tessera/internal/sealed"
 	"tessera/kernel"
-	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -37,7 +36,7 @@ type Environment struct {
 	Data    []data.File `json:"data"`              // files of the data set that were read, with the checksum of the uncompressed bytes
 	Start   *data.File  `json:"start,omitempty"`   // file of the initial parameters, if they come from another run
 	Machine string      `json:"machine,omitempty"` // that trained the run, if it was a worker of a sweep on several machines
-	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed. Earlier versions wrote none
+	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed
 }
 
 // environment returns the contents of env.json.
@@ -71,10 +70,8 @@ func ReadEnvironment(run string) (Environment, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if e.SHA256 != "" {
-		if err := sealed.Check(text); err != nil {
-			return Environment{}, fmt.Errorf("%s: %w", path, err)
-		}
+	if err := sealed.Check(text); err != nil {
+		return Environment{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return e, nil
 }
@@ -140,19 +137,9 @@ func within(folder, path string) string {
 // Dirs returns the folders in which the data of the run are searched: dirs, then those of the training.
 func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	all := slices.Clone(dirs)
-	add := func(dir string) {
+	for _, dir := range e.Search {
 		if !slices.Contains(all, dir) {
 			all = append(all, dir)
-		}
-	}
-	for _, dir := range e.Search {
-		add(dir)
-	}
-	if e.Folder == "" { // of an earlier version: DIR/fashion-mnist/FILE
-		for _, f := range e.Data {
-			if filepath.IsAbs(f.Path) {
-				add(filepath.Dir(filepath.Dir(f.Path)))
-			}
 		}
 	}
 	return all
@@ -268,22 +255,11 @@ func plural(n int, ending string) string {
 	return ending
 }
 
-// ArithmeticOf returns the arithmetic with which a run was started. The state of the run records it; states of earlier versions
-// do not, and a run of theirs without a sound env.json is a [*checkpoint.Error].
-func ArithmeticOf(run string) (a Arithmetic, err error) {
+// ArithmeticOf returns the arithmetic with which a run was started.
+func ArithmeticOf(run string) (Arithmetic, error) {
 	from, err := readState(filepath.Join(run, folder.State))
 	if err != nil {
-		return a, err
+		return Arithmetic{}, err
 	}
-	if from.arithmetic != (Arithmetic{}) {
-		return from.arithmetic, nil
-	}
-	e, err := ReadEnvironment(run)
-	if err == nil && (e.Threads < 1 || e.Backend == "") {
-		err = errors.New("it records neither")
-	}
-	if err != nil {
-		return a, checkpoint.Errorf(filepath.Join(run, folder.Environment), "is missing or damaged (%v), and the run is of a version whose state does not record threads and back end; restore the file, or give --threads and --backend", err)
-	}
-	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, nil
+	return from.arithmetic, nil
 }

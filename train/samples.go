@@ -67,7 +67,7 @@ func (s samples) add(f *checkpoint.File) {
 	}
 }
 
-// storedSamples reads it from a file, for samples of that many values. Files of earlier versions have no range.
+// storedSamples reads it from a file, for samples of that many values.
 func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
 	s.span = [2]float32{0, 1}
 	if text, ok := f.Metadata[rangeKey]; ok {
@@ -113,12 +113,12 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	_, err = begun(spec, set, true)
+	_, err = begun(spec, set)
 	return set.Notes, err
 }
 
-// begun returns the samples of a training that begins or, unless it is fresh, continues.
-func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
+// begun returns the samples of a training that begins or continues.
+func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 	if err := set.Doubt(); err != nil {
 		return data.Splits{}, err
 	}
@@ -126,11 +126,11 @@ func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
 	if err != nil {
 		return splits, err
 	}
-	return splits, usable(spec, set, splits, fresh)
+	return splits, usable(spec, set, splits)
 }
 
 // usable returns an error for images that the model cannot be trained on.
-func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) error {
+func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
 	}
@@ -152,7 +152,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) e
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
 		}
 		err := spec.Suits(float64(low), float64(high))
-		if err == nil && fresh { // runs of earlier versions were trained with views that clip
+		if err == nil {
 			err = spec.Unclipped(float64(low), float64(high))
 		}
 		if err != nil {

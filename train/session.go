@@ -74,14 +74,12 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if from != nil && !slices.Equal(from.shape, set.Shape) {
 		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, from.shape)}
 	}
-	if from != nil {
-		set = set.Trusted() // a run of an earlier version may have been trained on doubtful values
-	} else if o.Warn != nil {
+	if from == nil && o.Warn != nil {
 		for _, note := range set.Notes {
 			o.Warn(note)
 		}
 	}
-	splits, err := begun(spec, set, from == nil)
+	splits, err := begun(spec, set)
 	if err != nil {
 		return nil, splits, err
 	}
@@ -152,12 +150,10 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
-	if from.arithmetic != (Arithmetic{}) {
-		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
-			s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
-		}
-		s.arithmetic = from.arithmetic
+	if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
+		s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
 	}
+	s.arithmetic = from.arithmetic
 	s.progress = from.progress
 	var err error
 	if s.samples, err = storedSamples(from.path, from.file, volume.Of(from.shape)); err != nil {

@@ -89,6 +89,9 @@ func (s *Status) stored() error {
 	} else if err != nil {
 		return err
 	}
+	if err := readable(path, metadata); err != nil {
+		return err
+	}
 	var at progress
 	if err := json.Unmarshal([]byte(metadata[progressKey]), &at); err != nil {
 		return checkpoint.Errorf(path, "damaged: %s: %v", progressKey, err)

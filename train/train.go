@@ -209,7 +209,8 @@ func disk(o Options) folder.Disk {
 // error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch needs that
 // epoch: fewer are a [part.KeyError].
 //
-// Errors are the errors of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
+// Errors are the errors of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
+// [*FormatError] for a state of another version.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)

@@ -53,7 +53,7 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 	for i, want := range []struct{ state, problem, differs string }{
 		{"damaged", "runs/bad-a/config.toml: is not the declaration of one model", ""},
 		{"damaged", "runs/bad-b/state.safetensors: is missing", "train.epochs=2"},
-		{"damaged", "its tensors have ", "train.epochs=2"},
+		{"damaged", "the file is cut off", "train.epochs=2"},
 		{"finished", "", ""},
 		{"finished", "", "train.epochs=2"},
 		{"finished", "", `optimizer.kind="sgd" optimizer.learning_rate=0.001 optimizer.momentum=0.0 optimizer.nesterov=false train.epochs=2 train.seed=7`},
