@@ -125,11 +125,6 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if o.Epochs != 0 {
 		return nil, fmt.Errorf("tessera: Epochs: got %d, want 0 for a new run; set Train.Epochs of the model", o.Epochs)
 	}
-	if m != nil && m.Text() != nil {
-		if err := m.Verify(); err != nil {
-			return nil, fmt.Errorf("tessera: %w", err)
-		}
-	}
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)
 	}

@@ -39,7 +39,10 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 	team := team.New(1)
 	t.Cleanup(team.Close)
 	backend := engine.Backend{Team: team}
-	r := trained(t, m, Options{Backend: backend, Team: team})
+	r, err := trainNew(t.Context(), m, Options{Backend: backend, Team: team, Out: place(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	opened, err := Open(r.Run)
 	if err != nil {
 		t.Fatal(err)

@@ -229,7 +229,7 @@ func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
 			}
 			m := model(t, everything, "hook.early_stopping=false")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
-			_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+			_, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook failing: ") {
 				t.Errorf("%s, panics: %v: got %v", in, panics, err)
 			}
@@ -250,7 +250,7 @@ func TestHooksThatExcludeEachOtherAreRefused(t *testing.T) {
 		if m.Hooks = c.hooks; strings.Contains(want, "average") {
 			m.Hooks["average"] = &hooks.Average{Decay: 0.9}
 		}
-		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"tessera/config"
@@ -41,8 +42,14 @@ const fewestSteps = 3
 // the end of an epoch. The run that remains is as good as an interrupted one, but it must not be resumed. now is the clock;
 // nil: [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
-	if ctx == nil || spec == nil || lacks(spec) != "" {
-		return p, errors.New("train: no context, or a model without all of its parts; take the models of a config.File")
+	if ctx == nil {
+		return p, errNoContext
+	}
+	if spec == nil {
+		return p, errNoModel
+	}
+	if err := spec.Verify(); err != nil {
+		return p, fmt.Errorf("train: %w", err)
 	}
 	if now == nil {
 		now = time.Now

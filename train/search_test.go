@@ -378,7 +378,7 @@ func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 			return nil
 		}}, nil
 	}}}
-	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+	_, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 	if err == nil || !strings.Contains(err.Error(), "hook outside") || !strings.Contains(err.Error(), "lbfgs") {
 		t.Errorf("got %v, want an error of the hook", err)
 	}

@@ -33,6 +33,8 @@ var ErrInterrupted = errors.New("interrupted")
 // errNoContext says that nothing could interrupt a run.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
 
+var errNoModel = errors.New("train: the model is nil")
+
 // Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.
 type Options struct {
 	Backend ir.Backend        // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
@@ -109,7 +111,7 @@ type Result struct {
 // Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0; after an earlier
 // error there is no folder.
 //
-// Errors: those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
+// Errors: that of [config.Model.Verify]; those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
 // if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is always kept.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
@@ -123,14 +125,16 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if spec == nil {
-		return nil, errors.New("train: the model is nil")
+		return nil, errNoModel
 	}
-	if missing := lacks(spec); missing != "" {
-		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
-	}
-	if err := spec.Missing(); err != nil {
+	if err := spec.Verify(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	return trainNew(ctx, spec, o)
+}
+
+// trainNew trains a new run of a model that was verified.
+func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	o, release := o.complete()
 	defer release()
 	if err := o.together(spec); err != nil {
@@ -155,25 +159,6 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		s.run = s.folder.Path()
 	}
 	return s.train(ctx)
-}
-
-// lacks names what an unchecked declaration, which may have been built by hand, is missing.
-func lacks(spec *config.Model) string {
-	switch {
-	case spec.Dataset.Source == nil:
-		return "data set"
-	case spec.Baseline != nil:
-		return ""
-	case len(spec.Encoder) == 0:
-		return "encoder"
-	case len(spec.Losses) == 0:
-		return "loss"
-	case spec.Optimizer.Optimizer == nil || spec.Optimizer.Schedule.Schedule == nil:
-		return "optimizer or no schedule of it"
-	case spec.Train.Batch < 1:
-		return "batch size"
-	}
-	return ""
 }
 
 // create makes the new run's folder.
