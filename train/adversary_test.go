@@ -68,7 +68,7 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")
 	}
-	if err := n.around.each(func(a *attached) error {
+	if err := n.hooks.each(func(a *attached) error {
 		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[1], Size: b.size})
 	}); err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ type Environment struct {
 	Search  []string    `json:"search,omitempty"`  // folders in which data sets were searched, first to last
 	Data    []data.File `json:"data"`              // files of the data set that were read, with the checksum of the uncompressed bytes
 	Start   *data.File  `json:"start,omitempty"`   // file of the initial parameters, if they come from another run
-	Machine string      `json:"machine,omitempty"` // that trained the run, if it was a worker of a sweep on several machines
+	Machine string      `json:"machine,omitempty"` // the worker that trained the run, in a sweep on several machines
 	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed
 }
 
@@ -76,8 +76,8 @@ func ReadEnvironment(run string) (Environment, error) {
 	return e, nil
 }
 
-// Moved returns the env.json of a run that another machine trained, for this machine: processor, kernels and command stay
-// those of the training; the places of the data and of the initial parameters are those of this machine.
+// Moved returns the env.json, for this machine, of a run that another machine trained. Processor, kernels and command stay those of
+// the training; the paths of the data and of the initial parameters become those of this machine.
 func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start *data.File) ([]byte, error) {
 	var e Environment
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -95,8 +95,8 @@ func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start
 // Changed files are described by this text.
 const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
 
-// Origin returns the record of where a run found its data; the zero value, which knows nothing, for a run without one. A record that cannot
-// be read is reported to warn, which may be nil, unless the source s generates its images.
+// Origin returns the record of where a run found its data. It is the zero value for a run without a readable record; an unreadable one
+// is reported to warn, which may be nil, unless the source s generates its images.
 func Origin(run string, s data.Source, warn func(string)) Environment {
 	e, err := ReadEnvironment(run)
 	files, ok := s.(interface{ Origin() data.Origin })
@@ -146,7 +146,7 @@ func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 }
 
 // Placed returns a copy of the run's source whose relative paths lead to the files of the training. A path that leads nowhere from the
-// folder of the training stays relative to the current directory, as of a project that was moved.
+// folder of the training stays relative to the current directory: the project was moved.
 func (e Environment) Placed(s data.Source) data.Source {
 	v := reflect.ValueOf(s)
 	if e.Folder == "" || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -195,7 +195,7 @@ func (e Environment) Knows(file data.File) bool {
 	return slices.ContainsFunc(e.Data, func(was data.File) bool { return was.SHA256 == file.SHA256 })
 }
 
-// Changed returns a [*data.Error] for files of a data set that differ from those which the run was trained on.
+// Changed returns a [*data.Error] for files of a data set that differ from those that the run was trained on.
 func (e Environment) Changed(dataset string, files []data.File) error {
 	for _, f := range files {
 		i := slices.IndexFunc(e.Data, func(was data.File) bool { return was.Path == within(e.Folder, f.Path) })

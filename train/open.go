@@ -60,7 +60,7 @@ func OpenFS(fsys fs.FS, dir string) (*Trained, error) {
 }
 
 // Read reads a model from the bytes of model.safetensors or best.safetensors, whose metadata contain the declaration. name
-// denotes the file in errors, which are the errors of [Open].
+// is the name of the file in errors, which are those of [Open].
 func Read(name string, b []byte) (*Trained, error) {
 	f, err := decodeOwn(name, b)
 	if err != nil {
@@ -95,7 +95,7 @@ func readRegular(path string) ([]byte, error) {
 // ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
 func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
-// Declared returns the model that a text in the format of config.toml declares; name denotes the text in errors.
+// Declared returns the model that a text in the format of config.toml declares; name is the name of the text in errors.
 func Declared(name string, text []byte) (*config.Model, error) { return parseConfig(name, text) }
 
 // config reads the declaration.
@@ -110,7 +110,7 @@ func (r files) config() (*config.Model, error) {
 	return parseConfig(at, text)
 }
 
-// parseConfig reads the single model of a text in the format of config.toml; path denotes the text in errors.
+// parseConfig reads the single model of a text in the format of config.toml; path is the name of the text in errors.
 func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {

@@ -44,9 +44,9 @@ type learner interface {
 	// begin prepares the learner for its first epoch, or for the next one after a restored state. A new run is also
 	// initialised: parameters of another run, first functions of hooks.
 	begin(ctx context.Context, splits data.Splits, fresh bool) error
-	// epoch trains to the end of the current epoch and measures it; it calls within to report progress. When ctx ends, it
+	// epoch trains to the end of the current epoch and measures it; it calls report after every step. When ctx ends, it
 	// stops with errHalted; the session can then be saved.
-	epoch(ctx context.Context, tell func(measure func() Metrics)) (Metrics, error)
+	epoch(ctx context.Context, report func(measure func() Metrics)) (Metrics, error)
 	// save adds the learner's state to the file.
 	save(state *checkpoint.File) error
 	// restore loads the learner's state.
@@ -294,7 +294,7 @@ func (s *session) repair(held *folder.Folder) error {
 	return nil
 }
 
-// job is the learner's view of its run: the model, the images and the progress, which the learner updates.
+// job is the run as the learner sees it: the model, the images and the progress, which the learner updates.
 type job struct {
 	options    Options
 	processes  *processes
@@ -461,7 +461,7 @@ func (s *session) endEpoch(m Metrics) error {
 			return err
 		}
 	}
-	s.tell(m, true)
+	s.report(m, true)
 	return nil
 }
 
@@ -474,12 +474,12 @@ func (s *session) saves() (bool, error) {
 // within reports the progress within an epoch, when due.
 func (s *session) within(measure func() Metrics) {
 	if s.options.Report != nil && time.Since(s.reported) >= reportEvery {
-		s.tell(measure(), false)
+		s.report(measure(), false)
 	}
 }
 
-// tell reports.
-func (s *session) tell(m Metrics, done bool) {
+// report calls [Options.Report].
+func (s *session) report(m Metrics, done bool) {
 	if s.options.Report == nil {
 		return
 	}

@@ -112,7 +112,9 @@ func (id identity) differs(s identity) string {
 }
 
 // optimizerName is the name of a tensor of the optimizer's state of one parameter.
-func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
+func optimizerName(m *trainable, i int) string {
+	return optimizerPrefix + m.Path + "/" + strconv.Itoa(i)
+}
 
 // add adds the parameters of a model with these values to a file.
 func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
