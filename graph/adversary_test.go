@@ -119,7 +119,7 @@ func TestAdversarialProgramsCompareWithTheCleanImages(t *testing.T) {
 	const text = `
 [model.twin]
 encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
-[model.twin.adversarial]
+[model.twin.hook.adversarial]
 epsilon = 0.1
 `
 	m := model(t, text, "twin", 3, 4)

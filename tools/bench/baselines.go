@@ -13,6 +13,7 @@ import (
 
 	"tessera/data"
 	"tessera/metrics"
+	"tessera/tools/internal/module"
 )
 
 // baselineContests are matrix factorisation and the linear SVM, scikit-learn's and ours, on the 10,000 test images. Ours is the
@@ -81,7 +82,11 @@ func perIteration(run func(iterations string) (result, error)) (result, error) {
 
 func (s settings) buildTessera() (string, error) {
 	binary := filepath.Join(s.temporary, "tessera")
-	_, err := output(exec.Command("go", "build", "-o", binary, "tessera/apps/tessera"))
+	c, err := module.Go("build", "-o", binary, "./apps/tessera")
+	if err != nil {
+		return "", err
+	}
+	_, err = output(c)
 	return binary, err
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"tessera/tools/internal/module"
 )
 
 // encode stands in the place of an optimizer: 10,000 images are encoded in the place of a training step.
@@ -74,7 +76,11 @@ func (s settings) benchmark(steps int, pattern string, command ...string) (resul
 // buildSteps returns the binary of the benchmarks.
 func (s settings) buildSteps() (string, error) {
 	binary := filepath.Join(s.temporary, "train.test")
-	_, err := output(exec.Command("go", "test", "-c", "-o", binary, "tessera/train"))
+	c, err := module.Go("test", "-c", "-o", binary, "./train")
+	if err != nil {
+		return "", err
+	}
+	_, err = output(c)
 	return binary, err
 }
 

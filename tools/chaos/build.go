@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"tessera/tools/internal/module"
 )
 
 // build builds the program, with other sources of the standard library if an overlay is given.
@@ -16,7 +18,11 @@ func build(to, overlay string) error {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	out, err := exec.Command("go", append(args, "tessera/apps/tessera")...).CombinedOutput()
+	c, err := module.Go(append(args, "./apps/tessera")...)
+	if err != nil {
+		return err
+	}
+	out, err := c.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -25,6 +25,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tessera/tools/internal/module"
 )
 
 // platforms are the supported ones.
@@ -126,9 +128,12 @@ func release(out string) error {
 // build returns the path of the command for a platform.
 func build(p platform, work string) (string, error) {
 	file := filepath.Join(work, p.os+"-"+p.arch, p.binary())
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "tessera/apps/tessera")
+	c, err := module.Go("build", "-trimpath", "-ldflags=-s -w", "-o", file, "./apps/tessera")
+	if err != nil {
+		return "", err
+	}
 	c.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0")
-	_, err := output(c)
+	_, err = output(c)
 	return file, err
 }
 
