@@ -21,7 +21,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// EncoderOptions say how an encoder is compiled. The zero value is ready to use.
+// EncoderOptions are the options of an encoder. The zero value is ready to use.
 type EncoderOptions struct {
 	// Sizes are the batch sizes that programs are compiled for; nil takes 1, 8, 64 and 256. Other numbers of images are
 	// split over them and padded.
@@ -29,7 +29,7 @@ type EncoderOptions struct {
 	// Workers is the largest number of programs of each size, and of goroutines that compute at once with one size. 0 takes
 	// one per CPU, but not more than 8 programs in all.
 	Workers int
-	// Value is what is computed, one of [Run.Values], such as the output or a head. "" is the code.
+	// Value is the value to compute, one of [Run.Values], such as the output or a head. "" is the code.
 	Value string
 }
 
@@ -58,8 +58,8 @@ type Encoder struct {
 	output  bool          // the outputs are computed, in which the scaling is undone
 }
 
-// Encoder returns an encoder of the run's model for any number of goroutines. It has its own programs. It works beside the
-// run and after the run's Close, and needs its own Close. A model in which the code of an image depends on the other images
+// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it works during and
+// after the use of the run, even after the run's Close, and needs a separate Close. A model in which the code of an image depends on the other images
 // of its batch is an error.
 func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
@@ -180,7 +180,7 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	return dst, nil
 }
 
-// check refuses what is not whole images.
+// check refuses a length that is not a multiple of an image's.
 func (e *Encoder) check(images []float32) error {
 	if e == nil || e.pool == nil && e.whole == nil {
 		return errors.New("tessera: the encoder has no model: take one that Run.Encoder returned")
@@ -250,7 +250,7 @@ func (s *stream) flush() bool {
 	return true
 }
 
-// Units is the length of a code, or of the other value that is computed; 0 of an encoder without a model.
+// Units is the length of a code, or of another computed value; 0 of an encoder without a model.
 func (e *Encoder) Units() int {
 	if e == nil {
 		return 0
@@ -258,7 +258,7 @@ func (e *Encoder) Units() int {
 	return e.out
 }
 
-// Programs is how many programs the encoder has compiled so far; a baseline has none.
+// Programs is the number of programs that the encoder has compiled so far; a baseline has none.
 func (e *Encoder) Programs() int {
 	if e == nil || e.pool == nil {
 		return 0

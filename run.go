@@ -51,10 +51,10 @@ func (o Options) newRun(t *train.Trained, path string, backend ir.Backend, team 
 		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }
 
-// ErrClosed says that a run or an encoder was closed before.
+// ErrClosed is the error of a run or an encoder that was closed.
 var ErrClosed = errors.New("closed")
 
-// errNoModel says that a run was not made by this package.
+// errNoModel is the error of a run that was not made by this package.
 var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
 
 // ready returns an error where there is nothing to compute with.
@@ -236,7 +236,7 @@ func (p *Prediction) Probability(i int) float32 {
 	return p.Probabilities[i*len(p.Classes)+p.Labels[i]]
 }
 
-// ErrNoClasses says that a model has no head that predicts classes.
+// ErrNoClasses is the error of a model without a head that predicts classes.
 var ErrNoClasses = errors.New("no loss of the model compares a head with labels: there are no classes to predict")
 
 // Predict returns the classes that a head predicts of samples, one of [Run.ClassHeads]; "" is the only one. Samples are those of
@@ -270,7 +270,7 @@ func (r *Run) classHead(head string) (string, error) {
 	return head, nil
 }
 
-// PredictionOf returns the prediction that the logits of n samples are, as an [Encoder] of that head computes them.
+// PredictionOf returns the prediction from the logits of n samples, which an [Encoder] of that head computes.
 func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 	k := len(logits) / max(1, n)
 	p := &Prediction{Head: head, Classes: r.ClassNames(k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
@@ -411,7 +411,7 @@ func (t *turns) Within(ctx context.Context) error {
 // Unlock gives the lock back.
 func (t *turns) Unlock() { t.token() <- struct{}{} }
 
-// errNoContext says that a caller gave no context.
+// errNoContext is the error of a nil context.
 var errNoContext = errors.New("tessera: no context: give context.Background()")
 
 // Evaluate is [Run.EvaluateOn] the test images of the data set, or all images where the set has no test split.
@@ -441,8 +441,8 @@ func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, cho
 }
 
 // Report measures the run on images that it was not fitted to, the test images or else those that were held out for validation,
-// and beside them on fitted images, at most [evaluation.MostFitted] evenly spaced ones. Where no images are held out it
-// measures the fitted ones alone, and says so. On fitted images only the metrics of [evaluation.OnFitted] are measured. Fitted
+// and on at most [evaluation.MostFitted] evenly spaced fitted images. If no images are held out, it measures the fitted ones
+// alone, and the report says so. On fitted images only the metrics of [evaluation.OnFitted] are measured. Fitted
 // images that cannot be read are not an error. The errors are those of [Run.EvaluateOn].
 func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
 	if err := r.ready(); err != nil {
@@ -528,7 +528,7 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	return report, nil
 }
 
-// ErrNoGradients says that a model cannot be attacked: it is a baseline.
+// ErrNoGradients is the error of an attack on a baseline.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
 // Images returns the test images of the data set, or all images where the set has no test split, before they are scaled. Data
@@ -551,7 +551,7 @@ func (r *Run) Sample(ctx context.Context, split data.Split) (*evaluation.Sample,
 	return evaluation.Take(set, r.Model, r.Shape(), split)
 }
 
-// FoundPart is a true part of a data set and the atom that is most like it.
+// FoundPart is a true part of a data set and the atom that is most similar to it.
 type FoundPart struct {
 	Kind string // what the part is: "limb"
 	metrics.Part

@@ -16,7 +16,6 @@ import (
 	"tessera/attack"
 	"tessera/data"
 	"tessera/train"
-	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -211,44 +210,6 @@ func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
 		if !bytes.Equal(parameters(damage), want) {
 			t.Errorf("env.json %s: other parameters", what)
 		}
-	}
-}
-
-// The state of an earlier version does not record the threads: without env.json nobody knows them.
-func TestAnOldRunWithoutItsRecordIsNotResumedOnOtherThreads(t *testing.T) {
-	r := bars(t, "2")
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	state := filepath.Join(r.Path, folder.State)
-	f, err := checkpoint.Read(state)
-	if err != nil {
-		t.Fatal(err)
-	}
-	delete(f.Metadata, "arithmetic")
-	b, err := checkpoint.Encode(f, nil)
-	if err := errors.Join(err, os.WriteFile(state, b, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	record := filepath.Join(r.Path, folder.Environment)
-	resume := func(o tessera.Options) error {
-		resumed, err := tessera.Resume(context.Background(), r.Path, o)
-		return errors.Join(err, resumed.Close())
-	}
-	if err := resume(tessera.Options{}); err != nil {
-		t.Fatal("with its record: ", err)
-	}
-	for _, text := range []string{"", "{}", `{"threads": 0, "backend": "engine"}`} {
-		if err := os.WriteFile(record, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var damaged *checkpoint.Error
-		if err := resume(tessera.Options{}); !errors.As(err, &damaged) || damaged.Path != record {
-			t.Errorf("%q: got %v", text, err)
-		}
-	}
-	if err := resume(tessera.Options{Threads: 1, Backend: tessera.Engine}); err != nil {
-		t.Error("with threads and back end given: ", err)
 	}
 }
 

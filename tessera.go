@@ -1,9 +1,9 @@
-// Package tessera trains auto-encoders that learn the parts of images, and the methods that they are compared with, declared
-// in TOML, and uses what they learned.
+// Package tessera trains auto-encoders that learn the parts of images, and the methods that they are compared with, and uses the
+// trained models. Models are declared in TOML.
 //
 // It is the entry point for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained
 // [Run] encodes, decodes and is measured. The packages behind it can be used directly: package config reads
-// declarations, graph makes models of them, train trains and keeps runs, metrics measures any coder, data reads images.
+// declarations, graph makes models of them, train trains models and manages their runs, metrics measures any coder, data reads images.
 // The vocabulary of declarations (layers, losses, constraints, optimizers, data sets) grows by registering parts; see
 // docs/adding-a-part.md.
 package tessera
@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"tessera/config"
@@ -30,8 +29,6 @@ import (
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
 	"tessera/train"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
 )
 
 // Version is that of this module.
@@ -82,7 +79,7 @@ const (
 // Backends lists the back ends, the default first.
 func Backends() []string { return []string{Engine, Tape} }
 
-// Declare returns the model of a struct literal with every default in place, checked: [config.Complete] says what it takes.
+// Declare returns the checked model of a struct literal, with every default filled in; see [config.Complete].
 //
 //	model, err := tessera.Declare(config.Model{
 //		Dataset: config.Dataset{Source: images}, // of data.FromFloats
@@ -97,14 +94,14 @@ func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
 // need more threads than there are CPUs.
 const MostThreads = 1024
 
-// Options say how a model is trained or used. The zero value is ready to use.
+// Options are the options of training and using a model. The zero value is ready to use.
 type Options struct {
 	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
 
 	Data    string // the folder in which data are searched first, before $TESSERA_DATA and the user's cache folder
 	Out     string // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
 	Force   bool   // replace the run that Out holds
-	Threads int    // 0 takes one per CPU; baselines, and what is done beside the programs, take GOMAXPROCS
+	Threads int    // 0 takes one per CPU; baselines, and all work outside of the programs, take GOMAXPROCS
 	Backend string // one of Backends; "" takes the default
 
 	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
@@ -128,18 +125,13 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if o.Epochs != 0 {
 		return nil, fmt.Errorf("tessera: Epochs: got %d, want 0 for a new run; set Train.Epochs of the model", o.Epochs)
 	}
-	if m != nil && m.Text() != nil {
-		if err := m.Verify(); err != nil {
-			return nil, fmt.Errorf("tessera: %w", err)
-		}
-	}
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)
 	}
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
-// Resume continues the run of that folder exactly where its last checkpoint was written; it is a no-op on a finished run. Threads
+// Resume continues the run of that folder exactly from its last checkpoint; a finished run stays as it is. Threads
 // 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
 func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	if ctx == nil {
@@ -153,15 +145,13 @@ func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 }
 
 // allAsBegun is asBegun of rank 0, which has the run, for all processes.
-func (o Options) allAsBegun(run string) (_ Options, err error) {
+func (o Options) allAsBegun(run string) (Options, error) {
 	if o.Group == nil {
-		return o.asBegun(run)
+		return o.asBegun(run), nil
 	}
 	begun := make([]byte, 3)
 	if o.Group.Rank() == 0 {
-		if o, err = o.asBegun(run); err != nil {
-			return o, err
-		}
+		o = o.asBegun(run)
 		binary.LittleEndian.PutUint16(begun, uint16(o.Threads))
 		begun[2] = byte(slices.Index(Backends(), o.Backend))
 	}
@@ -175,16 +165,15 @@ func (o Options) allAsBegun(run string) (_ Options, err error) {
 	return o, nil
 }
 
-// asBegun takes the threads and the back end that are not given from those with which a run was begun. The error is that of a
-// run that does not record them; whatever else is wrong with the run is said when it is resumed.
-func (o Options) asBegun(run string) (Options, error) {
+// asBegun takes the threads and the back end that are not given from those with which a run was begun.
+// [train.Resume] reports a run that cannot be read.
+func (o Options) asBegun(run string) Options {
 	if o.Threads != 0 && o.Backend != "" {
-		return o, nil
+		return o
 	}
 	began, err := train.ArithmeticOf(run)
-	var damaged *checkpoint.Error
-	if errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.Environment {
-		return o, fmt.Errorf("run %s: %w", run, err)
+	if err != nil {
+		return o
 	}
 	if o.Threads == 0 {
 		o.Threads = began.Threads
@@ -192,7 +181,7 @@ func (o Options) asBegun(run string) (Options, error) {
 	if o.Backend == "" && slices.Contains(Backends(), began.Backend) {
 		o.Backend = began.Backend
 	}
-	return o, nil
+	return o
 }
 
 // Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
@@ -215,8 +204,8 @@ func OpenFS(fsys fs.FS, folder string, o Options) (*Run, error) {
 	return o.open(folder, func() (*train.Trained, error) { return train.OpenFS(fsys, folder) })
 }
 
-// ReadModel returns the run whose model.safetensors or best.safetensors these bytes are: the file says how its model is
-// declared, and its checksum is verified. The errors are those of [train.Read].
+// ReadModel returns the run of a model.safetensors or best.safetensors with these bytes. The file contains the declaration of its
+// model; its checksum is verified. The errors are those of [train.Read].
 func ReadModel(b []byte, o Options) (*Run, error) {
 	const name = "model in memory"
 	return o.open(name, func() (*train.Trained, error) { return train.Read(name, b) })
@@ -282,8 +271,8 @@ func (o Options) backend() (ir.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Plan prints how the engine runs one training step of a model: every step with its shapes, bytes and FLOPs; and what two
-// processes that train it together send each other.
+// Plan describes how the engine runs one training step of a model: every operation with its shapes, bytes and FLOPs, and the data
+// that two processes send each other when they train it together.
 func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")

@@ -111,13 +111,6 @@ type File struct {
 	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
 }
 
-// Trusted returns the same set without doubt.
-func (s *Set) Trusted() *Set {
-	other := *s
-	other.doubt = nil
-	return &other
-}
-
 // Check returns an [*Error] for a set that a source must not return: none, images of another shape than the set's, values that are
 // NaN or infinite.
 func (s *Set) Check() error {

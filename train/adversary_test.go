@@ -39,7 +39,10 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 	team := team.New(1)
 	t.Cleanup(team.Close)
 	backend := engine.Backend{Team: team}
-	r := trained(t, m, Options{Backend: backend, Team: team})
+	r, err := trainNew(t.Context(), m, Options{Backend: backend, Team: team, Out: place(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	opened, err := Open(r.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +68,7 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")
 	}
-	if err := n.around.each(func(a *attached) error {
+	if err := n.hooks.each(func(a *attached) error {
 		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[1], Size: b.size})
 	}); err != nil {
 		t.Fatal(err)

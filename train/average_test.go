@@ -201,12 +201,12 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 // steppedOnce is a step between the calls of the hooks.
 func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
 	t.Helper()
-	if err := n.around.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }); err != nil {
+	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }); err != nil {
 		t.Fatal(err)
 	}
 	n.stepper.Step(gradients, 0.01, step)
 	n.progress.Step = step
-	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {
+	if err := n.hooks.each(func(a *attached) error { return a.AfterStep() }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -112,7 +112,7 @@ func (p *program) firstBadBackward() (b bad) {
 }
 
 // firstBad finds the tensor that made the full-batch objective non-finite, after its last evaluation.
-func (w *whole) firstBad() (b bad, err error) {
+func (w *fullBatch) firstBad() (b bad, err error) {
 	for _, p := range w.model.Parameters {
 		b.look(p.Path, p.Data)
 	}

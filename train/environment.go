@@ -17,7 +17,6 @@ import (
 	"tessera/internal/machine"
 	"tessera/internal/sealed"
 	"tessera/kernel"
-	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -36,8 +35,8 @@ type Environment struct {
 	Search  []string    `json:"search,omitempty"`  // folders in which data sets were searched, first to last
 	Data    []data.File `json:"data"`              // files of the data set that were read, with the checksum of the uncompressed bytes
 	Start   *data.File  `json:"start,omitempty"`   // file of the initial parameters, if they come from another run
-	Machine string      `json:"machine,omitempty"` // that trained the run, if it was a worker of a sweep on several machines
-	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed. Earlier versions wrote none
+	Machine string      `json:"machine,omitempty"` // the worker that trained the run, in a sweep on several machines
+	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed
 }
 
 // environment returns the contents of env.json.
@@ -71,16 +70,14 @@ func ReadEnvironment(run string) (Environment, error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if e.SHA256 != "" {
-		if err := sealed.Check(text); err != nil {
-			return Environment{}, fmt.Errorf("%s: %w", path, err)
-		}
+	if err := sealed.Check(text); err != nil {
+		return Environment{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return e, nil
 }
 
-// Moved returns the env.json of a run that another machine trained, for this machine: processor, kernels and command stay
-// those of the training; the places of the data and of the initial parameters are those of this machine.
+// Moved returns the env.json, for this machine, of a run that another machine trained. Processor, kernels and command stay those of
+// the training; the paths of the data and of the initial parameters become those of this machine.
 func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start *data.File) ([]byte, error) {
 	var e Environment
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -98,8 +95,8 @@ func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start
 // Changed files are described by this text.
 const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
 
-// Origin returns the record of where a run found its data; the zero value, which knows nothing, for a run without one. A record that cannot
-// be read is reported to warn, which may be nil, unless the source s generates its images.
+// Origin returns the record of where a run found its data. It is the zero value for a run without a readable record; an unreadable one
+// is reported to warn, which may be nil, unless the source s generates its images.
 func Origin(run string, s data.Source, warn func(string)) Environment {
 	e, err := ReadEnvironment(run)
 	files, ok := s.(interface{ Origin() data.Origin })
@@ -140,26 +137,16 @@ func within(folder, path string) string {
 // Dirs returns the folders in which the data of the run are searched: dirs, then those of the training.
 func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	all := slices.Clone(dirs)
-	add := func(dir string) {
+	for _, dir := range e.Search {
 		if !slices.Contains(all, dir) {
 			all = append(all, dir)
-		}
-	}
-	for _, dir := range e.Search {
-		add(dir)
-	}
-	if e.Folder == "" { // of an earlier version: DIR/fashion-mnist/FILE
-		for _, f := range e.Data {
-			if filepath.IsAbs(f.Path) {
-				add(filepath.Dir(filepath.Dir(f.Path)))
-			}
 		}
 	}
 	return all
 }
 
 // Placed returns a copy of the run's source whose relative paths lead to the files of the training. A path that leads nowhere from the
-// folder of the training stays relative to the current directory, as of a project that was moved.
+// folder of the training stays relative to the current directory: the project was moved.
 func (e Environment) Placed(s data.Source) data.Source {
 	v := reflect.ValueOf(s)
 	if e.Folder == "" || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -208,7 +195,7 @@ func (e Environment) Knows(file data.File) bool {
 	return slices.ContainsFunc(e.Data, func(was data.File) bool { return was.SHA256 == file.SHA256 })
 }
 
-// Changed returns a [*data.Error] for files of a data set that differ from those which the run was trained on.
+// Changed returns a [*data.Error] for files of a data set that differ from those that the run was trained on.
 func (e Environment) Changed(dataset string, files []data.File) error {
 	for _, f := range files {
 		i := slices.IndexFunc(e.Data, func(was data.File) bool { return was.Path == within(e.Folder, f.Path) })
@@ -268,22 +255,11 @@ func plural(n int, ending string) string {
 	return ending
 }
 
-// ArithmeticOf returns the arithmetic with which a run was started. The state of the run records it; states of earlier versions
-// do not, and a run of theirs without a sound env.json is a [*checkpoint.Error].
-func ArithmeticOf(run string) (a Arithmetic, err error) {
+// ArithmeticOf returns the arithmetic with which a run was started.
+func ArithmeticOf(run string) (Arithmetic, error) {
 	from, err := readState(filepath.Join(run, folder.State))
 	if err != nil {
-		return a, err
+		return Arithmetic{}, err
 	}
-	if from.arithmetic != (Arithmetic{}) {
-		return from.arithmetic, nil
-	}
-	e, err := ReadEnvironment(run)
-	if err == nil && (e.Threads < 1 || e.Backend == "") {
-		err = errors.New("it records neither")
-	}
-	if err != nil {
-		return a, checkpoint.Errorf(filepath.Join(run, folder.Environment), "is missing or damaged (%v), and the run is of a version whose state does not record threads and back end; restore the file, or give --threads and --backend", err)
-	}
-	return Arithmetic{Threads: e.Threads, Backend: e.Backend, Kernel: e.BLAS}, nil
+	return from.arithmetic, nil
 }

@@ -235,17 +235,15 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
 		}
 	}
-	large := npy(t, "mini-batch", 1e30)
-	large.Baseline.(*baselines.NMF).Init = "random"
 	var diverged *Diverged
-	_, err = Run(context.Background(), large, Options{Out: place(t)})
+	_, err = Run(context.Background(), npy(t, "mini-batch", 1e30, "init=random"), Options{Out: place(t)})
 	if !errors.As(err, &diverged) || diverged.Step != 1 || strings.Contains(err.Error(), "learning_rate") {
 		t.Errorf("squares that overflow: got %v, want a *Diverged", err)
 	}
 }
 
 // npy returns a baseline of 20 images of 3 x 3 pixels whose first pixels grow from first to twice that.
-func npy(t *testing.T, name string, first float64) *config.Model {
+func npy(t *testing.T, name string, first float64, sets ...string) *config.Model {
 	t.Helper()
 	values := make([]float32, 20*9)
 	for i := range 20 {
@@ -255,7 +253,7 @@ func npy(t *testing.T, name string, first float64) *config.Model {
 	if err := data.WriteImages(file, []int{3, 3}, values); err != nil {
 		t.Fatal(err)
 	}
-	return baseline(t, name, "components=2", "dataset.name=npy", "dataset.images="+file)
+	return baseline(t, name, append(sets, "components=2", "dataset.name=npy", "dataset.images="+file)...)
 }
 
 func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
@@ -276,8 +274,7 @@ func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 }
 
 func TestAFitResumesOnlyWithItsImages(t *testing.T) {
-	m := npy(t, "nmf", 0.5)
-	m.Baseline.(*baselines.NMF).Tolerance = 0
+	m := npy(t, "nmf", 0.5, "tolerance=0")
 	run := place(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	if _, err := Run(ctx, m, Options{Out: run, Report: func(Progress) { cancel() }}); !errors.Is(err, ErrInterrupted) {

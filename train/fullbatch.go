@@ -19,11 +19,11 @@ import (
 // repeated from its beginning, with the same bits.
 type search struct {
 	*trainee
-	method  optim.Search
-	weights []float32                       // all trainable parameters, one after the other
-	state   [][]float32                     // the optimizer's vectors, split by parameter
-	next    func(ctx context.Context) error // one iteration
-	whole   *whole
+	method    optim.Search
+	weights   []float32                       // all trainable parameters, one after the other
+	state     [][]float32                     // the optimizer's vectors, split by parameter
+	next      func(ctx context.Context) error // one iteration
+	fullBatch *fullBatch
 }
 
 func newSearch(j *job, method optim.Search) (*search, error) {
@@ -33,14 +33,14 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 	}
 	r := &search{trainee: t, method: method}
 	length := 0
-	for _, m := range t.stepper.moved {
+	for _, m := range t.stepper.trainable {
 		length += len(m.Data)
 	}
 	r.weights = make([]float32, length)
 	for range method.States() {
 		all := make([]float32, length)
 		r.state = append(r.state, all)
-		for _, m := range t.stepper.moved {
+		for _, m := range t.stepper.trainable {
 			m.State, all = append(m.State, all[:len(m.Data):len(m.Data)]), all[len(m.Data):]
 		}
 	}
@@ -54,14 +54,14 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 
 // begin implements learner.
 func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
-	if r.whole, err = newWhole(r.trainee); err != nil {
+	if r.fullBatch, err = newFullBatch(r.trainee); err != nil {
 		return err
 	}
 	if err := r.ready(splits, fresh); err != nil {
 		return err
 	}
 	w := r.weights
-	for _, m := range r.stepper.moved {
+	for _, m := range r.stepper.trainable {
 		w = w[copy(w, m.Data):]
 	}
 	r.next = r.searching()
@@ -71,7 +71,7 @@ func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err e
 // searching starts the optimizer and returns a function for one iteration.
 func (r *search) searching() func(ctx context.Context) error {
 	var within context.Context // of the current iteration
-	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.whole.Evaluate(within, w, g) }}
+	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.fullBatch.Evaluate(within, w, g) }}
 	if len(r.spec.Constraints) > 0 {
 		f.Project = r.project
 	}
@@ -84,7 +84,7 @@ func (r *search) searching() func(ctx context.Context) error {
 
 // project applies the constraints to weights that are not in the model yet.
 func (r *search) project(w []float32) {
-	for _, m := range r.stepper.moved {
+	for _, m := range r.stepper.trainable {
 		m.constrain(w[:len(m.Data)])
 		w = w[len(m.Data):]
 	}
@@ -93,23 +93,23 @@ func (r *search) project(w []float32) {
 // epoch implements learner. It measures the terms of the objective at the end of the iteration.
 func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, err error) {
 	if !r.progress.Begun { // false: a new iteration; true: an interrupted one
-		if err := r.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
+		if err := r.hooks.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
 			return m, err
 		}
 	}
 	r.progress.Begun = true
 	err = r.next(ctx)
-	scatter(r.stepper.moved, r.weights) // the last evaluation may have been at another point
+	scatter(r.stepper.trainable, r.weights) // the last evaluation may have been at another point
 	switch {
 	case errors.Is(err, optim.ErrMinimum):
 		r.progress.Stopped = true
 	case errors.Is(err, optim.ErrNotFinite):
-		found, err := r.whole.firstBad()
+		found, err := r.fullBatch.firstBad()
 		return m, errors.Join(r.diverged(r.progress.Step+1, found), err)
 	case err != nil:
 		return m, err
 	}
-	terms, err := r.whole.Terms(r.weights)
+	terms, err := r.fullBatch.Terms(r.weights)
 	if err != nil {
 		return m, err
 	}
@@ -133,40 +133,40 @@ func (r *search) restore(from *stored) error {
 // close implements learner.
 func (r *search) close() {
 	r.trainee.close()
-	if r.whole != nil {
-		_ = r.whole.Close()
+	if r.fullBatch != nil {
+		_ = r.fullBatch.Close()
 	}
 }
 
-// whole is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms of
+// fullBatch is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms of
 // the codes and the weights, then the contributions of the images; see package graph. Only the codes of all images and
 // their derivatives are stored for the full batch. Values and gradients are summed in float64, in a fixed order.
-type whole struct {
-	model    *graph.Model
-	moved    []*moved
-	images   *data.Images
-	team     *team.Team
-	feed     *feed
-	encoders compiled  // by number of images; nil if no term reads the code
-	portions compiled  // by number of images
-	rest     *program  // terms without images; nil if there are none
-	codes    []float32 // of all images: the input of rest
-	sums     []float64 // of the gradients, concatenated in the order of the parameters
-	terms    []float64 // at the last evaluation
-	last     []float32 // the weights of the last evaluation
+type fullBatch struct {
+	model     *graph.Model
+	trainable []*trainable
+	images    *data.Images
+	team      *team.Team
+	feed      *feed
+	encoders  compiled  // by number of images; nil if no term reads the code
+	portions  compiled  // by number of images
+	rest      *program  // terms without images; nil if there are none
+	codes     []float32 // of all images: the input of rest
+	sums      []float64 // of the gradients, concatenated in the order of the parameters
+	terms     []float64 // at the last evaluation
+	last      []float32 // the weights of the last evaluation
 }
 
 // newWhole compiles the programs.
-func newWhole(t *trainee) (w *whole, err error) {
+func newFullBatch(t *trainee) (w *fullBatch, err error) {
 	n, batch := t.images.Len(), t.spec.Train.Batch
-	w = &whole{model: t.model, moved: t.stepper.moved, images: t.images, team: t.options.Team, terms: make([]float64, len(t.spec.Losses))}
+	w = &fullBatch{model: t.model, trainable: t.stepper.trainable, images: t.images, team: t.options.Team, terms: make([]float64, len(t.spec.Losses))}
 	defer func() {
 		if err != nil {
 			err, w = errors.Join(err, w.Close()), nil // nil: the caller must not close it again
 		}
 	}()
 	length := 0
-	for _, p := range w.moved {
+	for _, p := range w.trainable {
 		length += len(p.Data)
 	}
 	w.sums, w.last = make([]float64, length), make([]float32, length)
@@ -179,19 +179,19 @@ func newWhole(t *trainee) (w *whole, err error) {
 		return w, err
 	}
 	for _, p := range w.portions {
-		p.follow(w.moved)
+		p.follow(w.trainable)
 	}
 	if w.codes != nil {
 		if w.encoders, err = compileAll(w.model, t.options.Backend, t.request(losses.Code), n, batch); err != nil {
 			return w, err
 		}
 	}
-	w.feed, err = newFeed(w.images, t.around, t.spec.Train.Seed, w.portions, w.encoders)
+	w.feed, err = newFeed(w.images, t.hooks, t.spec.Train.Seed, w.portions, w.encoders)
 	return w, err
 }
 
 // compileRest compiles the terms that do not read images.
-func (w *whole) compileRest(images int, backend ir.Backend) (err error) {
+func (w *fullBatch) compileRest(images int, backend ir.Backend) (err error) {
 	some, code := w.model.Penalised()
 	if !some {
 		return nil
@@ -199,7 +199,7 @@ func (w *whole) compileRest(images int, backend ir.Backend) (err error) {
 	if w.rest, err = compile(w.model, backend, graph.Request{Batch: images, Given: []string{losses.Code}, Want: []string{graph.Loss}}); err != nil {
 		return err
 	}
-	w.rest.follow(w.moved)
+	w.rest.follow(w.trainable)
 	if code { // the codes are the program's first parameter
 		w.codes = w.rest.runner.Parameter(0)
 	}
@@ -208,8 +208,8 @@ func (w *whole) compileRest(images int, backend ir.Backend) (err error) {
 
 // Evaluate sets the model's parameters to weights, g to the gradient of the objective there, and returns its value. It
 // returns errHalted when ctx ends.
-func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, error) {
-	scatter(w.moved, weights)
+func (w *fullBatch) Evaluate(ctx context.Context, weights, g []float32) (float64, error) {
+	scatter(w.trainable, weights)
 	copy(w.last, weights)
 	clear(w.terms)
 	clear(w.sums)
@@ -238,7 +238,7 @@ func (w *whole) Evaluate(ctx context.Context, weights, g []float32) (float64, er
 }
 
 // encode computes the codes of all images, if a term reads them.
-func (w *whole) encode(ctx context.Context) error {
+func (w *fullBatch) encode(ctx context.Context) error {
 	if w.codes == nil {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (w *whole) encode(ctx context.Context) error {
 }
 
 // penalties adds the terms that do not read images, and computes the upstream gradient of the codes.
-func (w *whole) penalties() error {
+func (w *fullBatch) penalties() error {
 	if w.rest == nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (w *whole) penalties() error {
 }
 
 // batches calls f for all images in order, batch by batch.
-func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
+func (w *fullBatch) batches(ctx context.Context, f func(from, to int) error) error {
 	size := w.model.Spec.Train.Batch
 	for from := 0; from < w.images.Len(); from += size {
 		if ctx.Err() != nil {
@@ -283,12 +283,12 @@ func (w *whole) batches(ctx context.Context, f func(from, to int) error) error {
 }
 
 // add adds the terms and gradients of a program's last run.
-func (w *whole) add(p *program) {
+func (w *fullBatch) add(p *program) {
 	p.addTerms(w.terms, 1)
 	gradients, threads := p.Gradients(), w.team.Threads()
 	w.team.Do(func(thread int) {
 		sums := w.sums
-		for i, m := range w.moved {
+		for i, m := range w.trainable {
 			n := len(m.Data)
 			if g := gradients[i]; g != nil {
 				from, to := team.EvenShare(n, thread, threads)
@@ -303,7 +303,7 @@ func (w *whole) add(p *program) {
 
 // Terms returns the terms of the objective at weights; it evaluates the objective unless these are the weights of the last
 // evaluation.
-func (w *whole) Terms(weights []float32) ([]float64, error) {
+func (w *fullBatch) Terms(weights []float32) ([]float64, error) {
 	if slices.Equal(w.last, weights) {
 		return w.terms, nil
 	}
@@ -312,14 +312,14 @@ func (w *whole) Terms(weights []float32) ([]float64, error) {
 }
 
 // scatter sets the parameters to weights, the concatenation of their values.
-func scatter(parameters []*moved, weights []float32) {
+func scatter(parameters []*trainable, weights []float32) {
 	for _, m := range parameters {
 		weights = weights[copy(m.Data, weights):]
 	}
 }
 
 // Close frees the programs.
-func (w *whole) Close() error {
+func (w *fullBatch) Close() error {
 	err := errors.Join(w.portions.Close(), w.encoders.Close())
 	if w.rest != nil {
 		err = errors.Join(err, w.rest.runner.Close())

@@ -14,8 +14,8 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// around contains the hooks of one training in their order.
-type around []*attached
+// hookList contains the hooks of one training in their order.
+type hookList []*attached
 
 // attached is one running hook. Its functions that do not require a capability are not nil.
 type attached struct {
@@ -68,7 +68,7 @@ func (a *attached) call(f func(a *attached) error) (err error) {
 }
 
 // each calls every hook until the first error.
-func (h around) each(f func(a *attached) error) error {
+func (h hookList) each(f func(a *attached) error) error {
 	for _, a := range h {
 		if err := a.call(f); err != nil {
 			return err
@@ -109,7 +109,7 @@ func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 }
 
 // check returns an error for hooks that exclude each other, and for hooks of steps in full-batch training.
-func (h around) check(search bool, optimizer string) error {
+func (h hookList) check(search bool, optimizer string) error {
 	for i, a := range h {
 		if search && a.stepwise {
 			return fmt.Errorf("hook %s: needs a mini-batch optimizer (got %s)", a.name, optimizer)
@@ -124,12 +124,12 @@ func (h around) check(search bool, optimizer string) error {
 }
 
 // prepares reports whether a hook prepares images for the first layer.
-func (h around) prepares() bool {
+func (h hookList) prepares() bool {
 	return slices.ContainsFunc(h, func(a *attached) bool { return a.Prepare != nil })
 }
 
 // prepare returns a hook's preparation of the images; nil if none of these programs reads it.
-func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prepared, err error) {
+func (h hookList) prepare(images *data.Images, programs ...compiled) (p hooks.Prepared, err error) {
 	wants := func(in graph.Input) bool { return in.Preparation != nil }
 	wanted := false
 	for _, all := range programs {
@@ -150,7 +150,7 @@ func (h around) prepare(images *data.Images, programs ...compiled) (p hooks.Prep
 }
 
 // kept is the epoch that a hook keeps, nil if no hook does.
-func (h around) kept() (k *hooks.BestEpoch, err error) {
+func (h hookList) kept() (k *hooks.BestEpoch, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Best != nil {
 			k = a.Best()
@@ -161,7 +161,7 @@ func (h around) kept() (k *hooks.BestEpoch, err error) {
 }
 
 // lent lists the parameters that hooks lend to the programs of a training.
-func (h around) lent() (list []*graph.Parameter, err error) {
+func (h hookList) lent() (list []*graph.Parameter, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Lend == nil {
 			return nil
@@ -178,7 +178,7 @@ func (h around) lent() (list []*graph.Parameter, err error) {
 const hookPrefix = "hook/"
 
 // save adds the states of the hooks to a checkpoint.
-func (h around) save(state *checkpoint.File) error {
+func (h hookList) save(state *checkpoint.File) error {
 	return h.each(func(a *attached) error {
 		if a.Save == nil {
 			return nil
@@ -196,7 +196,7 @@ func (h around) save(state *checkpoint.File) error {
 }
 
 // restore loads the states of the hooks.
-func (h around) restore(from *stored) error {
+func (h hookList) restore(from *stored) error {
 	err := h.each(func(a *attached) error {
 		if a.Restore == nil {
 			return nil
@@ -219,7 +219,7 @@ func (h around) restore(from *stored) error {
 }
 
 // close closes all hooks.
-func (h around) close() (err error) {
+func (h hookList) close() (err error) {
 	for _, a := range h {
 		err = errors.Join(err, a.call(func(a *attached) error { return a.Close() }))
 	}

@@ -46,7 +46,4 @@ func TestARunIsNotResumedWithOtherLabels(t *testing.T) {
 			t.Errorf("%s with its labels: %+v, %v", text, r, err)
 		}
 	}
-	if differs := (identity{Labels: "x"}).Differs(identity{}); differs != "" {
-		t.Errorf("a state without labels: %s", differs)
-	}
 }

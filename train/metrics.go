@@ -101,7 +101,7 @@ type watcher struct {
 }
 
 // newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
-func newWatcher(m *graph.Model, h around, backend ir.Backend, splits data.Splits) (*watcher, error) {
+func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Splits) (*watcher, error) {
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
 		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
 	if w.images == nil {
@@ -217,7 +217,7 @@ type Epoch struct {
 }
 
 // ReadHistory reads the metrics.jsonl of a run. A run without that file has no epochs. A damaged file is a [*checkpoint.Error]
-// that says which line is damaged; the epochs before that line are returned with it. The run itself does not need the file.
+// that names the damaged line; the epochs before that line are returned with it. The run itself does not need the file.
 func ReadHistory(run string) ([]Epoch, error) {
 	path := filepath.Join(run, folder.Metrics)
 	file, err := regular.Open(path)

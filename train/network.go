@@ -54,10 +54,10 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 		n.loader.rank, n.loader.processes = g.Rank(), g.Size()
 	}
 	for size, p := range n.programs {
-		p.follow(n.stepper.moved)
+		p.follow(n.stepper.trainable)
 		n.loader.inputs[size] = p.Inputs
 	}
-	if n.loader.prepared, err = n.around.prepare(n.images, n.programs); err != nil {
+	if n.loader.prepared, err = n.hooks.prepare(n.images, n.programs); err != nil {
 		return err
 	}
 	for _, v := range n.spec.Views {
@@ -95,7 +95,7 @@ func (n *network) close() {
 }
 
 // epoch implements learner: all steps, then the metrics of the epoch.
-func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) (m Metrics, err error) {
+func (n *network) epoch(ctx context.Context, report func(measure func() Metrics)) (m Metrics, err error) {
 	for n.progress.Position < n.epochImages() {
 		halted, err := n.processes.answer(ctx)
 		if err != nil {
@@ -105,7 +105,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 			return m, errHalted
 		}
 		if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
-			if err := n.around.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
+			if err := n.hooks.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
 				return m, n.failed(err)
 			}
 		}
@@ -121,7 +121,7 @@ func (n *network) epoch(ctx context.Context, tell func(measure func() Metrics)) 
 			}
 		}
 		if n.progress.Position < n.epochImages() {
-			tell(n.measured)
+			report(n.measured)
 		}
 	}
 	return n.finish()
@@ -138,7 +138,7 @@ func (n *network) step() error {
 	if n.distorted {
 		n.here.Clean = b.values[targetInput]
 	}
-	if err := n.around.each(func(a *attached) error { return a.BeforeStep(&n.here) }); err != nil {
+	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&n.here) }); err != nil {
 		return n.failed(err)
 	}
 	p := n.programs[b.size]
@@ -154,7 +154,7 @@ func (n *network) step() error {
 	o := n.spec.Optimizer
 	n.rate = optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
 	factor := 1.0
-	if err := n.around.each(func(a *attached) error { factor *= a.Rate(); return nil }); err != nil {
+	if err := n.hooks.each(func(a *attached) error { factor *= a.Rate(); return nil }); err != nil {
 		return n.failed(err)
 	}
 	n.rate *= factor
@@ -171,7 +171,7 @@ func (n *network) step() error {
 	}
 	n.progress.Step = step
 	n.progress.Position += b.size
-	if err := n.around.each(func(a *attached) error { return a.AfterStep() }); err != nil {
+	if err := n.hooks.each(func(a *attached) error { return a.AfterStep() }); err != nil {
 		return n.failed(err)
 	}
 	return nil

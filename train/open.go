@@ -45,7 +45,7 @@ func (t *Trained) Coder(backend ir.Backend) metrics.Coder {
 
 // Open reads the model of a finished or unfinished run. The parameters come from best.safetensors if it exists, else from
 // model.safetensors, else (after a crash) from the state. It returns a [*checkpoint.Error] for a file that is damaged or
-// does not match config.toml, and [folder.ErrNotRun] for a folder that is not a run.
+// does not match config.toml, a [*FormatError] for a file of another version, and [folder.ErrNotRun] for a folder that is not a run.
 func Open(run string) (*Trained, error) {
 	return folderOf(run).open()
 }
@@ -60,18 +60,13 @@ func OpenFS(fsys fs.FS, dir string) (*Trained, error) {
 }
 
 // Read reads a model from the bytes of model.safetensors or best.safetensors, whose metadata contain the declaration. name
-// denotes the file in errors, which are the errors of [Open]. Files of older versions do not contain the declaration; open
-// their folder instead.
+// is the name of the file in errors, which are those of [Open].
 func Read(name string, b []byte) (*Trained, error) {
 	f, err := decodeOwn(name, b)
 	if err != nil {
 		return nil, err
 	}
-	text, ok := f.Metadata[declarationKey]
-	if !ok {
-		return nil, checkpoint.Errorf(name, "its metadata contain no declaration of the model: an older version wrote it; open the run's folder instead")
-	}
-	spec, err := parseConfig(name, []byte(text))
+	spec, err := parseConfig(name, []byte(f.Metadata[declarationKey]))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +95,7 @@ func readRegular(path string) ([]byte, error) {
 // ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
 func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
-// Declared returns the model that a text in the format of config.toml declares; name denotes the text in errors.
+// Declared returns the model that a text in the format of config.toml declares; name is the name of the text in errors.
 func Declared(name string, text []byte) (*config.Model, error) { return parseConfig(name, text) }
 
 // config reads the declaration.
@@ -115,7 +110,7 @@ func (r files) config() (*config.Model, error) {
 	return parseConfig(at, text)
 }
 
-// parseConfig reads the single model of a text in the format of config.toml; path denotes the text in errors.
+// parseConfig reads the single model of a text in the format of config.toml; path is the name of the text in errors.
 func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {

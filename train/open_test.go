@@ -91,57 +91,104 @@ func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 }
 
 func TestMismatchesAreRefusedByName(t *testing.T) {
-	for _, c := range []struct{ old, new, want, before string }{
-		{"units = 8", "units = 9", "encoder.2.units: got 9, want 8", "encoder.2.weight has shape [64 8], want [64 9]"},
-		{"bias = true", "bias = false", "encoder.2.bias: got false, want true", "encoder.2.bias"},
-		{`kind = "adam"`, `kind = "adamw"`, `optimizer.kind: got "adamw", want "adam"`, `its optimizer is "adam", the model's is "adamw"`},
-		{"batch = 32\nmin_epoch_steps = 0\nseed = 1", "batch = 33\nmin_epoch_steps = 0\nseed = 2", "train.batch: got 33, want 32; train.seed: got 2, want 1", "its seed is 1, the model's is 2"},
-		{"min_epoch_steps = 0", "min_epoch_steps = 24", "train.min_epoch_steps: got 24, want 0", ""},
-		{"batch = 32", "batch = 31", "train.batch: got 31, want 32", "its batch is 32, the model's is 31"},
-		{"validation = 0.25", "validation = 0.5", "dataset.validation: got 0.5, want 0.25", "375 images"},
-		{"weight = 0.001", "weight = 0.002", "loss.1.weight: got 0.002, want 0.001", ""},
-		{"learning_rate = 0.01", "learning_rate = 0.02", "optimizer.learning_rate: got 0.02, want 0.01", ""},
-		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", "hook.average.decay: got 0.999, want nothing", " is missing"},
-		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "loss.1.kind: got \"weight_decay\", want \"kl\"", "sums of 3 loss terms, want 2"},
+	for _, c := range []struct{ old, new, want string }{
+		{"units = 8", "units = 9", "encoder.2.units: got 9, want 8"},
+		{"bias = true", "bias = false", "encoder.2.bias: got false, want true"},
+		{`kind = "adam"`, `kind = "adamw"`, `optimizer.kind: got "adamw", want "adam"`},
+		{"batch = 32\nmin_epoch_steps = 0\nseed = 1", "batch = 33\nmin_epoch_steps = 0\nseed = 2", "train.batch: got 33, want 32; train.seed: got 2, want 1"},
+		{"min_epoch_steps = 0", "min_epoch_steps = 24", "train.min_epoch_steps: got 24, want 0"},
+		{"batch = 32", "batch = 31", "train.batch: got 31, want 32"},
+		{"validation = 0.25", "validation = 0.5", "dataset.validation: got 0.5, want 0.25"},
+		{"weight = 0.001", "weight = 0.002", "loss.1.weight: got 0.002, want 0.001"},
+		{"learning_rate = 0.01", "learning_rate = 0.02", "optimizer.learning_rate: got 0.02, want 0.01"},
+		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", "hook.average.decay: got 0.999, want nothing"},
+		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "loss.1.kind: got \"weight_decay\", want \"kl\""},
 	} {
-		for want, earlier := range map[string]bool{c.want: false, c.before: true} {
-			if want == "" {
-				continue
-			}
-			run := half(t)
-			edit(t, run, c.old, c.new)
-			if earlier {
-				forget(t, run)
-			}
-			before := read(t, run, folder.State)
-			_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
-			var mismatch *checkpoint.Error
-			if !errors.As(err, &mismatch) || !mismatch.Mismatch || !strings.Contains(err.Error(), want) || !strings.HasSuffix(mismatch.Path, folder.State) {
-				t.Errorf("%s -> %s: got %v, want a *checkpoint.Error with %q", c.old, c.new, err, want)
-			}
-			if !bytes.Equal(before, read(t, run, folder.State)) {
-				t.Errorf("%s -> %s: the refused state was changed", c.old, c.new)
-			}
-		}
+		run := half(t)
+		edit(t, run, c.old, c.new)
+		refusedByName(t, run, c.want)
 	}
 }
 
-// forget turns the state of a run into one of an earlier version, without declaration and arithmetic.
-func forget(t *testing.T, run string) {
+// A state whose tensors or counters do not fit its declaration names what does not fit.
+func TestStatesThatDoNotFitTheirDeclarationAreRefusedByName(t *testing.T) {
+	for _, c := range []struct{ old, new, want string }{
+		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
+		{"bias = true", "bias = false", "encoder.2.bias"},
+		{"validation = 0.25", "validation = 0.5", "375 images"},
+		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", " is missing"},
+		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "sums of 3 loss terms, want 2"},
+	} {
+		run := half(t)
+		edit(t, run, c.old, c.new)
+		recode(t, run, folder.State, func(f *checkpoint.File) { f.Metadata[declarationKey] = string(read(t, run, folder.Config)) })
+		refusedByName(t, run, c.want)
+	}
+}
+
+// refusedByName checks that a run cannot be resumed because of its state, which stays as it is.
+func refusedByName(t *testing.T, run, want string) {
 	t.Helper()
-	path := filepath.Join(run, folder.State)
+	before := read(t, run, folder.State)
+	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
+	var mismatch *checkpoint.Error
+	if !errors.As(err, &mismatch) || !mismatch.Mismatch || !strings.Contains(err.Error(), want) || !strings.HasSuffix(mismatch.Path, folder.State) {
+		t.Errorf("got %v, want a *checkpoint.Error with %q", err, want)
+	}
+	if !bytes.Equal(before, read(t, run, folder.State)) {
+		t.Errorf("%s: the refused state was changed", want)
+	}
+}
+
+// recode changes a checkpoint of a run; its checksum is right.
+func recode(t *testing.T, run, name string, change func(f *checkpoint.File)) {
+	t.Helper()
+	path := filepath.Join(run, name)
 	f, err := checkpoint.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	delete(f.Metadata, declarationKey)
-	delete(f.Metadata, arithmeticKey)
+	change(f)
 	b, err := checkpoint.Encode(f, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestARunOfAnotherFormatIsRefused(t *testing.T) {
+	run := half(t)
+	const earlier = "written by tessera 0.1.0 or an earlier 0.2.0-dev: open it with that version; this version reads format 2"
+	for format, want := range map[string]string{"": earlier, "tessera 1": earlier, "tessera 3": `its format is "tessera 3"; this version reads format 2`} {
+		for _, name := range []string{folder.Best, folder.State} {
+			recode(t, run, name, func(f *checkpoint.File) {
+				if f.Metadata[formatKey] = format; format == "" {
+					delete(f.Metadata, formatKey)
+				}
+			})
+		}
+		refused := func(what, name string, err error) {
+			t.Helper()
+			var other *FormatError
+			if !errors.As(err, &other) || filepath.Base(other.Path) != name || other.Format != format || !strings.Contains(err.Error(), want) {
+				t.Errorf("format %q: %s: got %v, want a *FormatError of %s with %q", format, what, err, name, want)
+			}
+		}
+		_, err := Open(run)
+		refused("Open", folder.Best, err)
+		_, err = OpenFS(os.DirFS(run), ".")
+		refused("OpenFS", folder.Best, err)
+		_, err = Read(folder.Best, read(t, run, folder.Best))
+		refused("Read", folder.Best, err)
+		_, err = Resume(t.Context(), run, Options{Backend: tape.Backend{}})
+		refused("Resume", folder.State, err)
+		_, err = ArithmeticOf(run)
+		refused("ArithmeticOf", folder.State, err)
+		if s := StatusOf(run); s.State != Damaged || !strings.Contains(s.Problem, want) {
+			t.Errorf("format %q: StatusOf: got %s: %s", format, s.State, s.Problem)
+		}
 	}
 }
 

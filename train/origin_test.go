@@ -48,6 +48,6 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if (Environment{}).Placed(s) != data.Source(s) {
-		t.Error("a run of an earlier version was given another source")
+		t.Error("a run without a record was given another source")
 	}
 }

@@ -3,25 +3,26 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"tessera/config"
 	"tessera/train/folder"
 )
 
-// Pace is what the training of a model takes on this machine, as far as some steps tell.
+// Pace is the time that the training of a model takes on this machine, estimated from some of its steps.
 type Pace struct {
 	Start      time.Duration // until the first step: parameters, programs, the first checkpoint
 	Step       time.Duration // of one step: forward, backward, update; of a baseline or a full-batch optimizer one iteration
-	End        time.Duration // of an epoch beside its steps: measuring the validation images
+	End        time.Duration // of an epoch without its steps: measuring the validation images
 	Checkpoint time.Duration // of one checkpoint
 	Steps      int           // of one epoch
 	Epochs     int           // at most
 	Timed      int           // steps that were timed
 }
 
-// Training is the time of that many epochs: start + epochs (steps step + end) and the checkpoints, of which there is one at most
-// every checkpoint_seconds.
+// Training is the time of a training of so many epochs: Start + epochs (Steps Step + End), and the checkpoints, at most one every
+// checkpoint_seconds.
 func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	whole := time.Duration(epochs) * (time.Duration(p.Steps)*p.Step + p.End)
 	checkpoints := float64(epochs)
@@ -38,11 +39,17 @@ func MostEpochs(spec *config.Model) int { return length(spec) }
 const fewestSteps = 3
 
 // Time begins a run of a model in the folder o.Out and trains it until its steps have taken the budget, then measures it once as at
-// the end of an epoch. The run that remains is as good as an interrupted one, but it must not be resumed. now is the clock;
+// the end of an epoch. The run that remains must not be resumed. now is the clock;
 // nil: [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
-	if ctx == nil || spec == nil || lacks(spec) != "" {
-		return p, errors.New("train: no context, or a model without all of its parts; take the models of a config.File")
+	if ctx == nil {
+		return p, errNoContext
+	}
+	if spec == nil {
+		return p, errNoModel
+	}
+	if err := spec.Verify(); err != nil {
+		return p, fmt.Errorf("train: %w", err)
 	}
 	if now == nil {
 		now = time.Now

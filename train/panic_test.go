@@ -157,7 +157,7 @@ func TestASessionThatCannotBeginClosesItsHooks(t *testing.T) {
 	open := 0
 	m := model(t, everything)
 	m.Hooks = map[string]hooks.Hook{"one": countedHook{&open, nil}, "two": countedHook{&open, errOutOfOrder}}
-	if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); !errors.Is(err, errOutOfOrder) || open != 0 {
+	if _, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); !errors.Is(err, errOutOfOrder) || open != 0 {
 		t.Errorf("a hook cannot be attached: %d hooks are open (%v)", open, err)
 	}
 

@@ -29,7 +29,7 @@ import (
 const DefaultCheckWeights = 100
 
 // Unequal is the error of processes whose weights differ, which are equal by construction: a processor or a memory computes
-// wrongly, or a user-defined part depends on something else than its arguments.
+// wrongly, or a user-defined part depends on more than its arguments.
 type Unequal struct {
 	Ranks []int // whose weights differ from those of most processes
 	Step  int
@@ -84,7 +84,7 @@ func (p *processes) size() int {
 	return p.group.Size()
 }
 
-// any reports whether one of the processes says yes.
+// any reports whether the value of one of the processes is true.
 func (p *processes) any(yes bool) (bool, error) {
 	if p.group == nil {
 		return yes, nil
@@ -129,7 +129,7 @@ func (p *processes) answer(ctx context.Context) (bool, error) {
 	err := p.pending.Wait()
 	p.pending = nil
 	p.halt = p.asked[0]
-	return p.halt != goesOn, err
+	return p.halt != running, err
 }
 
 // wait waits for all processes, also for one that writes a checkpoint.
@@ -437,7 +437,7 @@ func (p *processes) send(held *folder.Folder) error {
 // ErrPreempted is the cause ([context.WithCancelCause]) of the end of a training that a scheduler stops and starts again later.
 var ErrPreempted = errors.New("preempted by a scheduler's signal")
 
-// Interruption is the [ErrInterrupted] of a training that wrote a checkpoint. It is the same on all processes of a group, also if
+// Interruption is the [ErrInterrupted] of a training that wrote a checkpoint. All processes of a group return the same one, even if
 // the context of only one of them was cancelled.
 type Interruption struct {
 	Run       string
@@ -458,16 +458,16 @@ func (e *Interruption) Unwrap() error { return ErrInterrupted }
 // Why a process stops. The largest reason of all processes is that of all: a preemption, after which a scheduler starts the
 // training again.
 const (
-	goesOn uint64 = iota
+	running uint64 = iota
 	interrupted
 	preempted
 )
 
-// reason says why a context is done.
+// reason is the reason for which a context is done.
 func reason(ctx context.Context) uint64 {
 	switch {
 	case ctx.Err() == nil:
-		return goesOn
+		return running
 	case errors.Is(context.Cause(ctx), ErrPreempted):
 		return preempted
 	}

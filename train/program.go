@@ -55,7 +55,7 @@ func (p *program) tap(name string) int {
 }
 
 // follow makes Gradients return the gradients of these parameters.
-func (p *program) follow(parameters []*moved) {
+func (p *program) follow(parameters []*trainable) {
 	p.gradients = make([][]float32, len(parameters))
 	p.of = make([]int, len(parameters))
 	for i, m := range parameters {
@@ -146,7 +146,7 @@ type feed struct {
 }
 
 // newFeed returns the feed of these programs, which read the images or a hook's preparation of them.
-func newFeed(images *data.Images, h around, seed uint64, programs ...compiled) (f *feed, err error) {
+func newFeed(images *data.Images, h hookList, seed uint64, programs ...compiled) (f *feed, err error) {
 	f = &feed{images: images, seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
 	for i := range f.order {
 		f.order[i] = i

@@ -157,7 +157,7 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, `hook.prune={fraction=0.5}`)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
-		if err := errors.Join(n.attach(), n.around.each(func(a *attached) error { return a.BeginEpoch() })); err != nil {
+		if err := errors.Join(n.attach(), n.hooks.each(func(a *attached) error { return a.BeginEpoch() })); err != nil {
 			t.Fatal(err)
 		}
 		for i, gradients := range steps {

@@ -16,14 +16,9 @@ import (
 // checkpoints.
 var editable = []string{"train.epochs", "iterations", "hook.early_stopping.patience", "hook.early_stopping.min_delta", "train.checkpoint_seconds"}
 
-// sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state. States of
-// earlier versions do not contain the declaration; see [identity].
+// sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state.
 func sameDeclaration(spec *config.Model, from *stored) error {
-	text := from.file.Metadata[declarationKey]
-	if text == "" {
-		return nil
-	}
-	was, err := parseConfig(from.path, []byte(text))
+	was, err := from.declared()
 	if err != nil {
 		return checkpoint.Mismatchf(from.path, "does not match: its declaration cannot be read: %v", err)
 	}
@@ -41,11 +36,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 // sameModel refuses parameters of another model than the declared one. What no parameter and no metric depends on may differ:
 // the training schedule, the description, and where files are, which may have been moved.
 func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
-	text := f.Metadata[declarationKey]
-	if text == "" { // of an earlier version
-		return nil
-	}
-	was, err := parseConfig(path, []byte(text))
+	was, err := parseConfig(path, []byte(f.Metadata[declarationKey]))
 	if err != nil {
 		return checkpoint.Errorf(path, "the declaration in its metadata cannot be read: %v", err)
 	}
@@ -66,11 +57,7 @@ func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
 // edited warns of keys that were edited since the state was written. Missing epochs or iterations are an error: a run's config.toml
 // has every key, so the file was probably cut short.
 func (o Options) edited(run string, spec *config.Model, from *stored) error {
-	text := from.file.Metadata[declarationKey]
-	if text == "" {
-		return nil
-	}
-	was, err := parseConfig(from.path, []byte(text))
+	was, err := from.declared()
 	if err != nil {
 		return nil // reported where the state is compared with the declaration
 	}

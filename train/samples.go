@@ -15,7 +15,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// A checkpoint keeps what is known of the fitted samples: their scaling as two tensors, and the range of their values before it.
+// A checkpoint describes the fitted samples: their scaling as two tensors, and the range of their values before the scaling.
 const (
 	samplesPrefix = "data/"
 	shiftName     = samplesPrefix + "shift"
@@ -25,14 +25,14 @@ const (
 	classesKey    = "classes" // JSON: the names of the classes; left out without names, and for models that compare nothing with labels
 )
 
-// samples is what a model knows of the samples that it was fitted to.
+// samples describes the samples that a model was fitted to.
 type samples struct {
 	scaling *data.Scaling // nil for none
 	span    [2]float32    // least and largest value, before scaling
 	classes []string      // names of the classes, where a loss compares with labels and they are known
 }
 
-// samplesOf returns it of the images of a training. The range includes the images that are held out of the fitted ones.
+// samplesOf describes the images of a training. The range includes validation images that were held out of the training images.
 func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	sel := spec.Dataset.Selection
 	low, high := splits.Fit.Scaled(nil).Range()
@@ -47,7 +47,7 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	return s
 }
 
-// add adds it to a file.
+// add adds the description to a file.
 func (s samples) add(f *checkpoint.File) {
 	if s.scaling != nil {
 		shape := []int{len(s.scaling.Shift)}
@@ -67,7 +67,7 @@ func (s samples) add(f *checkpoint.File) {
 	}
 }
 
-// storedSamples reads it from a file, for samples of that many values. Files of earlier versions have no range.
+// storedSamples reads the description from a file, for samples of that many values.
 func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
 	s.span = [2]float32{0, 1}
 	if text, ok := f.Metadata[rangeKey]; ok {
@@ -93,12 +93,12 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	return s, nil
 }
 
-// isSamples reports whether a tensor says something of the samples, and nothing of the model.
+// isSamples reports whether a tensor describes the samples, not the model.
 func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
 
-// Examine loads the data set of a model as a new training would, or inspects it where its source is a [data.Inspector]. It returns what [Run] would warn of and the error that it would
-// return before its first step: files that cannot be read or do not fit, values that are probably not what was meant, labels that
-// are missing, values that a loss is not defined for.
+// Examine loads the data set of a model as a new training would, or inspects it if its source is a [data.Inspector]. It returns
+// the warnings of [Run], and the error that Run would return before its first step: files that cannot be read or do not fit, values
+// that were probably not meant, missing labels, values for which a loss is not defined.
 func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string, err error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -113,12 +113,12 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	_, err = begun(spec, set, true)
+	_, err = begun(spec, set)
 	return set.Notes, err
 }
 
-// begun returns the samples of a training that begins or, unless it is fresh, continues.
-func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
+// begun returns the samples of a training that begins or continues.
+func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 	if err := set.Doubt(); err != nil {
 		return data.Splits{}, err
 	}
@@ -126,11 +126,11 @@ func begun(spec *config.Model, set *data.Set, fresh bool) (data.Splits, error) {
 	if err != nil {
 		return splits, err
 	}
-	return splits, usable(spec, set, splits, fresh)
+	return splits, usable(spec, set, splits)
 }
 
 // usable returns an error for images that the model cannot be trained on.
-func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) error {
+func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
 	}
@@ -152,7 +152,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits, fresh bool) e
 			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
 		}
 		err := spec.Suits(float64(low), float64(high))
-		if err == nil && fresh { // runs of earlier versions were trained with views that clip
+		if err == nil {
 			err = spec.Unclipped(float64(low), float64(high))
 		}
 		if err != nil {

@@ -72,7 +72,7 @@ patience = 100
 `
 
 // looked returns the full-batch objective of a model from newWhole, and its inputs.
-func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Team) (w *whole, m *graph.Model, images *data.Images, weights []float32) {
+func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Team) (w *fullBatch, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
 	if err != nil {
@@ -90,10 +90,10 @@ func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Tea
 	if err := r.attach(); err != nil {
 		t.Fatal(err)
 	}
-	if w, err = newWhole(r); err != nil {
+	if w, err = newFullBatch(r); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range s.moved {
+	for _, p := range s.trainable {
 		weights = append(weights, p.Data...)
 	}
 	return w, m, splits.Fit, weights
@@ -172,7 +172,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want.follow(w.moved)
+				want.follow(w.trainable)
 				g := make([]float32, len(weights))
 				value, err := w.Evaluate(context.Background(), weights, g)
 				if err != nil {
@@ -204,7 +204,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 				}
 				for i, wanted := range want.Gradients() {
 					for j, v := range wanted {
-						near(t, name+", "+batch+": gradient of "+w.moved[i].Path, float64(g[j]), float64(v))
+						near(t, name+", "+batch+": gradient of "+w.trainable[i].Path, float64(g[j]), float64(v))
 					}
 					g = g[len(wanted):]
 				}
@@ -378,7 +378,7 @@ func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 			return nil
 		}}, nil
 	}}}
-	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+	_, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
 	if err == nil || !strings.Contains(err.Error(), "hook outside") || !strings.Contains(err.Error(), "lbfgs") {
 		t.Errorf("got %v, want an error of the hook", err)
 	}

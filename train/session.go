@@ -44,9 +44,9 @@ type learner interface {
 	// begin prepares the learner for its first epoch, or for the next one after a restored state. A new run is also
 	// initialised: parameters of another run, first functions of hooks.
 	begin(ctx context.Context, splits data.Splits, fresh bool) error
-	// epoch trains to the end of the current epoch and measures it; it calls within to report progress. When ctx ends, it
+	// epoch trains to the end of the current epoch and measures it; it calls report after every step. When ctx ends, it
 	// stops with errHalted; the session can then be saved.
-	epoch(ctx context.Context, tell func(measure func() Metrics)) (Metrics, error)
+	epoch(ctx context.Context, report func(measure func() Metrics)) (Metrics, error)
 	// save adds the learner's state to the file.
 	save(state *checkpoint.File) error
 	// restore loads the learner's state.
@@ -74,14 +74,12 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if from != nil && !slices.Equal(from.shape, set.Shape) {
 		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, from.shape)}
 	}
-	if from != nil {
-		set = set.Trusted() // a run of an earlier version may have been trained on doubtful values
-	} else if o.Warn != nil {
+	if from == nil && o.Warn != nil {
 		for _, note := range set.Notes {
 			o.Warn(note)
 		}
 	}
-	splits, err := begun(spec, set, from == nil)
+	splits, err := begun(spec, set)
 	if err != nil {
 		return nil, splits, err
 	}
@@ -152,12 +150,10 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
-	if from.arithmetic != (Arithmetic{}) {
-		if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
-			s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
-		}
-		s.arithmetic = from.arithmetic
+	if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
+		s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
 	}
+	s.arithmetic = from.arithmetic
 	s.progress = from.progress
 	var err error
 	if s.samples, err = storedSamples(from.path, from.file, volume.Of(from.shape)); err != nil {
@@ -298,7 +294,7 @@ func (s *session) repair(held *folder.Folder) error {
 	return nil
 }
 
-// job is the learner's view of its run: the model, the images and the progress, which the learner updates.
+// job is the run as the learner sees it: the model, the images and the progress, which the learner updates.
 type job struct {
 	options    Options
 	processes  *processes
@@ -465,7 +461,7 @@ func (s *session) endEpoch(m Metrics) error {
 			return err
 		}
 	}
-	s.tell(m, true)
+	s.report(m, true)
 	return nil
 }
 
@@ -478,12 +474,12 @@ func (s *session) saves() (bool, error) {
 // within reports the progress within an epoch, when due.
 func (s *session) within(measure func() Metrics) {
 	if s.options.Report != nil && time.Since(s.reported) >= reportEvery {
-		s.tell(measure(), false)
+		s.report(measure(), false)
 	}
 }
 
-// tell reports.
-func (s *session) tell(m Metrics, done bool) {
+// report calls [Options.Report].
+func (s *session) report(m Metrics, done bool) {
 	if s.options.Report == nil {
 		return
 	}

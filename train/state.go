@@ -33,7 +33,8 @@ const (
 	progressKey    = "progress"    // of a state: [progress], JSON
 	arithmeticKey  = "arithmetic"  // of a state: [Arithmetic], JSON
 
-	formatText = "tessera 1"
+	formatText  = "tessera 2"
+	formatText1 = "tessera 1" // of tessera 0.1.0: other names in states, and no declaration in some files
 
 	optimizerPrefix = "optimizer/" // + path + "/" + index
 )
@@ -96,37 +97,24 @@ func labelSum(spec *config.Model, images *data.Images) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Differs describes a difference between the stored identity s and the current one, "" if there is none.
-func (id identity) Differs(s identity) string {
+// differs describes a difference between the data of the stored identity s and of the current one, "" if there is none.
+// [sameDeclaration] compares the rest.
+func (id identity) differs(s identity) string {
 	switch {
-	case s.Seed != id.Seed:
-		return fmt.Sprintf("its seed is %d, the model's is %d", s.Seed, id.Seed)
-	case s.Method != id.Method:
-		return fmt.Sprintf("it is of kind %q, the model is of kind %q", kindText(s.Method), kindText(id.Method))
-	case s.Batch != id.Batch:
-		return fmt.Sprintf("its batch is %d, the model's is %d", s.Batch, id.Batch)
-	case s.Optimizer != id.Optimizer:
-		return fmt.Sprintf("its optimizer is %q, the model's is %q", s.Optimizer, id.Optimizer)
 	case s.Images != id.Images:
 		return fmt.Sprintf("it was trained on %d images, the data set now gives %d", s.Images, id.Images)
 	case !slices.Equal(s.Data, id.Data):
 		return "the files of the data set have changed"
-	case s.Labels != "" && s.Labels != id.Labels: // states of earlier versions have none
+	case s.Labels != id.Labels:
 		return "the labels of the fitted images have changed"
 	}
 	return ""
 }
 
-// kindText is the kind of a model with that method in its identity.
-func kindText(method string) string {
-	if method == "" {
-		return config.Autoencoder
-	}
-	return method
-}
-
 // optimizerName is the name of a tensor of the optimizer's state of one parameter.
-func optimizerName(m *moved, i int) string { return optimizerPrefix + m.Path + "/" + strconv.Itoa(i) }
+func optimizerName(m *trainable, i int) string {
+	return optimizerPrefix + m.Path + "/" + strconv.Itoa(i)
+}
 
 // add adds the parameters of a model with these values to a file.
 func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
@@ -150,8 +138,13 @@ type stored struct {
 	file *checkpoint.File
 	identity
 	progress
-	arithmetic Arithmetic // zero in a state of an earlier version
+	arithmetic Arithmetic
 	shape      []int
+}
+
+// declared returns the model that the state declares.
+func (s *stored) declared() (*config.Model, error) {
+	return parseConfig(s.path, []byte(s.file.Metadata[declarationKey]))
 }
 
 // readState reads a state and its metadata. A run without a state is damaged.
@@ -171,7 +164,6 @@ func readState(path string) (*stored, error) {
 
 // stateOf parses the metadata of a state.
 func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
-	renamed(f)
 	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
 		return nil, err
@@ -180,35 +172,11 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 		key  string
 		into any
 	}{{identityKey, &s.identity}, {progressKey, &s.progress}, {arithmeticKey, &s.arithmetic}} {
-		text, ok := f.Metadata[record.key]
-		if !ok && record.key == arithmeticKey { // of an earlier version
-			continue
-		}
-		if err := json.Unmarshal([]byte(text), record.into); err != nil {
+		if err := json.Unmarshal([]byte(f.Metadata[record.key]), record.into); err != nil {
 			return nil, checkpoint.Errorf(path, "damaged: %s: %v", record.key, err)
 		}
 	}
 	return s, nil
-}
-
-// renamed updates the names of averages, pruned weights and the best epoch in a state of an earlier version.
-func renamed(f *checkpoint.File) {
-	for i, t := range f.Tensors {
-		rest, pruned := strings.CutPrefix(t.Name, "pruned/")
-		phase, path, _ := strings.Cut(rest, "/")
-		switch {
-		case pruned:
-			f.Tensors[i].Name = hookPrefix + "prune." + phase + "/" + path
-		case strings.HasPrefix(t.Name, "average/"):
-			f.Tensors[i].Name = hookPrefix + t.Name
-		case strings.HasPrefix(t.Name, "best/"):
-			f.Tensors[i].Name = hookPrefix + "early_stopping/" + strings.TrimPrefix(t.Name, "best/")
-		}
-	}
-	var old struct{ Best json.RawMessage }
-	if json.Unmarshal([]byte(f.Metadata[progressKey]), &old) == nil && old.Best != nil {
-		f.Metadata[hookPrefix+"early_stopping"] = string(old.Best)
-	}
 }
 
 // decodeOwn reads the bytes of a checkpoint in this program's format.
@@ -217,10 +185,29 @@ func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
 	if err != nil {
 		return nil, checkpoint.Errorf(path, "%v", err)
 	}
-	if got := f.Metadata[formatKey]; got != formatText {
-		return nil, checkpoint.Errorf(path, "its format is %q, want %q", got, formatText)
+	return f, readable(path, f.Metadata)
+}
+
+// FormatError is the error of a checkpoint that this version does not read: another version or another program wrote it.
+type FormatError struct {
+	Path   string
+	Format string // in its metadata, "" if they contain none
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	if e.Format == "" || e.Format == formatText1 {
+		return e.Path + ": written by tessera 0.1.0 or an earlier 0.2.0-dev: open it with that version; this version reads format 2"
 	}
-	return f, nil
+	return fmt.Sprintf("%s: its format is %q; this version reads format 2 (%q)", e.Path, e.Format, formatText)
+}
+
+// readable returns a [*FormatError] for a checkpoint with the metadata of another format.
+func readable(path string, metadata map[string]string) error {
+	if format := metadata[formatKey]; format != formatText {
+		return &FormatError{path, format}
+	}
+	return nil
 }
 
 // storedShape returns the image shape of a checkpoint.
@@ -284,7 +271,7 @@ func (s *session) fits(from *stored) error {
 	if file, was := s.changed(from.identity); file != nil {
 		return checkpoint.Mismatchf(from.path, "does not match: %s "+changedFormat, file.Path, file.SHA256, was)
 	}
-	if differs := s.identity.Differs(from.identity); differs != "" {
+	if differs := s.identity.differs(from.identity); differs != "" {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)
 	}
 	p := from.progress

@@ -21,7 +21,7 @@ import (
 	"tessera/train/folder"
 )
 
-// State says how far a run is.
+// State is the state of a run.
 type State string
 
 // The states.
@@ -32,7 +32,7 @@ const (
 	Damaged     State = "damaged"     // it cannot be resumed
 )
 
-// Status is what is known of a run without reading its parameters.
+// Status describes a run without reading its parameters.
 type Status struct {
 	Run      string            `json:"run"`
 	State    State             `json:"state"`
@@ -87,6 +87,9 @@ func (s *Status) stored() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return checkpoint.Errorf(path, "is missing")
 	} else if err != nil {
+		return err
+	}
+	if err := readable(path, metadata); err != nil {
 		return err
 	}
 	var at progress

@@ -27,16 +27,16 @@ type stepper struct {
 	clipNorm  float64
 	team      *team.Team
 	processes *processes // each updates a part of every parameter, see divided.go; nil: all of this one
-	moved     []*moved
+	trainable []*trainable
 	chunks    []chunk
-	projected []*moved    // those with constraints on whole parameters
-	squares   []float64   // per chunk: the sum of its gradient's squares
-	scratch   [][]float32 // per thread: a clipped gradient; two parameters may share an unclipped one
-	bad       []bool      // per thread: found a non-finite value
-	panicked  []error     // per thread: panics of user-defined code
-	lost      error       // of the group, in this step
-	large     bool        // the weights exceed the caches
-	queues    []queue     // per thread: its chunks; a thread that finishes early takes chunks of others
+	projected []*trainable // those with constraints on whole parameters
+	squares   []float64    // per chunk: the sum of its gradient's squares
+	scratch   [][]float32  // per thread: a clipped gradient; two parameters may share an unclipped one
+	bad       []bool       // per thread: found a non-finite value
+	panicked  []error      // per thread: panics of user-defined code
+	lost      error        // of the group, in this step
+	large     bool         // the weights exceed the caches
+	queues    []queue      // per thread: its chunks; a thread that finishes early takes chunks of others
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
 	pointwise []func(p *hooks.Parameter, values []float32, from int)
@@ -52,16 +52,16 @@ type stepper struct {
 	sum, update, project, follow func(thread int) // bound once: a method value allocates
 }
 
-// moved is one trainable parameter.
-type moved struct {
+// trainable is one trainable parameter.
+type trainable struct {
 	*hooks.Parameter
 	follows [][]float32 // values of hooks that follow it
 
 	from, to  int       // the elements that this process updates, of which it has the optimizer's state
 	gathering gathering // the elements of all processes, if the optimizer is divided
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
-	fused []constraints.Constraint
-	whole []constraints.Constraint
+	fused   []constraints.Constraint
+	unfused []constraints.Constraint
 }
 
 // newStepper returns the stepper of a model, its optimizer state all zero and divided among these processes; nil keeps it whole.
@@ -76,7 +76,7 @@ func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 		}
 	}
 	bytes := 0
-	for _, m := range s.moved {
+	for _, m := range s.trainable {
 		bytes += 4 * len(m.Data) * (2 + len(m.State))
 	}
 	s.large = bytes > large
@@ -125,7 +125,7 @@ func (n named) Project(w []float32, shape []int) {
 
 // add splits a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
-	m := &moved{Parameter: p, to: len(p.Data)}
+	m := &trainable{Parameter: p, to: len(p.Data)}
 	if s.processes != nil {
 		s.divide(m)
 	}
@@ -140,16 +140,16 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		c.Constraint = named{c.Constraint, c.Kind}
 		switch {
 		case !asIs && !swapped:
-		case pointwise && len(m.whole) == 0:
+		case pointwise && len(m.unfused) == 0:
 			m.fused = append(m.fused, c.Constraint)
 		case pointwise || asIs && len(p.Shape) < 3:
-			m.whole = append(m.whole, c.Constraint)
+			m.unfused = append(m.unfused, c.Constraint)
 		default:
-			m.whole = append(m.whole, &transposed{of: c.Constraint})
+			m.unfused = append(m.unfused, &transposed{of: c.Constraint})
 		}
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {
-		c := chunk{of: len(s.moved), from: from, to: min(from+optim.NormBlock, len(p.Data))}
+		c := chunk{of: len(s.trainable), from: from, to: min(from+optim.NormBlock, len(p.Data))}
 		if c.from >= m.from && c.to <= m.to {
 			c.mine = true
 			for _, values := range p.State {
@@ -158,14 +158,14 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		}
 		s.chunks = append(s.chunks, c)
 	}
-	if len(m.whole) > 0 {
+	if len(m.unfused) > 0 {
 		s.projected = append(s.projected, m)
 	}
-	s.moved = append(s.moved, m)
+	s.trainable = append(s.trainable, m)
 }
 
 // surround adds the elementwise functions of these hooks to every step.
-func (s *stepper) surround(h around) error {
+func (s *stepper) surround(h hookList) error {
 	return h.each(func(a *attached) error {
 		if project := a.Active.Project; project != nil {
 			s.pointwise = append(s.pointwise, func(p *hooks.Parameter, values []float32, from int) {
@@ -173,13 +173,13 @@ func (s *stepper) surround(h around) error {
 				project(p, values, from)
 			})
 		}
-		if moved := a.AfterUpdate; moved != nil {
+		if update := a.AfterUpdate; update != nil {
 			s.watching = append(s.watching, func(p *hooks.Parameter, values []float32, from int, scratch []float32) {
 				defer namePart("hook", a.name)
-				moved(p, values, from, scratch)
+				update(p, values, from, scratch)
 			})
 		}
-		for _, m := range s.moved {
+		for _, m := range s.trainable {
 			if values := a.Average(m.Parameter); values != nil {
 				m.follows = append(m.follows, values)
 			}
@@ -190,14 +190,14 @@ func (s *stepper) surround(h around) error {
 
 // Project applies all constraints, then the projections of hooks, to every parameter.
 func (s *stepper) Project() {
-	for _, m := range s.moved {
+	for _, m := range s.trainable {
 		s.projectValues(m, m.Data)
 	}
 }
 
 // projectOne projects one parameter, if it is trainable.
 func (s *stepper) projectOne(p *hooks.Parameter) {
-	for _, m := range s.moved {
+	for _, m := range s.trainable {
 		if m.Parameter == p {
 			s.projectValues(m, m.Data)
 		}
@@ -207,43 +207,43 @@ func (s *stepper) projectOne(p *hooks.Parameter) {
 // projectTwin projects the parameters of a twin of the model.
 func (s *stepper) projectTwin(twin *graph.Model) error {
 	return guard("a constraint or a hook", func() error {
-		for _, m := range s.moved {
+		for _, m := range s.trainable {
 			s.projectValues(m, twin.Parameters[m.Index].Data)
 		}
 		return nil
 	})
 }
 
-func (s *stepper) projectValues(m *moved, values []float32) {
+func (s *stepper) projectValues(m *trainable, values []float32) {
 	m.constrain(values)
 	s.pass(m, values, 0)
 }
 
 // constrain applies the constraints of a parameter to values of its shape.
-func (m *moved) constrain(values []float32) {
+func (m *trainable) constrain(values []float32) {
 	for _, c := range m.fused {
 		c.Project(values, m.Shape)
 	}
-	for _, c := range m.whole {
+	for _, c := range m.unfused {
 		c.Project(values, m.Shape)
 	}
 }
 
 // pass applies the projections of hooks to a range of a parameter's values.
-func (s *stepper) pass(m *moved, values []float32, from int) {
+func (s *stepper) pass(m *trainable, values []float32, from int) {
 	for _, project := range s.pointwise {
 		project(m.Parameter, values, from)
 	}
 }
 
-// tell calls the Moved functions of hooks for a range of a parameter's values after the step.
-func (s *stepper) tell(thread int, m *moved, values []float32, from int) {
-	for _, moved := range s.watching {
-		moved(m.Parameter, values, from, s.scratch[thread])
+// afterUpdate calls the AfterUpdate functions of hooks for a range of a parameter's values after the step.
+func (s *stepper) afterUpdate(thread int, m *trainable, values []float32, from int) {
+	for _, update := range s.watching {
+		update(m.Parameter, values, from, s.scratch[thread])
 	}
 }
 
-// Step updates every parameter by its gradient and projects it; gradients[i] belongs to moved[i], and a parameter with a
+// Step updates every parameter by its gradient and projects it; gradients[i] belongs to trainable[i], and a parameter with a
 // nil gradient does not change. Step reports whether all updated values were finite before the projection, which could hide
 // a non-finite value. After a panic the parameters are undefined, and [stepper.Failed] returns the error.
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
@@ -275,7 +275,7 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 
 // chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.
 type chunk struct {
-	of       int // index in moved
+	of       int // index in trainable
 	from, to int
 	state    [][]float32
 	mine     bool // this process updates it
@@ -360,7 +360,7 @@ const large = 4 << 20
 
 // ask prefetches the memory that the update of a chunk writes: in a large model it is not in this processor's cache.
 func (s *stepper) ask(c *chunk) {
-	m := s.moved[c.of]
+	m := s.trainable[c.of]
 	kernel.PrefetchOwned(m.Data[c.from:c.to])
 	for _, values := range m.follows {
 		kernel.PrefetchOwned(values[c.from:c.to])
@@ -372,7 +372,7 @@ func (s *stepper) ask(c *chunk) {
 
 // move updates one chunk and projects it.
 func (s *stepper) move(thread int, c *chunk) {
-	m, g := s.moved[c.of], s.gradients[c.of]
+	m, g := s.trainable[c.of], s.gradients[c.of]
 	if g == nil {
 		return
 	}
@@ -389,8 +389,8 @@ func (s *stepper) move(thread int, c *chunk) {
 		p.Project(w, m.Shape)
 	}
 	s.pass(m, w, c.from)
-	if len(m.whole) == 0 {
-		s.tell(thread, m, w, c.from)
+	if len(m.unfused) == 0 {
+		s.afterUpdate(thread, m, w, c.from)
 	}
 }
 
@@ -413,11 +413,11 @@ func (s *stepper) scaled(thread int, g []float32) []float32 {
 func (s *stepper) projectWhole(thread int) {
 	for i := thread; i < len(s.projected); i += s.team.Threads() {
 		m := s.projected[i]
-		for _, c := range m.whole {
+		for _, c := range m.unfused {
 			c.Project(m.Data, m.Shape)
 		}
 		s.pass(m, m.Data, 0)
-		s.tell(thread, m, m.Data, 0)
+		s.afterUpdate(thread, m, m.Data, 0)
 	}
 }
 
@@ -483,7 +483,7 @@ type gathering struct {
 // parameters get the same bits.
 //
 // Source: Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, 2020.
-func (s *stepper) divide(m *moved) {
+func (s *stepper) divide(m *trainable) {
 	blocks := (len(m.Data) + optim.NormBlock - 1) / optim.NormBlock
 	size := s.processes.size()
 	limits := make([]int, size+1)
@@ -502,7 +502,7 @@ func (s *stepper) divide(m *moved) {
 }
 
 // gather replaces values of a parameter's shape by the parts that all processes have of them.
-func (s *stepper) gather(m *moved, part []float32, all any) error {
+func (s *stepper) gather(m *trainable, part []float32, all any) error {
 	copy(m.gathering.part, part)
 	return s.processes.group.AllGather(m.gathering.mine, m.gathering.counts, all)
 }
@@ -514,7 +514,7 @@ func (s *stepper) exchange(sound bool) (bool, error) {
 	if err != nil || bad {
 		return !bad, err
 	}
-	for i, m := range s.moved {
+	for i, m := range s.trainable {
 		if s.gradients[i] == nil {
 			continue
 		}
@@ -533,16 +533,16 @@ func (s *stepper) followOthers(thread int) {
 	from, to := s.share(thread, len(s.chunks))
 	for i := from; i < to; i++ {
 		c := &s.chunks[i]
-		m := s.moved[c.of]
-		if !c.mine && len(m.whole) == 0 && s.gradients[c.of] != nil {
-			s.tell(thread, m, m.Data[c.from:c.to], c.from)
+		m := s.trainable[c.of]
+		if !c.mine && len(m.unfused) == 0 && s.gradients[c.of] != nil {
+			s.afterUpdate(thread, m, m.Data[c.from:c.to], c.from)
 		}
 	}
 }
 
 // saveState adds the optimizer's state of all processes to a checkpoint.
 func (s *stepper) saveState(state *checkpoint.File) error {
-	for _, m := range s.moved {
+	for _, m := range s.trainable {
 		for i, values := range m.State {
 			if s.processes != nil {
 				all := make([]float32, len(m.Data))
@@ -559,7 +559,7 @@ func (s *stepper) saveState(state *checkpoint.File) error {
 
 // restoreState loads this process's part of the optimizer's state.
 func (s *stepper) restoreState(from *stored) error {
-	for _, m := range s.moved {
+	for _, m := range s.trainable {
 		for i, values := range m.State {
 			t, ok := from.file.Tensor(optimizerName(m, i))
 			if !ok || !slices.Equal(t.Shape, m.Shape) { // load names the problem

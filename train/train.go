@@ -1,7 +1,9 @@
 // Package train trains models and manages their runs: the training loop, checkpoints, exact resume.
 //
-// A step of an auto-encoder consists of forward and backward on one mini-batch (which may contain adversarial examples),
-// the optimizer and the projections. With a full-batch optimizer a step is one iteration, and for a baseline one iteration
+// [Run] trains a new run, [Resume] continues one, and [Open] reads its model.
+//
+// A step of an auto-encoder consists of a forward and a backward pass on one mini-batch (which may contain adversarial
+// examples), the update by the optimizer, and the projections. With a full-batch optimizer a step is one iteration, and for a baseline one iteration
 // of its rule; both count as an epoch. A run's folder contains all files of the run: package folder describes how it
 // survives crashes, docs describes the files. A run that resumes from its last checkpoint gives the same bytes as an
 // uninterrupted run: nothing in it depends on time, on the number of projecting threads, or on the state of a random
@@ -30,8 +32,11 @@ import (
 // unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
-// errNoContext says that nothing could interrupt a run.
+// errNoContext is the error of a nil context.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
+
+// errNoModel is the error of a nil model.
+var errNoModel = errors.New("train: the model is nil")
 
 // Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.
 type Options struct {
@@ -82,12 +87,12 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 	return data.Load(ctx, o.origin.Placed(d.Source), o.origin.Dirs(o.Dirs), d.Need())
 }
 
-// Progress describes a run in progress.
+// Progress is the progress of a run.
 type Progress struct {
 	Run       string // its folder
 	Epochs    int    // maximum number
 	Steps     int    // maximum number
-	Iterates  bool   // it is a baseline's fit: an epoch is an iteration
+	Iterates  bool   // a baseline is fitted: an epoch is an iteration
 	Vectors   bool   // the samples are vectors, not images
 	EpochDone bool   // Metrics are of a complete epoch; else of its steps so far, with NaN for metrics that are measured at its end
 	Metrics
@@ -109,7 +114,7 @@ type Result struct {
 // Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0; after an earlier
 // error there is no folder.
 //
-// Errors: those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
+// Errors: that of [config.Model.Verify]; those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
 // if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is always kept.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
@@ -123,14 +128,16 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if spec == nil {
-		return nil, errors.New("train: the model is nil")
+		return nil, errNoModel
 	}
-	if missing := lacks(spec); missing != "" {
-		return nil, fmt.Errorf("train: model %q has no %s; make models with tessera.Load, tessera.Declare or package config, which fill in every default", spec.Name, missing)
-	}
-	if err := spec.Missing(); err != nil {
+	if err := spec.Verify(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
+	return trainNew(ctx, spec, o)
+}
+
+// trainNew trains a new run of a model that was verified.
+func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	o, release := o.complete()
 	defer release()
 	if err := o.together(spec); err != nil {
@@ -155,25 +162,6 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 		s.run = s.folder.Path()
 	}
 	return s.train(ctx)
-}
-
-// lacks names what an unchecked declaration, which may have been built by hand, is missing.
-func lacks(spec *config.Model) string {
-	switch {
-	case spec.Dataset.Source == nil:
-		return "data set"
-	case spec.Baseline != nil:
-		return ""
-	case len(spec.Encoder) == 0:
-		return "encoder"
-	case len(spec.Losses) == 0:
-		return "loss"
-	case spec.Optimizer.Optimizer == nil || spec.Optimizer.Schedule.Schedule == nil:
-		return "optimizer or no schedule of it"
-	case spec.Train.Batch < 1:
-		return "batch size"
-	}
-	return ""
 }
 
 // create makes the new run's folder.
@@ -201,15 +189,16 @@ func disk(o Options) folder.Disk {
 	return o.Disk
 }
 
-// Resume continues a run exactly from its last checkpoint; it is a no-op on a finished run. It ignores the options Out and
+// Resume continues a run exactly from its last checkpoint; a finished run stays as it is. It ignores the options Out and
 // Force.
 //
 // The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
 // train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an
-// error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch needs that
-// epoch: fewer are a [part.KeyError].
+// error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch
+// must complete that epoch: a smaller number is a [part.KeyError].
 //
-// Errors are the errors of [Run], and [*checkpoint.Error] for a state that is damaged or does not match its model or data.
+// Errors are the errors of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
+// [*FormatError] for a state of another version.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)

@@ -29,7 +29,7 @@ type trainee struct {
 	model    *graph.Model
 	twin     *graph.Model // the model with the values that a hook shows; nil if no hook does
 	stepper  *stepper
-	around   around
+	hooks    hookList
 	watcher  *watcher
 	compiled []compiled // for hooks
 	rate     float64    // of the last step
@@ -57,12 +57,12 @@ func newTrainee(j *job) (*trainee, error) {
 func (t *trainee) attach() (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("model %q: %w", t.spec.Name, err), t.around.close())
+			err = errors.Join(fmt.Errorf("model %q: %w", t.spec.Name, err), t.hooks.close())
 		}
 	}()
 	for _, declared := range t.spec.AllHooks() {
 		a, err := attach(declared.Name, declared.Hook, training{t, declared.Name})
-		t.around = append(t.around, a)
+		t.hooks = append(t.hooks, a)
 		if err != nil {
 			return err
 		}
@@ -70,18 +70,18 @@ func (t *trainee) attach() (err error) {
 			t.twin = t.model.Twin()
 		}
 	}
-	if err := t.around.check(t.searches(), t.spec.Optimizer.Kind); err != nil {
+	if err := t.hooks.check(t.searches(), t.spec.Optimizer.Kind); err != nil {
 		return err
 	}
-	if t.model.Lent, err = t.around.lent(); err != nil {
+	if t.model.Lent, err = t.hooks.lent(); err != nil {
 		return err
 	}
-	return t.stepper.surround(t.around)
+	return t.stepper.surround(t.hooks)
 }
 
 // request describes a program; its images are prepared if a hook prepares them.
 func (t *trainee) request(want ...string) graph.Request {
-	return graph.Request{Want: want, Prepared: t.around.prepares()}
+	return graph.Request{Want: want, Prepared: t.hooks.prepares()}
 }
 
 // ready initialises a run after its programs are compiled and its images prepared.
@@ -90,18 +90,18 @@ func (t *trainee) ready(splits data.Splits, fresh bool) error {
 		if err := t.initialise(); err != nil {
 			return err
 		}
-		if err := t.around.each(func(a *attached) error { return a.Initialise() }); err != nil {
+		if err := t.hooks.each(func(a *attached) error { return a.Initialise() }); err != nil {
 			return err
 		}
 	}
-	if err := t.around.each(func(a *attached) error { return a.Begin() }); err != nil {
+	if err := t.hooks.each(func(a *attached) error { return a.Begin() }); err != nil {
 		return err
 	}
 	m, err := t.shown()
 	if err != nil {
 		return err
 	}
-	t.watcher, err = newWatcher(m, t.around, t.options.Backend, splits)
+	t.watcher, err = newWatcher(m, t.hooks, t.options.Backend, splits)
 	return err
 }
 
@@ -110,7 +110,7 @@ func (t *trainee) shown() (*graph.Model, error) {
 	if t.twin == nil {
 		return t.model, nil
 	}
-	err := t.around.each(func(a *attached) error {
+	err := t.hooks.each(func(a *attached) error {
 		if a.Substitute != nil {
 			for i, p := range t.twin.Parameters {
 				copy(p.Data, a.Substitute(t.stepper.views[i]))
@@ -143,7 +143,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	t.progress.Position = 0
 	clear(t.progress.Sums)
 	e := &hooks.Epoch{Epoch: m.Epoch, Step: m.Step, Metrics: m.values()}
-	return m, t.around.each(func(a *attached) error { return a.EndEpoch(e) })
+	return m, t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
 }
 
 // measured returns the metrics of the current epoch's images so far.
@@ -176,7 +176,7 @@ func (t *trainee) save(state *checkpoint.File) error {
 	if err := t.stepper.saveState(state); err != nil {
 		return err
 	}
-	return t.around.save(state)
+	return t.hooks.save(state)
 }
 
 // restore implements learner.
@@ -193,11 +193,11 @@ func (t *trainee) restore(from *stored) error {
 	if err := t.stepper.restoreState(from); err != nil {
 		return err
 	}
-	return t.around.restore(from)
+	return t.hooks.restore(from)
 }
 
 // kept implements learner.
-func (t *trainee) kept() (*hooks.BestEpoch, error) { return t.around.kept() }
+func (t *trainee) kept() (*hooks.BestEpoch, error) { return t.hooks.kept() }
 
 // derived implements learner: the parameters of the epoch that a hook keeps, and the current ones.
 func (t *trainee) derived() (files []derived, err error) {
@@ -221,7 +221,7 @@ func (t *trainee) derived() (files []derived, err error) {
 
 // close implements learner.
 func (t *trainee) close() {
-	_ = t.around.close() // an error of freeing memory does not affect the result
+	_ = t.hooks.close() // an error of freeing memory does not affect the result
 	for _, c := range t.compiled {
 		_ = c.Close()
 	}
@@ -264,7 +264,7 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 		panic(fmt.Sprintf("it changes %s, but %s cannot continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
 	}
 	change(p.Data)
-	for _, a := range t.around {
+	for _, a := range t.hooks {
 		if values := a.Average(p); values != nil {
 			change(values)
 		}

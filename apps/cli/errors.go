@@ -85,6 +85,7 @@ var outcomes = []outcome{
 	{of[*data.Error](), exitData, nil},
 	{of[*train.Diverged](), exitDiverged, nil},
 	{of[*metrics.NotFinite](), exitDiverged, nil},
+	{of[*train.FormatError](), exitCheckpoint, nil},
 	{of[*checkpoint.Error](), exitCheckpoint, aboutCheckpoint},
 	{of[*fs.PathError](), exitCheckpoint, aboutCheckpoint}, // other input files have separate errors
 }

@@ -7,6 +7,7 @@ import (
 
 	"tessera/metrics"
 	"tessera/sweep/fleet"
+	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
 
@@ -29,4 +30,25 @@ func TestErrorsOfSweepsOnSeveralMachinesHaveTheirCodes(t *testing.T) {
 			t.Errorf("%v: got %d, want %d", err, got, want)
 		}
 	}
+}
+
+func TestARunOfAnotherFormatNamesItsVersion(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "run")
+	f, err := checkpoint.Read(b.path("run/state.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(f.Metadata, "format")
+	for _, name := range []string{"state", "model", "best"} {
+		text, err := checkpoint.Encode(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.write("run/"+name+".safetensors", string(text))
+	}
+	for _, command := range []string{"eval", "resume"} {
+		b.contains(command, b.must(exitCheckpoint, command, "run").stderr, "written by tessera 0.1.0 or an earlier 0.2.0-dev: open it with that version")
+	}
+	b.contains("runs", b.must(0, "runs", ".").stdout, "damaged", "tessera 0.1.0")
 }

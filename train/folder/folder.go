@@ -52,7 +52,7 @@ var (
 	ErrForeign = errors.New("contains files that tessera did not write")
 	// ErrWorkingFolder is the error of a new run that would replace the current directory or one of its parents.
 	ErrWorkingFolder = errors.New("is the current directory or contains it")
-	// ErrMoved says that another folder has taken the place of the one that this process holds.
+	// ErrMoved is the error of a folder in whose place there is now another one.
 	ErrMoved = errors.New("another folder is in its place since this process began; nothing was written into that one")
 	// ErrNotRun is the error of a folder that is not a run.
 	ErrNotRun = errors.New("is not a run: it contains no " + Config)
@@ -228,7 +228,7 @@ func (f *Folder) CutMetrics(lines int) error {
 	return f.Write(File{Name: Metrics, Data: old[:end]})
 }
 
-// MetricsProblem says what is wrong with the first lines of the metrics, "" where nothing is.
+// MetricsProblem describes the damage of the first lines of the metrics, "" if there is none.
 func (f *Folder) MetricsProblem(lines int) string {
 	text, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
