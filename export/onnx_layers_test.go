@@ -71,8 +71,11 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	layer := fmt.Sprintf("{ kind = %q, %s }", kind, settings)
 	layer = strings.Replace(layer, ", }", " }", 1)
 	encoder, decoder := layer, `{ kind = "dense" }`
-	if kind == "tied" {
+	switch kind {
+	case "tied":
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
+	case "zz_halves": // takes vectors
+		encoder = `{ kind = "flatten" }, ` + layer
 	}
 	return layered(t, kind, encoder, decoder)
 }
