@@ -222,7 +222,7 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 
 // An array of floats is in memory once: reading it and taking its values allocates no second copy.
 func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
-	const n, pixels = 1 << 12, 1 << 9
+	const n, pixels = 1 << 14, 1 << 9
 	path := filepath.Join(t.TempDir(), "x.npy")
 	values := make([]float32, n*pixels)
 	for i := range values {
@@ -243,7 +243,7 @@ func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
 		t.Error("the values changed on the way")
 	}
 	const size = 4 * n * pixels
-	if used := after.TotalAlloc - before.TotalAlloc; used > size*17/10 {
+	if used := after.TotalAlloc - before.TotalAlloc; used > size*3/2 { // buffers of a few MB are no copy
 		t.Errorf("%d bytes were allocated for an array of %d", used, size)
 	}
 }

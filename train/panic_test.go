@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tessera/augment"
@@ -25,10 +26,10 @@ import (
 )
 
 // faultyPart is a user-defined part of any kind that panics in its n-th call, 0 for the first.
-type faultyPart struct{ calls *int }
+type faultyPart struct{ calls *atomic.Int64 }
 
 func (b faultyPart) call() {
-	if *b.calls--; *b.calls < 0 {
+	if b.calls.Add(-1) < 0 {
 		panic("out of order")
 	}
 }
@@ -77,7 +78,9 @@ func TestAPanicNamesThePartOnce(t *testing.T) {
 	} {
 		for _, calls := range c.calls {
 			m := model(t, c.text)
-			c.set(m, faultyPart{&calls})
+			var left atomic.Int64 // threads share it
+			left.Store(int64(calls))
+			c.set(m, faultyPart{&left})
 			members := team.New(2)
 			err := stepsOf(m, Options{Backend: tape.Backend{}, Team: members})
 			members.Close()

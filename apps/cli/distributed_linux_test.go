@@ -29,7 +29,7 @@ var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings
 func (b *bench) mpi(n int, args ...string) *exec.Cmd {
 	b.Helper()
 	if *mpirun == "" {
-		b.Skip("needs mpirun: go test ./cli -mpirun mpirun.openmpi, or make mpi")
+		b.Skip("needs mpirun: go test ./apps/cli -mpirun mpirun.openmpi, or make mpi")
 	}
 	cmd := b.wrapped(append([]string{*mpirun, "-n", strconv.Itoa(n), b.binary}, args...)...)
 	cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1")

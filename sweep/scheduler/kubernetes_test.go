@@ -18,7 +18,7 @@ func decoder(t *testing.T) string {
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "module lookup disabled") {
-		t.Skip("left out: k8s.io/api is not here; `cd scheduler/testdata/kubernetes && go mod download` fetches it")
+		t.Skip("left out: k8s.io/api is not here; `cd sweep/scheduler/testdata/kubernetes && go mod download` fetches it")
 	} else if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
