@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func launch(t *testing.T, n int, work string) (string, error) {
 	t.Helper()
 	if *mpirun == "" {
-		t.Skip("needs mpirun: go test ./mpi -mpirun mpirun.openmpi, or make mpi")
+		t.Skip("needs mpirun: go test ./parallel/mpi -mpirun mpirun.openmpi, or make mpi")
 	}
 	cmd := exec.Command(*mpirun, "-n", strconv.Itoa(n), os.Args[0])
 	cmd.Env = append(os.Environ(), rankVariable+"="+work, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1")
