@@ -5,16 +5,42 @@ import (
 	"tessera/ops"
 )
 
-// MSE is the mean over pixels and batch of (output - target)².
-type MSE struct{ onOutput }
+// MSE is the mean over pixels and batch of (output - target)². With `relative` it is divided by the mean square of the targets of
+// the batch: a share that does not depend on the unit of the data, 1 for outputs of zeros.
+type MSE struct {
+	onOutput
+	Relative bool `toml:"relative" doc:"divides the error by the mean square of the images of the batch"`
+}
 
 func init() {
 	Registry.Register("mse", "mean squared error over pixels and batch", func() Loss { return &MSE{} })
 }
 
+// Reads implements [Loss].
+func (l *MSE) Reads() Reads { return relativeReads(l.onOutput.Reads(), l.Relative) }
+
 // Build implements [Loss].
-func (MSE) Build(v Values) (*gorgonia.Node, error) {
+func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, target := c.Do("on", v.On), c.Do("images", v.Images)
-	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
+	return share(&c, c.Mean(c.Square(c.Sub(output, target))), target, l.Relative), c.Err()
 }
+
+// relativeReads are the inputs of a term that is divided by a mean over the batch if it is relative.
+func relativeReads(r Reads, relative bool) Reads {
+	if relative {
+		r.Per = Means
+	}
+	return r
+}
+
+// share is an error, divided by the mean square of its targets if it is relative. Targets of zeros leave it finite.
+func share(c *ops.Chain, err, targets *gorgonia.Node, relative bool) *gorgonia.Node {
+	if !relative {
+		return err
+	}
+	return c.Div(err, c.Shift(c.Mean(c.Square(targets)), shareTiny))
+}
+
+// shareTiny is far below the mean square of data of any usual unit. The quotient stays finite in float32.
+const shareTiny = 1e-20
