@@ -26,7 +26,7 @@ func evalCommand() *cobra.Command {
 		Use:   "eval RUN",
 		Short: "Measure a run on the test images, or on another split",
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
-			"Beside them, up to 10000 of the fitted images are measured. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
+			"For comparison, up to 10000 of the fitted images are measured too. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
 			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
 		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/photos --in others --in more.npy\n" +
 			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
@@ -247,7 +247,7 @@ func isClassification(metric string) bool {
 	return slices.Contains([]string{"accuracy", "nll", "ece"}, metric)
 }
 
-// sampleRows says which images were measured: the held-out ones first, the fitted ones beside them.
+// sampleRows says which images were measured: the held-out ones first, the fitted ones next to them.
 func sampleRows(t columns, r *evaluation.Report) {
 	split := r.Split
 	if r.Note != "" {

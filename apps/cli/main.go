@@ -210,8 +210,8 @@ func (l *liveTable) say(text string) {
 	fmt.Fprintln(l.out, "\n"+text)
 }
 
-// beside makes lines go through note until the returned function is called.
-func beside(ctx context.Context, note func(string)) (end func()) {
+// aboveTable makes lines go through note until the returned function is called.
+func aboveTable(ctx context.Context, note func(string)) (end func()) {
 	l, ok := ctx.Value(liveKey{}).(*liveTable)
 	if !ok {
 		return func() {}

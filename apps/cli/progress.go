@@ -236,7 +236,7 @@ func (p *sweepProgress) During(ctx context.Context, s *sweep.Sweep) (*sweep.Resu
 	p.Begin(s)
 	defer p.End()
 	if p.terminal != nil {
-		defer beside(ctx, p.Note)()
+		defer aboveTable(ctx, p.Note)()
 	}
 	return s.Run(ctx)
 }
