@@ -170,10 +170,7 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 	c.workHere(behind)
 	if resumed { // workers that do trials say so
 		c.setState(stateRun)
-		select {
-		case <-ctx.Done():
-		case <-time.After(2*helloEvery + helloEvery/2):
-		}
+		sleep(ctx, 2*helloEvery+helloEvery/2)
 	}
 	go c.watch(behind)
 	return nil
@@ -226,14 +223,8 @@ func (c *Coordinator) connect() error {
 			lost(conn)
 		}
 	}))
-	c.conn, err = nats.Connect(address, options...)
-	if why := inside.refused(address, err); why != nil {
-		return why
-	}
-	if err != nil {
-		return absent(address, err)
-	}
-	return nil
+	c.conn, err = dial(address, options...)
+	return err
 }
 
 // answer starts to listen to workers.
@@ -355,12 +346,9 @@ func (o Options) reach() error {
 	if err != nil {
 		return err
 	}
-	conn, err := nats.Connect(o.URL, options...)
-	if why := o.refused(o.URL, err); why != nil {
-		return why
-	}
+	conn, err := dial(o.URL, options...)
 	if err != nil {
-		return absent(o.URL, err)
+		return err
 	}
 	defer conn.Close()
 	js, err := jetstream.New(conn)
@@ -378,12 +366,11 @@ func (o Options) reach() error {
 
 // prepare opens the streams of the sweep, or makes them.
 func (c *Coordinator) prepare(ctx context.Context) error {
-	js, err := jetstream.New(c.conn)
-	if err != nil {
+	var err error
+	if c.store, c.records, err = c.names.storage(c.conn, c.options.Log); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	patient := retry{requestTime, c.options.Log}
-	c.store, c.records = &store{retry: patient, js: js, bucket: c.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	js := c.store.js
 	err = c.store.again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
@@ -547,11 +534,7 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 	if err := c.withdraw(ctx, t.ID); err != nil {
 		return err
 	}
-	unique := t.ID + newID() // a repeated request adds nothing
-	return c.store.again(ctx, func(ctx context.Context) error {
-		_, err := c.store.js.Publish(ctx, c.names.task(t.ID, w.digest), text, jetstream.WithMsgID(unique))
-		return err
-	})
+	return c.store.publish(ctx, c.names.task(t.ID, w.digest), t.ID, text)
 }
 
 // withdraw takes the tasks of a trial out of the queue.
