@@ -133,7 +133,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 			err = fmt.Errorf("internal error: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	one, err := a.one(ctx)
+	one, err := a.standalone(ctx)
 	if err != nil {
 		return err
 	}
@@ -184,8 +184,8 @@ func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	return err
 }
 
-// one returns the trial with its data.
-func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
+// standalone returns the trial with its data.
+func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
 		return nil, err

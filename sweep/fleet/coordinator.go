@@ -65,16 +65,16 @@ type Coordinator struct {
 	records records
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
-	stop    context.CancelFunc // of that worker, and of what runs behind
+	stop    context.CancelFunc // of that worker and of the goroutines
 	outage  outage
 
 	mu       sync.Mutex
 	state    string
 	waiting  map[string]*waiting
-	arrived  map[string]bool // trials whose results it has left
+	arrived  map[string]bool // trials of an earlier coordinator whose results are in the queue
 	workers  map[string]*member
 	kernels  string // of the first worker
-	mixed    bool   // that there are several kernels was said
+	mixed    bool   // workers with different kernels were reported
 	sets     map[*data.Set]*manifest
 	rejected map[string]int // results of a trial that could not be used
 	broken   error
@@ -319,7 +319,7 @@ func (c *Coordinator) setState(state string) {
 func (c *Coordinator) Width() int { return width }
 
 // Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
-// lets the sweep in.
+// accepts the sweep.
 func (c *Coordinator) Ready() error {
 	o := c.options
 	if err := o.Check(); err != nil {

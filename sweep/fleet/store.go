@@ -86,7 +86,7 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest, which have at most so many bytes.
+// get returns the files of a manifest, which may have at most that many bytes.
 func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
 	if n := m.size(); n > most {
 		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)
@@ -152,9 +152,9 @@ type retry struct {
 	log   func(string)
 }
 
-// again repeats a request until it succeeds, fails for good, or the context ends. The error of an ended context has the
-// last try's, too. A server that answers but refuses for longer than the limit, for example because its storage is
-// full, is reported once: a lost connection is reported by whoever made it.
+// again repeats a request until it succeeds, fails for good, or the context ends; then the error also contains that of the
+// last try. A server that answers but refuses for longer than the limit, for example because its storage is full, is
+// reported once. The owner of the connection reports its loss.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
 	f := refusals{what: "a request", retry: r}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
@@ -214,8 +214,8 @@ type refusals struct {
 	reported bool
 }
 
-// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. That somebody else has
-// written is none.
+// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. A record that another
+// process has changed is not a refusal.
 func (f *refusals) note(err error) bool {
 	switch {
 	case !answered(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):

@@ -27,7 +27,7 @@ type WorkerOptions struct {
 	Cache string        // folder of data sets that were fetched, and of trials in progress
 	Wait  time.Duration // how long a worker without a coordinator waits for one; 0: ten minutes
 	Disk  folder.Disk   // nil: the operating system's
-	Log   func(string)  // lines about what is done; may be nil
+	Log   func(string)  // lines about trials and connections; may be nil
 
 	inside *nats.Conn                                              // the connection of the coordinator in the same process
 	sets   func(trial, what string) *data.Set                      // its data sets
@@ -219,7 +219,7 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 }
 
-// problem is why the worker takes no more trials; nil for none.
+// problem is the error because of which the worker takes no more trials; nil for none.
 func (w *worker) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -305,7 +305,7 @@ func (s *serving) continues(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
 
-// reason is why the worker takes no more trials of the sweep.
+// reason explains why the worker takes no more trials of the sweep.
 func (s *serving) reason(answer *welcome) string {
 	switch {
 	case answer.Sweep != s.id():
