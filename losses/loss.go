@@ -34,6 +34,7 @@ var Registry = part.New[Loss]("loss")
 const (
 	Code   = "code"   // the output of the encoder
 	Output = "output" // the output of the decoder
+	Images = "images" // the images that are encoded
 
 	// Atoms is the value of `on` for a term with Reads.Atoms.
 	Atoms = "atoms"

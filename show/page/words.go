@@ -83,7 +83,7 @@ func layersText(m *config.Model, noun, input, code string) string {
 		text += fmt.Sprintf("; its decoder (%s) turns a code into %s", kinds(m.Decoder), article(noun))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
-		text += fmt.Sprintf("; its head %s (%s) reads the %s", name, kinds(m.Heads[name].Layers), m.Heads[name].From)
+		text += fmt.Sprintf("; its head %s (%s) reads the %s", name, kinds(m.Heads[name].Layers), strings.Join(m.Heads[name].From, ", "))
 	}
 	return text + "."
 }
