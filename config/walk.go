@@ -443,6 +443,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.watched()
 	return w.found
 }
 

@@ -172,7 +172,7 @@ func measuredOn(m *config.Model, r *metrics.Result) *Measured {
 		}
 	case data.ValidationSplit:
 		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, datasetName(m))
-		if m.EarlyStops() {
+		if m.SelectsOnValidation() {
 			measured.Words += ", and by which early stopping chose the epoch"
 		}
 	case data.TrainSplit:
