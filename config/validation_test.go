@@ -12,7 +12,7 @@ encoder = [{ kind = "dense", units = 4 }]
 [model.m.train]
 metrics = ["loss", "hoyer", "max_approx*"]
 `
-	if err := load(t, text).Check(); err != nil {
+	if err := load(t, text+"[sweep.s]\nmodel = \"m\"\nseeds = [1, 2]\nselect = \"loss\"\n").Check(); err != nil {
 		t.Error(err)
 	}
 	for old, c := range map[string][2]string{

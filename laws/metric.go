@@ -122,7 +122,7 @@ func finiteValues(fresh func() metrics.Metric) error {
 
 // gives reports whether a model has the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
-	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
+	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && !m.MeasuresObjective(true) || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
@@ -198,6 +198,8 @@ type given struct {
 	subject metrics.Subject
 	batch   metrics.Batch
 	n       int
+
+	objectives []float64 // of the images; their mean is the objective of a batch
 }
 
 // givenBy computes the values of the model that reads lists.
@@ -235,6 +237,13 @@ func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
 		g.subject.Head = of.ClassHeads()[0]
 		g.batch.Logits, err = of.Value(g.subject.Head, of.sample.Images)
 	}
+	if reads.Has(metrics.ReadsObjective) {
+		pixels := volume.Of(of.shape)
+		for i := range g.n {
+			one, _ := of.Objective(of.sample.Images[i*pixels:(i+1)*pixels], nil) // has no errors
+			g.objectives = append(g.objectives, one)
+		}
+	}
 	return g, err
 }
 
@@ -244,6 +253,11 @@ func (g given) cut(from, to int) metrics.Batch {
 	b := metrics.Batch{Images: rows(g.batch.Images), Codes: rows(g.batch.Codes), Outputs: rows(g.batch.Outputs), Logits: rows(g.batch.Logits)}
 	if g.batch.Labels != nil {
 		b.Labels = g.batch.Labels[from:to:to]
+	}
+	if g.objectives != nil {
+		for _, one := range g.objectives[from:to] {
+			b.Objective += one / float64(to-from)
+		}
 	}
 	return b
 }
@@ -339,7 +353,7 @@ func readsDeclared(fresh func() metrics.Metric) error {
 
 // everything contains all values of a model.
 func everything(of *measured) (all metrics.Reads) {
-	for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
+	for one := metrics.ReadsImages; one <= metrics.ReadsObjective; one <<= 1 {
 		if of.gives(one) {
 			all |= one
 		}
@@ -566,6 +580,17 @@ func (m *measured) ClassHeads() []string {
 func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	pixels := volume.Of(m.shape)
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
+}
+
+// MeasuresObjective implements [metrics.ObjectiveCoder].
+func (m *measured) MeasuresObjective(bool) bool { return !m.encodes }
+
+// Objective implements [metrics.ObjectiveCoder]: the mean square of the images' values.
+func (m *measured) Objective(images []float32, _ []int) (sum float64, _ error) {
+	for _, v := range images {
+		sum += float64(v) * float64(v) / float64(len(images))
+	}
+	return sum, nil
 }
 
 // scaled returns the same model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by

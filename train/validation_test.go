@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/metrics"
 )
 
 // coding is a model without decoder and labels, whose terms allow a validation loss.
@@ -66,6 +67,17 @@ func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 		if got, ok := last[key].(float64); !ok || math.Abs(got-want) > 1e-5*want {
 			t.Errorf("%s is %v, want %v", key, last[key], want)
 		}
+	}
+	chosen, err := metrics.Select("loss")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images.Float32()}, chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := r.Number("loss"); !ok || math.Abs(got-last["val_loss"].(float64)) > 1e-6*got {
+		t.Errorf("an evaluation says %v, the run %v", got, last["val_loss"])
 	}
 }
 
