@@ -179,11 +179,12 @@ type Schedule struct {
 // Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
 // fit.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
-	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
-	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
-	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
+	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
+	Batch             int      `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
+	MinEpochSteps     int      `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
+	Seed              uint64   `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
+	Metrics           []string `toml:"metrics" of:"autoencoder" doc:"further metrics of the validation images after every epoch: names and globs as in eval --metrics, \"loss\" for the objective and its terms"`
+	CheckpointSeconds float64  `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
 // AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.

@@ -176,8 +176,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes is a change that depends on the kind of each model of a sweep: n epochs for auto-encoders, n iterations for
-// iterative baselines, and no change for others.
+// Passes is a change that depends on the kind of the model, or of each model of a sweep: n epochs for auto-encoders, n iterations
+// for iterative baselines, and no change for others.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.

@@ -365,6 +365,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.watched()
 	return w.found
 }
 

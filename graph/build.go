@@ -21,6 +21,9 @@ import (
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
 	Loss = "loss"
+	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]), each a
+	// tap "loss.TERM". A scheduled weight has its last value, a multiplier its first.
+	Terms = "terms"
 	// InputGradient is the gradient, with respect to the images, of the weighted terms that compare the output with the
 	// images. The program then has the input [Target].
 	InputGradient = "gradient of input"
@@ -37,7 +40,7 @@ const (
 // Request describes a program of a model. The program contains only what Want depends on, back to Given.
 type Request struct {
 	Batch int
-	Want  []string // the outputs: values by name, [Loss], [InputGradient]; nil: all values, and with Training the loss
+	Want  []string // the outputs: values by name, [Loss], [Terms], [InputGradient]; nil: all values, and with Training the loss
 
 	// Given are values that the caller provides as inputs. With Loss the program contains only the terms of these values
 	// and of parameters, and also computes the gradient with respect to these values.
@@ -60,6 +63,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
+		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
 	return nil
 }
@@ -169,7 +174,7 @@ func (b *builder) addGiven(terms []int) error {
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
-		if name != Loss && name != InputGradient {
+		if name != Loss && name != Terms && name != InputGradient {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
@@ -255,6 +260,9 @@ func (b *builder) addTaps(terms []int) error {
 		return b.inputGradient(terms)
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
+	case slices.Contains(b.request.Want, Terms):
+		_, err := b.sum(terms, 1, true)
+		return err
 	}
 	return nil
 }
@@ -416,8 +424,9 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 // needsImages reports whether the images are distorted or a derivative is taken with respect to them. The graph then
 // prepares them at every step.
 func (b *builder) needsImages() bool {
-	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))
+	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
+	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian })
 }
 
 // layer applies one layer and checks that the result agrees with its declaration.

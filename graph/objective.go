@@ -24,6 +24,8 @@ func (b *builder) terms() (list []int) {
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Images && l.On == losses.Output
+		case slices.Contains(b.request.Want, Terms):
+			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:
 			take = readsOnly(l, b.request.Given...)

@@ -86,6 +86,10 @@ func (r Reads) Alone(on string, values ...string) bool {
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
 
+// Validates reports whether a term can be measured on other images than those of a training step: it neither compares the images
+// of a batch with each other nor reads views or a teacher, which exist in training only.
+func (r Reads) Validates() bool { return r.Per != Batch && !r.Views && !r.Teacher }
+
 // UnitsChecker is implemented by terms that are not defined for every number of units of the value that `on` names.
 type UnitsChecker interface {
 	// CheckUnits reports why the term is not defined for a value with that number of units.
