@@ -126,8 +126,10 @@ func (p *progress) terms(r train.Progress) string {
 
 // measured shows the metrics at the end of the last epoch.
 func (p *progress) measured() (valError, sparsity, negative string) {
-	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
-		valError = "  val_mse " + number(mse)
+	for _, key := range []string{"val_mse", train.ObjectiveKey} {
+		if value, ok := p.epoch.Measured.Number(key); ok {
+			valError += "  " + key + " " + number(value)
+		}
 	}
 	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
 		valError += "  val_accuracy " + number(accuracy)

@@ -102,7 +102,7 @@ func statuses(paths []string) []listedRun {
 }
 
 // loggedMetrics are the columns of the table that come from metrics.jsonl.
-var loggedMetrics = []string{"loss", "val_mse", "code_hoyer", "dead_units"}
+var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer", "dead_units"}
 
 // printRuns prints a table. Columns that no run has are left out.
 func printRuns(out io.Writer, runs []listedRun, now time.Time) error {

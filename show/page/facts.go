@@ -97,7 +97,7 @@ func (f *facts) addModel(m *config.Model, input string, units int, weights bool)
 		f.add("decoder", chain(losses.Code, m.Decoder, noun))
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
-		f.add("head "+name, chain(m.Heads[name].From, m.Heads[name].Layers))
+		f.add("head "+name, chain(strings.Join(m.Heads[name].From, ", "), m.Heads[name].Layers))
 	}
 	f.add("objective", objectiveText(m, weights))
 	var kept []string
