@@ -11,16 +11,16 @@ import (
 	"tessera/metrics"
 )
 
-// Expressed is implemented by models whose codes are a closed expression of the images. The others fit codes to each image by
+// expressed is implemented by models whose codes are a closed expression of the images. The others fit codes to each image by
 // an iterative method.
-type Expressed interface {
+type expressed interface {
 	// expression returns the codes (batch, units) of images x (batch, pixels).
 	expression(m *ir.Module, x *ir.Value) *ir.Value
 }
 
 // Program returns the computation of a fitted model for a batch of that many rows: of given ("input" or "code") to wanted
 // ("code", "output"). It returns an error for a value that the model cannot compute from the given one, in particular for the
-// codes of a model that is not [Expressed].
+// codes of a model whose encoder is iterative.
 func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, error) {
 	if m == nil || m.Atoms() == nil || m.Atoms().Values == nil {
 		return nil, errUnfitted
@@ -33,7 +33,7 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	var code *ir.Value
 	switch given {
 	case imagesName:
-		e, ok := m.(Expressed)
+		e, ok := m.(expressed)
 		if !ok {
 			return nil, errors.New("the encoder is not a closed expression: it fits the code of every image by iterations")
 		}
@@ -92,39 +92,7 @@ func decoded(m *ir.Module, a *metrics.Atoms, code *ir.Value) *ir.Value {
 }
 
 // projected is x times the transposed atoms.
-func (c *coder) projected(m *ir.Module, x *ir.Value) *ir.Value {
-	atoms := parameter(m, atomsName, []int{c.units, c.pixels}, c.atoms)
-	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], c.units}}
-}
-
-// expression implements [Expressed].
-func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	return m.projected(p, ir.Point(ir.Sub, x.Shape, x, row(p, biasName, m.bias)))
-}
-
-// expression implements [Expressed].
-func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	g := m.projected(p, x)
-	scaled := ir.Point(ir.Mul, g.Shape, g, row(p, slopesName, m.slopes))
-	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
-}
-
-// expression implements [Expressed]: 1 for the nearest centre, as [search] finds it, and 0 for the others. Of equally near
-// ones it is the first, which has no other before it.
-func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	k, s := m.units, m.search()
-	shape := []int{x.Shape[0], k}
-	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.origin))
-	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.centres)}, Shape: shape}
-	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.halves))
-	best := ir.Reduce(ir.Max, score, []int{x.Shape[0], 1}, 1)
-	tied := ir.Point(ir.Eq, shape, score, ir.Broadcasted(best, shape))
-	before := make([]float32, k*k) // 1 in row i, column j where i < j
-	for i := range k {
-		for j := i + 1; j < k; j++ {
-			before[i*k+j] = 1
-		}
-	}
-	earlier := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{tied, parameter(p, "before", []int{k, k}, before)}, Shape: shape}
-	return ir.Point(ir.Mul, shape, tied, ir.Point(ir.Eq, shape, earlier, row(p, "none before", make([]float32, k))))
+func (b *base) projected(m *ir.Module, x *ir.Value) *ir.Value {
+	atoms := parameter(m, atomsName, []int{b.units, b.pixels}, b.atoms)
+	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], b.units}}
 }

@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"errors"
 	"math"
 	"slices"
 
@@ -15,12 +14,12 @@ import (
 // SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's
 // sparsity (sqrt n - |v|_1 / |v|_2) / (sqrt n - 1) of vectors of n values:
 //
-//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, which also get norm 1: what Hoyer's
-//	                               program does and the study ran
-//	code_sparsity, per = "image"   of each image's code: what Hoyer's paper says
+//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, which also get norm 1, as in Hoyer's
+//	                               program, which the study used
+//	code_sparsity, per = "image"   of each image's code, as in Hoyer's paper
 //	atom_sparsity                  of each atom
 //
-// Solver gradient is Hoyer's nmfsc, which the study ran. In each iteration the codes and then the atoms take one projected
+// Solver gradient is Hoyer's nmfsc, which the study used. In each iteration the codes and then the atoms take one projected
 // gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error
 // does not rise, and the next one starts a fifth longer; unlike Hoyer's it is also doubled while the error falls further. It is
 // the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration set one atom, or its activations,
@@ -77,25 +76,23 @@ func (s *SparseNMF) Check() error {
 // MostIterations implements [Method].
 func (s *SparseNMF) MostIterations() int { return s.Iterations }
 
-// Biased implements [Method].
-func (s *SparseNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("sparse_nmf", s, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
+	return newFactorisation("sparse_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
 }
 
 // build gives a fit its start and its rule.
-func (s *SparseNMF) build(m *factorisation, seed uint64) {
-	sparse := &sparsity{f: &m.factors, settings: *s}
-	m.first = func() (err error) {
-		if m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed); err == nil {
-			sparse.projectStart()
-			if s.Solver == "gradient" && s.Init == "random" {
-				sparse.raiseAtoms()
-			}
+func (s *SparseNMF) build(m *factorisation, _ uint64) {
+	sparse, unconstrained := &sparsity{f: &m.factors, settings: *s}, m.first
+	m.first = func() error {
+		if err := unconstrained(); err != nil {
+			return err
 		}
-		return err
+		sparse.projectStart()
+		if s.Solver == "gradient" && s.Init == "random" {
+			sparse.raiseAtoms()
+		}
+		return nil
 	}
 	if s.Solver == "gradient" {
 		m.rule = &gradientRule{sparsity: sparse, codesStep: 1, atomsStep: 1}
@@ -104,7 +101,7 @@ func (s *SparseNMF) build(m *factorisation, seed uint64) {
 	}
 }
 
-// sparsity is the constraints of a fit.
+// sparsity applies the constraints of a fit.
 type sparsity struct {
 	f        *factors
 	settings SparseNMF
@@ -232,7 +229,7 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 }
 
 // sweepRows replaces one row x[j] of x (k x n) after the other by best(c) with c = a[j] - sum over l != j of G[j][l] x[l];
-// best works in place and gets G[j][j]. Rows that do not matter, with G[j][j] = 0, stay.
+// best works in place and gets G[j][j]. Rows with G[j][j] = 0 do not matter and stay as they are.
 func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []float32, diagonal float32)) {
 	const columns = 1024
 	ops, k := kernel.Float32(), r.f.units
@@ -296,7 +293,7 @@ func (r *gradientRule) improveCodes() {
 		f.correlate(w, from, to)
 		scale(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from, w.b)
 	})
-	unitRows(f.codes, f.n, f.atoms, f.pixels, f.units)
+	scaleRows(f.codes, f.n, f.atoms, f.pixels, f.units, rowNorm)
 }
 
 // save implements stateful.
@@ -305,11 +302,8 @@ func (r *gradientRule) save(s State) {
 }
 
 // restore implements stateful.
-func (r *gradientRule) restore(s State) (err error) {
-	var err1, err2 error
-	r.codesStep, err1 = s.number("codes_step")
-	r.atomsStep, err2 = s.number("atoms_step")
-	return errors.Join(err1, err2)
+func (r *gradientRule) restore(s State) error {
+	return s.numbers(map[string]*float64{"codes_step": &r.codesStep, "atoms_step": &r.atomsStep})
 }
 
 // descend does one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), x being k x n. The step is halved until the objective
@@ -334,7 +328,7 @@ func descend(gram []float32, k int, a, x []float32, n int, step *float64, projec
 	return change
 }
 
-// lineSearch is what the steps along one gradient share.
+// lineSearch is the state that the steps along one gradient share.
 type lineSearch struct {
 	gram, x, gradient    []float32
 	candidate, d, square []float32
@@ -363,7 +357,7 @@ func (l *lineSearch) try(step float64) float64 {
 	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
 }
 
-// lengthen doubles a step that brought that change while the objective falls further.
+// lengthen doubles a step while that lowers the objective further; change is the change by the first step.
 func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	for {
 		best := slices.Clone(l.candidate)
@@ -377,8 +371,8 @@ func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	}
 }
 
-// encodeSparse takes codes (n x k) of images to the wanted sparsity and improves them there with the atoms fixed, until a
-// step lowers the error of a block by less than 1e-5 of it.
+// encodeSparse projects the codes (n x k) of images to the wanted sparsity and improves them within the constraint, with the
+// atoms fixed, until a step lowers the error of a block by less than 1e-5 of it.
 func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 	const (
 		precision = 1e-5

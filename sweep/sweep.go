@@ -1,9 +1,9 @@
 // Package sweep trains and measures the trials of a declared sweep, several at once, and keeps the results.
 //
-// A trial is an ordinary run in SWEEP/trials/ID on one thread. One trial per processor at a time is faster than one trial
-// after the other on all processors. ID is the hash of the model's values that are not
-// defaults, of the data and of the parameters that it starts from. A sweep that was killed, or declared again, therefore repeats no existing trial: a finished trial has its metrics in
-// eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
+// A trial is an ordinary run in SWEEP/trials/ID on one thread: one trial per processor at a time is faster than one trial after
+// the other on all processors. ID is the hash of the model's values that are not defaults, of the data and of the parameters
+// that the model starts from. A sweep that was killed, or declared again, therefore repeats no trial: a finished trial has its
+// metrics in eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
 //
 // The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
 // parallel trials or on interruptions. Times are in a separate file.
@@ -12,8 +12,6 @@ package sweep
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,7 +45,7 @@ type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
 	Out     string            // the sweep's folder; "" takes sweeps/NAME
 	Jobs    int               // how many trials at once; < 1 takes one per processor
-	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Metrics metrics.Selection // measured of every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
@@ -104,7 +102,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	}
 	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: cmp.Or(spec.Split, data.TestSplit), criteria: spec.Select,
 		changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
-	if err := s.measuresCriteria(); err != nil {
+	if err := s.measureCriteria(); err != nil {
 		return nil, err
 	}
 	if s.Path == "" {
@@ -143,8 +141,8 @@ func complete(ctx context.Context, spec *config.Sweep) error {
 	return nil
 }
 
-// measuresCriteria adds the metrics of the selection to the measured metrics.
-func (s *Sweep) measuresCriteria() error {
+// measureCriteria adds the metrics of the selection to the measured metrics.
+func (s *Sweep) measureCriteria() error {
 	if len(s.criteria) == 0 {
 		return nil
 	}
@@ -186,12 +184,10 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if s.rows[images] == nil {
 		s.rows[images] = images.Float32()
 	}
-	files := slices.Concat(t.fitted.Files, t.tested.Files)
-	if start, err := train.StartOf(declared.Model); start != nil && err == nil { // else the training says what is wrong
-		files = append(files, *start)
+	if t.ID, err = s.Standalone(t).Identity(); err != nil {
+		return nil, err
 	}
-	t.ID = identity(declared.Model, files)
-	t.Path = filepath.Join(s.Path, trialsDir, t.ID)
+	t.Path = TrialPath(s.Path, t.ID)
 	return t, nil
 }
 
@@ -208,16 +204,6 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	}
 	s.sets = append(s.sets, loadedSet{d.Source, need, set})
 	return set, nil
-}
-
-// identity hashes the values of a model that are no defaults, except its description, and the files that it reads.
-func identity(m *config.Model, files []data.File) string {
-	h := sha256.New()
-	h.Write(m.Canonical())
-	for _, f := range files {
-		h.Write([]byte(f.SHA256 + "\n"))
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // State is the state of a trial.
@@ -250,6 +236,19 @@ func (e *foreign) Error() string { return e.path + ": " + e.problem }
 // Is makes it a [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
+// Dropping is the [folder.ErrForeign] of a folder with results of finished trials that a run of the sweep would drop from its tables;
+// see [Sweep.Replaces] and [Options].Clean.
+type Dropping struct{ foreign }
+
+// Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials; the same call resumes it.
+type Interrupted struct{ Path string }
+
+// Error implements error.
+func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, train.ErrInterrupted) }
+
+// Unwrap makes it a [train.ErrInterrupted].
+func (e *Interrupted) Unwrap() error { return train.ErrInterrupted }
+
 // checkFolder returns an error unless a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep, also of one
 // that was killed while it wrote its first files.
 func checkFolder(path string) error {
@@ -258,7 +257,7 @@ func checkFolder(path string) error {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", path, folder.ErrNotFolder)
 		}
-		return nil // it is not there, or making it says what is wrong
+		return nil // it does not exist, or making it reports the error
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}
@@ -289,7 +288,7 @@ func (s *Sweep) Orphans() (ids []string) {
 	for _, e := range entries {
 		id := e.Name()
 		known := strings.HasPrefix(id, ".") || slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.ID == id })
-		if !known && e.IsDir() && folder.Replaceable(filepath.Join(s.Path, trialsDir, id)) && !isEmpty(TrialPath(s.Path, id)) {
+		if !known && e.IsDir() && folder.Replaceable(TrialPath(s.Path, id)) && !isEmpty(TrialPath(s.Path, id)) {
 			ids = append(ids, id)
 		}
 	}
@@ -319,7 +318,7 @@ func (w *work) clean() error {
 	return nil
 }
 
-// Replaces returns a [folder.ErrForeign] if the folder has results of finished trials that a run of the sweep would drop from
+// Replaces returns a [*Dropping] if the folder has results of finished trials that a run of the sweep would drop from
 // its tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Values that were added to
 // a declaration drop nothing, and a declaration that was edited replaces its own results: the trials that it no longer has are
 // [Sweep.Orphans]. Results of an earlier version are an [*EarlierVersion].
@@ -341,8 +340,8 @@ func (s *Sweep) Replaces() error {
 	if dropped == 0 {
 		return nil
 	}
-	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; --clean removes these trials",
-		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}
+	return &Dropping{foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have",
+		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}}
 }
 
 // with names the changes of a sweep.

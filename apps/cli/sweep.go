@@ -63,7 +63,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.ValidArgsFunction = f.complete
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
+	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs, or of iterations of iterative baselines")
 	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
 	cmd.Flags().Lookup("seeds").DefValue = "" // else help shows an empty list
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
@@ -147,12 +147,6 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 // declared returns the sweep of that name with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
 	if err := f.checkJobs(f.jobs); err != nil {
-		return nil, err
-	}
-	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
-		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
-	}
-	if err := f.progressFlags.check(cmd); err != nil {
 		return nil, err
 	}
 	models, err := f.load()
@@ -462,8 +456,8 @@ type accessFlags struct {
 func (f *accessFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.token, "token-file", "", "file whose first line is the secret that coordinator and workers share")
 	cmd.Flags().StringVar(&f.certificate, "tls-cert", "", "certificate of this machine, PEM")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "its private key, PEM")
-	cmd.Flags().StringVar(&f.authority, "tls-ca", "", "certificates, PEM, by which those of the other side are verified")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "private key of --tls-cert, PEM")
+	cmd.Flags().StringVar(&f.authority, "tls-ca", "", "certificates that verify those of the other side, PEM")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 }
 
@@ -493,8 +487,8 @@ type fleetFlags struct {
 func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "", "address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone")
 	cmd.Flags().StringVar(&f.url, "nats", "", "URL of an existing NATS server with JetStream, instead of --listen")
-	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long one may be silent before its trials are given to others")
-	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse those whose CPU selects other kernels than the first one's")
+	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long a worker may be silent before its trials are given to others")
+	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse a worker whose CPU selects other kernels than that of the first one")
 	f.accessFlags.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
 }
@@ -536,6 +530,10 @@ func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 		return err
 	}
 	c := fleet.Options{Listen: f.listen, Access: access, Jobs: o.Jobs, Lease: f.lease, SameKernels: f.same, Dirs: o.Dirs, Log: show.Note}
+	c.Listening = func(address, url string) { show.Note(fmt.Sprintf("listening on %s: tessera worker %s", address, url)) }
+	c.Mixed = func(kernels, others string) {
+		show.Note(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", kernels, others))
+	}
 	if f.url != "" {
 		if c.URL, err = fleet.Address(f.url); err != nil {
 			return usagef("--nats: %w", err)

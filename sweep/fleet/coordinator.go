@@ -34,6 +34,9 @@ type Options struct {
 	Dirs        data.Dirs     // where this process searches data sets
 	Disk        folder.Disk   // of the sweep's folder; nil: the operating system's
 	Log         func(string)  // lines about workers; may be nil
+
+	Listening func(address, url string)    // called when the server listens: its address, and the URL for workers; nil: Log
+	Mixed     func(kernels, others string) // called once when workers have different kernels; nil: Log
 }
 
 // width is the number of trials in the queue. More would only take memory.
@@ -62,16 +65,16 @@ type Coordinator struct {
 	records records
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
-	stop    context.CancelFunc // of that worker, and of what runs behind
+	stop    context.CancelFunc // of that worker and of the goroutines
 	outage  outage
 
 	mu       sync.Mutex
 	state    string
 	waiting  map[string]*waiting
-	arrived  map[string]bool // trials whose results it has left
+	arrived  map[string]bool // trials of an earlier coordinator whose results are in the queue
 	workers  map[string]*member
 	kernels  string // of the first worker
-	mixed    bool   // that there are several kernels was said
+	mixed    bool   // workers with different kernels were reported
 	sets     map[*data.Set]*manifest
 	rejected map[string]int // results of a trial that could not be used
 	broken   error
@@ -113,6 +116,14 @@ func NewCoordinator(o Options) *Coordinator {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
+	if o.Listening == nil {
+		o.Listening = func(address, _ string) { o.Log("listening on " + address) }
+	}
+	if o.Mixed == nil {
+		o.Mixed = func(kernels, others string) {
+			o.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial", kernels, others))
+		}
+	}
 	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
 		sets: map[*data.Set]*manifest{}, rejected: map[string]int{}, breaks: make(chan struct{}), stop: func() {}}
 	c.put = c.installResult
@@ -152,16 +163,14 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 		return err
 	}
 	if c.server != nil {
-		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), reached(c.server.Addr().String())))
+		address := c.server.Addr().String()
+		c.options.Listening(address, "nats://"+reached(address))
 	}
 	context.AfterFunc(ctx, func() { c.setState(stateCancel) })
 	c.workHere(behind)
 	if resumed { // workers that do trials say so
 		c.setState(stateRun)
-		select {
-		case <-ctx.Done():
-		case <-time.After(2*helloEvery + helloEvery/2):
-		}
+		sleep(ctx, 2*helloEvery+helloEvery/2)
 	}
 	go c.watch(behind)
 	return nil
@@ -214,14 +223,8 @@ func (c *Coordinator) connect() error {
 			lost(conn)
 		}
 	}))
-	c.conn, err = nats.Connect(address, options...)
-	if why := inside.refused(address, err); why != nil {
-		return why
-	}
-	if err != nil {
-		return absent(address, err)
-	}
-	return nil
+	c.conn, err = dial(address, options...)
+	return err
 }
 
 // answer starts to listen to workers.
@@ -316,7 +319,7 @@ func (c *Coordinator) setState(state string) {
 func (c *Coordinator) Width() int { return width }
 
 // Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
-// lets the sweep in.
+// accepts the sweep.
 func (c *Coordinator) Ready() error {
 	o := c.options
 	if err := o.Check(); err != nil {
@@ -343,12 +346,9 @@ func (o Options) reach() error {
 	if err != nil {
 		return err
 	}
-	conn, err := nats.Connect(o.URL, options...)
-	if why := o.refused(o.URL, err); why != nil {
-		return why
-	}
+	conn, err := dial(o.URL, options...)
 	if err != nil {
-		return absent(o.URL, err)
+		return err
 	}
 	defer conn.Close()
 	js, err := jetstream.New(conn)
@@ -359,19 +359,18 @@ func (o Options) reach() error {
 	defer cancel()
 	_, err = js.AccountInfo(ctx)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-		return fmt.Errorf("%s: %w: the server has no JetStream; start it with -js", shown(o.URL), ErrRefused)
+		return &Refusal{o.URL, NoPersistence, "the server has no JetStream"}
 	}
 	return nil // other errors may pass
 }
 
 // prepare opens the streams of the sweep, or makes them.
 func (c *Coordinator) prepare(ctx context.Context) error {
-	js, err := jetstream.New(c.conn)
-	if err != nil {
+	var err error
+	if c.store, c.records, err = c.names.storage(c.conn, c.options.Log); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	patient := retry{requestTime, c.options.Log}
-	c.store, c.records = &store{retry: patient, js: js, bucket: c.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	js := c.store.js
 	err = c.store.again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
@@ -535,11 +534,7 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 	if err := c.withdraw(ctx, t.ID); err != nil {
 		return err
 	}
-	unique := t.ID + newID() // a repeated request adds nothing
-	return c.store.again(ctx, func(ctx context.Context) error {
-		_, err := c.store.js.Publish(ctx, c.names.task(t.ID, w.digest), text, jetstream.WithMsgID(unique))
-		return err
-	})
+	return c.store.publish(ctx, c.names.task(t.ID, w.digest), t.ID, text)
 }
 
 // withdraw takes the tasks of a trial out of the queue.

@@ -33,9 +33,13 @@ var (
 	// ErrIdle ends a worker that has waited in vain for another sweep.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
 	// ErrAddress reports an address on which this machine cannot listen, for example because another program does.
-	ErrAddress = errors.New("give another address")
-	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection.
+	ErrAddress = errors.New("cannot listen")
+	// ErrNoToken reports a server that other machines could reach without a token.
+	ErrNoToken = errors.New("other machines could connect without a token")
+	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection; see [Refusal].
 	ErrRefused = errors.New("refused")
+	// ErrUnequal reports two workers whose results of one trial differ although they have the same kernels.
+	ErrUnequal = errors.New("two results of one trial differ")
 )
 
 // Names in JetStream.
@@ -125,14 +129,12 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 		if err == nil {
 			return rec, nil
 		}
-		wait := 20 * time.Millisecond // somebody else has written, or the answer is lost: what counts is what is there
+		wait := 20 * time.Millisecond // another process has written, or the answer is lost: read the record again
 		if f.note(err) {
 			wait = time.Second
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait) {
 			return rec, errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
 		}
 	}
 }

@@ -26,9 +26,9 @@ type member struct {
 	cores              int
 	running            []running
 	leaving            bool
-	asked              bool      // it was told to give its trials back
+	asked              bool      // it knows that it must give its trials back
 	absent             bool      // it was reported as lost
-	knowsEnd           bool      // it was told that the sweep has ended
+	knowsEnd           bool      // it knows that the sweep has ended
 	seen               time.Time // by this machine's clock
 }
 
@@ -97,7 +97,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 	other := h.Kernels != c.kernels
 	if other && c.options.SameKernels {
 		c.mu.Unlock()
-		return welcome{Protocol: protocol, Refused: cut(fmt.Sprintf("its kernels are %s, this sweep keeps to %s (--same-kernels); TESSERA_SIMD may select them", h.Kernels, c.kernels))}
+		return welcome{Protocol: protocol, Refused: cut(fmt.Sprintf("its kernels are %s, this sweep accepts only %s; TESSERA_SIMD may select them", h.Kernels, c.kernels))}
 	}
 	warn := other && !c.mixed
 	c.mixed = c.mixed || other
@@ -147,7 +147,7 @@ func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 		c.options.Log(fmt.Sprintf("worker %s leaves", h.Name))
 	}
 	if warn {
-		c.options.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", c.kernels, h.Kernels))
+		c.options.Mixed(c.kernels, h.Kernels)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *Coordinator) reportAbsent() {
 	}
 	c.mu.Unlock()
 	for _, name := range names {
-		c.options.Log(fmt.Sprintf("worker %s is lost: nothing was heard of it for %v; its trials are given to others", name, absentAfter))
+		c.options.Log(fmt.Sprintf("worker %s is lost: it has sent nothing for %v; its trials go to other workers", name, absentAfter))
 	}
 }
 
@@ -276,7 +276,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := c.writable(); err != nil {
-			c.fail(err) // the server of this process answers no more, and does not say why
+			c.fail(err) // with a full disk the server of this process stops without an error
 			return
 		}
 		c.reportAbsent()

@@ -66,7 +66,7 @@ func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why
 func (c *Coordinator) apply(ctx context.Context, t *sweep.Trial, r *result) error {
 	current, err := c.task(t)
 	if err != nil {
-		return nil // the sweep says so
+		return nil // the sweep reports the error
 	}
 	text, err := encode(current)
 	if err != nil || sum(text) != r.Task { // other metrics were asked for
@@ -182,7 +182,7 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	if r.Problem != "" {
 		what = "it failed: " + strings.ReplaceAll(r.Problem, trialPath, t.Path)
 	}
-	c.fail(checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s); use --same-kernels, and test the memory of both machines", second, firstWorker, what))
+	c.fail(fmt.Errorf("%w: %w", ErrUnequal, checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s)", second, firstWorker, what)))
 }
 
 // finish ends the Do of a trial.
