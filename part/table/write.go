@@ -90,6 +90,8 @@ func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
 	isNumber := v.CanInt() || v.CanUint() || v.CanFloat()
 	switch zero := v.IsZero(); {
+	case zero && f.optional:
+		return nil
 	case zero && isNumber && !f.bounds.hold(0):
 		return nil
 	case zero && w.Given && !(isNumber && f.Required): // a required number has no default that 0 could stand for
