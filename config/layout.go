@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/part/table"
@@ -19,6 +20,8 @@ type Layout struct {
 	Code    []int // the encoder's flattened output, the decoder's input
 	Decoder []Placed
 	Heads   []PlacedHead // each after what it reads
+
+	Columns []data.Column // besides images and labels, as far as they are known
 
 	index map[string]int // of each head in Heads
 }
@@ -65,6 +68,14 @@ func (l *Layout) Size(name string) int {
 		return 0
 	}
 	return product(list[len(list)-1].Out)
+}
+
+// sizeOf is the length of a value or a column for one sample, 0 if it is unknown.
+func (l *Layout) sizeOf(name string) int {
+	if n := l.Size(name); n > 0 {
+		return n
+	}
+	return l.columnSize(name)
 }
 
 // Stacked lists the layers of the encoder, the decoder and the heads.

@@ -38,7 +38,7 @@ type walk struct {
 
 // walk places every layer for images of shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), index: map[string]int{}}}
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.columns, index: map[string]int{}}}
 	var out []int
 	w.layout.Encoder, out = w.list(stack{path: "encoder", part: "encoder"}, m.Encoder, input)
 	if len(m.Encoder) == 0 { // its expected value is unknown
@@ -298,12 +298,16 @@ var unit = layers.Interval{Low: 0, High: 1}
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		reads := l.Loss.Reads()
+		reads := l.Reads()
 		if !reads.Unit {
 			continue
 		}
 		of, r := "the images", images
-		if !reads.Images {
+		switch {
+		case reads.Against == losses.Images:
+		case reads.Against != "": // another column, whose own values are checked
+			continue
+		default:
 			of = "the " + l.On
 			for _, e := range m.chain(l.On) {
 				r = layers.OutputRange(e.Layer, r)
@@ -520,7 +524,11 @@ func (w *walk) round(rounds map[string]int, name string) int {
 
 // head places one head. If a loss compares it with labels, the number of classes is the default of its units.
 func (w *walk) head(name string, h Head, labelled bool) {
-	if problem := misnamedHead(name); problem != "" {
+	problem := misnamedHead(name)
+	if w.model.hasColumn(name) {
+		problem = fmt.Sprintf("invalid name %q of a head: the data set has a column of this name", name)
+	}
+	if problem != "" {
 		w.report(headPart(name), "", "", problem, "")
 	}
 	var in []int
@@ -535,6 +543,8 @@ func (w *walk) head(name string, h Head, labelled bool) {
 		if !s.open && w.model.Dataset.Source != nil {
 			w.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
 		}
+	} else if n := w.model.targetSize(name); n > 0 {
+		s.open, s.size = true, n
 	}
 	list, _ := w.list(s, h.Layers, in)
 	w.unsized = ""
@@ -606,11 +616,31 @@ func (m *Model) hasHead(name string) bool {
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
-		if l.Loss != nil && l.Loss.Reads().Labels {
+		if l.Loss != nil && l.Reads().Classes && l.Reads().Against == losses.Labels {
 			values[l.On] = true
 		}
 	}
 	return values
+}
+
+// targetSize is the size of the column that a loss compares a head with, the default number of its outputs; 0 if there is none, or it is
+// not known.
+func (m *Model) targetSize(head string) int {
+	layout := &Layout{Columns: m.columns}
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != head {
+			continue
+		}
+		r := l.Reads()
+		switch c, _ := layout.Column(r.Against); {
+		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "":
+		case r.Classes && len(c.Names) > 0:
+			return len(c.Names)
+		case !r.Classes:
+			return layout.columnSize(r.Against)
+		}
+	}
+	return 0
 }
 
 // Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
@@ -638,7 +668,11 @@ func (m *Model) sized(shape []int) *Model {
 	}
 	labelled := m.labelled()
 	for name, h := range m.Heads {
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, stack{open: labelled[name], size: m.Classes()})}
+		s := stack{open: true, size: m.targetSize(name)}
+		if labelled[name] {
+			s.size = m.Classes()
+		}
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, s)}
 	}
 	return &resolved
 }
@@ -657,7 +691,7 @@ func sizedBy(list []Layer, s stack) []Layer {
 
 // loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
-	reads := l.Loss.Reads()
+	reads := l.Reads()
 	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
 		for _, epoch := range []float64{0, math.Inf(1)} {
 			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
@@ -701,16 +735,14 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 			w.report(part, l.Kind, "", err.Error(), "")
 		}
 	}
-	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
-	}
+	w.compared(part, l, reads)
 	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
 	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
 	}
-	if reads.Labels {
+	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
 	if reads.Unit {
@@ -776,8 +808,7 @@ func (w *walk) unread(sound bool) {
 	}
 	read := map[string]bool{}
 	for _, l := range m.Losses {
-		reads := l.Loss.Reads()
-		for _, name := range append(slices.Clone(reads.Values), l.On) {
+		for _, name := range append(l.Names(), l.On) {
 			read[name] = true
 		}
 	}
@@ -799,7 +830,7 @@ func (w *walk) unread(sound bool) {
 // reconstructions lists the terms that compare the output with the images.
 func reconstructions() (names []string) {
 	for _, e := range losses.Registry.All() {
-		if l := e.New(); l.On() == losses.Output && l.Reads().Images {
+		if l := e.New(); l.On() == losses.Output && l.Reads().Against == losses.Images {
 			names = append(names, e.Name)
 		}
 	}
@@ -816,7 +847,7 @@ func (w *walk) drawn() {
 	if len(m.Views) > 2 {
 		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
-	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Reads().Views }) {
 		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
 	}
 	for i, v := range m.Views {

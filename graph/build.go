@@ -70,7 +70,7 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	streams map[string]*gorgonia.Node // inputs of columns, by name
 	values  map[value]*gorgonia.Node  // computed so far
 	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
@@ -138,7 +138,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+	if b.reads(terms, readsImages) {
 		if _, err := b.target(); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (b *builder) needed(terms []int) (list []value) {
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Loss.Reads()
+		r := declared.Reads()
 		p := passOf(r)
 		if r.On {
 			wanted[value{declared.On, p}] = true
@@ -183,8 +183,10 @@ func (b *builder) needed(terms []int) (list []value) {
 		if r.Atoms {
 			wanted[value{losses.Output, p}] = true
 		}
-		for _, name := range r.Values {
-			wanted[value{name, p}] = true
+		for _, name := range append(slices.Clone(r.Values), r.Against, declared.Mask, declared.SampleWeight) {
+			if name != "" && !b.isColumn(name) {
+				wanted[value{name, p}] = true
+			}
 		}
 	}
 	for _, p := range []pass{{stream: Images}, {stream: Views}} {
@@ -216,24 +218,27 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
-		b.streams[Images] = b.input(Images, nil, shape...)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
-		b.streams[Target] = b.input(Target, nil, shape...)
+		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
 	}
 	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
 		shape[0] *= 2
 		b.streams[Views] = b.input(Views, nil, shape...)
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
-		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	for _, i := range terms {
+		l := b.model.Spec.Losses[i]
+		if r := l.Reads(); r.Classes {
+			b.classes(r.Against, b.model.Layout.Size(l.On))
+		}
 	}
 }
 
 // reads reports whether selected returns true for the inputs of one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
 // addTaps taps the outputs in this order: values, terms, loss, input gradient.
@@ -351,7 +356,7 @@ func (b *builder) encode(p pass) (*gorgonia.Node, error) {
 // prepares them at every step.
 func (b *builder) needsImages() bool {
 	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian }))
 }
 
 // decode applies the decoder and stores the input of the layer that contains the atoms.
@@ -403,6 +408,17 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
+}
+
+// readsImages reports whether a term reads the images themselves.
+func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
+
+// filled adds an input that the caller fills with a column, one-hot if it has classes.
+func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
+	n := b.input(name, nil, shape...)
+	in := &b.program.Inputs[len(b.program.Inputs)-1]
+	in.Column, in.Classes = column, classes
+	return n
 }
 
 // input adds an input that the caller fills.

@@ -58,7 +58,7 @@ func whatOf(m *config.Model, opened *tessera.Run) string {
 
 // classifies reports whether a model without a decoder learns labels.
 func classifies(m *config.Model) bool {
-	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Loss.Reads().Labels })
+	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Reads().Against == losses.Labels })
 }
 
 // layersText says what a model is and names its layers; input and code are what its encoder reads and gives, in words.
