@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"tessera/data"
-	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/part/table"
 )
@@ -46,15 +45,25 @@ func (m *Model) know(f *File) {
 
 // readColumns lists the further columns that the model reads, sorted.
 func (m *Model) readColumns() (names []string) {
-	for _, l := range m.Losses {
-		if l.Loss == nil {
-			continue
-		}
-		for _, name := range l.Names() {
+	add := func(list []string) {
+		for _, name := range list {
 			if m.hasColumn(name) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
+	}
+	for _, l := range m.Losses {
+		if l.Loss != nil {
+			add(l.Names())
+		}
+	}
+	stacks := [][]Layer{m.Encoder, m.Decoder}
+	for _, h := range m.Heads {
+		add(h.From)
+		stacks = append(stacks, h.Layers)
+	}
+	for _, l := range slices.Concat(stacks...) {
+		add(l.From)
 	}
 	slices.Sort(names)
 	return names
@@ -80,16 +89,15 @@ func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	return c, false
 }
 
-// columnSize is the number of values of a column for one sample, 0 if it is not known.
-func (l *Layout) columnSize(name string) int {
-	c, ok := l.Column(name)
+// shapeOfColumn is the shape of a column as a value: one axis for one number, nil if it is not known.
+func shapeOfColumn(c data.Column) []int {
 	switch {
-	case !ok || c.Type == "":
-		return 0
-	case name == losses.Images:
-		return product(l.Input)
+	case c.Type == "":
+		return nil
+	case c.Name != losses.Images && len(c.Shape) == 0:
+		return []int{1}
 	}
-	return volume.Of(c.Shape)
+	return c.Shape
 }
 
 // nameable lists the columns and values that can be named.
@@ -132,14 +140,14 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 		w.sameSize(part, l, name, on)
 	}
 	if name := l.Mask; name != "" && w.named(part, l.Kind, "mask", name) {
-		if n := w.layout.sizeOf(name); n > 1 && reads.Classes {
+		if n := w.layout.Size(name); n > 1 && reads.Classes {
 			w.report(part, l.Kind, "mask", fmt.Sprintf("mask: %q has %d values for each sample, but %s compares one class: want one", name, n, l.Kind), "")
 		} else if n > 1 && on > 0 && n != on {
 			w.report(part, l.Kind, "mask", fmt.Sprintf("mask: %q has %d values for each sample, but %q has %d: want as many, or one", name, n, l.On, on), "")
 		}
 	}
 	if name := l.SampleWeight; name != "" && w.named(part, l.Kind, "sample_weight", name) {
-		if n := w.layout.sizeOf(name); n > 1 {
+		if n := w.layout.Size(name); n > 1 {
 			w.report(part, l.Kind, "sample_weight", fmt.Sprintf("sample_weight: %q has %d values for each sample, want one", name, n), "")
 		}
 	}
@@ -147,7 +155,7 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 
 // sameSize checks that a term compares values of one size.
 func (w *walk) sameSize(part string, l Loss, name string, on int) {
-	n := w.layout.sizeOf(name)
+	n := w.layout.Size(name)
 	switch {
 	case on == 0 || n == 0 || n == on || name == losses.Images && l.On == losses.Output:
 	case name == losses.Images:
@@ -186,7 +194,7 @@ func counting() (names []string) {
 
 // named checks that a column or a value of that name exists.
 func (w *walk) named(part, kind, key, name string) bool {
-	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) {
+	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
 		return true
 	}
 	if w.model.Dataset.Source == nil || w.model.inDoubt("dataset") || w.model.inDoubt("head") || w.model.inDoubt("decoder") {

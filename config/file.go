@@ -123,10 +123,10 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if err := table.Report(f.diagnose(name)); err != nil {
 		return nil, err
 	}
-	changes := make([]table.Change, len(sets))
-	for i, s := range sets {
-		changes[i] = s.Change
+	if i := slices.IndexFunc(sets, func(s Set) bool { return s.seeds != "" }); i >= 0 {
+		return nil, fmt.Errorf("config: %s changes the seeds of a sweep, but %q is a model: set train.seed", sets[i], name)
 	}
+	changes := f.suited(name, nil, sets)
 	m, found := f.build(name, changes)
 	if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
 		return nil, err

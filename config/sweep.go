@@ -98,6 +98,9 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 		for i := 0; i < axes.size() && len(found) == 0; i++ {
 			choice := axes.choice(i)
 			m, some := f.trial(plan, base, axes.changes(choice), concern[base])
+			if len(some) == 0 {
+				m.text = Fill(m)
+			}
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: axes.values(s.Keys, choice)}), some
 		}
 	}
@@ -143,9 +146,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
-	if found = f.attribute(base, changes, p.subject(), found); len(found) == 0 {
-		m.text = Fill(m)
-	}
+	found = f.attribute(base, changes, p.subject(), found)
 	for i := range found {
 		found[i].Scope = p.subject()
 	}
@@ -175,8 +176,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes is a change that depends on the kind of each model of a sweep: n epochs for auto-encoders, n iterations for
-// iterative baselines, and no change for others.
+// Passes is a change that depends on the kind of the model, or of each model of a sweep: n epochs for auto-encoders, n iterations
+// for iterative baselines, and no change for others.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.

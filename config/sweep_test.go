@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -255,5 +256,29 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	}
 	if slices.Contains(s.Keys, "train.epochs") || s.Trials[0].Model.Train.Epochs != 7 {
 		t.Errorf("swept epochs: keys %q, %d epochs", s.Keys, s.Trials[0].Model.Train.Epochs)
+	}
+}
+
+// Passes is a change of a model too, and Seeds is not.
+func TestChangesOfSweepsGivenToAModel(t *testing.T) {
+	f, err := Load("models.toml", []byte("[model.m]\nencoder = [{ kind = \"dense\", units = 2 }]\n[model.n]\nkind = \"nmf\"\ncomponents = 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]string{"m": "train.epochs", "n": "iterations"} {
+		m, err := f.Model(name, Passes(7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := maps.Collect(m.Settings()); all[key] != "7" {
+			t.Errorf("%s: got %s, want 7", key, all[key])
+		}
+	}
+	seeds, err := Seeds([]uint64{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Model("m", seeds); err == nil || !strings.Contains(err.Error(), "train.seed") {
+		t.Errorf("got %v, want an error that names train.seed", err)
 	}
 }

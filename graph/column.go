@@ -25,20 +25,9 @@ func (b *builder) isColumn(name string) bool {
 	return ok
 }
 
-// column returns the node of a column by its name, (batch, shape); of one number for each sample (batch, 1). It adds the input at the first
-// use. Images are the clean ones if the encoder gets distorted ones. Labels are numbers here, not one-hot: see classes.
+// column returns the node of a column other than images by its name, (batch, shape); of one number for each sample (batch, 1). It adds the
+// input at the first use. Labels are numbers here, not one-hot: see classes.
 func (b *builder) column(name string) (*gorgonia.Node, error) {
-	if name == losses.Images {
-		if n := b.streams[Target]; n != nil {
-			return n, nil
-		}
-		if n := b.streams[Images]; n != nil {
-			return n, nil
-		}
-		n := b.filled(name, Images, 0, append([]int{b.request.Batch}, b.model.Shape...)...)
-		b.streams[Images] = n
-		return n, nil
-	}
 	at := ColumnName(name)
 	if n := b.streams[at]; n != nil {
 		return n, nil
@@ -67,19 +56,12 @@ func (b *builder) classes(column string, classes int) *gorgonia.Node {
 	return b.streams[at]
 }
 
-// named returns a column or a value of the model, (batch, values).
+// named returns a column or a value of the model, (batch, values). Images are the clean ones if the encoder gets distorted ones.
 func (b *builder) named(name string, p pass) (*gorgonia.Node, error) {
 	if name == losses.Images {
 		return b.target()
 	}
-	if !b.isColumn(name) {
-		return b.value(value{name, p})
-	}
-	n, err := b.column(name)
-	if err != nil {
-		return nil, err
-	}
-	return flat(n)
+	return b.flatValue(value{name, p})
 }
 
 // Against implements [losses.Values].

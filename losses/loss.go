@@ -39,10 +39,10 @@ const (
 	Atoms = "atoms"
 )
 
-// The columns that every data set may have, defaults of Reads.Against.
+// The columns that every data set may have. They are also values of every model.
 const (
-	Images = "images"
-	Labels = "labels"
+	Images = "images" // the images that are encoded
+	Labels = "labels" // whole numbers
 )
 
 // Per classifies how a term depends on the images of a batch. The tests of package laws verify the declaration.
@@ -94,6 +94,10 @@ func (r Reads) Alone(on string, values ...string) bool {
 	}
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
+
+// Validates reports whether a term can be measured on other images than those of a training step: it neither compares the images
+// of a batch with each other nor reads views or a teacher, which exist in training only.
+func (r Reads) Validates() bool { return r.Per != Batch && !r.Views && !r.Teacher }
 
 // UnitsChecker is implemented by terms that are not defined for every number of units of the value that `on` names.
 type UnitsChecker interface {

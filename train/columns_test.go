@@ -221,3 +221,17 @@ func TestValuesOfColumnsThatATermCannotTakeAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A head that reads a column sees its values: with the target as input the identity is learnt.
+func TestAHeadReadsAColumn(t *testing.T) {
+	m := regression(t, 20, "head.y.from=[\"code\",\"target\"]", "optimizer.kind=adam", "optimizer.learning_rate=0.05", "train.epochs=400", "loss.1.weight=0", "loss.0.weight=3")
+	r := trained(t, m, Options{Backend: engine.Backend{}})
+	w, err := r.Trained.Parameter("head.y.0.weight")
+	if err != nil || fmt.Sprint(w.Shape) != "[6 2]" {
+		t.Fatal(err, w.Shape)
+	}
+	all := lines(t, r.Run)
+	if first, last := all[0]["loss"].(float64), all[len(all)-1]["loss"].(float64); last > first/1000 {
+		t.Errorf("the loss falls from %v to %v only", first, last)
+	}
+}

@@ -27,7 +27,7 @@ func drawn(text string) string {
 	return strings.Join(lines, "")
 }
 
-func TestLinesBesideTheLiveTableAreAboveIt(t *testing.T) {
+func TestLinesDuringALiveTableAreAboveIt(t *testing.T) {
 	var out bytes.Buffer
 	p := newSweepProgress(io.Discard, progressFlags{})
 	p.out, p.terminal = &out, os.Stderr // never written to
@@ -42,7 +42,7 @@ func TestLinesBesideTheLiveTableAreAboveIt(t *testing.T) {
 
 	var stderr bytes.Buffer
 	table := &liveTable{out: &stderr}
-	end := beside(context.WithValue(context.Background(), liveKey{}, table), p.Note)
+	end := aboveTable(context.WithValue(context.Background(), liveKey{}, table), p.Note)
 	table.say("interrupted")
 	p.Show(sweep.Event{Trial: trial, Progress: &train.Progress{Steps: 4, Vectors: true}, Done: 2, Total: 3})
 	end()

@@ -13,7 +13,7 @@ import (
 // spaced makes every run of blanks one blank.
 func spaced(text string) string { return regexp.MustCompile(`[ ]+`).ReplaceAllString(text, " ") }
 
-func TestHeldOutImagesComeFirstAndFittedOnesBesideThem(t *testing.T) {
+func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "2", "--set", "dataset.validation=0.25", "--set", "dataset.limit=200")
 	b.contains("the table of train", spaced(trained.stdout), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.", "\ndead units ", "\nuseful units ")

@@ -527,7 +527,7 @@ func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best
 			if way.X != 0 && way.Y != 0 {
 				reach *= math.Sqrt2 / 2
 			}
-			box := boxBeside(at, way, reach, size)
+			box := boxNextTo(at, way, reach, size)
 			hidden := float64(outside(box, area))
 			for _, other := range taken {
 				hidden += float64(overlap(box, other))
@@ -543,8 +543,8 @@ func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best
 	return best, distance
 }
 
-// boxBeside returns the box of a text in one direction from a point.
-func boxBeside(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
+// boxNextTo returns the box of a text in one direction from a point.
+func boxNextTo(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
 	low := vg.Point{
 		X: at.X + way.X*reach + size.X*(way.X-1)/2,
 		Y: at.Y + way.Y*reach + size.Y*(way.Y-1)/2,

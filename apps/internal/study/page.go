@@ -248,7 +248,7 @@ func (p *Page) judged(b *strings.Builder) {
 		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
 		"tolerance is also marked.\n\n", 100*figures.MSETolerance, figures.HoyerTolerance)
 	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
-		fmt.Fprintf(b, "The rows outside of the tolerance are not explained yet. Write the explanation into `%s` beside this page: it becomes a section of the page.\n\n", NotesFile)
+		fmt.Fprintf(b, "The rows outside of the tolerance are not explained yet. Write the explanation into `%s` next to this page: it becomes a section of the page.\n\n", NotesFile)
 	}
 	if len(compared) == 0 {
 		b.WriteString("No trial of a published row has finished.\n\n")

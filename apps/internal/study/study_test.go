@@ -120,7 +120,7 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
-func TestThePagePutsMeansOverSeedsBesideWhatWasPublished(t *testing.T) {
+func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 	out := t.TempDir()
 	p, results := reproduce(t, out, "targets", Options{})
 	var got []string
