@@ -31,7 +31,9 @@ type wrongReconstruction struct{}
 
 func (wrongReconstruction) On() string { return "output" }
 
-func (wrongReconstruction) Reads() losses.Reads { return losses.Reads{On: true, Against: losses.Images} }
+func (wrongReconstruction) Reads() losses.Reads {
+	return losses.Reads{On: true, Against: losses.Images}
+}
 
 func (wrongReconstruction) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
