@@ -74,10 +74,13 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// Decode implements [metrics.Coder]. It returns an error if the model has no decoder.
+// Decode implements [metrics.Coder]. It returns an error if the model has no decoder, or one that reads more than the code.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
+	}
+	if err := c.model.Layout.Decodes(); err != nil {
+		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
 	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, c.Units(), codes)
 	if err != nil {
@@ -102,13 +105,21 @@ func (c *Coder) ClassHeads() []string {
 	return c.model.ClassHeads()
 }
 
-// Value computes the named value, one of Values, for images and returns it row by row.
+// Named lists further values that [Coder.Value] computes: the outputs of the layers by their paths, and what the layers publish.
+func (c *Coder) Named() []string {
+	if c.model == nil {
+		return nil
+	}
+	return c.model.Layout.Named()
+}
+
+// Value computes the named value, one of Values or Named, for images and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	if !slices.Contains(c.Values(), name) {
-		return nil, fmt.Errorf("model %q: got value %q, want one of %q", c.model.Spec.Name, name, c.Values())
+	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
+		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
 	}
 	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
 	if err != nil {
@@ -123,8 +134,11 @@ func (c *Coder) MeasuresObjective(labelled bool) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
-		r := l.Loss.Reads()
-		return !r.Validates() || r.Jacobian || r.Labels && !labelled // with derivatives a term may draw noise
+		r := l.Reads()
+		others := slices.ContainsFunc(l.Names(), func(name string) bool {
+			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		})
+		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
 	})
 }
 

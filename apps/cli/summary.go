@@ -12,8 +12,8 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
-	"tessera/optim"
 	"tessera/internal/volume"
+	"tessera/optim"
 	"tessera/part/table"
 )
 
