@@ -25,11 +25,8 @@ func init() {
 			Doc: "share of what the atoms add that other atoms, the bias and the last activation take away again, Σ max(0, a - max(0, y - max(0, s(b)))) / Σ a " +
 				"with a = Σ_j max(0, h_j w_j) for each pixel. 0 for sums of parts; a positive bias hides nothing. " +
 				"Only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsOutputs | ReadsAtoms, ScaleFree: true, Partial: true,
+		Reads: ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {
-		if why := otherAtoms(s); why != "" {
-			return Fixed(NotApplicable(why)), nil
-		}
 		m := &additivityMeter{units: s.Units, pixels: volume.Of(s.Shape)}
 		base, err := decode(s.Coder, make([]float32, s.Units))
 		if err != nil {

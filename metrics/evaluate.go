@@ -185,6 +185,9 @@ func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, err
 	if err := chosen.Check(); err != nil {
 		return nil, err
 	}
+	if has.Has(ReadsAtoms) && s.Atoms.otherWeights(s.Units) == "" {
+		has |= ReadsSums
+	}
 	m := &Meters{}
 	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
@@ -201,7 +204,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		if lacks.Has(ReadsLabels) && !c.Optional {
 			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
 		}
-		m.running = append(m.running, running{choice: c, missing: lacks.why()})
+		m.running = append(m.running, running{choice: c, missing: lacks.missing(&s)})
 		return nil
 	}
 	of := []string{""}
@@ -240,27 +243,6 @@ func (c Choice) guarded(do func() error) (err error) {
 		}
 	}()
 	return do()
-}
-
-// why returns the reason why a metric is not applicable if these inputs are missing.
-func (r Reads) why() string {
-	switch {
-	case r.Has(ReadsOutputs):
-		return "the model has no decoder"
-	case r.Has(ReadsAtoms):
-		return "the decoder's last layer has no atoms"
-	case r.Has(ReadsWeights):
-		return "the decoder has no weight"
-	case r.Has(ReadsPictures):
-		return "the images have no rows and columns"
-	case r.Has(ReadsParts):
-		return "the true parts of the images are not known"
-	case r.Has(ReadsLogits):
-		return "the model has no head that is compared with labels"
-	case r.Has(ReadsLabels):
-		return "the images have no labels"
-	}
-	return notKnown
 }
 
 // Reads returns the inputs that the metrics read of the batches and the subject. Others need not be computed.

@@ -11,13 +11,7 @@ func init() {
 		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
 			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
 		Reads: ReadsCodes,
-	}, func(s *Subject) (Meter, error) {
-		var sum imageSum
-		return meter{func(b *Batch) error {
-			sum.add(len(b.Codes)/s.Units, 64, func(i int) float64 { return Hoyer(b.Codes[i*s.Units : (i+1)*s.Units]) })
-			return nil
-		}, func() []Value { return []Value{Number(sum.mean(1))} }}, nil
-	})
+	}, ofCodes(Hoyer))
 }
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / |v|_2) / (sqrt k - 1): 0 when all values are equal,

@@ -12,15 +12,12 @@ func (*HoyerAtomsDilated) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer_atoms_dilated", Better: Higher,
 			Doc: "`hoyer_atoms` of the dilated atoms (or of the atoms after `--operator`). Only if every value of a code weighs one atom"}},
-		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true, OnRequest: true,
+		Reads: ReadsSums | ReadsPictures, ScaleFree: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
 	operated, err := m.apply(s.Atoms)
 	if err != nil {
 		return nil, err

@@ -34,15 +34,12 @@ func (*Jaccard) Describe() Description {
 				"and the first 1000 images; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
 			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after `--operator`)"},
 		},
-		Reads: ReadsCodes | ReadsAtoms | ReadsPictures, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsPictures, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *Jaccard) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why), NotApplicable(why)), nil
-	}
 	operated, err := m.apply(s.Atoms)
 	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err
 }

@@ -40,15 +40,12 @@ func (*KMeans) Describe() Description {
 				"value of a code weighs one atom"},
 			{Name: "kmeans_nmi", Better: Higher, Doc: "mutual information of these clusters and the classes, divided by the larger of their entropies"},
 		},
-		Reads: ReadsCodes | ReadsAtoms | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *KMeans) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why), NotApplicable(why)), nil
-	}
 	meter := &kmeansMeter{labelled: newLabelled("kmeans", s), seed: m.Seed, starts: m.Starts}
 	if meter.starts < 1 {
 		meter.starts = 10

@@ -30,15 +30,12 @@ func (*KNN) Describe() Description {
 		Measures: []Measure{{Name: "knn_accuracy", Better: Higher,
 			Doc: "accuracy of classifying every labelled image by the 5 nearest of all other labelled images that are measured. Euclidean distance of the " +
 				"contributions h_j \\|w_j\\|₂; only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsAtoms | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *KNN) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
 	k := m.Neighbours
 	if k < 1 {
 		k = 5

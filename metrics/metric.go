@@ -101,10 +101,36 @@ const (
 	ReadsLogits                     // a head with one logit per class; each such head is measured on its own
 	ReadsPictures                   // rows and columns of the images: vectors have none
 	ReadsParts                      // the true parts of the images
+
+	ReadsSums = 1<<iota | ReadsAtoms // the atoms, where the values of a code weigh them: y = s(sum_j h_j w_j + b)
 )
 
 // Has reports whether the set contains all of the others.
 func (r Reads) Has(others Reads) bool { return r&others == others }
+
+// missing returns the reason why a metric that reads these inputs is not applicable to a model that lacks them.
+func (r Reads) missing(s *Subject) string {
+	for _, input := range []struct {
+		reads  Reads
+		reason string
+	}{
+		{ReadsOutputs, "the model has no decoder"},
+		{ReadsAtoms, "the decoder's last layer has no atoms"},
+		{ReadsWeights, "the decoder has no weight"},
+		{ReadsPictures, "the images have no rows and columns"},
+		{ReadsParts, "the true parts of the images are not known"},
+		{ReadsLogits, "the model has no head that is compared with labels"},
+		{ReadsLabels, "the images have no labels"},
+	} {
+		if r.Has(input.reads) {
+			return input.reason
+		}
+	}
+	if r&ReadsSums != 0 {
+		return s.Atoms.otherWeights(s.Units)
+	}
+	return notKnown
+}
 
 // Subject is a model, and what is known of it before the first image.
 type Subject struct {

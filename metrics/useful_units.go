@@ -45,15 +45,12 @@ func (*UsefulUnits) Describe() Description {
 		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Higher, Count: true,
 			Doc: "least number of units such that freezing all others at their mean activation raises the mean squared error by no more than 1 %. " +
 				"Found greedily, on up to 2000 images evenly spaced over all. Only where every value of a code weighs one atom"}},
-		Reads: ReadsImages | ReadsCodes | ReadsAtoms, ScaleFree: true, Ordered: true, Partial: true,
+		Reads: ReadsImages | ReadsCodes | ReadsSums, ScaleFree: true, Ordered: true, Partial: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
 	if s.Units > usefulMost {
 		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", usefulMost))), nil
 	}
