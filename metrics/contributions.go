@@ -103,7 +103,7 @@ func (l *labelled) Add(b *Batch) error {
 	return nil
 }
 
-// classes returns the index of the class of each image, and how many classes there are. Contributions that are not finite
+// classes returns the index of the class of each image, and the number of classes. Contributions that are not finite
 // are an error; fewer than two classes are a [*data.Error].
 func (l *labelled) classes() (indices []int, count int, err error) {
 	for i, v := range l.rows {
@@ -111,13 +111,20 @@ func (l *labelled) classes() (indices []int, count int, err error) {
 			return nil, 0, fmt.Errorf("metrics: %s: the code of labelled image %d is not finite", l.name, i/len(l.scales))
 		}
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(l.labels)))
-	if len(all) < 2 {
-		return nil, 0, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", l.name, len(all)), Hint: "measure without " + l.name}
+	classes, indices, err := classIndices(l.name, l.labels)
+	return indices, len(classes), err
+}
+
+// classIndices returns the classes that occur, ascending, and the index of each label among them. Fewer than two classes are
+// a [*data.Error] of the metric of that name.
+func classIndices(metric string, labels []int) (classes, indices []int, err error) {
+	classes = slices.Compact(slices.Sorted(slices.Values(labels)))
+	if len(classes) < 2 {
+		return nil, nil, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", metric, len(classes)), Hint: "measure without " + metric}
 	}
-	indices = make([]int, len(l.labels))
-	for i, label := range l.labels {
-		indices[i], _ = slices.BinarySearch(all, label)
+	indices = make([]int, len(labels))
+	for i, label := range labels {
+		indices[i], _ = slices.BinarySearch(classes, label)
 	}
-	return indices, len(all), nil
+	return classes, indices, nil
 }

@@ -350,28 +350,26 @@ func imageCount(coder Coder, values []float32) (int, error) {
 	return n, nil
 }
 
-// encode is coder.Encode with its error and its answer's length checked.
+// encode is coder.Encode with its error and the length of its result checked.
 func encode(coder Coder, images []float32) ([]float32, error) {
 	codes, err := coder.Encode(images)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: encode: %w", err)
-	}
-	if want := len(images) / volume.Of(coder.Shape()) * coder.Units(); len(codes) != want {
-		return nil, fmt.Errorf("metrics: encode returned %d values, want %d", len(codes), want)
-	}
-	return codes, nil
+	return checked("encode", codes, len(images)/volume.Of(coder.Shape())*coder.Units(), err)
 }
 
-// decode is coder.Decode with its error and its answer's length checked.
+// decode is coder.Decode with its error and the length of its result checked.
 func decode(coder Coder, codes []float32) ([]float32, error) {
 	images, err := coder.Decode(codes)
+	return checked("decode", images, len(codes)/coder.Units()*volume.Of(coder.Shape()), err)
+}
+
+func checked(method string, values []float32, want int, err error) ([]float32, error) {
 	if err != nil {
-		return nil, fmt.Errorf("metrics: decode: %w", err)
+		return nil, fmt.Errorf("metrics: %s: %w", method, err)
 	}
-	if want := len(codes) / coder.Units() * volume.Of(coder.Shape()); len(images) != want {
-		return nil, fmt.Errorf("metrics: decode returned %d values, want %d", len(images), want)
+	if len(values) != want {
+		return nil, fmt.Errorf("metrics: %s returned %d values, want %d", method, len(values), want)
 	}
-	return images, nil
+	return values, nil
 }
 
 // imageSum is a sum over images, in their order: it does not depend on batches or processors.

@@ -32,7 +32,7 @@ func (*Jaccard) Describe() Description {
 		Measures: []Measure{
 			{Name: "jaccard", Better: Lower, Doc: "grey-scale Jaccard index of the weighted atoms \\|h_j w_j\\|, Σ min(A, B) / Σ max(A, B). Mean over all pairs " +
 				"and the first 1000 images; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
-			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after `--operator`)"},
+			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after another `operator`)"},
 		},
 		Reads: ReadsCodes | ReadsSums | ReadsPictures, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
@@ -40,7 +40,7 @@ func (*Jaccard) Describe() Description {
 
 // Start implements [Metric].
 func (m *Jaccard) Start(s *Subject) (Meter, error) {
-	operated, err := m.apply(s.Atoms)
+	operated, err := s.Atoms.Apply(m.Morphology)
 	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err
 }
 

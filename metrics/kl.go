@@ -1,9 +1,9 @@
 package metrics
 
 import (
-	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 func init() {
@@ -45,38 +45,31 @@ func (m *KL) Start(s *Subject) (Meter, error) {
 	if !(target > 0 && target < 1) {
 		return nil, fmt.Errorf("metrics: kl target %g, want in (0,1)", target)
 	}
-	return &klMeter{target: target, means: unitSums{sums: make([]float64, s.Units)}}, nil
-}
-
-type klMeter struct {
-	target  float64
-	means   unitSums
-	outside bool // a code left [0,1]
-}
-
-// Add implements [Meter].
-func (m *klMeter) Add(b *Batch) error {
-	for _, v := range b.Codes {
-		if !(v >= 0 && v <= 1) {
-			m.outside = true
-			break
+	outside := false // a code left [0,1]
+	means := ofMeans(s.Units, func(means []float64) Value {
+		if outside {
+			return NotApplicable("codes leave [0,1]")
 		}
-	}
-	m.means.add(b.Codes)
-	return nil
+		sum := 0.0
+		for _, t := range means {
+			t = min(max(t, klClip), 1-klClip)
+			sum += target*math.Log(target/t) + (1-target)*math.Log((1-target)/(1-t))
+		}
+		return Number(sum)
+	})
+	return meter{func(b *Batch) error {
+		outside = outside || slices.ContainsFunc(b.Codes, func(v float32) bool { return !(v >= 0 && v <= 1) })
+		return means.add(b)
+	}, means.values}, nil
 }
 
-// Values implements [Meter].
-func (m *klMeter) Values(context.Context) ([]Value, error) {
-	if m.outside {
-		return []Value{NotApplicable("codes leave [0,1]")}, nil
-	}
-	p, sum := m.target, 0.0
-	for _, t := range m.means.means() {
-		t = min(max(t, klClip), 1-klClip)
-		sum += p*math.Log(p/t) + (1-p)*math.Log((1-p)/(1-t))
-	}
-	return []Value{Number(sum)}, nil
+// ofMeans returns the meter of a value that is computed from the mean activation of every unit.
+func ofMeans(units int, result func(means []float64) Value) meter {
+	sums := unitSums{sums: make([]float64, units)}
+	return meter{func(b *Batch) error {
+		sums.add(b.Codes)
+		return nil
+	}, func() []Value { return []Value{result(sums.means())} }}
 }
 
 // unitSums adds up the activations of every unit, code after code.

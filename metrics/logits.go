@@ -28,19 +28,19 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	return nil
 }
 
-// classMean returns the meter of a mean over the images of a known class: each of them adds to *sum.
-func classMean(each func(logits []float32, class int), sum *float64) Meter {
+// classMean returns the meter of a mean over the images of a known class: the sum after each of them was added.
+func classMean(add func(logits []float32, class int), sum func() float64) Meter {
 	n := 0
 	return meter{func(b *Batch) error {
 		return b.EachLabelled(func(logits []float32, class int) {
 			n++
-			each(logits, class)
+			add(logits, class)
 		})
 	}, func() []Value {
 		if n == 0 {
 			return []Value{NotApplicable(noLabels)}
 		}
-		return []Value{Number(*sum / float64(n))}
+		return []Value{Number(sum() / float64(n))}
 	}}
 }
 

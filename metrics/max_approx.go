@@ -38,11 +38,6 @@ func (m Morphology) orDefault() Morphology {
 	return m
 }
 
-// apply applies the operator to atoms.
-func (m Morphology) apply(a *Atoms) (*Atoms, error) {
-	return a.Apply(m)
-}
-
 // Coder returns the coder that decodes with the operator applied to the atoms, and to the bias image where that is asked
 // for: what draws max-approximations. It fails with [ErrNoAtoms] where there are none. Where the coder is an io.Closer,
 // the caller closes it.
@@ -54,14 +49,17 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	if err := atoms.check(); err != nil {
 		return nil, err
 	}
-	operated, err := m.apply(atoms)
+	operated, err := atoms.Apply(m)
 	if err != nil {
 		return nil, err
 	}
-	if operateBias {
-		if operated, err = operated.ApplyToBias(m); err != nil {
+	if operateBias && atoms.Bias != nil {
+		bias := Atoms{Shape: atoms.Shape, Count: 1, Values: atoms.Bias}
+		image, err := bias.Apply(m)
+		if err != nil {
 			return nil, err
 		}
+		operated.Bias = image.Values
 	}
 	return coder.WithAtoms(operated)
 }
@@ -79,7 +77,7 @@ func (*MaxApprox) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "max_approx", Better: Lower, Doc: "mean over images and pixels of (D(x) - δ(x))², D(x) = s(Σ h_j δ(w_j) + b). δ is the grey-level dilation " +
-				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of `--operator`, `--radius` and `--element`. Each atom is dilated, the bias is not, nothing is " +
+				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of the settings `operator`, `radius` and `element`. Each atom is dilated, the bias is not, nothing is " +
 				"clipped. The study's max-approximation error, as in its text and curves"},
 			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1], as in later notebooks of the study's author"},
 			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too, as in tables 1 and 2 of the report"},

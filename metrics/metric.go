@@ -64,8 +64,8 @@ type Description struct {
 
 // Measure is one number of a metric.
 type Measure struct {
-	Name   string // the key in `eval --json`
-	Doc    string // its formula and source, as Markdown; the first sentence stands alone in `tessera list metrics`
+	Name   string // the key in results
+	Doc    string // its formula and source, as Markdown; the first sentence is the [Measure.Summary]
 	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number

@@ -105,13 +105,18 @@ type SVMProtocol struct {
 // NewSVMProtocol returns the study's settings: held out .2; 30 values of C from 1e-2 to 1e3, evenly spaced in the logarithm;
 // 15 splits of .08 for the grid, 25 splits of .05 for the result; tolerance 1e-4.
 func NewSVMProtocol(seed uint64) *SVMProtocol {
-	grid := make([]float64, 30)
-	for i := range grid {
-		grid[i] = math.Pow(10, -2+5*float64(i)/29)
-	}
 	return &SVMProtocol{
-		HeldOut: 0.2, Grid: grid, GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
+		HeldOut: 0.2, Grid: decades(30, -2, 5), GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
 	}
+}
+
+// decades returns n values from 10^low, evenly spaced in the logarithm over that many powers of ten.
+func decades(n int, low, many float64) []float64 {
+	grid := make([]float64, n)
+	for i := range grid {
+		grid[i] = math.Pow(10, low+many*float64(i)/float64(n-1))
+	}
+	return grid
 }
 
 // SVMResult is what [SVMProtocol.Measure] finds.
