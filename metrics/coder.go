@@ -96,7 +96,7 @@ func classHeads(c Coder) []string {
 	return nil
 }
 
-// headValue is coder.Value of n images with its error and its answer's length checked.
+// headValue is coder.Value of n images with its error and the length of its result checked.
 func headValue(coder Coder, head string, images []float32, n int) ([]float32, error) {
 	logits, err := coder.(ValueCoder).Value(head, images)
 	if err != nil {

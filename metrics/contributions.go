@@ -8,7 +8,7 @@ import (
 	"tessera/data"
 )
 
-// contributing is the fraction of the largest contribution from which a unit counts as contributing.
+// contributing is the fraction of the largest contribution above which a unit counts as contributing.
 const contributing = 0.01
 
 // otherWeights returns the reason why the values of a code of that many units do not weigh the atoms, "" if they do.
@@ -83,7 +83,7 @@ type labelled struct {
 	labels []int
 }
 
-// newLabelled returns a collection of what a subject contributes.
+// newLabelled returns an empty collection for a subject.
 func newLabelled(name string, s *Subject) labelled {
 	return labelled{name: name, scales: s.Atoms.scales()}
 }

@@ -26,5 +26,5 @@ func init() {
 	})
 }
 
-// deadFraction of the greatest activation of any unit is what a unit must reach once to count as alive.
+// deadFraction is the fraction of the greatest activation of any unit below which a unit is dead.
 const deadFraction = 0.01

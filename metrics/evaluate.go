@@ -14,7 +14,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// Sample is the images on which a coder is evaluated, with what is known of them.
+// Sample contains the images on which a coder is evaluated, with their labels and other known values.
 type Sample struct {
 	Images []float32 // n x pixels, row-major
 	Labels []int     // one class per image, negative where it is unknown; nil where none is known
@@ -338,7 +338,7 @@ func batches(n int) iter.Seq2[int, int] {
 	}
 }
 
-// imageCount checks that values are whole images of the coder's shape and returns how many; none is an error.
+// imageCount checks that values are whole images of the coder's shape and returns their number; no images are an error.
 func imageCount(coder Coder, values []float32) (int, error) {
 	n, err := rowCount(values, volume.Of(coder.Shape()))
 	if err != nil {

@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-// varianceMeter sums values less those of the first sample, x0, so that a large mean costs no digits:
+// varianceMeter sums the differences from the first sample, x0, so that a large mean costs no precision:
 // sum |x - m|^2 = sum |x - x0|^2 - n |m - x0|^2.
 type varianceMeter struct {
 	pixels   int

@@ -16,7 +16,7 @@ func init() {
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / |v|_2) / (sqrt k - 1): 0 when all values are equal,
 // 1 when one value is not zero. An all-zero vector has sparsity 0 by definition, and so has a vector of one value. The study
-// adds 1e-7 to |v|_2, which would call small equal values sparse; else it changes the sparsity by about 1e-7 / |v|_2.
+// adds 1e-7 to |v|_2: small equal values then look sparse, and other sparsities change by about 1e-7 / |v|_2.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func Hoyer(v []float32) float64 {
@@ -29,7 +29,7 @@ func Hoyer(v []float32) float64 {
 	return sparsity(len(v), l1, squares)
 }
 
-// sparsity is that of n values with these sums of their sizes and of their squares.
+// sparsity returns the sparsity of n values from the sums of their magnitudes and of their squares.
 func sparsity(n int, l1, squares float64) float64 {
 	if n < 2 || squares == 0 {
 		return 0
@@ -49,7 +49,7 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 	return sum.mean(1), nil
 }
 
-// rowCount checks that values are whole rows of that width and returns how many.
+// rowCount checks that values are whole rows of that width and returns their number.
 func rowCount(values []float32, width int) (int, error) {
 	if width < 1 || len(values)%width != 0 {
 		return 0, fmt.Errorf("metrics: got %d values, want a multiple of %d", len(values), width)

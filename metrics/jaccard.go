@@ -10,7 +10,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// JaccardImages is how many images, the first ones, the study averages its Jaccard measure over.
+// JaccardImages is the number of images, from the first, over which the study averages its Jaccard index.
 const JaccardImages = 1000
 
 func init() {

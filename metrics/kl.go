@@ -10,14 +10,14 @@ func init() {
 	Registry.Register("kl", "divergence of mean activations from their target", func() Metric { return &KL{} })
 }
 
-// KLTarget is the activation that the study's measure expects where a model declares no target.
+// KLTarget is the study's target activation, used if a model declares none.
 const KLTarget = 0.01
 
 // klClip keeps means away from 0 and 1, where the divergence is infinite.
 const klClip = 1e-7
 
 // KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)),
-// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable where a code leaves
+// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code leaves
 // [0,1] or is NaN.
 type KL struct {
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 takes that of the model's first kl term, else 0.01"`

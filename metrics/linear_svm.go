@@ -18,7 +18,7 @@ import (
 //	f(w) = 1/2 w.w + C sum_i max(0, 1 - y_i w.x_i)^2,
 //
 // where every x has a constant 1 appended, so that the last weight is the bias (and is regularised like the others).
-// Features are taken as they are. An image belongs to the class with the greatest w.x.
+// Features are not scaled. An image belongs to the class with the greatest w.x.
 //
 // Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
 type LinearSVM struct {
@@ -26,7 +26,7 @@ type LinearSVM struct {
 	Tolerance float64 // > 0; stops at |f'(w)| <= Tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does
 }
 
-// SVMTolerance is LIBLINEAR's default in the study's use.
+// SVMTolerance is LIBLINEAR's default, which the study uses.
 const SVMTolerance = 1e-4
 
 // LinearClassifier is a fitted [LinearSVM].

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// noLabels says why what needs a labelled image is not applicable.
+// noLabels is the reason why a mean over labelled images is not applicable.
 const noLabels = "the class of no image is known"
 
 // EachLabelled calls f with the logits and the class of every image of a known class, in order. A class that has no logit is

@@ -14,7 +14,7 @@ func init() {
 	Registry.Register("max_approx", "error of an operator on atoms in the place of images", func() Metric { return &MaxApprox{Dilation()} })
 }
 
-// ErrNoAtoms says that a coder's decoder has no dictionary of atoms to measure or operate on.
+// ErrNoAtoms is the error for a decoder without a dictionary of atoms.
 var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 
 // Morphology is the flat morphological operator of metrics that apply one.
@@ -27,7 +27,7 @@ type Morphology struct {
 // Dilation is the study's operator: dilation by the disk of radius 1.
 func Dilation() Morphology { return Morphology{Operator: morph.Dilation, Radius: 1} }
 
-// orDefault fills in what is not given.
+// orDefault replaces missing settings by their defaults.
 func (m Morphology) orDefault() Morphology {
 	if m.Operator == "" {
 		m.Operator = morph.Dilation
@@ -38,9 +38,8 @@ func (m Morphology) orDefault() Morphology {
 	return m
 }
 
-// Coder returns the coder that decodes with the operator applied to the atoms, and to the bias image where that is asked
-// for: what draws max-approximations. It fails with [ErrNoAtoms] where there are none. Where the coder is an io.Closer,
-// the caller closes it.
+// Coder returns the coder of max-approximations: it decodes with the operator applied to the atoms and, with operateBias, to
+// the bias image. The error of a coder without atoms is [ErrNoAtoms]. If the result is an io.Closer, the caller closes it.
 func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	atoms := coder.Atoms()
 	if atoms == nil {
@@ -107,7 +106,7 @@ type approxMeter struct {
 	shape   []int
 	pixels  int
 	dilated Coder // decodes with operated atoms
-	biased  Coder // decodes with an operated bias as well; nil without a bias, where dilated says the same
+	biased  Coder // decodes with an operated bias as well; nil without a bias: dilated then gives the same
 
 	each []approxErrors // of the images of one batch
 	sum  approxErrors

@@ -7,15 +7,15 @@ import (
 	"tessera/part"
 )
 
-// Metric is one computation that gives one or more numbers of a model. Its settings are tagged fields, as
-// those of every part. A metric is one file: the struct, its meter and one call of Registry.Register in init.
+// Metric computes one or more numbers of a model. Its settings are tagged fields, like those of every part. A metric is one
+// file: the struct, its meter and one call of Registry.Register in init.
 //
-// A metric is not changed by being used: several goroutines may start it at once.
+// Start does not change a metric: several goroutines may call it at once.
 type Metric interface {
 	// Describe returns the measures and the inputs. It does not depend on the settings.
 	Describe() Description
-	// Start returns a meter for one model. It is called only if all inputs that the metric reads are there. A meter that is an
-	// io.Closer is closed in the end.
+	// Start returns a meter for one model. It is called only if all inputs that the metric reads are available. A meter that is
+	// an io.Closer is closed at the end.
 	Start(s *Subject) (Meter, error)
 }
 
@@ -40,7 +40,7 @@ func (m *plain) Describe() Description { return m.description }
 // Start implements [Metric].
 func (m *plain) Start(s *Subject) (Meter, error) { return m.start(s) }
 
-// meter is a [Meter] of functions.
+// meter is a [Meter] made of two functions.
 type meter struct {
 	add    func(b *Batch) error
 	values func() []Value
@@ -58,7 +58,7 @@ type Description struct {
 	Reads     Reads     // the inputs; if a model or the images lack one, no number is applicable
 	ScaleFree bool      // multiplying a unit's code by a factor > 0 and dividing its atom by it changes nothing
 	Ordered   bool      // the numbers depend on the order of the images, for example by random splits
-	Partial   bool      // a number may be not applicable although all inputs are there
+	Partial   bool      // a number may be not applicable even if all inputs are available
 	OnRequest bool      // measured only if it is selected by name, because it is slow
 }
 
@@ -132,7 +132,7 @@ func (r Reads) missing(s *Subject) string {
 	return notKnown
 }
 
-// Subject is a model, and what is known of it before the first image.
+// Subject is a model with the values that are known before the first batch.
 type Subject struct {
 	Coder  Coder
 	Shape  []int // of one image
@@ -147,7 +147,7 @@ type Subject struct {
 	Head   string      // the head whose logits are measured; "" unless the metric reads logits
 }
 
-// Batch is consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
+// Batch contains consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
 // A meter must not change the slices or keep them after the call of Add.
 type Batch struct {
 	Images  []float32 // n x pixels

@@ -9,7 +9,7 @@ func init() {
 	Registry.Register("mse", "mean squared error of reconstructions", func() Metric { return &MSE{} })
 }
 
-// MSE is the mean squared error over images and pixels, mean (x - y)^2, as the study's tables have it: nothing is clipped.
+// MSE is the mean squared error over images and pixels, mean (x - y)^2, as in the study's tables: nothing is clipped.
 type MSE struct {
 	Single bool `toml:"single" doc:"sum the squares of an image in float32: faster, accurate to seven digits"`
 }

@@ -14,7 +14,7 @@ import (
 type Value struct {
 	Name    string
 	Number  float64
-	Missing string // why the metric is not applicable; "" where Number holds
+	Missing string // why the metric is not applicable; "" if Number is valid
 
 	optional bool // not shown if it is missing: it was not selected by name
 }
@@ -63,7 +63,7 @@ func (v Values) Shown() Values {
 
 func (v Value) shown() bool { return v.Missing == "" || !v.optional }
 
-// MarshalJSON writes one object in the order of the values, null for what is not applicable.
+// MarshalJSON writes one object in the order of the values, null for those that are not applicable.
 func (v Values) MarshalJSON() ([]byte, error) {
 	var o object
 	(&Result{Values: v}).Each(o.member)
@@ -116,8 +116,8 @@ type given struct {
 	value  any
 }
 
-// Whole returns the result with every value shown, so that a later reader of it knows which ones were measured: also those that are
-// not applicable and were not selected by name.
+// Whole returns a copy of the result that also shows the values that are not applicable and were not selected by name: a reader of the
+// copy can tell which values were measured.
 func (r *Result) Whole() *Result {
 	whole := *r
 	whole.Values = slices.Clone(r.Values)

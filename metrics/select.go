@@ -19,12 +19,12 @@ var Standard = []string{"mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_appro
 type Choice struct {
 	Metric   Metric
 	Only     []string // the names of the selected measures; nil selects all
-	Optional bool     // left out if it is not applicable; otherwise it is shown as not applicable, and missing labels are an error
+	Optional bool     // omitted if it is not applicable; without Optional it is shown as not applicable, and missing labels are an error
 
 	given []given
 }
 
-// Selection is the selected metrics in the order of output. The zero value stands for [Default].
+// Selection lists the selected metrics in the order of output. A nil selection means [Default].
 type Selection []Choice
 
 // Default returns the metrics that are measured if none is selected.
@@ -47,7 +47,7 @@ func Default() Selection {
 func (s Selection) Check() error {
 	for i, c := range s {
 		if c.first() == "" {
-			return fmt.Errorf("metrics: choice %d has no metric, or one without measures; take it from metrics.Select", i)
+			return fmt.Errorf("metrics: choice %d has no metric, or one without measures; use metrics.Select", i)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (c Choice) names() []string {
 	return names
 }
 
-// Set sets a key of every selected metric that has it, and shows it in the result. A key that none of them has, or a value of another
+// Set sets a key of every selected metric that has it, and adds it to the result. A key that none of them has, or a value of another
 // type, is an error. The keys of a metric are those of [table.Fields].
 func (s Selection) Set(key string, value any) error {
 	found := false
@@ -167,7 +167,7 @@ func (s Selection) Set(key string, value any) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("metrics: none of the chosen metrics has a setting %q", key)
+		return fmt.Errorf("metrics: none of the selected metrics has a setting %q", key)
 	}
 	return nil
 }

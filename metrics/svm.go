@@ -16,8 +16,8 @@ func init() {
 	Registry.Register("svm", "classification of the codes by a linear SVM", func() Metric { return &SVM{Seed: 1} })
 }
 
-// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out. The splits of all models
-// whose labels and Seed are the same are the same.
+// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out. Models with the same labels
+// and the same Seed have the same splits.
 type SVM struct {
 	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 
@@ -89,8 +89,8 @@ func (m *svmMeter) Values(ctx context.Context) ([]Value, error) {
 //  3. On the held-out codes alone, that C is fitted and scored on Splits stratified shuffle splits with the test fraction
 //     Test. Their mean and standard deviation are the result.
 //
-// A test set of the study has 100 images, so that a deviation of .035 is noise of the counting: differences below .02
-// mean nothing. Equal seeds give equal results.
+// A test set of the study has 100 images, so a standard deviation of .035 is sampling noise: differences below .02
+// are not significant. Equal seeds give equal results.
 type SVMProtocol struct {
 	HeldOut    float64
 	Grid       []float64 // of C, ascending
@@ -119,7 +119,7 @@ func decades(n int, low, many float64) []float64 {
 	return grid
 }
 
-// SVMResult is what [SVMProtocol.Measure] finds.
+// SVMResult is the result of [SVMProtocol.Measure].
 type SVMResult struct {
 	Accuracy float64   // mean over the splits of the held-out codes, in [0,1]
 	Std      float64   // their standard deviation (divided by their number)
