@@ -115,12 +115,6 @@ func (m *Model) EarlyStops() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
 }
 
-// SelectsOnValidation reports whether early stopping selects the epoch on the validation images. Without a decoder and without a head
-// that is compared with labels there is no validation error: the training loss selects the epoch.
-func (m *Model) SelectsOnValidation() bool {
-	return m.EarlyStops() && (len(m.Decoder) > 0 || len(m.labelled()) > 0)
-}
-
 // prepare adds the hooks that prepare images for the encoder's first layer, where the declaration has none.
 func (m *Model) prepare() {
 	if len(m.Encoder) == 0 {

@@ -29,7 +29,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if m.Optimizer.Kind != "adam" || m.Optimizer.Schedule.Kind != "constant" || m.Optimizer.ClipNorm != 0 {
 		t.Errorf("optimizer %+v", m.Optimizer)
 	}
-	if want := (Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}); m.Train != want {
+	if want := (Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}); !reflect.DeepEqual(m.Train, want) {
 		t.Errorf("train %+v", m.Train)
 	}
 	if len(m.Constraints) != 0 {

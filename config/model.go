@@ -130,13 +130,14 @@ type Dataset struct {
 // Layer is one element of an encoder or decoder. Its path is the list and its index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
+	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
 	Layer layers.Layer `part:"kind"`
 }
 
 // Head is a stack of layers besides encoder and decoder. It computes a further value, named after the head, from another
 // value. Its parameters are "head.NAME.0.weight", ...
 type Head struct {
-	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
+	From   Names   `toml:"from" doc:"what it reads: code, output, another head, images or the output of a layer by its path (encoder.1), or a list, concatenated along the last axis"`
 	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
 }
 
@@ -178,11 +179,12 @@ type Schedule struct {
 // Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
 // fit.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
-	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
-	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
-	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
+	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
+	Batch             int      `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
+	MinEpochSteps     int      `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
+	Seed              uint64   `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
+	Metrics           []string `toml:"metrics" of:"autoencoder" doc:"further metrics of the validation images after every epoch: names and globs as in eval --metrics, \"loss\" for the objective and its terms"`
+	CheckpointSeconds float64  `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
 // AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.
@@ -204,7 +206,7 @@ func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedul
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
 // Defaults sets `from` to the code.
-func (h *Head) Defaults() { h.From = losses.Code }
+func (h *Head) Defaults() { h.From = Names{losses.Code} }
 
 // Check returns an error if the selection needs test images that the set does not have, or if the validation split is empty
 // on one side.

@@ -11,8 +11,8 @@ import (
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	if m.EarlyStops() && !m.SelectsOnValidation() {
-		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: the model has no decoder and no head that is compared "+
-			"with labels, so it has no validation error; remove the hook, or add one of them", m.Name))
+		why, remedy := m.noValidationError()
+		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: %s; remove the hook, or %s", m.Name, why, remedy))
 	}
 	if m.SelectsOnValidation() && m.Dataset.Validation.Test {
 		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch on the test images (dataset.validation = \"test\"), "+

@@ -169,6 +169,9 @@ func (m *Model) transposeOf(path string) string {
 	return ""
 }
 
+// values lists every value of the model by its name, in the order in which a program computes them.
+func (m *Model) values() []string { return append(m.Layout.Values(), m.Layout.Named()...) }
+
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ func (b *builder) terms() (list []int) {
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Images && l.On == losses.Output
+		case slices.Contains(b.request.Want, Terms):
+			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:
 			take = readsOnly(l, b.request.Given...)
@@ -213,19 +216,19 @@ type term struct {
 
 // On implements [losses.Values].
 func (t *term) On() (*gorgonia.Node, error) {
-	return t.value(value{t.declared.On, passOf(t.reads)})
+	return t.flatValue(value{t.declared.On, passOf(t.reads)})
 }
 
 // Value implements [losses.Values].
 func (t *term) Value(name string) (*gorgonia.Node, error) {
-	return t.value(value{name, passOf(t.reads)})
+	return t.flatValue(value{name, passOf(t.reads)})
 }
 
 // Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
 	p.teacher = true
-	return t.value(value{t.declared.On, p})
+	return t.flatValue(value{t.declared.On, p})
 }
 
 // Images implements [losses.Values].
@@ -275,19 +278,30 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := t.model.Layout.Decoder[t.model.Layout.Dictionary():]
-	path := rest[0].Path + ".weight"
+	path := t.model.Layout.Decoder[t.model.Layout.Dictionary()].Path + ".weight"
 	atoms, err := t.parameter(path)
 	if err != nil {
 		return nil, err
 	}
 	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weights, Atoms: atoms,
 		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
-			t.nodes[path] = other
-			defer func() { t.nodes[path] = atoms }()
-			return t.stack(rest, t.weights, pass{stream: Images})
+			values := t.values
+			t.nodes[path], t.values = other, t.without(t.model.Layout.Decoder[t.model.Layout.Dictionary()].Path)
+			defer func() { t.nodes[path], t.values = atoms, values }()
+			return t.value(value{losses.Output, pass{stream: Images}})
 		},
 	}, nil
+}
+
+// without returns the computed values that do not depend on the output of a layer.
+func (b *builder) without(path string) map[value]*gorgonia.Node {
+	kept := maps.Clone(b.values)
+	for v := range kept {
+		if b.model.Layout.DependsOn(v.name, path) {
+			delete(kept, v)
+		}
+	}
+	return kept
 }
 
 // The full-batch objective is computed in micro-batches. It is

@@ -34,6 +34,7 @@ var Registry = part.New[Loss]("loss")
 const (
 	Code   = "code"   // the output of the encoder
 	Output = "output" // the output of the decoder
+	Images = "images" // the images that are encoded
 
 	// Atoms is the value of `on` for a term with Reads.Atoms.
 	Atoms = "atoms"
@@ -84,6 +85,10 @@ func (r Reads) Alone(on string, values ...string) bool {
 	}
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
+
+// Validates reports whether a term can be measured on other images than those of a training step: it neither compares the images
+// of a batch with each other nor reads views or a teacher, which exist in training only.
+func (r Reads) Validates() bool { return r.Per != Batch && !r.Views && !r.Teacher }
 
 // UnitsChecker is implemented by terms that are not defined for every number of units of the value that `on` names.
 type UnitsChecker interface {

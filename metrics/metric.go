@@ -92,15 +92,16 @@ type Reads uint
 
 // The inputs.
 const (
-	ReadsImages   Reads = 1 << iota // the original images
-	ReadsCodes                      // their codes
-	ReadsOutputs                    // their reconstructions
-	ReadsAtoms                      // the dictionary of the decoder's last layer
-	ReadsWeights                    // the weight of the decoder's last layer that has one
-	ReadsLabels                     // the classes of the images
-	ReadsLogits                     // a head with one logit per class; each such head is measured on its own
-	ReadsPictures                   // rows and columns of the images: vectors have none
-	ReadsParts                      // the true parts of the images
+	ReadsImages    Reads = 1 << iota // the original images
+	ReadsCodes                       // their codes
+	ReadsOutputs                     // their reconstructions
+	ReadsAtoms                       // the dictionary of the decoder's last layer
+	ReadsWeights                     // the weight of the decoder's last layer that has one
+	ReadsLabels                      // the classes of the images
+	ReadsLogits                      // a head with one logit per class; each such head is measured on its own
+	ReadsPictures                    // rows and columns of the images: vectors have none
+	ReadsParts                       // the true parts of the images
+	ReadsObjective                   // the objective of the training, of each batch
 
 	ReadsSums = 1<<iota | ReadsAtoms // the atoms, where the values of a code weigh them: y = s(sum_j h_j w_j + b)
 )
@@ -121,6 +122,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsParts, "the true parts of the images are not known"},
 		{ReadsLogits, "the model has no head that is compared with labels"},
 		{ReadsLabels, "the images have no labels"},
+		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {
 		if r.Has(input.reads) {
 			return input.reason
@@ -155,6 +157,8 @@ type Batch struct {
 	Outputs []float32 // n x pixels
 	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
 	Labels  []int     // n; negative if the class of the image is unknown
+
+	Objective float64 // of these images; see [ObjectiveCoder]
 }
 
 // Meter measures one model, batch after batch.

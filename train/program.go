@@ -137,6 +137,7 @@ func (c compiled) Close() error {
 // feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.
 type feed struct {
 	images   *data.Images
+	labels   []int          // of the images
 	prepared hooks.Prepared // nil if no program reads it
 	seed     uint64         // of noise
 	upstream []float32      // upstream gradient of all codes, if a program reads it
@@ -147,7 +148,7 @@ type feed struct {
 
 // newFeed returns the feed of these programs, which read the images or a hook's preparation of them.
 func newFeed(images *data.Images, h hookList, seed uint64, programs ...compiled) (f *feed, err error) {
-	f = &feed{images: images, seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
+	f = &feed{images: images, labels: images.Labels(), seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
 	for i := range f.order {
 		f.order[i] = i
 	}
@@ -186,6 +187,8 @@ func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
 	switch {
 	case in.Preparation != nil:
 		f.prepared.Batch(dst, indices)
+	case in.Name == graph.Labels:
+		oneHot(dst, len(dst)/len(indices), f.labels, indices)
 	case in.Sampler == nil:
 		f.images.Batch(dst, indices)
 	default:

@@ -30,16 +30,8 @@ type progressFlags struct {
 // add adds the flags; what is counted are "epochs" or "trials".
 func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
-	cmd.Flags().IntVar(&f.every, "log-every", 0, fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
+	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
 	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
-}
-
-// check refuses a number of which there is no every.
-func (f *progressFlags) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("log-every") && f.every < 1 {
-		return usagef("--log-every: got %d, want > 0", f.every)
-	}
-	return nil
 }
 
 // due reports whether a line is printed after done of all.
@@ -134,8 +126,10 @@ func (p *progress) terms(r train.Progress) string {
 
 // measured shows the metrics at the end of the last epoch.
 func (p *progress) measured() (valError, sparsity, negative string) {
-	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
-		valError = "  val_mse " + number(mse)
+	for _, key := range []string{"val_mse", train.ObjectiveKey} {
+		if value, ok := p.epoch.Measured.Number(key); ok {
+			valError += "  " + key + " " + number(value)
+		}
 	}
 	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
 		valError += "  val_accuracy " + number(accuracy)

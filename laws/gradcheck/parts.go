@@ -20,6 +20,7 @@ type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
 	parameters map[string]*Leaf[T]
+	published  map[string]*gorgonia.Node
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
@@ -55,6 +56,9 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 	s.builder.updates[name] = value
 }
 
+// Publish implements [layers.Scope].
+func (s *scope[T]) Publish(name string, value *gorgonia.Node) { s.published[name] = value }
+
 // Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.builder.noise(sampler, shape...)
@@ -73,7 +77,7 @@ func (s *scope[T]) Frozen(...string) bool { return false }
 // initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, published: map[string]*gorgonia.Node{}}
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
