@@ -21,6 +21,7 @@ func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    TopKOp{k},
 		Rows:    true,
+		Sparse:  true,
 		Float32: topK(k, vector.Float32),
 		Float64: topK(k, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -33,6 +34,7 @@ func topKGrad(k int) Blockwise {
 	return Blockwise{
 		Spec:    topKGradOp{k},
 		Rows:    true,
+		Sparse:  true,
 		Float32: topKSlope(k, vector.Float32),
 		Float64: topKSlope(k, vector.Float64),
 		Fixed:   []bool{true, false},

@@ -371,6 +371,13 @@ type Blocks interface {
 	Float64(dst []float64, in [][]float64, block int)
 }
 
+// Sparse is implemented by kernels that know how many zeros they give. It is a hint: products look for zeros in operands
+// that are computed from such a result.
+type Sparse interface {
+	// MostlyZero reports whether almost all values of the output are 0.
+	MostlyZero() bool
+}
+
 // Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
 // args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
 type Units interface {
