@@ -17,7 +17,7 @@ import (
 	"tessera/internal/regular"
 )
 
-// signature tells when files may have changed, without reading them.
+// signature changes when files may have changed; it does not read them.
 type signature string
 
 // signatureOf returns the signature of files, some of which may not exist.
@@ -93,7 +93,7 @@ func (s *Server) refresh() {
 // Tokens are the bearer tokens that a server accepts. Only their checksums are kept.
 type Tokens struct {
 	sums  atomic.Pointer[[][sha256.Size]byte]
-	files files // none of NewTokens
+	files files // empty for NewTokens
 }
 
 // shortestToken is the least number of characters of a token: shorter ones could be guessed.

@@ -133,10 +133,8 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 		if f.note(err) {
 			wait = time.Second
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait) {
 			return rec, errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
 		}
 	}
 }
