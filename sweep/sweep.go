@@ -45,7 +45,7 @@ type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
 	Out     string            // the sweep's folder; "" takes sweeps/NAME
 	Jobs    int               // how many trials at once; < 1 takes one per processor
-	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Metrics metrics.Selection // measured of every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
@@ -257,7 +257,7 @@ func checkFolder(path string) error {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", path, folder.ErrNotFolder)
 		}
-		return nil // it is not there, or making it says what is wrong
+		return nil // it does not exist, or making it reports the error
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}

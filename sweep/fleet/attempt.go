@@ -165,7 +165,7 @@ func unreadable(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &text)
 }
 
-// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
+// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used; why is the error.
 func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
