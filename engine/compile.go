@@ -70,7 +70,7 @@ func (c *compiler[T]) bindLeaves() {
 // makeCell makes a cell or a box for a value that is stored in memory.
 func (c *compiler[T]) makeCell(v *ir.Value) {
 	switch o := v.Op.(type) {
-	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
+	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
 		c.cells[v] = &cell[T]{}
 	case ir.Pointwise:
 		if c.fusion.stored(v) {
@@ -173,6 +173,8 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 		c.steps = append(c.steps, c.productStep(v, o))
 	case partialProduct:
 		c.steps = append(c.steps, c.partialStep(v, o))
+	case selectedProduct:
+		c.steps = append(c.steps, c.selectedStep(v, o))
 	case ir.Transpose:
 		c.steps = append(c.steps, c.transposeStep(v, o))
 	case ir.Blockwise:
@@ -271,6 +273,8 @@ func (c *compiler[T]) findZeros() {
 		case ir.Blockwise:
 			sparse, ok := o.Kernel.(ir.Sparse)
 			c.mostlyZero[v] = ok && sparse.MostlyZero()
+		case selectedProduct:
+			c.mostlyZero[v] = true
 		case ir.Pointwise, ir.Reshape, ir.Transpose:
 			c.mostlyZero[v] = slices.ContainsFunc(v.Args, func(a *ir.Value) bool { return c.mostlyZero[a] })
 		}

@@ -23,6 +23,11 @@ encoder = [{ kind = "dense", units = 700, bias = false }, { kind = "top_k", k = 
 decoder = [{ kind = "dense", bias = false, activation = "sigmoid" }]
 loss    = [{ kind = "mse" }, { kind = "l1", weight = 0.1 }]
 
+[model.plain]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 700 }, { kind = "top_k", k = 5 }]
+decoder = [{ kind = "dense" }]
+
 [model.twice]
 dataset = "bars"
 encoder = [{ kind = "dense", units = 512, activation = "tanh" }, { kind = "top_k", k = 9 }, { kind = "dense", units = 400, activation = "relu" }, { kind = "top_k", k = 3 }]
@@ -132,5 +137,66 @@ func TestProductsWithoutZerosChangeNoBit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// sparseProgram returns the training program of a model for a batch of 300.
+func sparseProgram(t *testing.T, name string) *ir.Module {
+	t.Helper()
+	file, err := config.Load("models.toml", []byte(sparseModels))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := file.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := graph.New(spec, shapeOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := m.Program(graph.Request{Batch: 300, Training: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := p.Module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// selections counts the products of which only selected elements are computed.
+func selections(m *module) (n int) {
+	for _, v := range m.values {
+		if _, ok := v.Op.(selectedProduct); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// The gradient with respect to a code is computed where a value is kept, if few are. The loss of `linear` adds to it before; a tied
+// decoder's product is another one.
+func TestOnlyTheSelectedElementsOfAProductAreComputed(t *testing.T) {
+	for name, want := range map[string]int{"rectified": 1, "plain": 1, "linear": 0, "twice": 2, "tied": 0, "many": 0} {
+		m := newModule(sparseProgram(t, name))
+		optimise[float32](m)
+		if selectElements(m); selections(m) != want {
+			t.Errorf("%s: %d products of selected elements, want %d\n%v", name, selections(m), want, m)
+		}
+	}
+}
+
+func TestAProductThatIsAlsoReadElsewhereIsWhole(t *testing.T) {
+	m := newModule(sparseProgram(t, "rectified"))
+	optimise[float32](m)
+	for _, v := range m.values {
+		if o, ok := v.Op.(ir.Blockwise); ok && len(v.Args) == 2 && o.Kernel.(ir.Selecting).Selection() != nil {
+			m.wanted = append(m.wanted, v.Args[1])
+		}
+	}
+	if selectElements(m); selections(m) != 0 {
+		t.Errorf("a wanted product is not computed as a whole:\n%v", m)
 	}
 }
