@@ -133,7 +133,7 @@ func (m *Model) source(path string) []string {
 
 // walk places every layer for images of shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.columns, index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
 	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
 	w.stack("decoder", "decoder", losses.Output, m.Decoder, openUnits{open: true, size: product(input)})
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
@@ -204,7 +204,7 @@ func (w *walk) inputs(s *placing) (in []int, ok bool) {
 
 // placed reports whether a value is placed.
 func (w *walk) placed(name string) bool {
-	if name == losses.Images {
+	if _, ok := w.layout.Column(name); ok {
 		return true
 	}
 	path, i, published, ok := w.model.stackOf(name)
@@ -223,8 +223,8 @@ func (w *walk) placed(name string) bool {
 
 // shape is the shape of a value that is placed, nil if it is unknown.
 func (w *walk) shape(name string) []int {
-	if name == losses.Images {
-		return w.layout.Input
+	if c, ok := w.layout.Column(name); ok {
+		return shapeOfColumn(c)
 	}
 	path, i, published, ok := w.model.stackOf(name)
 	if !ok {
@@ -249,7 +249,11 @@ func (w *walk) begin(s *placing) {
 	if !strings.HasPrefix(s.path, "head.") {
 		return
 	}
-	if problem := misnamedHead(s.name); problem != "" {
+	problem := misnamedHead(s.name)
+	if w.model.hasColumn(s.name) {
+		problem = fmt.Sprintf("invalid name %q of a head: the data set has a column of this name", s.name)
+	}
+	if problem != "" {
 		w.report(s.path, "", "", problem, "")
 	}
 	if w.labelled[s.name] { // the number of classes is the default of its units
@@ -259,6 +263,8 @@ func (w *walk) begin(s *placing) {
 		if !s.units.open && w.model.Dataset.Source != nil {
 			s.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
 		}
+	} else if n := w.model.targetSize(s.name); n > 0 {
+		s.units = openUnits{open: true, size: n}
 	}
 }
 
@@ -399,7 +405,7 @@ func (w *walk) waits(s *placing) (name string, of *placing) {
 
 // suggestValue suggests the name of a value for one that does not exist.
 func (w *walk) suggestValue(name string) string {
-	valid := w.layout.Values()
+	valid := w.nameable()
 	if strings.Contains(name, ".") {
 		valid = append(valid, w.layout.Named()...)
 	}

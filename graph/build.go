@@ -49,6 +49,11 @@ type Request struct {
 	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
+	// Player is the index of the only player that moves (config.Model.AllPlayers), from 1: with Loss the program computes its terms and
+	// the gradient with respect to its parameters. 0 stands for all players, each with the gradient of its own terms. Programs of all
+	// players have the same inputs.
+	Player int
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -63,6 +68,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
+		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
 		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
@@ -75,7 +82,7 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	streams map[string]*gorgonia.Node // inputs of columns, by name
 	values  map[value]*gorgonia.Node  // computed so far
 	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
@@ -143,7 +150,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+	if b.reads(terms, readsImages) {
 		if _, err := b.target(); err != nil {
 			return err
 		}
@@ -180,7 +187,7 @@ func (b *builder) needed(terms []int) (list []value) {
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Loss.Reads()
+		r := declared.Reads()
 		p := passOf(r)
 		if r.On {
 			wanted[value{declared.On, p}] = true
@@ -188,8 +195,10 @@ func (b *builder) needed(terms []int) (list []value) {
 		if r.Atoms {
 			wanted[value{losses.Output, p}] = true
 		}
-		for _, name := range r.Values {
-			wanted[value{name, p}] = true
+		for _, name := range append(slices.Clone(r.Values), r.Against, declared.Mask, declared.SampleWeight) {
+			if name != "" && !b.isColumn(name) {
+				wanted[value{name, p}] = true
+			}
 		}
 	}
 	for _, p := range []pass{{stream: Images}, {stream: Views}} {
@@ -221,24 +230,27 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
-		b.streams[Images] = b.input(Images, nil, shape...)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
-		b.streams[Target] = b.input(Target, nil, shape...)
+		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
 	}
 	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
 		shape[0] *= 2
 		b.streams[Views] = b.input(Views, nil, shape...)
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
-		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	for _, i := range terms {
+		l := b.model.Spec.Losses[i]
+		if r := l.Reads(); r.Classes {
+			b.classes(r.Against, b.model.Layout.Size(l.On))
+		}
 	}
 }
 
 // reads reports whether selected returns true for the inputs of one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
 // addTaps taps the outputs in this order: values, terms, loss, input gradient.
@@ -261,7 +273,7 @@ func (b *builder) addTaps(terms []int) error {
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
 	case slices.Contains(b.request.Want, Terms):
-		_, err := b.sum(terms, 1, true)
+		_, _, err := b.weighted(terms, 1, all)
 		return err
 	}
 	return nil
@@ -307,6 +319,12 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 			return n, nil
 		}
 		return nil, fmt.Errorf("the stream %q is not read", v.stream)
+	}
+	if b.isColumn(v.name) {
+		if v.stream == Views {
+			return nil, fmt.Errorf("the column %q has no views", v.name)
+		}
+		return b.column(v.name)
 	}
 	placed, published := b.model.Layout.Of(v.name)
 	if placed == nil {
@@ -396,7 +414,7 @@ func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 
 // encodes reports whether a value is computed from images, not only from given values.
 func (b *builder) encodes(v value) bool {
-	return len(b.model.Layout.Sources(v.name, b.request.Given...)) > 0
+	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
 // lacksValue is the error for a value that the model does not have.
@@ -426,7 +444,7 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
 	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian })
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
 // layer applies one layer and checks that the result agrees with its declaration.
@@ -457,6 +475,17 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
+}
+
+// readsImages reports whether a term reads the images themselves.
+func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
+
+// filled adds an input that the caller fills with a column, one-hot if it has classes.
+func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
+	n := b.input(name, nil, shape...)
+	in := &b.program.Inputs[len(b.program.Inputs)-1]
+	in.Column, in.Classes = column, classes
+	return n
 }
 
 // input adds an input that the caller fills.

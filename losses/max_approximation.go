@@ -75,7 +75,11 @@ func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	atoms, want := l.operate(&c, d.Atoms, d.Shape), l.operate(&c, d.Images, d.Shape)
 	got := c.Do("decode", func() (*gorgonia.Node, error) { return d.Decode(atoms) })
-	return share(&c, c.Mean(c.Square(c.Sub(got, want))), want, l.Relative), c.Err()
+	off := c.Mean(c.Square(c.Sub(got, want)))
+	if l.Relative {
+		off = share(&c, off, c.Mean(c.Square(want)))
+	}
+	return off, c.Err()
 }
 
 // operate returns psi of every row of x.

@@ -5,11 +5,11 @@ import (
 	"tessera/ops"
 )
 
-// MSE is the mean over pixels and batch of (output - target)². With `relative` it is divided by the mean square of the targets of
-// the batch: a share that does not depend on the unit of the data, 1 for outputs of zeros.
+// MSE is the mean over pixels and batch of (output - target)²; with `mask` and `sample_weight` over what counts, see [MeanOf]. With
+// `relative` it is divided by the same mean of target²: a share that does not depend on the unit of the data, 1 for outputs of zeros.
 type MSE struct {
-	onOutput
-	Relative bool `toml:"relative" doc:"divides the error by the mean square of the images of the batch"`
+	meanOnOutput
+	Relative bool `toml:"relative" doc:"divides the error by the mean square of the targets of the batch"`
 }
 
 func init() {
@@ -17,13 +17,17 @@ func init() {
 }
 
 // Reads implements [Loss].
-func (l *MSE) Reads() Reads { return relativeReads(l.onOutput.Reads(), l.Relative) }
+func (l *MSE) Reads() Reads { return relativeReads(l.meanOnOutput.Reads(), l.Relative) }
 
 // Build implements [Loss].
 func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	output, target := c.Do("on", v.On), c.Do("images", v.Images)
-	return share(&c, c.Mean(c.Square(c.Sub(output, target))), target, l.Relative), c.Err()
+	output, target := c.Do("on", v.On), c.Do("against", v.Against)
+	err := MeanOf(&c, v, c.Square(c.Sub(output, target)))
+	if l.Relative {
+		err = share(&c, err, MeanOf(&c, v, c.Square(target)))
+	}
+	return err, c.Err()
 }
 
 // relativeReads are the inputs of a term that is divided by a mean over the batch if it is relative.
@@ -34,12 +38,9 @@ func relativeReads(r Reads, relative bool) Reads {
 	return r
 }
 
-// share is an error, divided by the mean square of its targets if it is relative. Targets of zeros leave it finite.
-func share(c *ops.Chain, err, targets *gorgonia.Node, relative bool) *gorgonia.Node {
-	if !relative {
-		return err
-	}
-	return c.Div(err, c.Shift(c.Mean(c.Square(targets)), shareTiny))
+// share is an error divided by the mean square of its targets. Targets of zeros leave it finite.
+func share(c *ops.Chain, err, square *gorgonia.Node) *gorgonia.Node {
+	return c.Div(err, c.Shift(square, shareTiny))
 }
 
 // shareTiny is far below the mean square of data of any usual unit. The quotient stays finite in float32.

@@ -46,18 +46,15 @@ func (*AmortisationGap) Describe() Description {
 				"`hoyer_contribution`. l1-penalised non-negative codes by FISTA, of up to 500 images. Only of sums of atoms with non-negative codes"},
 			{Name: "amortisation_share", Better: Lower, Doc: "`amortisation_gap` as a share of the encoder's error. 0.07 says that the best codes have 7 % less error"},
 		},
-		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsAtoms, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *AmortisationGap) Start(s *Subject) (Meter, error) {
-	why := otherAtoms(s)
-	if why == "" && s.Units > gapMost {
-		why = fmt.Sprintf("there are more than %d units", gapMost)
-	}
-	if why != "" {
-		return Fixed(NotApplicable(why), NotApplicable(why)), nil
+	if s.Units > gapMost {
+		why := NotApplicable(fmt.Sprintf("there are more than %d units", gapMost))
+		return Fixed(why, why), nil
 	}
 	most := m.Images
 	if most == 0 {
