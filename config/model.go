@@ -131,6 +131,7 @@ type Dataset struct {
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
+	Share Names        `toml:"share" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`
 }
 
@@ -148,10 +149,22 @@ type View struct {
 
 // Loss is one weighted term of the objective.
 type Loss struct {
-	Kind   string        `toml:"kind" doc:"the term"`
-	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
-	Loss   losses.Loss   `part:"kind"`
+	Kind    string        `toml:"kind" doc:"the term"`
+	On      string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
+	Teacher Names         `toml:"teacher" doc:"name of the hook whose parameters are the teacher of a term that reads one; teacher by default"`
+	Weight  losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
+	Loss    losses.Loss   `part:"kind"`
+}
+
+// DefaultTeacher is the name of the hook that is the teacher of a term that names none.
+const DefaultTeacher = "teacher"
+
+// TeacherName is the name of the hook that is the teacher of the term.
+func (l *Loss) TeacherName() string {
+	if len(l.Teacher) == 0 {
+		return DefaultTeacher
+	}
+	return l.Teacher[0]
 }
 
 // Constraint is a projection of every parameter that its glob matches.
