@@ -14,7 +14,7 @@ const ObjectiveMetric = "loss"
 // ValidatedTerms lists the indices of the loss terms that can be measured on validation images: see [losses.Reads.Validates].
 func (m *Model) ValidatedTerms() (list []int) {
 	for i, l := range m.Losses {
-		if l.Loss != nil && l.Loss.Reads().Validates() {
+		if l.Loss != nil && l.Reads().Validates() {
 			list = append(list, i)
 		}
 	}

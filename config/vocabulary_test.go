@@ -72,7 +72,6 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 	want := []table.KeyDescription{
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the target mean activation of every unit"},
 		{Key: "on", Want: "a string", Default: `"code"`, About: "value that the term reads: output, code, a head, atoms, or a glob over parameter paths"},
-		{Key: "teacher", About: "name of the hook whose parameters are the teacher of a term that reads one; teacher by default"},
 		{Key: "weight", Want: "a number, a name or a table", Default: "1.0", About: "factor of the term: a number or a schedule"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {

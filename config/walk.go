@@ -268,12 +268,16 @@ var unit = layers.Interval{Low: 0, High: 1}
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		reads := l.Loss.Reads()
+		reads := l.Reads()
 		if !reads.Unit {
 			continue
 		}
 		of, r := "the images", images
-		if !reads.Images {
+		switch {
+		case reads.Against == losses.Images:
+		case reads.Against != "": // another column, whose own values are checked
+			continue
+		default:
 			of = "the " + l.On
 			var known bool
 			if r, known, _ = m.rangeOf(l.On, images); !known {
@@ -429,11 +433,31 @@ func (m *Model) hasHead(name string) bool {
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
-		if l.Loss != nil && l.Loss.Reads().Labels {
+		if l.Loss != nil && l.Reads().Classes && l.Reads().Against == losses.Labels {
 			values[l.On] = true
 		}
 	}
 	return values
+}
+
+// targetSize is the size of the column that a loss compares a head with, the default number of its outputs; 0 if there is none, or it is
+// not known.
+func (m *Model) targetSize(head string) int {
+	layout := &Layout{Columns: m.columns}
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != head {
+			continue
+		}
+		r := l.Reads()
+		switch c, _ := layout.Column(r.Against); {
+		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "":
+		case r.Classes && len(c.Names) > 0:
+			return len(c.Names)
+		case !r.Classes:
+			return layout.Size(r.Against)
+		}
+	}
+	return 0
 }
 
 // Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
@@ -461,7 +485,11 @@ func (m *Model) sized(shape []int) *Model {
 	}
 	labelled := m.labelled()
 	for name, h := range m.Heads {
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, openUnits{open: labelled[name], size: m.Classes()})}
+		s := openUnits{open: true, size: m.targetSize(name)}
+		if labelled[name] {
+			s.size = m.Classes()
+		}
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, s)}
 	}
 	return &resolved
 }
@@ -480,7 +508,7 @@ func sizedBy(list []Layer, s openUnits) []Layer {
 
 // loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
-	reads := l.Loss.Reads()
+	reads := l.Reads()
 	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
 		for _, epoch := range []float64{0, math.Inf(1)} {
 			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
@@ -550,16 +578,14 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 			w.report(part, l.Kind, "", err.Error(), "")
 		}
 	}
-	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
-	}
+	w.compared(part, l, reads)
 	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
 	if reads.Teacher && !w.model.inDoubt("hook") {
 		w.teacher(part, l)
 	}
-	if reads.Labels {
+	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
 	if reads.Unit {
@@ -578,7 +604,7 @@ func (w *walk) teacher(part string, l Loss) {
 	}
 	switch {
 	case slices.Contains(valid, name):
-	case len(l.Teacher) == 0 && len(valid) == 0:
+	case l.Teacher == "" && len(valid) == 0:
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
 	case w.model.Hooks[name] != nil:
 		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), table.Suggest(name, valid))
@@ -611,7 +637,7 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
 	}
-	if slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
+	if _, column := w.layout.Column(name); column || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
 		return true
 	}
 	if name == losses.Output {
@@ -665,7 +691,7 @@ func (w *walk) unread(sound bool) {
 // reconstructions lists the terms that compare the output with the images.
 func reconstructions() (names []string) {
 	for _, e := range losses.Registry.All() {
-		if l := e.New(); l.On() == losses.Output && l.Reads().Images {
+		if l := e.New(); l.On() == losses.Output && l.Reads().Against == losses.Images {
 			names = append(names, e.Name)
 		}
 	}
@@ -682,7 +708,7 @@ func (w *walk) drawn() {
 	if len(m.Views) > 2 {
 		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
-	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Reads().Views }) {
 		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
 	}
 	for i, v := range m.Views {

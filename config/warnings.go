@@ -21,7 +21,7 @@ func (m *Model) Warnings() (list []string) {
 	}
 	for _, h := range m.AllHooks() {
 		_, lends := h.Hook.(hooks.Lender)
-		if lends && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Loss.Reads().Teacher && l.TeacherName() == h.Name }) {
+		if lends && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher && l.TeacherName() == h.Name }) {
 			list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no loss reads this teacher; add { kind = \"consistency\" }, or remove the hook", m.Name, h.Name))
 		}
 	}

@@ -75,7 +75,7 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	streams map[string]*gorgonia.Node // inputs of columns, by name
 	values  map[value]*gorgonia.Node  // computed so far
 	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
@@ -143,7 +143,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+	if b.reads(terms, readsImages) {
 		if _, err := b.target(); err != nil {
 			return err
 		}
@@ -181,7 +181,9 @@ func (b *builder) needed(terms []int) (list []value) {
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
 		for _, name := range b.model.Layout.ValuesOf(declared) {
-			wanted[value{name, passOf(declared.Loss.Reads())}] = true
+			if !b.isColumn(name) {
+				wanted[value{name, passOf(declared.Reads())}] = true
+			}
 		}
 	}
 	for _, p := range []pass{{stream: Images}, {stream: Views}} {
@@ -213,24 +215,27 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
-		b.streams[Images] = b.input(Images, nil, shape...)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
-		b.streams[Target] = b.input(Target, nil, shape...)
+		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
 	}
 	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
 		shape[0] *= 2
 		b.streams[Views] = b.input(Views, nil, shape...)
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
-		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	for _, i := range terms {
+		l := b.model.Spec.Losses[i]
+		if r := l.Reads(); r.Classes {
+			b.classes(r.Against, b.model.Layout.Size(l.On))
+		}
 	}
 }
 
 // reads reports whether selected returns true for the inputs of one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
 // addTaps taps the outputs in this order: values, terms, loss, input gradient.
@@ -299,6 +304,12 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 			return n, nil
 		}
 		return nil, fmt.Errorf("the stream %q is not read", v.stream)
+	}
+	if b.isColumn(v.name) {
+		if v.stream == Views {
+			return nil, fmt.Errorf("the column %q has no views", v.name)
+		}
+		return b.column(v.name)
 	}
 	placed, published := b.model.Layout.Of(v.name)
 	if placed == nil {
@@ -388,7 +399,7 @@ func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 
 // encodes reports whether a value is computed from images, not only from given values.
 func (b *builder) encodes(v value) bool {
-	return len(b.model.Layout.Sources(v.name, b.request.Given...)) > 0
+	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
 // lacksValue is the error for a value that the model does not have.
@@ -418,7 +429,7 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
 	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian })
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
 // layer applies one layer and checks that the result agrees with its declaration.
@@ -449,6 +460,17 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
+}
+
+// readsImages reports whether a term reads the images themselves.
+func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
+
+// filled adds an input that the caller fills with a column, one-hot if it has classes.
+func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
+	n := b.input(name, nil, shape...)
+	in := &b.program.Inputs[len(b.program.Inputs)-1]
+	in.Column, in.Classes = column, classes
+	return n
 }
 
 // input adds an input that the caller fills.

@@ -134,8 +134,11 @@ func (c *Coder) MeasuresObjective(labelled bool) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
-		r := l.Loss.Reads()
-		return !r.Validates() || r.Jacobian || r.Labels && !labelled // with derivatives a term may draw noise
+		r := l.Reads()
+		others := slices.ContainsFunc(l.Names(), func(name string) bool {
+			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		})
+		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
 	})
 }
 

@@ -20,10 +20,10 @@ import (
 // terms lists the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
-		r, take := l.Loss.Reads(), false
+		r, take := l.Reads(), false
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
-			take = r.Images && l.On == losses.Output
+			take = r.Against == losses.Images && l.On == losses.Output
 		case slices.Contains(b.request.Want, Terms):
 			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
@@ -90,7 +90,7 @@ func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.
 // term returns the i-th weighted loss term, a scalar.
 func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
-	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Loss.Reads()})
+	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Reads()})
 	switch {
 	case err != nil:
 		return nil, err
@@ -236,14 +236,17 @@ func (t *term) Teacher() (*gorgonia.Node, error) {
 	return t.flatValue(value{t.declared.On, p})
 }
 
-// Images implements [losses.Values].
-func (t *term) Images() (*gorgonia.Node, error) { return t.target() }
-
 // Shape implements [losses.Values].
-func (t *term) Shape() ([]int, error) { return slices.Clone(t.model.Shape), nil }
-
-// Labels implements [losses.Values].
-func (t *term) Labels() (*gorgonia.Node, error) { return t.streams[Labels], nil }
+func (t *term) Shape() ([]int, error) {
+	switch name := t.reads.Against; {
+	case t.reads.Atoms || name == losses.Images:
+		return slices.Clone(t.model.Shape), nil
+	case t.isColumn(name):
+		c, _ := t.model.Layout.Column(name)
+		return slices.Clone(c.Shape), nil
+	}
+	return []int{t.model.Layout.Size(t.reads.Against)}, nil
+}
 
 // Weights implements [losses.Values].
 func (t *term) Weights() (list []*gorgonia.Node, err error) {
@@ -326,7 +329,7 @@ const UpstreamName = "upstream"
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
-			some, code = true, code || l.Loss.Reads().On
+			some, code = true, code || l.Reads().On
 		}
 	}
 	return some, code
@@ -334,7 +337,7 @@ func (m *Model) Penalised() (some, code bool) {
 
 // readsOnly reports whether a term reads only these values and parameters.
 func readsOnly(l config.Loss, names ...string) bool {
-	return l.Loss.Reads().Alone(l.On, names...)
+	return l.Mask == "" && l.SampleWeight == "" && l.Reads().Alone(l.On, names...)
 }
 
 // microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.

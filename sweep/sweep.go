@@ -174,7 +174,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if t.fitted, err = s.load(ctx, d, d.Need()); err != nil {
 		return nil, err
 	}
-	if t.tested, err = s.load(ctx, d, data.NeedOf(d.Source, d.Selection, data.TestSplit)); err != nil {
+	if t.tested, err = s.load(ctx, d, d.NeedOf(data.TestSplit)); err != nil {
 		return nil, err
 	}
 	images, err := t.tested.Evaluation()
@@ -194,7 +194,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 // load reads a data set once for all trials.
 func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*data.Set, error) {
 	for _, l := range s.sets {
-		if l.need == need && reflect.DeepEqual(l.source, d.Source) {
+		if l.need.Equal(need) && reflect.DeepEqual(l.source, d.Source) {
 			return l.set, nil
 		}
 	}

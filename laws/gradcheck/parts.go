@@ -222,19 +222,14 @@ func (v *values[T]) Published(name string) (*gorgonia.Node, error) {
 // Teacher implements [losses.Values].
 func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", true), nil }
 
-// Images implements [losses.Values].
-func (v *values[T]) Images() (*gorgonia.Node, error) { return v.leaf("target", v.target, true), nil }
+// images are the target images.
+func (v *values[T]) images() *gorgonia.Node { return v.leaf("target", v.target, true) }
 
-// Shape implements [losses.Values]: images of two rows, or of one.
-func (v *values[T]) Shape() ([]int, error) {
-	if v.columns%2 == 0 {
-		return []int{2, v.columns / 2}, nil
+// Against implements [losses.Values]. Of classes, that of every third image is unknown.
+func (v *values[T]) Against() (*gorgonia.Node, error) {
+	if !v.reads.Classes {
+		return v.images(), nil
 	}
-	return []int{1, v.columns}, nil
-}
-
-// Labels implements [losses.Values]. The label of every third image is unknown.
-func (v *values[T]) Labels() (*gorgonia.Node, error) {
 	labels, r := make([]T, v.rows*v.columns), random.Stream(Seed, "labels", 0)
 	for i := range v.rows {
 		if class := r.IntN(v.columns); i%3 != 1 {
@@ -242,6 +237,17 @@ func (v *values[T]) Labels() (*gorgonia.Node, error) {
 		}
 	}
 	return v.leaf("labels", labels, true), nil
+}
+
+// Counts implements [losses.Values]: there is neither a mask nor a weight.
+func (v *values[T]) Counts() (losses.Counts, error) { return losses.Counts{}, nil }
+
+// Shape implements [losses.Values]: images of two rows, or of one.
+func (v *values[T]) Shape() ([]int, error) {
+	if v.columns%2 == 0 {
+		return []int{2, v.columns / 2}, nil
+	}
+	return []int{1, v.columns}, nil
 }
 
 // Weights implements [losses.Values].
@@ -268,9 +274,8 @@ func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := v.Images()
 	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
-	return &losses.Dictionary{Images: images, Shape: shape, Code: v.x,
+	return &losses.Dictionary{Images: v.images(), Shape: shape, Code: v.x,
 		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, false),
 		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain

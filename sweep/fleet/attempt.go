@@ -195,7 +195,7 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	if err != nil {
 		return nil, err
 	}
-	tested, err := a.sets.of(ctx, a.serving, a.task, d, data.NeedOf(d.Source, d.Selection, data.TestSplit), needTested, a.task.Tested)
+	tested, err := a.sets.of(ctx, a.serving, a.task, d, d.NeedOf(data.TestSplit), needTested, a.task.Tested)
 	if err != nil {
 		return nil, err
 	}
