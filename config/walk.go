@@ -358,6 +358,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 			w.loss(fmt.Sprintf("loss[%d]", i), l)
 		}
 	}
+	w.termNames()
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
@@ -370,6 +371,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.players()
 	w.watched()
 	return w.found
 }
@@ -717,7 +719,7 @@ func (w *walk) drawn() {
 			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
 				continue
 			}
-			if _, err := a.Prepare(w.layout.Input); err != nil {
+			if _, err := augment.Prepare(a, w.layout.Input); err != nil {
 				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}
