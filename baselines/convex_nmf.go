@@ -42,12 +42,9 @@ func (s *ConvexNMF) Fits(images, pixels int) error {
 // MostIterations implements [Method].
 func (s *ConvexNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *ConvexNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("convex_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
+	return newFactorisation("convex_nmf", s, "", shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
 		m.first = func() (err error) {
 			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, seed); err == nil {
@@ -86,14 +83,8 @@ func (r *convexRule) improve() float64 {
 
 // mix gives every row of the weights sum 1, its scale to its codes, and makes the atoms of them.
 func (r *convexRule) mix() {
-	f, ops := r.f, kernel.Float32()
-	for j := range f.units {
-		row, codes := r.weights[j*f.n:(j+1)*f.n], f.codes[j*f.n:(j+1)*f.n]
-		if total := ops.Sum(row); total > 0 {
-			ops.DivScalar(row, row, total)
-			ops.MulScalar(codes, codes, total)
-		}
-	}
+	f := r.f
+	scaleRows(r.weights, f.n, f.codes, f.n, f.units, kernel.Float32().Sum)
 	multiply(false, false, f.units, f.pixels, f.n, r.weights, f.x, f.atoms)
 }
 

@@ -1,8 +1,6 @@
 package baselines
 
 import (
-	"fmt"
-
 	"tessera/config"
 	"tessera/internal/random"
 	"tessera/kernel"
@@ -58,57 +56,40 @@ func (s *Dictionary) Check() error {
 // MostIterations implements [Method].
 func (s *Dictionary) MostIterations() int { return s.Iterations }
 
-// Biased implements [Method].
-func (s *Dictionary) Biased() bool { return false }
-
 // New implements [Method].
 func (s *Dictionary) New(shape []int, seed uint64) (Model, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("dictionary: %w", err)
-	}
-	c, err := newCoder(shape, s)
+	b, err := newBase("dictionary", s, shape, s.Iterations, s.Tolerance)
 	if err != nil {
-		return nil, fmt.Errorf("dictionary: %w", err)
+		return nil, err
 	}
-	return &online{
-		factors:  factors{coder: c, fits: s.Fits, signed: !s.NonNegative},
-		fitting:  fitting{rises: true},
-		schedule: schedule{"dictionary", s.Batch, s.ForgetFactor, s.Iterations, s.Tolerance},
-		method:   &onlineDictionary{*s, c.pixels, seed},
-		seed:     seed,
-	}, nil
+	b.signed, b.rises = !s.NonNegative, true
+	return newOnline(b, s.Batch, s.ForgetFactor, seed, &onlineDictionary{*s, seed}), nil
 }
 
 // onlineDictionary is dictionary learning of mini-batches.
 type onlineDictionary struct {
 	settings Dictionary
-	pixels   int
 	seed     uint64
 }
 
-func (o *onlineDictionary) sample(images int) int {
-	return min(images, max(o.settings.Batch, 10*min(o.settings.Components, images)))
-}
-
 // first draws images of the sample, different ones.
-func (o *onlineDictionary) first(sample []float32, n int) ([]float32, error) {
-	atoms := make([]float32, o.settings.Components*o.pixels)
-	for j, i := range random.Stream(o.seed, "init/"+atomsName, 0).Perm(n)[:o.settings.Components] {
-		atom := atoms[j*o.pixels : (j+1)*o.pixels]
-		copy(atom, sample[i*o.pixels:])
-		if norm := float32(l2Norm(atom)); norm > 0 {
+func (o *onlineDictionary) first(f *factors, sample []float32, n int) error {
+	f.atoms = make([]float32, f.units*f.pixels)
+	for j, i := range random.Stream(o.seed, "init/"+atomsName, 0).Perm(n)[:f.units] {
+		atom := f.atom(j)
+		copy(atom, sample[i*f.pixels:])
+		if norm := rowNorm(atom); norm > 0 {
 			kernel.Float32().DivScalar(atom, atom, norm)
 		}
 	}
-	return atoms, nil
+	return nil
 }
 
-func (o *onlineDictionary) encode(images, atoms []float32, precision float64) []float32 {
-	s := &o.settings
-	if s.NonNegative {
-		return encodePenalised(images, atoms, s.Components, o.pixels, s.L1, 0, precision)
+func (o *onlineDictionary) encode(f *factors, images []float32, precision float64) []float32 {
+	if o.settings.NonNegative {
+		return encodePenalised(images, f.atoms, f.units, f.pixels, o.settings.L1, 0, precision)
 	}
-	return encodeLasso(images, atoms, s.Components, o.pixels, s.L1, precision)
+	return encodeLasso(images, f.atoms, f.units, f.pixels, o.settings.L1, precision)
 }
 
 func (o *onlineDictionary) penalty(codes []float32) float64 {
@@ -135,7 +116,7 @@ func (o *onlineDictionary) improve(f *factors) {
 		if o.settings.NonNegative {
 			ops.MaxScalar(atom, atom, 0)
 		}
-		if norm := float32(l2Norm(atom)); norm > 1 {
+		if norm := rowNorm(atom); norm > 1 {
 			ops.DivScalar(atom, atom, norm)
 		}
 	}

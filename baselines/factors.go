@@ -12,7 +12,6 @@ import (
 	"tessera/config"
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/metrics"
 	"tessera/parallel/team"
 	"tessera/part"
 )
@@ -24,15 +23,13 @@ var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 // The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are
 // the same function.
 type factors struct {
-	coder
+	base
 	n       int
 	x       []float32 // n x p
 	codes   []float32 // k x n: the transpose of H
 	squares float64   // the sum of the squares of X
 	stored  *stored
-	fits    func(images, pixels int) error // of the settings
-	signed  bool                           // images, and atoms, may have negative values
-	floor   float32                        // smaller pixels count as this value
+	floor   float32 // smaller pixels count as this value
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
@@ -52,12 +49,6 @@ type blockWork struct {
 
 // load takes the images of a fit.
 func (f *factors) load(images Images) error {
-	if err := accept(images, f.pixels); err != nil {
-		return err
-	}
-	if err := f.fits(images.Len(), f.pixels); err != nil {
-		return err
-	}
 	f.n, f.x = images.Len(), load(images)
 	if err := f.acceptImages(f.x); err != nil {
 		return err
@@ -67,16 +58,6 @@ func (f *factors) load(images Images) error {
 	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 	f.allocate()
 	return nil
-}
-
-func (f *factors) takesSigned() bool { return f.signed }
-
-// acceptImages refuses images that the method cannot take.
-func (f *factors) acceptImages(x []float32) error {
-	if f.signed {
-		return acceptFinite(x, f.pixels)
-	}
-	return acceptNonNegative(x, f.pixels)
 }
 
 // raise returns the values with all below floor raised to it; the slice itself where floor is 0.
@@ -149,19 +130,22 @@ func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 
 // unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so codes of different atoms can be compared.
 // The product, and the next steps of a rule for single atoms, do not change.
-func (f *factors) unitAtoms() { unitRows(f.atoms, f.pixels, f.codes, f.n, f.units) }
+func (f *factors) unitAtoms() { scaleRows(f.atoms, f.pixels, f.codes, f.n, f.units, rowNorm) }
 
-// unitRows scales each of the k rows of a (k x n) to norm 1, and the same row of b (k x m) by the inverse factor.
-func unitRows(a []float32, n int, b []float32, m, k int) {
+// scaleRows divides each of the k rows of a (k x n) by its size, and multiplies the same row of b (k x m) by it.
+func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float32) float32) {
 	ops := kernel.Float32()
 	team.For(k, 1, func(j, _ int) {
 		row, other := a[j*n:(j+1)*n], b[j*m:(j+1)*m]
-		if norm := float32(l2Norm(row)); norm > 0 {
-			ops.DivScalar(row, row, norm)
-			ops.MulScalar(other, other, norm)
+		if by := size(row); by > 0 {
+			ops.DivScalar(row, row, by)
+			ops.MulScalar(other, other, by)
 		}
 	})
 }
+
+// rowNorm is the L2 norm of a row.
+func rowNorm(row []float32) float32 { return float32(l2Norm(row)) }
 
 // atomsGram writes W W' into f.gram.
 func (f *factors) atomsGram() { gramOf(f.gram, f.atoms, f.units, f.pixels) }
@@ -204,25 +188,16 @@ func (f *factors) residual() float64 {
 	return sum(sums)
 }
 
-// Codes implements [Model].
-func (f *factors) Codes() []float32 {
-	if f.codes == nil {
-		return nil
-	}
-	return transpose(f.codes, f.units, f.n)
-}
-
-// save adds atoms, codes and the digests of the fitted images to a state.
-func (f *factors) save() map[string]Tensor {
-	tensors := f.coder.save()
+// save implements algorithm.
+func (f *factors) save(s State) {
+	f.base.save(s)
 	if f.codes != nil {
-		tensors[codesName] = Tensor{[]int{f.n, f.units}, f.Codes()}
-		tensors[digestsName] = f.stored.save()
+		s.Tensors[codesName] = Tensor{[]int{f.n, f.units}, transpose(f.codes, f.units, f.n)}
+		s.Tensors[digestsName] = f.stored.save()
 	}
-	return tensors
 }
 
-// restore takes atoms, codes and digests from a state.
+// restore implements algorithm.
 func (f *factors) restore(s State) error {
 	codes, err := s.tensor(codesName, -1, f.units)
 	if err != nil {
@@ -233,11 +208,8 @@ func (f *factors) restore(s State) error {
 	if err != nil {
 		return err
 	}
-	if err := f.coder.restore(s); err != nil {
-		return err
-	}
 	f.n, f.codes, f.stored = n, transpose(codes.Values, n, f.units), restoreDigests(digests)
-	return nil
+	return f.base.restore(s)
 }
 
 // resume loads the images of a restored fit, which must be the images of its codes.
@@ -290,32 +262,26 @@ func transpose(a []float32, rows, columns int) []float32 {
 // factorisation is the model of every factorisation of all images together.
 type factorisation struct {
 	factors
-	fitting
-	name       string // of the method
-	iterations int
-	tolerance  float64
-	first      func() error // makes the first atoms and codes
-	rule       rule
-	recodes    bool // codes of the fit are the rule's alone: images get those of encode
+	first   func() error // makes the first atoms and codes
+	rule    rule
+	recodes bool // codes of the fit are the rule's alone: images get those of encode
 }
 
 // newFactorisation returns the model of a method that improves a factorisation of all images: restarted fits, each of which build
-// gives its start and its rule.
-func newFactorisation(name string, s interface {
-	config.Baseline
-	config.Fitted
-}, shape []int, iterations int, tolerance float64, restarts int, seed uint64, build func(m *factorisation, seed uint64)) (Model, error) {
-	if c, ok := s.(interface{ Check() error }); ok {
-		if err := c.Check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	c, err := newCoder(shape, s)
+// gives its rule, and its start where that is not the one of init.
+func newFactorisation(name string, s settings, init string, shape []int, iterations int, tolerance float64, restarts int, seed uint64,
+	build func(m *factorisation, seed uint64)) (Model, error) {
+	b, err := newBase(name, s, shape, iterations, tolerance)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
-		m := &factorisation{factors: factors{coder: c, fits: s.Fits}, name: name, iterations: iterations, tolerance: tolerance}
+		m := &factorisation{factors: factors{base: b}}
+		m.own = m
+		m.first = func() (err error) {
+			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, seed)
+			return err
+		}
 		build(m, seed)
 		return m, nil
 	})
@@ -332,20 +298,13 @@ type rule interface {
 	encode(images []float32) []float32
 }
 
-// stateful is a rule with state besides codes and atoms.
+// stateful is a rule with state in addition to codes and atoms.
 type stateful interface {
 	save(s State)
 	restore(s State) error
 }
 
-// Begin implements [Model].
-func (m *factorisation) Begin(ctx context.Context, images Images) error {
-	if err := m.begin(images); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	return ctx.Err()
-}
-
+// begin implements algorithm.
 func (m *factorisation) begin(images Images) error {
 	if m.codes != nil {
 		if err := m.resume(images); err != nil {
@@ -364,27 +323,13 @@ func (m *factorisation) begin(images Images) error {
 	return nil
 }
 
-// Step implements [Model].
-func (m *factorisation) Step(ctx context.Context) (Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return Progress{}, err
-	}
-	p, err := m.advance(m.rule.improve(), m.iterations, m.tolerance)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", m.name, err)
-	}
-	return p, err
-}
+// step implements algorithm.
+func (m *factorisation) step(context.Context) (float64, error) { return m.rule.improve(), nil }
 
-// Encode implements [metrics.Coder]: images that were fitted have the codes of the fit, others are encoded with the atoms
-// fixed.
-func (m *factorisation) Encode(images []float32) ([]float32, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
-	}
+// encode implements algorithm: images that were fitted have the codes of the fit, others are encoded with the atoms fixed.
+func (m *factorisation) encode(images []float32) ([]float32, error) {
 	if err := m.acceptImages(images); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name, err)
+		return nil, err
 	}
 	if m.recodes {
 		return m.rule.encode(images), nil
@@ -397,7 +342,7 @@ func (m *factorisation) Encode(images []float32) ([]float32, error) {
 		}
 	}
 	encoded := m.rule.encode(others)
-	codes := make([]float32, n*m.units)
+	codes := make([]float32, len(rows)*m.units)
 	for i, row := range rows {
 		code := codes[i*m.units : (i+1)*m.units]
 		if row < 0 {
@@ -413,34 +358,27 @@ func (m *factorisation) Encode(images []float32) ([]float32, error) {
 
 // Codes implements [Model].
 func (m *factorisation) Codes() []float32 {
-	if m.recodes {
+	if m.recodes || m.codes == nil {
 		return nil
 	}
-	return m.factors.Codes()
+	return transpose(m.codes, m.units, m.n)
 }
 
-// WithAtoms implements [metrics.Coder].
-func (m *factorisation) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// State implements [Model].
-func (m *factorisation) State() State {
-	s := State{m.factors.save(), m.fitting.save()}
+// save implements algorithm.
+func (m *factorisation) save(s State) {
+	m.factors.save(s)
 	if r, ok := m.rule.(stateful); ok {
 		r.save(s)
 	}
-	return s
 }
 
-// Restore implements [Model].
-func (m *factorisation) Restore(s State) error {
-	err := errors.Join(m.fitting.restore(s), m.factors.restore(s))
+// restore implements algorithm.
+func (m *factorisation) restore(s State) error {
+	err := m.factors.restore(s)
 	if r, ok := m.rule.(stateful); ok {
 		err = errors.Join(err, r.restore(s))
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	return nil
+	return err
 }
 
 // stored recognises the fitted images, whose codes are kept, by 64 bits of the SHA-256 of their pixels. Of equal images

@@ -2,14 +2,11 @@ package baselines
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 
 	"tessera/config"
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/metrics"
 	"tessera/parallel/team"
 )
 
@@ -48,23 +45,23 @@ func (s *KMeans) Fits(images, pixels int) error {
 // MostIterations implements [Method].
 func (s *KMeans) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *KMeans) Biased() bool { return false }
-
 // New implements [Method].
 func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s)
+	b, err := newBase("kmeans", s, shape, s.Iterations, s.Tolerance)
 	if err != nil {
-		return nil, fmt.Errorf("kmeans: %w", err)
+		return nil, err
 	}
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) { return &kmeans{coder: c, settings: *s, seed: seed}, nil })
+	b.signed = true
+	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
+		m := &kmeans{base: b, seed: seed}
+		m.own = m
+		return m, nil
+	})
 }
 
 type kmeans struct {
-	coder
-	fitting
-	settings KMeans
-	seed     uint64
+	base
+	seed uint64
 
 	n         int
 	x         []float32
@@ -74,23 +71,10 @@ type kmeans struct {
 	sums      *laneSums // per centre: its images less the origin
 }
 
-// Begin implements [Model].
-func (m *kmeans) Begin(ctx context.Context, images Images) error {
-	if err := m.begin(images); err != nil {
-		return fmt.Errorf("kmeans: %w", err)
-	}
-	return ctx.Err()
-}
-
+// begin implements algorithm.
 func (m *kmeans) begin(images Images) error {
-	if err := accept(images, m.pixels); err != nil {
-		return err
-	}
-	if err := m.settings.Fits(images.Len(), m.pixels); err != nil {
-		return err
-	}
 	m.n, m.x = images.Len(), load(images)
-	if err := acceptFinite(m.x, m.pixels); err != nil {
+	if err := m.acceptImages(m.x); err != nil {
 		return err
 	}
 	m.nearest, m.distances = make([]int32, m.n), make([]float32, m.n)
@@ -109,18 +93,11 @@ func (m *kmeans) begin(images Images) error {
 
 func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }
 
-// Step implements [Model].
-func (m *kmeans) Step(ctx context.Context) (Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return Progress{}, err
-	}
+// step implements algorithm.
+func (m *kmeans) step(context.Context) (float64, error) {
 	m.moveCentres()
 	m.assign()
-	p, err := m.advance(m.meanDistance(), m.settings.Iterations, m.settings.Tolerance)
-	if err != nil {
-		err = fmt.Errorf("kmeans: %w", err)
-	}
-	return p, err
+	return m.meanDistance(), nil
 }
 
 // assign finds the nearest centre of every image, and its distance.
@@ -217,12 +194,9 @@ func (m *kmeans) meanDistance() float64 {
 	return sum / float64(m.n) / float64(m.pixels)
 }
 
-// Encode implements [metrics.Coder].
-func (m *kmeans) Encode(images []float32) ([]float32, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
-	}
+// encode implements algorithm.
+func (m *kmeans) encode(images []float32) ([]float32, error) {
+	n := len(images) / m.pixels
 	codes, nearest, among := make([]float32, n*m.units), make([]int32, n), m.search()
 	team.For(n, blockSize, func(from, to int) {
 		among.nearest(images[from*m.pixels:to*m.pixels], nearest[from:to])
@@ -231,23 +205,6 @@ func (m *kmeans) Encode(images []float32) ([]float32, error) {
 		codes[i*m.units+int(c)] = 1
 	}
 	return codes, nil
-}
-
-// WithAtoms implements [metrics.Coder].
-func (m *kmeans) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// Codes implements [Model]: Encode gives the same.
-func (m *kmeans) Codes() []float32 { return nil }
-
-// State implements [Model].
-func (m *kmeans) State() State { return State{m.coder.save(), m.fitting.save()} }
-
-// Restore implements [Model].
-func (m *kmeans) Restore(s State) error {
-	if err := errors.Join(m.fitting.restore(s), m.coder.restore(s)); err != nil {
-		return fmt.Errorf("kmeans: %w", err)
-	}
-	return nil
 }
 
 // seedCentres draws the first centres.

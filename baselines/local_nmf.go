@@ -49,17 +49,10 @@ func (s *LocalNMF) Check() error {
 // MostIterations implements [Method].
 func (s *LocalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *LocalNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("local_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
+	return newFactorisation("local_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, _ uint64) {
 		m.rises, m.recodes = true, true
-		m.first = func() (err error) {
-			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
-			return err
-		}
 		m.rule = &localRule{klRule{f: &m.factors, codesRule: rootKL}}
 	})
 }

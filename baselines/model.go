@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -24,7 +25,8 @@ import (
 	"tessera/metrics"
 )
 
-// Method is the settings of a baseline, as config decodes them.
+// Method is the settings of a baseline, as config decodes them. A method that adds a bias to every decoded image has the method
+// Biased() bool, which returns true.
 type Method interface {
 	config.Baseline
 	// New returns an unfitted model for images of that shape: (height, width) or (height, width, channels). Every
@@ -32,8 +34,12 @@ type Method interface {
 	New(shape []int, seed uint64) (Model, error)
 	// MostIterations is the number of iterations of a fit that does not converge earlier.
 	MostIterations() int
-	// Biased reports whether a bias is added to every decoded image.
-	Biased() bool
+}
+
+// settings are those of every method of this package.
+type settings interface {
+	Method
+	config.Fitted
 }
 
 // Model is a baseline that can be fitted, saved and restored. It can encode images at any time. Its methods must not be
@@ -189,24 +195,19 @@ func TakesSigned(method Method, shape []int) bool {
 	if r, ok := m.(*restarted); ok {
 		m = r.Model
 	}
-	f, ok := m.(interface{ takesSigned() bool })
-	return err != nil || !ok || f.takesSigned()
+	a, ok := m.(interface{ takesSigned() bool })
+	return err != nil || !ok || a.takesSigned()
 }
 
 // ErrOtherImages is the error of a restored fit that began with other images.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
-// acceptNonNegative refuses negative and non-finite values.
-func acceptNonNegative(x []float32, pixels int) error {
-	return acceptValues(x, pixels, 0, "a number >= 0")
-}
-
-// acceptFinite refuses NaN and infinities.
-func acceptFinite(x []float32, pixels int) error {
-	return acceptValues(x, pixels, -math.MaxFloat32, "a finite number")
-}
-
-func acceptValues(x []float32, pixels int, least float32, want string) error {
+// acceptValues returns an error for the first value that is not finite, or negative where signed is false.
+func acceptValues(x []float32, pixels int, signed bool) error {
+	least, want := float32(0), "a number >= 0"
+	if signed {
+		least, want = -math.MaxFloat32, "a finite number"
+	}
 	for i, v := range x {
 		if !(v >= least && v <= math.MaxFloat32) {
 			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want %s", i/pixels, i%pixels, v, want)}
@@ -228,58 +229,222 @@ func (s State) tensor(name string, shape ...int) (Tensor, error) {
 	return t, nil
 }
 
-// number returns the named number.
-func (s State) number(name string) (float64, error) {
-	v, ok := s.Numbers[name]
-	if !ok {
-		return 0, fmt.Errorf("the state holds no number %q", name)
+// values returns a copy of the values of the named tensor if it has that shape.
+func (s State) values(name string, shape ...int) ([]float32, error) {
+	t, err := s.tensor(name, shape...)
+	if err != nil {
+		return nil, err
 	}
-	return v, nil
+	return slices.Clone(t.Values), nil
 }
 
-// coder is the common part of all models: codes times atoms, plus a bias if the method has one.
-type coder struct {
+// numbers sets each variable to the number of its name.
+func (s State) numbers(into map[string]*float64) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(into)) {
+		v, ok := s.Numbers[name]
+		if *into[name] = v; !ok {
+			errs = append(errs, fmt.Errorf("the state holds no number %q", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// algorithm is what one method does. Its [base] makes a [Model] of it.
+type algorithm interface {
+	Model
+	// begin takes images whose size and number the base has checked; see [Model.Begin].
+	begin(images Images) error
+	// step does one iteration and returns its objective.
+	step(ctx context.Context) (objective float64, err error)
+	// encode returns the codes of whole images, once there are atoms.
+	encode(images []float32) ([]float32, error)
+	// save adds everything that restore needs to a state.
+	save(State)
+	restore(State) error
+}
+
+// base is the common part of all models. It codes by atoms, plus a bias if the method has one, and counts iterations.
+type base struct {
+	own           algorithm // the model that embeds this base
+	name          string    // of the method
 	shape         []int
 	pixels, units int
-	atoms         []float32 // units x pixels
-	bias          []float32 // pixels, or nil
+	signed        bool                           // images may have negative values
+	fits          func(images, pixels int) error // of the settings
+	iterations    int                            // maximum number
+	tolerance     float64                        // stop when an iteration lowers the objective by less than this fraction of it
+	rises         bool                           // the objective may rise, which does not end the fit
+
+	atoms []float32 // units x pixels
+	bias  []float32 // pixels, or nil
+
+	iteration int
+	objective float64
+	done      bool
 }
 
-// newCoder returns an unfitted coder of a method.
-func newCoder(shape []int, s interface {
-	config.Baseline
-	config.Fitted
-}) (coder, error) {
+// newBase returns the base of an unfitted model. Errors: settings that are not valid, also for images of this shape.
+func newBase(name string, s settings, shape []int, iterations int, tolerance float64) (base, error) {
+	b := base{name: name, shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units(), fits: s.Fits, iterations: iterations, tolerance: tolerance}
+	return b, b.wrap(b.check(s))
+}
+
+func (b *base) check(s settings) error {
+	if c, ok := s.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return err
+		}
+	}
 	if err := kernel.Err(); err != nil {
-		return coder{}, err
+		return err
 	}
-	c := coder{shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units()}
-	if len(shape) == 0 || slices.Min(shape) < 1 {
-		return c, fmt.Errorf("images of shape %v have no pixels", shape)
+	if len(b.shape) == 0 || slices.Min(b.shape) < 1 {
+		return fmt.Errorf("images of shape %v have no pixels", b.shape)
 	}
-	if c.units < 1 {
-		return c, fmt.Errorf("components: got %d, want > 0", c.units)
+	if b.units < 1 {
+		return fmt.Errorf("components: got %d, want > 0", b.units)
 	}
-	return c, s.Fits(0, c.pixels)
+	return b.fits(0, b.pixels)
+}
+
+// wrap puts the name of the method before an error.
+func (b *base) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", b.name, err)
 }
 
 // Shape implements [metrics.Coder].
-func (c *coder) Shape() []int { return slices.Clone(c.shape) }
+func (b *base) Shape() []int { return slices.Clone(b.shape) }
 
 // Units implements [metrics.Coder].
-func (c *coder) Units() int { return c.units }
+func (b *base) Units() int { return b.units }
 
 // Atoms implements [metrics.Coder].
-func (c *coder) Atoms() *metrics.Atoms {
-	return &metrics.Atoms{Shape: c.Shape(), Count: c.units, Values: slices.Clone(c.atoms), Bias: slices.Clone(c.bias)}
+func (b *base) Atoms() *metrics.Atoms {
+	return &metrics.Atoms{Shape: b.Shape(), Count: b.units, Values: slices.Clone(b.atoms), Bias: slices.Clone(b.bias)}
+}
+
+// WithAtoms implements [metrics.Coder].
+func (b *base) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(b.own, a) }
+
+// Encode implements [metrics.Coder].
+func (b *base) Encode(images []float32) ([]float32, error) {
+	if b.atoms == nil {
+		return nil, errUnfitted
+	}
+	if len(images)%b.pixels != 0 {
+		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), b.shape)
+	}
+	codes, err := b.own.encode(images)
+	return codes, b.wrap(err)
 }
 
 // Decode implements [metrics.Coder].
-func (c *coder) Decode(codes []float32) ([]float32, error) {
-	if c.atoms == nil {
+func (b *base) Decode(codes []float32) ([]float32, error) {
+	if b.atoms == nil {
 		return nil, errUnfitted
 	}
-	return decode(codes, c.atoms, c.bias, c.units, c.pixels)
+	return decode(codes, b.atoms, b.bias, b.units, b.pixels)
+}
+
+// Codes implements [Model]: Encode returns the same codes.
+func (b *base) Codes() []float32 { return nil }
+
+// Begin implements [Model].
+func (b *base) Begin(ctx context.Context, images Images) error {
+	err := accept(images, b.pixels)
+	if err == nil {
+		err = b.fits(images.Len(), b.pixels)
+	}
+	if err == nil {
+		err = b.own.begin(images)
+	}
+	if err != nil {
+		return b.wrap(err)
+	}
+	return ctx.Err()
+}
+
+// Step implements [Model].
+func (b *base) Step(ctx context.Context) (Progress, error) {
+	if err := ctx.Err(); err != nil {
+		return Progress{}, err
+	}
+	objective, err := b.own.step(ctx)
+	if err == nil && !finite(objective) {
+		err = fmt.Errorf("iteration %d: %w", b.iteration+1, ErrDiverged)
+	}
+	if err != nil {
+		return Progress{}, b.wrap(err)
+	}
+	fallen := b.objective - objective
+	if b.rises {
+		fallen = math.Abs(fallen)
+	}
+	b.iteration++
+	b.done = b.iteration >= b.iterations || fallen <= b.tolerance*b.objective
+	b.objective = objective
+	return Progress{b.iteration, b.objective, b.done}, nil
+}
+
+// Done implements [Model].
+func (b *base) Done() bool { return b.done }
+
+// State implements [Model].
+func (b *base) State() State {
+	s := State{map[string]Tensor{}, map[string]float64{}}
+	b.own.save(s)
+	return s
+}
+
+// Restore implements [Model].
+func (b *base) Restore(s State) error { return b.wrap(b.own.restore(s)) }
+
+func (b *base) takesSigned() bool { return b.signed }
+
+// acceptImages refuses images that the method cannot take.
+func (b *base) acceptImages(x []float32) error { return acceptValues(x, b.pixels, b.signed) }
+
+// atom returns the pixels of atom j.
+func (b *base) atom(j int) []float32 { return b.atoms[j*b.pixels : (j+1)*b.pixels] }
+
+// save adds progress, atoms and bias to a state.
+func (b *base) save(s State) {
+	s.Numbers["iteration"], s.Numbers["objective"], s.Numbers["done"] = float64(b.iteration), b.objective, 0
+	if b.done {
+		s.Numbers["done"] = 1
+	}
+	if b.atoms != nil {
+		s.Tensors[atomsName] = Tensor{[]int{b.units, b.pixels}, b.atoms}
+	}
+	if b.bias != nil {
+		s.Tensors[biasName] = Tensor{[]int{b.pixels}, b.bias}
+	}
+}
+
+// restore takes progress, atoms and bias, if there is one, from a state.
+func (b *base) restore(s State) error {
+	return errors.Join(b.restoreProgress(s), b.restoreAtoms(s))
+}
+
+func (b *base) restoreProgress(s State) error {
+	var iteration, done float64
+	err := s.numbers(map[string]*float64{"iteration": &iteration, "objective": &b.objective, "done": &done})
+	b.iteration, b.done = int(iteration), done != 0
+	return err
+}
+
+func (b *base) restoreAtoms(s State) (err error) {
+	if b.atoms, err = s.values(atomsName, b.units, b.pixels); err != nil {
+		return err
+	}
+	if _, ok := s.Tensors[biasName]; ok {
+		b.bias, err = s.values(biasName, b.pixels)
+	}
+	return err
 }
 
 var errUnfitted = fmt.Errorf("baselines: the model has not been fitted")
@@ -299,17 +464,6 @@ func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) 
 		}
 	}
 	return images, nil
-}
-
-// imageCount returns the number of images.
-func (c *coder) imageCount(images []float32) (int, error) {
-	if c.atoms == nil {
-		return 0, errUnfitted
-	}
-	if len(images)%c.pixels != 0 {
-		return 0, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), c.shape)
-	}
-	return len(images) / c.pixels, nil
 }
 
 // replaced is a coder with other atoms: it encodes with its own and decodes with the others.
@@ -341,81 +495,3 @@ func (r replaced) Decode(codes []float32) ([]float32, error) {
 
 // WithAtoms implements [metrics.Coder].
 func (r replaced) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(r.Coder, a) }
-
-// save returns the tensors that decoding needs.
-func (c *coder) save() map[string]Tensor {
-	tensors := map[string]Tensor{}
-	if c.atoms != nil {
-		tensors[atomsName] = Tensor{[]int{c.units, c.pixels}, c.atoms}
-	}
-	if c.bias != nil {
-		tensors[biasName] = Tensor{[]int{c.pixels}, c.bias}
-	}
-	return tensors
-}
-
-// restore reads them back, with the bias if there is one.
-func (c *coder) restore(s State) error {
-	atoms, err := s.tensor(atomsName, c.units, c.pixels)
-	if err != nil {
-		return err
-	}
-	if _, ok := s.Tensors[biasName]; ok {
-		bias, err := s.tensor(biasName, c.pixels)
-		if err != nil {
-			return err
-		}
-		c.bias = slices.Clone(bias.Values)
-	}
-	c.atoms = slices.Clone(atoms.Values)
-	return nil
-}
-
-// fitting is the progress of an iterative fit.
-type fitting struct {
-	iteration int
-	objective float64
-	done      bool
-	rises     bool // the objective may rise, which does not end the fit
-}
-
-// Done implements [Model].
-func (f *fitting) Done() bool { return f.done }
-
-// advance counts an iteration with that objective and decides whether it was the last one.
-func (f *fitting) advance(objective float64, iterations int, tolerance float64) (Progress, error) {
-	if !finite(objective) {
-		return Progress{}, fmt.Errorf("iteration %d: %w", f.iteration+1, ErrDiverged)
-	}
-	before := f.objective
-	f.iteration++
-	f.objective = objective
-	fallen := before - objective
-	if f.rises {
-		fallen = math.Abs(fallen)
-	}
-	f.done = f.iteration >= iterations || fallen <= tolerance*before
-	return Progress{f.iteration, f.objective, f.done}, nil
-}
-
-func (f *fitting) save() map[string]float64 {
-	done := 0.0
-	if f.done {
-		done = 1
-	}
-	return map[string]float64{"iteration": float64(f.iteration), "objective": f.objective, "done": done}
-}
-
-func (f *fitting) restore(s State) error {
-	iteration, err := s.number("iteration")
-	if err != nil {
-		return err
-	}
-	objective, err := s.number("objective")
-	if err != nil {
-		return err
-	}
-	done, err := s.number("done")
-	f.iteration, f.objective, f.done = int(iteration), objective, done != 0
-	return err
-}

@@ -2,7 +2,6 @@ package baselines
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -71,14 +70,9 @@ func (s *NMF) Units() int { return s.Components }
 // Fits implements [config.Fitted].
 func (s *NMF) Fits(images, pixels int) error {
 	if s.Batch > 0 && images > 0 {
-		images = s.sample(images)
+		images = sampleSize(images, s.Batch, s.Components)
 	}
 	return fitsFactors(s.Components, s.Init, images, pixels)
-}
-
-// sample is the number of images that the start of a mini-batch fit reads: a few batches.
-func (s *NMF) sample(images int) int {
-	return min(images, max(s.Batch, 10*min(s.Components, images)))
 }
 
 // Check reports settings that exclude each other.
@@ -133,31 +127,20 @@ func (s *NMF) exponent() float64 {
 // MostIterations implements [Method].
 func (s *NMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *NMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *NMF) New(shape []int, seed uint64) (Model, error) {
-	if err := s.Check(); err != nil {
-		return nil, fmt.Errorf("nmf: %w", err)
-	}
 	if s.Batch > 0 {
-		c, err := newCoder(shape, s)
+		b, err := newBase("nmf", s, shape, s.Iterations, s.Tolerance)
 		if err != nil {
-			return nil, fmt.Errorf("nmf: %w", err)
+			return nil, err
 		}
-		return &online{factors: factors{coder: c, fits: s.Fits}, method: &onlineNMF{*s, c.pixels, seed}, seed: seed,
-			schedule: schedule{"nmf", s.Batch, s.ForgetFactor, s.Iterations, s.Tolerance}}, nil
+		return newOnline(b, s.Batch, s.ForgetFactor, seed, &onlineNMF{*s, seed}), nil
 	}
-	return newFactorisation("nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, s.build)
+	return newFactorisation("nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, s.build)
 }
 
-// build gives a single fit its start and its rule.
-func (s *NMF) build(m *factorisation, seed uint64) {
-	m.first = func() (err error) {
-		m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
-		return err
-	}
+// build gives a single fit its rule.
+func (s *NMF) build(m *factorisation, _ uint64) {
 	penalties := s.penalties()
 	switch {
 	case s.Solver == "hals":
@@ -177,19 +160,16 @@ func (s *NMF) build(m *factorisation, seed uint64) {
 // onlineNMF is the factorisation of mini-batches.
 type onlineNMF struct {
 	settings NMF
-	pixels   int
 	seed     uint64
 }
 
-func (o *onlineNMF) sample(images int) int { return o.settings.sample(images) }
-
-func (o *onlineNMF) first(sample []float32, n int) ([]float32, error) {
-	atoms, _, err := start(o.settings.Init, sample, n, o.pixels, o.settings.Components, o.seed)
-	return atoms, err
+func (o *onlineNMF) first(f *factors, sample []float32, n int) (err error) {
+	f.atoms, _, err = start(o.settings.Init, sample, n, f.pixels, f.units, o.seed)
+	return err
 }
 
-func (o *onlineNMF) encode(images, atoms []float32, precision float64) []float32 {
-	return encodeSquared(images, atoms, o.settings.Components, o.pixels, precision)
+func (o *onlineNMF) encode(f *factors, images []float32, precision float64) []float32 {
+	return encodeSquared(images, f.atoms, f.units, f.pixels, precision)
 }
 
 func (o *onlineNMF) penalty([]float32) float64 { return 0 }
@@ -452,26 +432,34 @@ func rowSums(a []float32, rows, columns int) []float32 {
 	return sums
 }
 
-// encode runs the codes' rule alone until it changes the codes of a block by less than 1e-3 of their norm. It starts from
-// the codes of the least squared error, which are near; a hundredth of their mean is added, for the rule keeps zeros.
 func (r *klRule) encode(images []float32) []float32 {
+	k, p := r.f.units, r.f.pixels
+	atoms, atomSums := r.f.atoms, rowSums(r.f.atoms, k, p)
+	codes := encodeSquared(images, atoms, k, p, 1e-2)
+	return r.f.refine(codes, images, func(h, x, y []float32, n int, w *blockWork) {
+		divideImages(y, x)
+		scaleKL(y, atoms, atomSums, p, h, n, n, w.a)
+	})
+}
+
+// refine runs a rule for codes alone until it changes the codes (k x n) of a block by less than 1e-3 of their norm. The rule gets
+// the images x of the block and their products y with the codes. It starts from codes that are near, those of the least squared
+// error; a hundredth of their mean is added, because multiplicative rules keep zeros.
+func (f *factors) refine(codes, images []float32, rule func(h, x, y []float32, n int, w *blockWork)) []float32 {
 	const (
 		precision = 1e-3
 		rounds    = 200
 	)
-	ops, k, p := kernel.Float32(), r.f.units, r.f.pixels
-	atoms, atomSums := r.f.atoms, rowSums(r.f.atoms, k, p)
-	codes := encodeSquared(images, atoms, k, p, 1e-2)
+	ops, k, p := kernel.Float32(), f.units, f.pixels
 	team.For(len(images)/p, encodeBlock, func(from, to int) {
 		n, x := to-from, images[from*p:to*p]
-		y, h := make([]float32, n*p), transpose(codes[from*k:to*k], n, k)
-		before, scratch := make([]float32, k*n), make([]float32, k*n)
+		y, h, before := make([]float32, n*p), transpose(codes[from*k:to*k], n, k), make([]float32, k*n)
+		w := &blockWork{a: make([]float32, k*n), b: make([]float32, k*n), image: make([]float32, n*p)}
 		ops.AddScalar(h, h, 0.01*ops.Sum(h)/float32(k*n)+tiny)
 		for range rounds {
 			copy(before, h)
-			ops.Gemm(true, false, n, p, k, 1, h, n, atoms, p, 0, y, p)
-			divideImages(y, x)
-			scaleKL(y, atoms, atomSums, p, h, n, n, scratch)
+			ops.Gemm(true, false, n, p, k, 1, h, n, f.atoms, p, 0, y, p)
+			rule(h, x, y, n, w)
 			if ops.SquaredDistance(h, before) <= precision*precision*ops.SumSquares(h) {
 				break
 			}
@@ -518,21 +506,9 @@ func (r *betaRule) improve() float64 {
 	case r.exponent == 2:
 		f.unitAtoms()
 	default:
-		f.unitSums()
+		scaleRows(f.atoms, f.pixels, f.codes, f.n, f.units, kernel.Float32().Sum)
 	}
 	return r.pass(true)
-}
-
-// unitSums gives every atom sum 1 and its scale to its codes.
-func (f *factors) unitSums() {
-	ops := kernel.Float32()
-	team.For(f.units, 1, func(j, _ int) {
-		atom, codes := f.atoms[j*f.pixels:(j+1)*f.pixels], f.codes[j*f.n:(j+1)*f.n]
-		if total := ops.Sum(atom); total > 0 {
-			ops.DivScalar(atom, atom, total)
-			ops.MulScalar(codes, codes, total)
-		}
-	})
 }
 
 // scale multiplies values by (up / (down + l1 + l2 values))^g.
@@ -672,31 +648,12 @@ func divergenceFrom(x, y []float32, b float64) float64 {
 	return sum
 }
 
-// encode runs the codes' rule alone until it changes the codes of a block by less than 1e-3 of their norm. It starts from the
-// codes of the least squared error plus a hundredth of their mean, for the rule keeps zeros.
 func (r *betaRule) encode(images []float32) []float32 {
-	const (
-		precision = 1e-3
-		rounds    = 200
-	)
 	k, p, w := r.f.units, r.f.pixels, r.penalties
 	images = raise(images, r.f.floor)
 	codes := encodePenalised(images, r.f.atoms, k, p, float64(p)*w.l1Codes, float64(p)*w.l2Codes, 1e-2)
-	team.For(len(images)/p, encodeBlock, func(from, to int) {
-		ops, n, x := kernel.Float32(), to-from, images[from*p:to*p]
-		y, down, h := make([]float32, n*p), make([]float32, n*p), transpose(codes[from*k:to*k], n, k)
-		before, a, b := make([]float32, k*n), make([]float32, k*n), make([]float32, k*n)
-		ops.AddScalar(h, h, 0.01*ops.Sum(h)/float32(k*n)+tiny)
-		for range rounds {
-			copy(before, h)
-			ops.Gemm(true, false, n, p, k, 1, h, n, r.f.atoms, p, 0, y, p)
-			r.split(x, y, down)
-			r.scaleCodes(h, r.f.atoms, y, down, a, b, n)
-			if ops.SquaredDistance(h, before) <= precision*precision*ops.SumSquares(h) {
-				break
-			}
-		}
-		copy(codes[from*k:to*k], transpose(h, k, n))
+	return r.f.refine(codes, images, func(h, x, y []float32, n int, w *blockWork) {
+		r.split(x, y, w.image)
+		r.scaleCodes(h, r.f.atoms, y, w.image, w.a, w.b, n)
 	})
-	return codes
 }

@@ -3,14 +3,11 @@ package baselines
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"slices"
 
 	"tessera/config"
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/metrics"
 	"tessera/parallel/team"
 )
 
@@ -56,35 +53,29 @@ func (s *NNSAE) Fits(_, pixels int) error { return config.Bounded(s.Components, 
 // MostIterations implements [Method].
 func (s *NNSAE) MostIterations() int { return s.Iterations }
 
-// Biased implements [Method].
-func (s *NNSAE) Biased() bool { return false }
-
-// New implements [Method].
+// New implements [Method]. An error that rises does not end the fit.
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
-	c, err := newCoder(shape, s)
+	b, err := newBase("nnsae", s, shape, s.Iterations, math.Inf(-1))
 	if err != nil {
-		return nil, fmt.Errorf("nnsae: %w", err)
+		return nil, err
 	}
-	return &nnsae{coder: c, settings: *s, seed: seed}, nil
+	b.signed = true
+	m := &nnsae{base: b, passes: passes{batch: onlineBatch, seed: seed}, settings: *s}
+	m.own = m
+	return m, nil
 }
 
 type nnsae struct {
-	coder
-	fitting
+	base
+	passes
 	settings NNSAE
-	seed     uint64
 	slopes   []float32 // a, per unit
 	offsets  []float32 // b, per unit
-
-	images   Images
-	position int     // images of the present pass done
-	errors   float64 // their summed squared errors
-	order    []int   // of the present pass
 
 	drive, code, left []float32 // g, h and x - y of one image
 }
 
-// The names of the saved values besides the atoms.
+// The names of the saved values in addition to the atoms.
 const (
 	slopesName  = "slopes"
 	offsetsName = "offsets"
@@ -93,18 +84,15 @@ const (
 // onlineBatch is the number of images that are read together. The context is checked between batches.
 const onlineBatch = 128
 
-// Begin implements [Model].
-func (m *nnsae) Begin(ctx context.Context, images Images) error {
-	if err := accept(images, m.pixels); err != nil {
-		return fmt.Errorf("nnsae: %w", err)
-	}
+// begin implements algorithm.
+func (m *nnsae) begin(images Images) error {
 	m.images = images
 	m.drive, m.code, m.left = make([]float32, m.units), make([]float32, m.units), make([]float32, m.pixels)
-	m.shuffle()
+	m.shuffle(m.iteration)
 	if m.atoms == nil {
 		m.start()
 	}
-	return ctx.Err()
+	return nil
 }
 
 // start makes the first weights, slopes and offsets.
@@ -121,37 +109,14 @@ func (m *nnsae) start() {
 	m.objective = math.MaxFloat64
 }
 
-// shuffle sets the order of the current pass, which depends on the seed and the iteration.
-func (m *nnsae) shuffle() {
-	m.order = random.Stream(m.seed, "shuffle", uint64(m.iteration)).Perm(m.images.Len())
-}
-
-// Step implements [Model]: one pass over the images. If ctx ends, the model is in a state between two passes.
-func (m *nnsae) Step(ctx context.Context) (Progress, error) {
-	x := make([]float32, onlineBatch*m.pixels)
-	for m.position < len(m.order) {
-		if err := ctx.Err(); err != nil {
-			return Progress{}, err
+// step implements algorithm: one pass over the images.
+func (m *nnsae) step(ctx context.Context) (float64, error) {
+	return m.run(ctx, &m.base, func(x []float32) error {
+		for ; len(x) > 0; x = x[m.pixels:] {
+			m.errors += m.learn(x[:m.pixels])
 		}
-		to := min(m.position+onlineBatch, len(m.order))
-		batch := x[:(to-m.position)*m.pixels]
-		m.images.Batch(batch, m.order[m.position:to])
-		if err := acceptFinite(batch, m.pixels); err != nil {
-			return Progress{}, fmt.Errorf("nnsae: in a batch: %w", err)
-		}
-		for ; len(batch) > 0; batch = batch[m.pixels:] {
-			m.errors += m.learn(batch[:m.pixels])
-		}
-		m.position = to
-	}
-	objective := m.errors / float64(len(m.order)) / float64(m.pixels)
-	m.position, m.errors = 0, 0
-	p, err := m.advance(objective, m.settings.Iterations, math.Inf(-1)) // an error that rises is no reason to end
-	m.shuffle()
-	if err != nil {
-		err = fmt.Errorf("nnsae: %w", err)
-	}
-	return p, err
+		return nil
+	})
 }
 
 // learn learns from one image and returns its squared error.
@@ -175,8 +140,6 @@ func (m *nnsae) learn(x []float32) float64 {
 	m.adapt()
 	return float64(ops.SumSquares(left))
 }
-
-func (m *nnsae) atom(j int) []float32 { return m.atoms[j*m.pixels : (j+1)*m.pixels] }
 
 // decay shrinks the weights of one unit.
 func (m *nnsae) decay(w []float32) {
@@ -204,12 +167,9 @@ func (m *nnsae) adapt() {
 	}
 }
 
-// Encode implements [metrics.Coder]: 1 / (1 + exp(-a W x - b)).
-func (m *nnsae) Encode(images []float32) ([]float32, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
-	}
+// encode implements algorithm: 1 / (1 + exp(-a W x - b)).
+func (m *nnsae) encode(images []float32) ([]float32, error) {
+	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, images, m.atoms, codes)
 	ops := kernel.Float32()
@@ -223,31 +183,18 @@ func (m *nnsae) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// WithAtoms implements [metrics.Coder].
-func (m *nnsae) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// Codes implements [Model]: Encode gives the same.
-func (m *nnsae) Codes() []float32 { return nil }
-
-// State implements [Model].
-func (m *nnsae) State() State {
-	s := State{m.coder.save(), m.fitting.save()}
+// save implements algorithm.
+func (m *nnsae) save(s State) {
+	m.base.save(s)
+	m.passes.save(s)
 	s.Tensors[slopesName] = Tensor{[]int{m.units}, m.slopes}
 	s.Tensors[offsetsName] = Tensor{[]int{m.units}, m.offsets}
-	s.Numbers["position"], s.Numbers["errors"] = float64(m.position), m.errors
-	return s
 }
 
-// Restore implements [Model].
-func (m *nnsae) Restore(s State) error {
-	slopes, err1 := s.tensor(slopesName, m.units)
-	offsets, err2 := s.tensor(offsetsName, m.units)
-	position, err3 := s.number("position")
-	errs, err4 := s.number("errors")
-	if err := errors.Join(err1, err2, err3, err4, m.fitting.restore(s), m.coder.restore(s)); err != nil {
-		return fmt.Errorf("nnsae: %w", err)
-	}
-	m.slopes, m.offsets = slices.Clone(slopes.Values), slices.Clone(offsets.Values)
-	m.position, m.errors = int(position), errs
-	return nil
+// restore implements algorithm.
+func (m *nnsae) restore(s State) error {
+	var err1, err2 error
+	m.slopes, err1 = s.values(slopesName, m.units)
+	m.offsets, err2 = s.values(offsetsName, m.units)
+	return errors.Join(err1, err2, m.passes.restore(s), m.base.restore(s))
 }

@@ -5,12 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/metrics"
 )
+
+// passes reads the images of a fit in mini-batches, in a random order that changes with every pass.
+type passes struct {
+	images   Images
+	batch    int
+	seed     uint64
+	order    []int   // of the present pass
+	position int     // images of the present pass done
+	errors   float64 // the sum of their objectives
+}
+
+// shuffle makes the order of a pass, which depends on the seed and the number of the pass.
+func (p *passes) shuffle(pass int) {
+	p.order = random.Stream(p.seed, "shuffle", uint64(pass)).Perm(p.images.Len())
+}
+
+// run does one pass and returns the mean objective of its images and pixels. learn adds those of a batch to errors. If ctx ends,
+// the next call continues between two batches.
+func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error) (float64, error) {
+	if p.position == 0 {
+		p.shuffle(b.iteration)
+	}
+	x := make([]float32, min(p.batch, len(p.order))*b.pixels)
+	for p.position < len(p.order) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		indices := p.order[p.position:min(p.position+p.batch, len(p.order))]
+		images := x[:len(indices)*b.pixels]
+		p.images.Batch(images, indices)
+		if err := b.acceptImages(images); err != nil {
+			return 0, fmt.Errorf("in a batch: %w", err)
+		}
+		if err := learn(images); err != nil {
+			return 0, err
+		}
+		p.position += len(indices)
+	}
+	objective := p.errors / float64(len(p.order)) / float64(b.pixels)
+	p.position, p.errors = 0, 0
+	return objective, nil
+}
+
+func (p *passes) save(s State) {
+	s.Numbers["position"], s.Numbers["errors"] = float64(p.position), p.errors
+}
+
+func (p *passes) restore(s State) error {
+	var position float64
+	err := s.numbers(map[string]*float64{"position": &position, "errors": &p.errors})
+	p.position = int(position)
+	return err
+}
 
 // online is a factorisation of images that are read in mini-batches. The codes of a batch are found with the atoms
 // fixed; the sums H'H and H'X that the atoms' rule needs are carried on from batch to batch, the past losing weight by
@@ -25,112 +76,66 @@ import (
 // Itakura-Saito divergence, WASPAA 2011.
 type online struct {
 	factors // of the present batch; its codesGram and target carry A and B
-	fitting
-	schedule
-	method   onlineMethod
-	seed     uint64
-	images   Images
-	position int     // images of the present pass done
-	errors   float64 // the sum of their objectives
-	order    []int   // of the present pass
+	passes
+	forget float64 // factor of the weight of earlier passes, per pass
+	method onlineMethod
 }
 
-// schedule is the course of an online fit.
-type schedule struct {
-	name       string // of the method
-	batch      int
-	forget     float64 // factor of the weight of earlier passes, per pass
-	iterations int
-	tolerance  float64
-}
-
-// onlineMethod is what one online factorisation does otherwise than another.
+// onlineMethod is what one online factorisation does differently from another.
 type onlineMethod interface {
-	// sample is the number of images that the start reads, of all.
-	sample(images int) int
-	// first returns the first atoms, from a sample of n images.
-	first(sample []float32, n int) ([]float32, error)
-	// encode returns the codes of images for the atoms.
-	encode(images, atoms []float32, precision float64) []float32
+	// first makes the first atoms of f from a sample of n images.
+	first(f *factors, sample []float32, n int) error
+	// encode returns the codes of images for the atoms of f.
+	encode(f *factors, images []float32, precision float64) []float32
 	// penalty is what the objective of images with those codes adds to their squared errors: the regularisation term.
 	penalty(codes []float32) float64
 	// improve improves the atoms by A and B.
 	improve(f *factors)
 }
 
-// The names of what is carried from batch to batch.
+// The names of the sums that are carried from batch to batch.
 const (
 	codesGramName = "codes_gram" // A, k x k
 	targetName    = "target"     // B, k x pixels
 )
 
-// Begin implements [Model].
-func (m *online) Begin(ctx context.Context, images Images) error {
-	if err := m.begin(images); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	return ctx.Err()
+// newOnline returns an unfitted model.
+func newOnline(b base, batch int, forget float64, seed uint64, method onlineMethod) *online {
+	m := &online{factors: factors{base: b}, passes: passes{batch: batch, seed: seed}, forget: forget, method: method}
+	m.own = m
+	return m
 }
 
+// sampleSize is the number of images, of all, from which an online fit starts: a few batches.
+func sampleSize(images, batch, components int) int {
+	return min(images, max(batch, 10*min(components, images)))
+}
+
+// begin implements algorithm.
 func (m *online) begin(images Images) error {
-	if err := accept(images, m.pixels); err != nil {
-		return err
-	}
-	if err := m.fits(images.Len(), m.pixels); err != nil {
-		return err
-	}
 	m.images = images
-	m.shuffle()
+	m.shuffle(m.iteration)
 	if m.atoms != nil {
 		return nil
 	}
-	n := m.method.sample(images.Len())
+	n := sampleSize(images.Len(), m.batch, m.units)
 	sample := make([]float32, n*m.pixels)
 	images.Batch(sample, m.order[:n])
 	if err := m.acceptImages(sample); err != nil {
 		return err
 	}
-	k := m.units
-	m.codesGram, m.target = make([]float32, k*k), make([]float32, k*m.pixels)
-	var err error
-	m.atoms, err = m.method.first(sample, n)
+	m.codesGram, m.target = make([]float32, m.units*m.units), make([]float32, m.units*m.pixels)
 	m.objective = math.MaxFloat64
-	return err
+	return m.method.first(&m.factors, sample, n)
 }
 
-// shuffle makes the order of the present pass, which seed and iteration say.
-func (m *online) shuffle() {
-	m.order = random.Stream(m.seed, "shuffle", uint64(m.iteration)).Perm(m.images.Len())
-}
+// step implements algorithm: one pass over the images.
+func (m *online) step(ctx context.Context) (float64, error) { return m.run(ctx, &m.base, m.learn) }
 
-// Step implements [Model]: one pass over the images. Ended by ctx it stands between two batches.
-func (m *online) Step(ctx context.Context) (Progress, error) {
-	for m.position < len(m.order) {
-		if err := ctx.Err(); err != nil {
-			return Progress{}, err
-		}
-		to := min(m.position+m.batch, len(m.order))
-		if err := m.learn(m.order[m.position:to]); err != nil {
-			return Progress{}, fmt.Errorf("%s: %w", m.name, err)
-		}
-		m.position = to
-	}
-	objective := m.errors / float64(len(m.order)) / float64(m.pixels)
-	m.position, m.errors = 0, 0
-	p, err := m.advance(objective, m.iterations, m.tolerance)
-	m.shuffle()
-	return p, err
-}
-
-// learn improves the atoms by the images of those indices.
-func (m *online) learn(indices []int) error {
-	k, p, n := m.units, m.pixels, len(indices)
-	x := make([]float32, n*p)
-	m.images.Batch(x, indices)
-	if err := m.acceptImages(x); err != nil {
-		return fmt.Errorf("in a batch: %w", err)
-	}
-	codes := m.method.encode(x, m.atoms, 1e-3)
+// learn improves the atoms by a batch of images.
+func (m *online) learn(x []float32) error {
+	k, p, n := m.units, m.pixels, len(x)/m.pixels
+	codes := m.method.encode(&m.factors, x, 1e-3)
 	decoded, err := decode(codes, m.atoms, nil, k, p)
 	if err != nil {
 		return err
@@ -161,36 +166,23 @@ func (m *online) learn(indices []int) error {
 	return nil
 }
 
-// Encode implements [metrics.Coder].
-func (m *online) Encode(images []float32) ([]float32, error) {
-	if _, err := m.imageCount(images); err != nil {
-		return nil, err
-	}
-	return m.method.encode(images, m.atoms, encodePrecision), nil
+// encode implements algorithm.
+func (m *online) encode(images []float32) ([]float32, error) {
+	return m.method.encode(&m.factors, images, encodePrecision), nil
 }
 
-// WithAtoms implements [metrics.Coder].
-func (m *online) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// State implements [Model].
-func (m *online) State() State {
-	s := State{m.coder.save(), m.fitting.save()}
+// save implements algorithm.
+func (m *online) save(s State) {
+	m.base.save(s)
+	m.passes.save(s)
 	s.Tensors[codesGramName] = Tensor{[]int{m.units, m.units}, m.codesGram}
 	s.Tensors[targetName] = Tensor{[]int{m.units, m.pixels}, m.target}
-	s.Numbers["position"], s.Numbers["errors"] = float64(m.position), m.errors
-	return s
 }
 
-// Restore implements [Model].
-func (m *online) Restore(s State) error {
-	gram, err1 := s.tensor(codesGramName, m.units, m.units)
-	target, err2 := s.tensor(targetName, m.units, m.pixels)
-	position, err3 := s.number("position")
-	errs, err4 := s.number("errors")
-	if err := errors.Join(err1, err2, err3, err4, m.fitting.restore(s), m.coder.restore(s)); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	m.codesGram, m.target = slices.Clone(gram.Values), slices.Clone(target.Values)
-	m.position, m.errors = int(position), errs
-	return nil
+// restore implements algorithm.
+func (m *online) restore(s State) error {
+	var err1, err2 error
+	m.codesGram, err1 = s.values(codesGramName, m.units, m.units)
+	m.target, err2 = s.values(targetName, m.units, m.pixels)
+	return errors.Join(err1, err2, m.passes.restore(s), m.base.restore(s))
 }

@@ -59,17 +59,10 @@ func (s *OrthogonalNMF) Check() error {
 // MostIterations implements [Method].
 func (s *OrthogonalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *OrthogonalNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("orthogonal_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
+	return newFactorisation("orthogonal_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, _ uint64) {
 		m.rises = true
-		m.first = func() (err error) {
-			m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed)
-			return err
-		}
 		m.rule = &orthogonalRule{halsRule{f: &m.factors}, s.Orthogonal == "atoms"}
 	})
 }
@@ -100,7 +93,7 @@ func (r *orthogonalRule) improve() float64 {
 		}
 	})
 	if !r.atoms {
-		unitRows(f.codes, f.n, f.atoms, p, k)
+		scaleRows(f.codes, f.n, f.atoms, p, k, rowNorm)
 		f.pass(nil)
 		f.atomsGram()
 	}

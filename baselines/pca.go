@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -13,7 +12,6 @@ import (
 	"tessera/data"
 	"tessera/internal/random"
 	"tessera/kernel"
-	"tessera/metrics"
 	"tessera/parallel/team"
 )
 
@@ -48,48 +46,40 @@ func (s *PCA) Biased() bool { return true }
 
 // New implements [Method]. It does not use the seed.
 func (s *PCA) New(shape []int, _ uint64) (Model, error) {
-	c, err := newCoder(shape, s)
+	b, err := newBase("pca", s, shape, 1, 0)
 	if err != nil {
-		return nil, fmt.Errorf("pca: %w", err)
+		return nil, err
 	}
-	return &pca{coder: c}, nil
+	b.signed = true
+	m := &pca{base: b}
+	m.own = m
+	return m, nil
 }
 
 // pca is fitted in one iteration.
 type pca struct {
-	coder
-	fitting
+	base
 	images    Images
 	variances []float32 // of each component
 }
 
 const variancesName = "variances"
 
-// Begin implements [Model].
-func (m *pca) Begin(ctx context.Context, images Images) error {
-	if err := accept(images, m.pixels); err != nil {
-		return fmt.Errorf("pca: %w", err)
-	}
-	if err := (&PCA{m.units}).Fits(images.Len(), m.pixels); err != nil {
-		return fmt.Errorf("pca: %w", err)
-	}
+// begin implements algorithm.
+func (m *pca) begin(images Images) error {
 	m.images = images
 	if !m.done {
 		m.objective = math.MaxFloat64
 	}
-	return ctx.Err()
+	return nil
 }
 
-// Step implements [Model].
-func (m *pca) Step(ctx context.Context) (Progress, error) {
+// step implements algorithm.
+func (m *pca) step(ctx context.Context) (float64, error) {
 	if m.images == nil {
-		return Progress{}, fmt.Errorf("pca: Step before Begin")
+		return 0, fmt.Errorf("Step before Begin")
 	}
-	objective, err := m.fit(ctx)
-	if err != nil {
-		return Progress{}, fmt.Errorf("pca: %w", err)
-	}
-	return m.advance(objective, 1, 0)
+	return m.fit(ctx)
 }
 
 // fit returns the mean squared error.
@@ -143,7 +133,7 @@ func (m *pca) fit(ctx context.Context) (float64, error) {
 func (m *pca) mean(ctx context.Context) ([]float64, error) {
 	mean := make([]float64, m.pixels)
 	err := m.blocks(ctx, blockSize, func(x []float32, _ int) error {
-		if err := acceptFinite(x, m.pixels); err != nil {
+		if err := m.acceptImages(x); err != nil {
 			return err
 		}
 		for ; len(x) > 0; x = x[m.pixels:] {
@@ -212,49 +202,33 @@ func narrow(a []float64) []float32 {
 	return n
 }
 
-// Encode implements [metrics.Coder]: (X - mean) W'.
-func (m *pca) Encode(images []float32) ([]float32, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
-	}
-	centred := slices.Clone(images)
-	for i := range n {
-		row := centred[i*m.pixels : (i+1)*m.pixels]
-		kernel.Float32().Sub(row, row, m.bias)
-	}
+// encode implements algorithm: (X - mean) W'.
+func (m *pca) encode(images []float32) ([]float32, error) {
+	n, centred := len(images)/m.pixels, subtractRow(images, m.bias)
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, centred, m.atoms, codes)
 	return codes, nil
 }
 
-// WithAtoms implements [metrics.Coder].
-func (m *pca) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// Codes implements [Model]: Encode gives the same.
-func (m *pca) Codes() []float32 { return nil }
-
-// State implements [Model].
-func (m *pca) State() State {
-	s := State{m.coder.save(), m.fitting.save()}
+// save implements algorithm.
+func (m *pca) save(s State) {
+	m.base.save(s)
 	if m.variances != nil {
 		s.Tensors[variancesName] = Tensor{[]int{m.units}, m.variances}
 	}
-	return s
 }
 
-// Restore implements [Model].
-func (m *pca) Restore(s State) error {
-	if err := m.fitting.restore(s); err != nil || !m.done {
-		return err // nothing is kept of an unfinished fit
+// restore implements algorithm. Nothing is kept of an unfinished fit.
+func (m *pca) restore(s State) error {
+	if err := m.restoreProgress(s); err != nil || !m.done {
+		return err
 	}
-	variances, err1 := s.tensor(variancesName, m.units)
-	_, err2 := s.tensor(biasName, m.pixels)
-	if err := errors.Join(err1, err2, m.coder.restore(s)); err != nil {
-		return fmt.Errorf("pca: %w", err)
+	if _, err := s.tensor(biasName, m.pixels); err != nil {
+		return err
 	}
-	m.variances = slices.Clone(variances.Values)
-	return nil
+	var err error
+	m.variances, err = s.values(variancesName, m.units)
+	return errors.Join(err, m.restoreAtoms(s))
 }
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a

@@ -11,16 +11,16 @@ import (
 	"tessera/metrics"
 )
 
-// Expressed is implemented by models whose codes are a closed expression of the images. The others fit codes to each image by
+// expressed is implemented by models whose codes are a closed expression of the images. The others fit codes to each image by
 // an iterative method.
-type Expressed interface {
+type expressed interface {
 	// expression returns the codes (batch, units) of images x (batch, pixels).
 	expression(m *ir.Module, x *ir.Value) *ir.Value
 }
 
 // Program returns the computation of a fitted model for a batch of that many rows: of given ("input" or "code") to wanted
 // ("code", "output"). It returns an error for a value that the model cannot compute from the given one, in particular for the
-// codes of a model that is not [Expressed].
+// codes of a model whose encoder is iterative.
 func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, error) {
 	if m == nil || m.Atoms() == nil || m.Atoms().Values == nil {
 		return nil, errUnfitted
@@ -33,7 +33,7 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	var code *ir.Value
 	switch given {
 	case imagesName:
-		e, ok := m.(Expressed)
+		e, ok := m.(expressed)
 		if !ok {
 			return nil, errors.New("the encoder is not a closed expression: it fits the code of every image by iterations")
 		}
@@ -92,24 +92,24 @@ func decoded(m *ir.Module, a *metrics.Atoms, code *ir.Value) *ir.Value {
 }
 
 // projected is x times the transposed atoms.
-func (c *coder) projected(m *ir.Module, x *ir.Value) *ir.Value {
-	atoms := parameter(m, atomsName, []int{c.units, c.pixels}, c.atoms)
-	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], c.units}}
+func (b *base) projected(m *ir.Module, x *ir.Value) *ir.Value {
+	atoms := parameter(m, atomsName, []int{b.units, b.pixels}, b.atoms)
+	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], b.units}}
 }
 
-// expression implements [Expressed].
+// expression implements expressed.
 func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	return m.projected(p, ir.Point(ir.Sub, x.Shape, x, row(p, biasName, m.bias)))
 }
 
-// expression implements [Expressed].
+// expression implements expressed.
 func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	g := m.projected(p, x)
 	scaled := ir.Point(ir.Mul, g.Shape, g, row(p, slopesName, m.slopes))
 	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
 }
 
-// expression implements [Expressed]: 1 for the nearest centre, as [search] finds it, and 0 for the others. Of equally near
+// expression implements expressed: 1 for the nearest centre, as [search] finds it, and 0 for the others. Of equally near
 // ones it is the first, which has no other before it.
 func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	k, s := m.units, m.search()

@@ -71,7 +71,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 			m := newModel(t, methods[name], []int{o.Pixels}, 1).(*factorisation)
 			o.start(m)
 			fit(t, m, images)
-			f := &plain{m.n, m.pixels, m.units, widen(m.x), widen(m.factors.Codes()), widen(m.atoms)}
+			f := &plain{m.n, m.pixels, m.units, widen(m.x), widen(transpose(m.codes, m.units, m.n)), widen(m.atoms)}
 			var scale float64
 			for _, v := range want {
 				scale = max(scale, math.Abs(v))

@@ -43,7 +43,7 @@ func BiCrossValidate(ctx context.Context, method Method, images Images, componen
 		return nil, err
 	}
 	v.x = load(images)
-	if err := acceptFinite(v.x, p); err != nil {
+	if err := acceptValues(v.x, p, true); err != nil {
 		return nil, err
 	}
 	rows, columns := deal(n, folds, seed, "rank/images"), deal(p, folds, seed, "rank/pixels")
@@ -239,9 +239,9 @@ func columnMeans(x []float32, n, p int) []float32 {
 
 // subtractRow returns the rows of x less one row.
 func subtractRow(x, row []float32) []float32 {
-	left := slices.Clone(x)
-	for i := range left {
-		left[i] -= row[i%len(row)]
+	left, p := make([]float32, len(x)), len(row)
+	for i := 0; i < len(x); i += p {
+		kernel.Float32().Sub(left[i:i+p], x[i:i+p], row)
 	}
 	return left
 }

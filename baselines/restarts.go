@@ -2,7 +2,6 @@ package baselines
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -28,7 +27,7 @@ type restarted struct {
 	kept    State   // of the best fit that has ended, unless that is the present one
 }
 
-// The names of what is saved beside the present fit's state; the best fit's names get a prefix.
+// The names of what is saved in addition to the present fit's state; the best fit's names get a prefix.
 const (
 	restartName = "restart"
 	beforeName  = "before"
@@ -140,15 +139,13 @@ func (m *restarted) State() State {
 
 // Restore implements [Model].
 func (m *restarted) Restore(s State) error {
-	restart, err1 := s.number(restartName)
-	before, err2 := s.number(beforeName)
-	least, err3 := s.number(leastName)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	var restart, before float64
+	if err := s.numbers(map[string]*float64{restartName: &restart, beforeName: &before, leastName: &m.least}); err != nil {
 		return err
 	}
-	m.restart, m.before, m.least = int(restart), int(before), least
-	present, kept := splitState(s)
+	m.restart, m.before = int(restart), int(before)
 	if m.restart > 0 && m.restart < m.restarts { // a damaged state must not be found at the end of the fit
+		kept := State{unprefixed(s.Tensors), unprefixed(s.Numbers)}
 		if err := m.Model.Restore(kept); err != nil {
 			return err
 		}
@@ -157,26 +154,16 @@ func (m *restarted) Restore(s State) error {
 	if err := m.fresh(); err != nil {
 		return err
 	}
-	return m.Model.Restore(present)
+	return m.Model.Restore(s)
 }
 
-// splitState returns the states of the present and of the best fit.
-func splitState(s State) (present, kept State) {
-	present = State{map[string]Tensor{}, map[string]float64{}}
-	kept = State{map[string]Tensor{}, map[string]float64{}}
-	for name, t := range s.Tensors {
+// unprefixed returns the part of a state that belongs to the best fit.
+func unprefixed[T any](all map[string]T) map[string]T {
+	kept := map[string]T{}
+	for name, v := range all {
 		if own, ok := strings.CutPrefix(name, keptPrefix); ok {
-			kept.Tensors[own] = t
-		} else {
-			present.Tensors[name] = t
+			kept[own] = v
 		}
 	}
-	for name, v := range s.Numbers {
-		if own, ok := strings.CutPrefix(name, keptPrefix); ok {
-			kept.Numbers[own] = v
-		} else {
-			present.Numbers[name] = v
-		}
-	}
-	return present, kept
+	return kept
 }

@@ -41,12 +41,9 @@ func (s *SemiNMF) Fits(images, pixels int) error { return fitsClusters(s.Compone
 // MostIterations implements [Method].
 func (s *SemiNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *SemiNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("semi_nmf", s, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
+	return newFactorisation("semi_nmf", s, "", shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
 		m.signed = true
 		m.first = func() (err error) {
 			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, seed)
@@ -68,7 +65,7 @@ func fitsClusters(components, images, pixels int) error {
 // k-means.
 func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float32, err error) {
 	const rounds = 20
-	m := &kmeans{coder: coder{shape: []int{p}, pixels: p, units: k}, settings: KMeans{Components: k, Iterations: rounds}, seed: seed}
+	m := &kmeans{base: base{pixels: p, units: k, signed: true}, seed: seed}
 	if err := m.begin(Matrix{x, p}); err != nil {
 		return nil, nil, err
 	}

@@ -56,12 +56,9 @@ func (s *SeparableNMF) Check() error {
 // MostIterations implements [Method]: all is done in one.
 func (s *SeparableNMF) MostIterations() int { return 1 }
 
-// Biased implements [Method].
-func (s *SeparableNMF) Biased() bool { return false }
-
 // New implements [Method]. Nothing about it is random.
 func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
-	return newFactorisation("separable_nmf", s, shape, 1, 0, 1, 0, func(m *factorisation, _ uint64) {
+	return newFactorisation("separable_nmf", s, "", shape, 1, 0, 1, 0, func(m *factorisation, _ uint64) {
 		rule := &separableRule{halsRule{f: &m.factors}, *s}
 		m.first = func() error {
 			rule.choose()

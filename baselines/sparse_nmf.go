@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"errors"
 	"math"
 	"slices"
 
@@ -77,25 +76,23 @@ func (s *SparseNMF) Check() error {
 // MostIterations implements [Method].
 func (s *SparseNMF) MostIterations() int { return s.Iterations }
 
-// Biased implements [Method].
-func (s *SparseNMF) Biased() bool { return false }
-
 // New implements [Method].
 func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("sparse_nmf", s, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
+	return newFactorisation("sparse_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
 }
 
 // build gives a fit its start and its rule.
-func (s *SparseNMF) build(m *factorisation, seed uint64) {
-	sparse := &sparsity{f: &m.factors, settings: *s}
-	m.first = func() (err error) {
-		if m.atoms, m.codes, err = start(s.Init, m.x, m.n, m.pixels, m.units, seed); err == nil {
-			sparse.projectStart()
-			if s.Solver == "gradient" && s.Init == "random" {
-				sparse.raiseAtoms()
-			}
+func (s *SparseNMF) build(m *factorisation, _ uint64) {
+	sparse, unconstrained := &sparsity{f: &m.factors, settings: *s}, m.first
+	m.first = func() error {
+		if err := unconstrained(); err != nil {
+			return err
 		}
-		return err
+		sparse.projectStart()
+		if s.Solver == "gradient" && s.Init == "random" {
+			sparse.raiseAtoms()
+		}
+		return nil
 	}
 	if s.Solver == "gradient" {
 		m.rule = &gradientRule{sparsity: sparse, codesStep: 1, atomsStep: 1}
@@ -296,7 +293,7 @@ func (r *gradientRule) improveCodes() {
 		f.correlate(w, from, to)
 		scale(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from, w.b)
 	})
-	unitRows(f.codes, f.n, f.atoms, f.pixels, f.units)
+	scaleRows(f.codes, f.n, f.atoms, f.pixels, f.units, rowNorm)
 }
 
 // save implements stateful.
@@ -305,11 +302,8 @@ func (r *gradientRule) save(s State) {
 }
 
 // restore implements stateful.
-func (r *gradientRule) restore(s State) (err error) {
-	var err1, err2 error
-	r.codesStep, err1 = s.number("codes_step")
-	r.atomsStep, err2 = s.number("atoms_step")
-	return errors.Join(err1, err2)
+func (r *gradientRule) restore(s State) error {
+	return s.numbers(map[string]*float64{"codes_step": &r.codesStep, "atoms_step": &r.atomsStep})
 }
 
 // descend does one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), x being k x n. The step is halved until the objective

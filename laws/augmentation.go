@@ -12,257 +12,186 @@ import (
 	"tessera/internal/volume"
 )
 
-// Augmentation contains the laws of augmentations.
-var Augmentation = Laws[augment.Augmentation]{
-	{"takes images of every shape", augmentsEveryShape},
-	{"keeps values in [0,1]", augmentsInRange},
-	{"gives the same bits for the same stream", augmentsRepeatably},
-	{"writes every value of the image, whatever it contained", augmentsEveryValue},
-	{"writes inside the image only", augmentsInside},
-	{"never writes the source", augmentsFromSource},
-	{"has no memory of earlier images", augmentationForgets},
-	{"never changes its settings", augmentationKeepsSettings},
-	{"does not allocate", augmentationAllocates},
-}
+// Augmentation contains the laws of augmentations, tested on images from one pixel to colours with 20 draws each.
+var Augmentation = inTrials(eachPicture, []law[augmentTrial]{
+	{"takes images of every shape", augmentTrial.everyShape},
+	{"keeps values in [0,1]", augmentTrial.inRange},
+	{"gives the same bits for the same stream", augmentTrial.repeatable},
+	{"writes every value of the image, whatever it contained", augmentTrial.everyValue},
+	{"writes inside the image only", augmentTrial.inside},
+	{"never writes the source", augmentTrial.readsSource},
+	{"has no memory of earlier images", augmentTrial.forgets},
+	{"never changes its settings", augmentTrial.keepsSettings},
+	{"does not allocate", augmentTrial.allocates},
+})
 
 // draws is the number of draws per image.
 const draws = 20
 
-// picture is an image before an augmentation.
-type picture struct {
-	name   string
-	shape  []int
-	values []float32
+// augmentTrial is an augmentation with one image and one draw.
+type augmentTrial struct {
+	augment.Augmentation // the same in all trials
+	fresh                func() augment.Augmentation
+	changes              map[string]augment.Change // by shape: the changes of the earlier trials
+	name                 string
+	shape                []int
+	image                []float32
+	draw                 int
 }
 
-func (p picture) String() string { return fmt.Sprintf("%s %v", p.name, p.shape) }
+func (t augmentTrial) String() string { return fmt.Sprintf("%s %v: draw %d", t.name, t.shape, t.draw) }
 
-// pictures returns images from one pixel to colours, edge values included, whose shape a accepts.
-func pictures(a augment.Augmentation) []picture {
-	r := source()
-	var all []picture
-	for _, shape := range [][]int{{1, 1}, {1, 9}, {9, 1}, {1, 1, 3}, {2, 3}, {5, 4, 3}, {12, 12}, {28, 28, 1}} {
-		if _, err := prepared(a, shape); err != nil && !errors.Is(err, errPanics) {
+// eachPicture tries a on images with edge values included, of all shapes that it accepts.
+func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) error {
+	r, refused, accepted := source(), error(nil), false
+	t := augmentTrial{Augmentation: fresh(), fresh: fresh, changes: map[string]augment.Change{}}
+	for _, t.shape = range [][]int{{1, 1}, {1, 9}, {9, 1}, {1, 1, 3}, {2, 3}, {5, 4, 3}, {12, 12}, {28, 28, 1}} {
+		err := guarded(func() error { _, err := t.Prepare(t.shape); return err })
+		if err != nil && !errors.Is(err, errPanics) {
+			refused = err
 			continue
 		}
-		n := volume.Of(shape)
+		accepted = true
+		n := volume.Of(t.shape)
 		random, binary := make([]float32, n), make([]float32, n)
 		for i := range n {
 			random[i], binary[i] = r.Float32(), float32(r.IntN(2))
 		}
-		all = append(all, picture{"random", shape, random}, picture{"black and white", shape, binary},
-			picture{"black", shape, make([]float32, n)}, picture{"white", shape, slices.Repeat([]float32{1}, n)},
-			picture{"dark", shape, slices.Repeat([]float32{math.SmallestNonzeroFloat32}, n)})
-	}
-	return all
-}
-
-// stream returns the random stream of one draw.
-func stream(draw int) *rand.Rand { return rand.New(rand.NewPCG(uint64(draw), 784)) }
-
-// errPanics is the error of a part that panics.
-var errPanics = errors.New("panics")
-
-// prepared prepares a for a shape; a panic becomes an error.
-func prepared(a augment.Augmentation, shape []int) (change augment.Change, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("Prepare(%v): %w: %v", shape, errPanics, problem)
-		}
-	}()
-	return a.Prepare(shape)
-}
-
-// augmented prepares a for p, applies it and returns the result. The result's memory is filled with before.
-func augmented(a augment.Augmentation, p picture, draw int, before float32) ([]float32, error) {
-	change, err := prepared(a, p.shape)
-	if err != nil {
-		return nil, fmt.Errorf("%v: %w", p, err)
-	}
-	return changed(change, p, draw, before)
-}
-
-// changed applies a change to p and returns the result, whose memory is filled with before; a panic becomes an error.
-func changed(change augment.Change, p picture, draw int, before float32) (out []float32, err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("%v: panics: %v", p, problem)
-		}
-	}()
-	out = slices.Repeat([]float32{before}, len(p.values))
-	change(out, p.values, stream(draw))
-	return out, nil
-}
-
-// eachPicture calls f with every image and draw.
-func eachPicture(a augment.Augmentation, f func(p picture, draw int) error) error {
-	for _, p := range pictures(a) {
-		for draw := range draws {
-			if err := f(p, draw); err != nil {
-				return err
+		for _, p := range []struct {
+			name   string
+			values []float32
+		}{
+			{"random", random}, {"black and white", binary},
+			{"black", make([]float32, n)}, {"white", slices.Repeat([]float32{1}, n)},
+			{"dark", slices.Repeat([]float32{math.SmallestNonzeroFloat32}, n)},
+		} {
+			for t.draw = range draws {
+				t.name, t.image = p.name, p.values
+				try(t)
 			}
 		}
+	}
+	if !accepted {
+		return fmt.Errorf("refuses the shape of every test image: %w", refused)
 	}
 	return nil
 }
 
-func augmentsEveryShape(fresh func() augment.Augmentation) error {
-	a := fresh()
-	if len(pictures(a)) == 0 {
-		return fmt.Errorf("refuses the shape of every test image")
+// augmented prepares the augmentation and returns the image after its change. The result's memory is filled with before.
+func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float32, error) {
+	change, err := a.Prepare(t.shape)
+	if err != nil {
+		return nil, err
 	}
-	return eachPicture(a, func(p picture, draw int) error {
-		shape := slices.Clone(p.shape)
-		if _, err := augmented(a, p, draw, 0); err != nil {
-			return err
-		}
-		if !slices.Equal(shape, p.shape) {
-			return fmt.Errorf("%v becomes %v", shape, p.shape)
-		}
-		return nil
-	})
+	return t.changed(change, before), nil
 }
 
-func augmentsInRange(fresh func() augment.Augmentation) error {
-	a := fresh()
-	return eachPicture(a, func(p picture, draw int) error {
-		out, err := augmented(a, p, draw, 0)
-		if err != nil {
-			return err
-		}
-		for i, v := range out {
-			if !(v >= 0 && v <= 1) {
-				return fmt.Errorf("%v: draw %d: value %d becomes %v", p, draw, i, v)
-			}
-		}
-		return nil
-	})
+// changed returns the image after a change.
+func (t augmentTrial) changed(change augment.Change, before float32) []float32 {
+	out := slices.Repeat([]float32{before}, len(t.image))
+	change(out, slices.Clone(t.image), t.stream())
+	return out
 }
 
-func augmentsRepeatably(fresh func() augment.Augmentation) error {
-	a := fresh()
-	return eachPicture(a, func(p picture, draw int) error {
-		first, err := augmented(a, p, draw, 0)
-		if err != nil {
-			return err
-		}
-		second, err := augmented(a, p, draw, 0)
-		if err != nil {
-			return err
-		}
-		return differ(fmt.Sprintf("%v: draw %d: a second time", p, draw), second, first)
-	})
+// stream returns the random stream of the draw.
+func (t augmentTrial) stream() *rand.Rand { return rand.New(rand.NewPCG(uint64(t.draw), 784)) }
+
+func (t augmentTrial) everyShape() error {
+	shape := slices.Clone(t.shape)
+	if _, err := t.augmented(t, 0); err != nil {
+		return err
+	}
+	if !slices.Equal(shape, t.shape) {
+		return fmt.Errorf("%v becomes %v", shape, t.shape)
+	}
+	return nil
 }
 
-func augmentsEveryValue(fresh func() augment.Augmentation) error {
-	a := fresh()
-	return eachPicture(a, func(p picture, draw int) error {
-		black, err := augmented(a, p, draw, 0)
-		if err != nil {
-			return err
-		}
-		for _, before := range []float32{1, float32(math.NaN())} {
-			other, err := augmented(a, p, draw, before)
-			if err != nil {
-				return err
-			}
-			if err := differ(fmt.Sprintf("%v: draw %d: over %v", p, draw, before), other, black); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+func (t augmentTrial) inRange() error {
+	out, err := t.augmented(t, 0)
+	if i := slices.IndexFunc(out, func(v float32) bool { return !(v >= 0 && v <= 1) }); i >= 0 {
+		return fmt.Errorf("value %d becomes %v", i, out[i])
+	}
+	return err
 }
 
-// augmentsInside checks guard values before and after the destination.
-func augmentsInside(fresh func() augment.Augmentation) (err error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			err = fmt.Errorf("panics: %v", problem)
-		}
-	}()
-	const guard, mark = 40, -77
-	a := fresh()
-	return eachPicture(a, func(p picture, draw int) error {
-		n := len(p.values)
-		padded := slices.Repeat([]float32{mark}, n+2*guard)
-		change, err := prepared(a, p.shape)
-		if err != nil {
-			return fmt.Errorf("%v: %w", p, err)
-		}
-		change(padded[guard:guard+n], p.values, stream(draw))
-		for i, v := range padded {
-			if (i < guard || i >= guard+n) && v != mark {
-				return fmt.Errorf("%v: draw %d: writes %d values from the start of the image", p, draw, i-guard)
-			}
-		}
-		return nil
-	})
+func (t augmentTrial) repeatable() error { return t.same("a second time", t, 0) }
+
+func (t augmentTrial) everyValue() error {
+	return errors.Join(t.same("over 1", t, 1), t.same("over NaN", t, float32(math.NaN())))
 }
 
-func augmentsFromSource(fresh func() augment.Augmentation) error {
-	a := fresh()
-	return eachPicture(a, func(p picture, draw int) error {
-		before := slices.Clone(p.values)
-		if _, err := augmented(a, p, draw, 0); err != nil {
-			return err
-		}
-		return differ(fmt.Sprintf("%v: draw %d: source", p, draw), p.values, before)
-	})
+// same compares the image after another augmentation, in memory filled with before, with the image after this one.
+func (t augmentTrial) same(what string, other augment.Augmentation, before float32) error {
+	want, err := t.augmented(t, 0)
+	if err != nil {
+		return err
+	}
+	got, err := t.augmented(other, before)
+	if err != nil {
+		return err
+	}
+	return differ(what, got, want)
 }
 
-// augmentationForgets compares one change for all images of a shape with new ones for each.
-func augmentationForgets(fresh func() augment.Augmentation) error {
-	used, changes := fresh(), map[string]augment.Change{}
-	return eachPicture(used, func(p picture, draw int) error {
-		want, err := augmented(fresh(), p, draw, 0)
-		if err != nil {
-			return err
-		}
-		of := fmt.Sprint(p.shape)
-		if changes[of] == nil {
-			if changes[of], err = prepared(used, p.shape); err != nil {
-				return fmt.Errorf("%v: %w", p, err)
-			}
-		}
-		got, err := changed(changes[of], p, draw, 0)
-		if err != nil {
-			return err
-		}
-		return differ(fmt.Sprintf("%v: draw %d: after other images", p, draw), got, want)
-	})
+func (t augmentTrial) inside() error {
+	all, inner := padded(make([]float32, len(t.image)))
+	change, err := t.Prepare(t.shape)
+	if err != nil {
+		return err
+	}
+	change(inner, slices.Clone(t.image), t.stream())
+	return outside(all)
 }
 
-func augmentationKeepsSettings(fresh func() augment.Augmentation) error {
-	used, before := fresh(), fresh()
+func (t augmentTrial) readsSource() error {
+	src := slices.Clone(t.image)
+	change, err := t.Prepare(t.shape)
+	if err != nil {
+		return err
+	}
+	change(make([]float32, len(src)), src, t.stream())
+	return differ("source", src, t.image)
+}
+
+// forgets compares one change for all images of a shape with new ones for each.
+func (t augmentTrial) forgets() error {
+	want, err := t.augmented(t.fresh(), 0)
+	if err != nil {
+		return err
+	}
+	shape := fmt.Sprint(t.shape)
+	if t.changes[shape] == nil {
+		if t.changes[shape], err = t.Prepare(t.shape); err != nil {
+			return err
+		}
+	}
+	return differ("after other images", t.changed(t.changes[shape], 0), want)
+}
+
+func (t augmentTrial) keepsSettings() error {
+	used, before := t.fresh(), t.fresh()
 	if !reflect.DeepEqual(used, before) {
 		return fmt.Errorf("two new ones are not equal: %+v and %+v", used, before)
 	}
-	return eachPicture(used, func(p picture, draw int) error {
-		if _, err := augmented(used, p, draw, 0); err != nil {
-			return err
-		}
-		if !reflect.DeepEqual(used, before) {
-			return fmt.Errorf("%v: draw %d: %+v becomes %+v, but goroutines share the settings", p, draw, before, used)
-		}
-		return nil
-	})
+	_, err := t.augmented(used, 0)
+	if !reflect.DeepEqual(used, before) {
+		return fmt.Errorf("%+v becomes %+v, but goroutines share the settings", before, used)
+	}
+	return err
 }
 
-func augmentationAllocates(fresh func() augment.Augmentation) (err error) {
-	a := fresh()
-	for _, p := range pictures(a) {
-		if _, err := augmented(a, p, 0, 0); err != nil {
-			return err
-		}
-		change, err := prepared(a, p.shape)
-		if err != nil {
-			return fmt.Errorf("%v: %w", p, err)
-		}
-		out, r := make([]float32, len(p.values)), stream(0)
-		if err := allocates(func() { change(out, p.values, r) }); err != nil {
-			return fmt.Errorf("%v: %w, once the working memory has grown", p, err)
-		}
+func (t augmentTrial) allocates() error {
+	if t.draw > 0 {
+		return nil
+	}
+	change, err := t.Prepare(t.shape)
+	if err != nil {
+		return err
+	}
+	out, r := make([]float32, len(t.image)), t.stream()
+	if err := allocates(func() { change(out, t.image, r) }); err != nil {
+		return fmt.Errorf("%w, once the working memory has grown", err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
+	"tessera/ops"
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
 )
@@ -34,124 +35,15 @@ var backends = []backend{onTape, onEngine}
 // workers are the engine's threads. The engine's tests cover the division of work.
 var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 
-// tensors are values by name.
-type tensors[T ir.Float] map[string][]T
-
-// rig is an expression with its derivatives on a back end. A run gets all inputs, including parameters and state, and
-// returns all results. Runs with equal inputs must give equal results.
-type rig[T ir.Float] struct {
-	shape   []int // of the output
-	leaves  []*gradcheck.Leaf[T]
-	program *graph.Program
-	runner  ir.Runner[T]
-}
-
-// newRig compiles an expression. State is only updated in training.
-func newRig[T ir.Float](e gradcheck.Expression[T], on backend, training bool) (*rig[T], error) {
-	var output *gorgonia.Node
-	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
-		var err error
-		if output, err = e(b); err != nil || output.IsScalar() {
-			return output, err
-		}
-		return gradcheck.Scalar(func(*gradcheck.Builder[T]) (*gorgonia.Node, error) { return output, nil })(b)
-	}, true)
-	if err != nil {
-		return nil, err
-	}
-	r := &rig[T]{shape: slices.Clone(output.Shape()), leaves: built.Leaves,
-		program: &graph.Program{Graph: built.Graph, Dtype: built.Dtype}}
-	r.tap("output", output)
-	for _, l := range built.Leaves {
-		r.add(l)
-	}
-	for _, b := range r.program.Parameters {
-		if n := built.Updates[b.Path]; n != nil && training {
-			r.program.Updates = append(r.program.Updates, graph.Update{Parameter: b.Parameter, Node: n})
-		}
-	}
-	switch on {
-	case onTape:
-		r.runner, err = tape.Compile[T](r.program)
-	case onEngine:
-		var m *ir.Module
-		if m, err = r.program.Module(); err == nil {
-			r.runner, err = engine.Compile[T](m, workers())
-		}
-	}
-	return r, err
-}
-
-func (r *rig[T]) tap(name string, n *gorgonia.Node) {
-	r.program.Taps = append(r.program.Taps, graph.Tap{Name: name, Node: n, Shape: slices.Clone(n.Shape())})
-}
-
-// add makes a leaf an input or a parameter of the program.
-func (r *rig[T]) add(l *gradcheck.Leaf[T]) {
-	p := r.program
-	switch {
-	case !l.Parameter:
-		p.Inputs = append(p.Inputs, graph.Input{Name: l.Name, Node: l.Node, Shape: l.Node.Shape(), Sampler: l.Sampler})
-		if l.Derivative != nil {
-			r.tap("gradient of "+l.Name, l.Derivative)
-		}
-	case l.Used: // a program lists what its graph reads
-		p.Parameters = append(p.Parameters, graph.Binding{Node: l.Node, Gradient: l.Derivative,
-			Parameter: &graph.Parameter{Path: l.Name, Shape: l.Node.Shape(), Data: converted[float32](l.Values), Trainable: !l.Fixed}})
-	}
-}
-
-// given returns the inputs of the i-th run: new noise, perturbed parameters, and unchanged values of other leaves. They are
-// the same in both precisions.
-func (r *rig[T]) given(i int) tensors[T] {
-	given := tensors[T]{}
-	for _, l := range r.leaves {
-		values, stream := converted[float32](l.Values), random.Stream(gradcheck.Seed, l.Name, uint64(i))
-		switch {
-		case l.Sampler != nil:
-			l.Sampler.Sample(values, stream)
-		case l.Parameter && i > 0:
-			for j := range values {
-				values[j] += float32(stream.Float64() / 4)
-			}
-		}
-		given[l.Name] = converted[T](values)
-	}
-	return given
-}
-
-// run returns copies of the output, of the derivatives and of the state after the run.
-func (r *rig[T]) run(given tensors[T]) (tensors[T], error) {
-	for i, in := range r.program.Inputs {
-		if err := r.runner.Bind(i, given[in.Name]); err != nil {
-			return nil, err
-		}
-	}
-	for i, b := range r.program.Parameters {
-		copy(r.runner.Parameter(i), given[b.Path])
-	}
-	if err := r.runner.Run(); err != nil {
-		return nil, err
-	}
-	got := tensors[T]{}
-	for i, t := range r.program.Taps {
-		got[t.Name] = slices.Clone(r.runner.Tap(i))
-	}
-	for i, b := range r.program.Parameters {
-		if b.Gradient != nil {
-			got["gradient of "+b.Path] = slices.Clone(r.runner.Gradient(i))
-		}
-		got[b.Path+" after the run"] = slices.Clone(r.runner.Parameter(i))
-	}
-	return got, nil
-}
+// tensors are values by name. Those of a program in float32 are converted.
+type tensors map[string][]float64
 
 // names are in alphabetical order.
-func (t tensors[T]) names() []string { return slices.Sorted(maps.Keys(t)) }
+func (t tensors) names() []string { return slices.Sorted(maps.Keys(t)) }
 
 // near returns an error that names the first value of t whose difference from want exceeds tolerance, relative to 1 plus the
 // largest absolute value of the tensor. All NaN are equal.
-func (t tensors[T]) near(want tensors[T], tolerance float64) error {
+func (t tensors) near(want tensors, tolerance float64) error {
 	if !slices.Equal(t.names(), want.names()) {
 		return fmt.Errorf("gives %q, want %q", t.names(), want.names())
 	}
@@ -163,16 +55,16 @@ func (t tensors[T]) near(want tensors[T], tolerance float64) error {
 	return nil
 }
 
-func near[T ir.Float](got, want []T, tolerance float64) error {
+func near(got, want []float64, tolerance float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%d values, want %d", len(got), len(want))
 	}
 	unit := 1.0
 	for _, v := range want {
-		unit = max(unit, 1+math.Abs(float64(v)))
+		unit = max(unit, 1+math.Abs(v))
 	}
 	for i, v := range got {
-		d := math.Abs(float64(v) - float64(want[i]))
+		d := math.Abs(v - want[i])
 		if !(d <= tolerance*unit) && (v == v || want[i] == want[i]) {
 			return fmt.Errorf("element %d is %v, want %v: off by %.1e", i, v, want[i], d)
 		}
@@ -181,24 +73,13 @@ func near[T ir.Float](got, want []T, tolerance float64) error {
 }
 
 // finite returns an error that names the first value that is not.
-func (t tensors[T]) finite() error {
+func (t tensors) finite() error {
 	for _, name := range t.names() {
-		for i, v := range t[name] {
-			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-				return fmt.Errorf("%s: element %d is %v", name, i, v)
-			}
+		if i := slices.IndexFunc(t[name], notFinite); i >= 0 {
+			return fmt.Errorf("%s: element %d is %v", name, i, t[name][i])
 		}
 	}
 	return nil
-}
-
-// of returns the values in another precision.
-func of[T, U ir.Float](t tensors[U]) tensors[T] {
-	other := tensors[T]{}
-	for name, values := range t {
-		other[name] = converted[T](values)
-	}
-	return other
 }
 
 func converted[T, U ir.Float](values []U) []T {
@@ -209,27 +90,136 @@ func converted[T, U ir.Float](values []U) []T {
 	return list
 }
 
-// runs is the number of runs of a compiled program per law, each with other inputs, noise and parameters.
-const runs = 2
-
-// bench is a rig with its data.
-type bench[T ir.Float] struct {
-	*rig[T]
-	data func(i int) tensors[T] // of the i-th run
+// rig is an expression with its derivatives on a back end, in one precision. A run gets all inputs, including parameters and
+// state, and returns all results. Runs with equal inputs must give equal results.
+type rig struct {
+	shape   []int // of the output
+	leaves  []leaf
+	program *graph.Program
+	epsilon float64                              // tolerance for another order of operations in this precision
+	run     func(given tensors) (tensors, error) // returns copies of the output, of the derivatives and of the state after the run
+	data    func(i int) tensors                  // of the i-th run
 }
 
-// given draws the inputs of the i-th run.
-func (b bench[T]) given(i int) tensors[T] {
-	given := b.rig.given(i)
-	maps.Copy(given, b.data(i))
+// leaf is an input of a rig.
+type leaf struct {
+	name             string
+	values           []float32
+	parameter, batch bool // see [gradcheck.Leaf]
+	sampler          ops.Sampler
+}
+
+// compile compiles an expression, whose data is drawn for each run. State is only updated in training.
+func compile[T ir.Float](e gradcheck.Expression[T], on backend, training bool, data func(i int) tensors) (*rig, error) {
+	var output *gorgonia.Node
+	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
+		var err error
+		if output, err = e(b); err != nil || output.IsScalar() {
+			return output, err
+		}
+		return gradcheck.Scalar(func(*gradcheck.Builder[T]) (*gorgonia.Node, error) { return output, nil })(b)
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{shape: slices.Clone(output.Shape()), program: &graph.Program{Graph: built.Graph, Dtype: built.Dtype}, epsilon: 1e-12, data: data}
+	if _, single := any(T(0)).(float32); single {
+		r.epsilon = 1e-6
+	}
+	r.tap("output", output)
+	for _, l := range built.Leaves {
+		values := converted[float32](l.Values)
+		r.leaves = append(r.leaves, leaf{l.Name, values, l.Parameter, l.Batch, l.Sampler})
+		switch {
+		case !l.Parameter:
+			r.program.Inputs = append(r.program.Inputs, graph.Input{Name: l.Name, Node: l.Node, Shape: l.Node.Shape(), Sampler: l.Sampler})
+			if l.Derivative != nil {
+				r.tap("gradient of "+l.Name, l.Derivative)
+			}
+		case l.Used: // a program lists the parameters that its graph reads
+			r.program.Parameters = append(r.program.Parameters, graph.Binding{Node: l.Node, Gradient: l.Derivative,
+				Parameter: &graph.Parameter{Path: l.Name, Shape: l.Node.Shape(), Data: values, Trainable: !l.Fixed}})
+		}
+	}
+	for _, b := range r.program.Parameters {
+		if n := built.Updates[b.Path]; n != nil && training {
+			r.program.Updates = append(r.program.Updates, graph.Update{Parameter: b.Parameter, Node: n})
+		}
+	}
+	var runner ir.Runner[T]
+	switch on {
+	case onTape:
+		runner, err = tape.Compile[T](r.program)
+	case onEngine:
+		var m *ir.Module
+		if m, err = r.program.Module(); err == nil {
+			runner, err = engine.Compile[T](m, workers())
+		}
+	}
+	r.run = runOn(r.program, runner)
+	return r, err
+}
+
+func (r *rig) tap(name string, n *gorgonia.Node) {
+	r.program.Taps = append(r.program.Taps, graph.Tap{Name: name, Node: n, Shape: slices.Clone(n.Shape())})
+}
+
+// runOn runs a program on its runner.
+func runOn[T ir.Float](p *graph.Program, runner ir.Runner[T]) func(given tensors) (tensors, error) {
+	return func(given tensors) (tensors, error) {
+		for i, in := range p.Inputs {
+			if err := runner.Bind(i, converted[T](given[in.Name])); err != nil {
+				return nil, err
+			}
+		}
+		for i, b := range p.Parameters {
+			copy(runner.Parameter(i), converted[T](given[b.Path]))
+		}
+		if err := runner.Run(); err != nil {
+			return nil, err
+		}
+		got := tensors{}
+		for i, t := range p.Taps {
+			got[t.Name] = converted[float64](runner.Tap(i))
+		}
+		for i, b := range p.Parameters {
+			if b.Gradient != nil {
+				got["gradient of "+b.Path] = converted[float64](runner.Gradient(i))
+			}
+			got[b.Path+" after the run"] = converted[float64](runner.Parameter(i))
+		}
+		return got, nil
+	}
+}
+
+// given returns the inputs of the i-th run: new data and noise, perturbed parameters, and unchanged values of other leaves.
+// They are the same in both precisions.
+func (r *rig) given(i int) tensors {
+	given := tensors{}
+	for _, l := range r.leaves {
+		values, stream := slices.Clone(l.values), random.Stream(gradcheck.Seed, l.name, uint64(i))
+		switch {
+		case l.sampler != nil:
+			l.sampler.Sample(values, stream)
+		case l.parameter && i > 0:
+			for j := range values {
+				values[j] += float32(stream.Float64() / 4)
+			}
+		}
+		given[l.name] = converted[float64](values)
+	}
+	maps.Copy(given, r.data(i))
 	return given
 }
 
+// runs is the number of runs of a compiled program per law, each with other inputs, noise and parameters.
+const runs = 2
+
 // eachRun checks the results of every run.
-func (b bench[T]) eachRun(check func(given, got tensors[T]) error) error {
+func (r *rig) eachRun(check func(given, got tensors) error) error {
 	for i := range runs {
-		given := b.given(i)
-		got, err := b.run(given)
+		given := r.given(i)
+		got, err := r.run(given)
 		if err == nil {
 			err = check(given, got)
 		}
@@ -240,38 +230,45 @@ func (b bench[T]) eachRun(check func(given, got tensors[T]) error) error {
 	return nil
 }
 
-// agree runs two benches and compares their results up to a tolerance.
-func agree[T, U ir.Float](b bench[T], want bench[U], tolerance float64) error {
-	return b.eachRun(func(given, got tensors[T]) error {
-		other, err := want.run(of[U](given))
-		if err != nil {
-			return err
-		}
-		return got.near(of[T](other), tolerance)
-	})
-}
-
 // stand is a part under test on one back end.
 type stand struct {
-	on     backend
-	fresh  func(on backend) (bench[float64], error) // compiles a new part with the same settings
-	double func() (bench[float64], error)           // compiled once, for all laws of a trial
-	single func() (bench[float32], error)           // the same in float32
+	on      backend
+	compile func(on backend, single bool) (*rig, error) // compiles a new part with the same settings, in float32 if single
+	double  func() (*rig, error)                        // compiled once, for all laws of a trial
+	single  func() (*rig, error)                        // the same in float32
 }
 
-func newStand(on backend, double func(on backend) (bench[float64], error), single func(on backend) (bench[float32], error)) stand {
-	return stand{on, double,
-		sync.OnceValues(func() (bench[float64], error) { return double(on) }),
-		sync.OnceValues(func() (bench[float32], error) { return single(on) })}
+func newStand(on backend, compile func(on backend, single bool) (*rig, error)) stand {
+	return stand{on, compile,
+		sync.OnceValues(func() (*rig, error) { return compile(on, false) }),
+		sync.OnceValues(func() (*rig, error) { return compile(on, true) })}
 }
 
 // eachRun checks the results of every run in float64.
-func (s stand) eachRun(check func(given, got tensors[float64]) error) error {
-	b, err := s.double()
+func (s stand) eachRun(check func(given, got tensors) error) error {
+	r, err := s.double()
 	if err != nil {
 		return err
 	}
-	return b.eachRun(check)
+	return r.eachRun(check)
+}
+
+// inBoth tests a part in both precisions.
+func (s stand) inBoth(check func(r *rig) error) error {
+	r, err := s.double()
+	if err == nil {
+		err = check(r)
+	}
+	if err != nil {
+		return err
+	}
+	if r, err = s.single(); err == nil {
+		err = check(r)
+	}
+	if err != nil {
+		return fmt.Errorf("float32: %w", err)
+	}
+	return nil
 }
 
 // forgets tests that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
@@ -281,7 +278,7 @@ func (s stand) forgets() error {
 	if err != nil {
 		return err
 	}
-	alone, err := s.fresh(s.on)
+	alone, err := s.compile(s.on, false)
 	if err != nil {
 		return err
 	}
@@ -293,12 +290,12 @@ func (s stand) forgets() error {
 	if err != nil {
 		return err
 	}
-	for run, expected := range []tensors[float64]{want, first} { // the second run, then the first one again
+	for run, expected := range []tensors{want, first} { // the second run, then the first one again
 		got, err := used.run(used.given(1 - run))
-		if err != nil {
-			return err
+		if err == nil {
+			err = got.near(expected, 0)
 		}
-		if err := got.near(expected, 0); err != nil {
+		if err != nil {
 			return fmt.Errorf("run %d, and the same run as the first: %w", run+2, err)
 		}
 	}
@@ -310,116 +307,35 @@ func (s stand) likeTape() error {
 	if s.on == onTape {
 		return nil
 	}
-	b, err := s.double()
+	tape, err := s.compile(onTape, false)
 	if err != nil {
 		return err
 	}
-	tape, err := s.fresh(onTape)
-	if err != nil {
-		return err
-	}
-	return agree(b, tape, 1e-12)
+	return s.likeRig(tape, 1e-12)
 }
 
-// rounds compares float32 with float64. The tolerance allows for divisions by differences of nearly equal values.
+// rounds compares float64 with float32. The tolerance allows for divisions by differences of nearly equal values.
 func (s stand) rounds() error {
 	single, err := s.single()
 	if err != nil {
 		return err
 	}
-	double, err := s.double()
-	if err != nil {
-		return err
-	}
-	return agree(single, double, 1e-4)
+	return s.likeRig(single, 1e-4)
+}
+
+// likeRig compares the results in float64 with those of another rig.
+func (s stand) likeRig(other *rig, tolerance float64) error {
+	return s.eachRun(func(given, got tensors) error {
+		want, err := other.run(given)
+		if err != nil {
+			return err
+		}
+		return got.near(want, tolerance)
+	})
 }
 
 // batches are the numbers of images or rows in the trials.
 var batches = []int{1, 2, 5}
-
-// trials is a kit of laws for parts that run as graphs. C is one trial of a part, with an input, a batch size, a mode and a
-// back end. All laws of a trial share its compiled programs.
-type trials[T any, C fmt.Stringer] struct {
-	laws []trialLaw[C]
-	each func(fresh func() T, try func(c C)) error
-}
-
-// trialLaw is one law for a part in a trial.
-type trialLaw[C any] struct {
-	name   string
-	broken func(c C) error // returns nil if the part obeys the law
-}
-
-// Names implements [Kit].
-func (k trials[T, C]) Names() []string {
-	names := make([]string, len(k.laws))
-	for i, law := range k.laws {
-		names[i] = law.name
-	}
-	return names
-}
-
-// Test implements [Kit]. For every law it returns the error of the first failing trial. A part that cannot run breaks all
-// laws.
-func (k trials[T, C]) Test(fresh func() T) map[string]error {
-	broken := map[string]error{}
-	err := k.each(fresh, func(c C) {
-		for _, law := range k.laws {
-			if broken[law.name] != nil {
-				continue
-			}
-			if err := law.broken(c); err != nil {
-				broken[law.name] = fmt.Errorf("%v: %w", c, err)
-			}
-		}
-	})
-	for _, law := range k.laws {
-		if err != nil {
-			broken[law.name] = err
-		}
-	}
-	return broken
-}
-
-// Set assigns value to the setting of part whose TOML key is key. part is a pointer to a struct, whose embedded structs are
-// searched too.
-func Set(part any, key string, value any) error {
-	field, ok := setting(reflect.ValueOf(part).Elem(), key)
-	if !ok {
-		return fmt.Errorf("%T has no key %q", part, key)
-	}
-	v := reflect.ValueOf(value)
-	if t, ok := field.Addr().Interface().(interface{ FromTOML(any) error }); ok && v.Type() != field.Type() {
-		if v.CanInt() {
-			value = v.Int() // as TOML is read
-		}
-		return t.FromTOML(value)
-	}
-	if v.Type().AssignableTo(field.Type()) {
-		field.Set(v)
-		return nil
-	}
-	if v.Kind() != field.Kind() && !(v.CanInt() && field.CanFloat()) {
-		return fmt.Errorf("%T: %s: got %T, want %s", part, key, value, field.Type())
-	}
-	field.Set(v.Convert(field.Type()))
-	return nil
-}
-
-func setting(part reflect.Value, key string) (reflect.Value, bool) {
-	for i := range part.NumField() {
-		f := part.Type().Field(i)
-		if f.Tag.Get("toml") == key {
-			return part.Field(i), true
-		}
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			if v, ok := setting(part.Field(i), key); ok {
-				return v, true
-			}
-		}
-	}
-	return reflect.Value{}, false
-}
 
 // divided compares a batch on one process with the same batch on two processes, which have unequal numbers of its images. It
 // tests the declared [ir.Division] of the part's ops.
@@ -427,15 +343,15 @@ func (s stand) divided(images int) error {
 	if s.on == onTape || images < 3 {
 		return nil
 	}
-	b, err := s.double()
+	r, err := s.double()
 	if err != nil {
 		return err
 	}
-	c, err := s.newCrew(b.rig, images, 2)
+	c, err := s.newCrew(r, images, 2)
 	if err != nil {
 		return err
 	}
-	return b.eachRun(func(given, want tensors[float64]) error {
+	return r.eachRun(func(given, want tensors) error {
 		got, err := c.run(given)
 		if err != nil {
 			return err
@@ -452,13 +368,13 @@ func (s stand) divided(images int) error {
 // crew is a rig on several processes.
 type crew struct {
 	program *graph.Program
-	members []*rig[float64]
+	members []func(given tensors) (tensors, error)
 	parts   []*shard.Program
 }
 
 // newCrew compiles a rig for every process. A foreign op may have state: each process then gets a separate program with
 // separate ops.
-func (s stand) newCrew(r *rig[float64], images, processes int) (*crew, error) {
+func (s stand) newCrew(r *rig, images, processes int) (*crew, error) {
 	c := &crew{program: divisible(r, images)}
 	m, err := c.program.Module()
 	if err != nil {
@@ -467,11 +383,11 @@ func (s stand) newCrew(r *rig[float64], images, processes int) (*crew, error) {
 	foreign := slices.ContainsFunc(m.Values(), func(v *ir.Value) bool { _, is := v.Op.(ir.Foreign); return is })
 	for rank, group := range collective.Local(processes) {
 		if rank > 0 && foreign {
-			b, err := s.fresh(onEngine)
+			other, err := s.compile(onEngine, false)
 			if err != nil {
 				return nil, err
 			}
-			if m, err = divisible(b.rig, images).Module(); err != nil {
+			if m, err = divisible(other, images).Module(); err != nil {
 				return nil, err
 			}
 		}
@@ -484,28 +400,28 @@ func (s stand) newCrew(r *rig[float64], images, processes int) (*crew, error) {
 			return nil, err
 		}
 		c.parts = append(c.parts, part)
-		c.members = append(c.members, &rig[float64]{leaves: r.leaves, program: c.program, runner: plan})
+		c.members = append(c.members, runOn(c.program, plan))
 	}
 	return c, nil
 }
 
 // divisible is the program of a rig with the size of its batch.
-func divisible(r *rig[float64], images int) *graph.Program {
+func divisible(r *rig, images int) *graph.Program {
 	program := *r.program
 	program.Batch = images
 	return &program
 }
 
 // run gives every member its images of the inputs and returns the members' results.
-func (c *crew) run(given tensors[float64]) ([]tensors[float64], error) {
-	got, errs := make([]tensors[float64], len(c.members)), make([]error, len(c.members))
+func (c *crew) run(given tensors) ([]tensors, error) {
+	got, errs := make([]tensors, len(c.members)), make([]error, len(c.members))
 	var all sync.WaitGroup
-	for rank, member := range c.members {
+	for rank, run := range c.members {
 		own := maps.Clone(given)
 		for _, in := range c.program.Inputs {
 			own[in.Name] = c.images(given[in.Name], rank, shard.Views(in.Shape, c.program.Batch))
 		}
-		all.Go(func() { got[rank], errs[rank] = member.run(own) })
+		all.Go(func() { got[rank], errs[rank] = run(own) })
 	}
 	all.Wait()
 	return got, errors.Join(errs...)
@@ -513,7 +429,7 @@ func (c *crew) run(given tensors[float64]) ([]tensors[float64], error) {
 
 // of returns the results that a process should compute: its images of the taps that contain only these, and all other results
 // unchanged.
-func (c *crew) of(want tensors[float64], rank int) tensors[float64] {
+func (c *crew) of(want tensors, rank int) tensors {
 	own := maps.Clone(want)
 	for i, tap := range c.program.Taps {
 		if c.parts[rank].Parts[i] {
@@ -536,5 +452,29 @@ func (c *crew) images(values []float64, rank, views int) (own []float64) {
 	return own
 }
 
-func (t layerTrial) divided() error { return t.stand.divided(t.batch) }
-func (t lossTrial) divided() error  { return t.stand.divided(t.rows) }
+// Set assigns value to the setting of part whose TOML key is key. part is a pointer to a struct, whose embedded structs are
+// searched too.
+func Set(part any, key string, value any) error {
+	settings := reflect.ValueOf(part).Elem()
+	fields := reflect.VisibleFields(settings.Type())
+	i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return f.Tag.Get("toml") == key })
+	if i < 0 {
+		return fmt.Errorf("%T has no key %q", part, key)
+	}
+	field, v := settings.FieldByIndex(fields[i].Index), reflect.ValueOf(value)
+	if t, ok := field.Addr().Interface().(interface{ FromTOML(any) error }); ok && v.Type() != field.Type() {
+		if v.CanInt() {
+			value = v.Int() // as TOML is read
+		}
+		return t.FromTOML(value)
+	}
+	if v.Type().AssignableTo(field.Type()) {
+		field.Set(v)
+		return nil
+	}
+	if v.Kind() != field.Kind() && !(v.CanInt() && field.CanFloat()) {
+		return fmt.Errorf("%T: %s: got %T, want %s", part, key, value, field.Type())
+	}
+	field.Set(v.Convert(field.Type()))
+	return nil
+}

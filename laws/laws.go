@@ -10,6 +10,7 @@
 package laws
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,19 +19,27 @@ import (
 )
 
 // Kit contains the laws of one kind of part.
-type Kit[T any] interface {
-	// Names lists the laws: "leaves feasible points as they are".
-	Names() []string
-	// Test tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of the
-	// law.
-	Test(fresh func() T) map[string]error
+type Kit[T any] struct {
+	names []string
+	test  func(fresh func() T, broken map[string]error)
+}
+
+// Names lists the laws: "leaves feasible points as they are".
+func (k Kit[T]) Names() []string { return slices.Clone(k.names) }
+
+// Test tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of the law.
+// A panic is an error.
+func (k Kit[T]) Test(fresh func() T) map[string]error {
+	broken := map[string]error{}
+	k.test(fresh, broken)
+	return broken
 }
 
 // Check tests the parts from fresh and reports every law as a subtest.
 func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	t.Helper()
 	broken := kit.Test(fresh)
-	for _, name := range kit.Names() {
+	for _, name := range kit.names {
 		t.Run(name, func(t *testing.T) {
 			if err := broken[name]; err != nil {
 				t.Error(err)
@@ -39,39 +48,77 @@ func Check[T any](t *testing.T, kit Kit[T], fresh func() T) {
 	}
 }
 
-// Laws are a kit of independent laws.
-type Laws[T any] []Law[T]
-
-// Law is one statement that holds for every part of a kind.
-type Law[T any] struct {
-	Name   string
-	Broken func(fresh func() T) error // returns nil if the part obeys the law
-}
-
-// Names implements [Kit].
-func (l Laws[T]) Names() []string {
-	names := make([]string, len(l))
-	for i, law := range l {
-		names[i] = law.Name
-	}
-	return names
-}
-
-// Test implements [Kit].
-func (l Laws[T]) Test(fresh func() T) map[string]error {
-	broken := map[string]error{}
-	for _, law := range l {
-		if err := law.Broken(fresh); err != nil {
-			broken[law.Name] = err
-		}
-	}
-	return broken
-}
-
 // Broken returns the names of the laws that the parts of fresh break.
 func Broken[T any](kit Kit[T], fresh func() T) []string {
 	broken := kit.Test(fresh)
 	return slices.DeleteFunc(kit.Names(), func(name string) bool { return broken[name] == nil })
+}
+
+// law is one statement about the parts of a kind. C is a trial: a part with one input, batch size or back end.
+type law[C any] struct {
+	name   string
+	broken func(c C) error // returns nil if the part obeys the law
+}
+
+// inTrials returns the kit of laws that are tested in every trial that each passes to try. The laws of a trial share the
+// programs that it has compiled. The error of a law is that of the first failing trial, whose String precedes it; an error of
+// each breaks all laws.
+func inTrials[T any, C fmt.Stringer](each func(fresh func() T, try func(c C)) error, laws []law[C]) Kit[T] {
+	return newKit(each, func(c C) string { return c.String() + ": " }, laws)
+}
+
+// once returns the kit of laws that are tested once for each part.
+func once[T any](laws []law[func() T]) Kit[T] {
+	return newKit(func(fresh func() T, try func(func() T)) error {
+		try(fresh)
+		return nil
+	}, func(func() T) string { return "" }, laws)
+}
+
+func newKit[T, C any](each func(fresh func() T, try func(c C)) error, prefix func(c C) string, laws []law[C]) Kit[T] {
+	var k Kit[T]
+	for _, l := range laws {
+		k.names = append(k.names, l.name)
+	}
+	k.test = func(fresh func() T, broken map[string]error) {
+		err := each(fresh, func(c C) {
+			for _, l := range laws {
+				if broken[l.name] != nil {
+					continue
+				}
+				if err := guarded(func() error { return l.broken(c) }); err != nil {
+					broken[l.name] = fmt.Errorf("%s%w", prefix(c), err)
+				}
+			}
+		})
+		for _, l := range laws {
+			if err != nil {
+				broken[l.name] = err
+			}
+		}
+	}
+	return k
+}
+
+// and returns the laws of both kits.
+func (k Kit[T]) and(other Kit[T]) Kit[T] {
+	return Kit[T]{slices.Concat(k.names, other.names), func(fresh func() T, broken map[string]error) {
+		k.test(fresh, broken)
+		other.test(fresh, broken)
+	}}
+}
+
+// errPanics is the error of a part that panics.
+var errPanics = errors.New("panics")
+
+// guarded calls f; a panic becomes an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", errPanics, cause)
+		}
+	}()
+	return f()
 }
 
 // source returns the generator of a law: the same in every run.
@@ -87,14 +134,17 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 }
 
 // uniform returns n values of U(low, high).
-func uniform[T float32 | float64](n int, low, high float64) []T {
+func uniform(n int, low, high float64) []float64 {
 	r := source()
-	x := make([]T, n)
+	x := make([]float64, n)
 	for i := range x {
-		x[i] = T(low + (high-low)*r.Float64())
+		x[i] = low + (high-low)*r.Float64()
 	}
 	return x
 }
+
+// notFinite reports whether v is NaN or infinite.
+func notFinite[T float32 | float64](v T) bool { return v-v != 0 }
 
 // differ returns an error that names the first element whose bits differ; all NaN are equal.
 func differ(what string, got, want []float32) error {
@@ -105,6 +155,30 @@ func differ(what string, got, want []float32) error {
 		a, b := got[i], want[i]
 		if math.Float32bits(a) != math.Float32bits(b) && !(a != a && b != b) {
 			return fmt.Errorf("%s: element %d is %v, want %v", what, i, a, b)
+		}
+	}
+	return nil
+}
+
+// guards are the values of a padded slice before and after its n elements.
+const guards = 40
+
+// guardMark is the value of a guard.
+const guardMark = -77
+
+// padded returns a copy of w between guards, and the slice of the copy alone, which has the guards in its capacity.
+func padded(w []float32) (all, inner []float32) {
+	all = slices.Repeat([]float32{guardMark}, len(w)+2*guards)
+	inner = all[guards : guards+len(w)]
+	copy(inner, w)
+	return all, inner
+}
+
+// outside returns an error if a guard of a padded slice has changed.
+func outside(all []float32) error {
+	for i, v := range all {
+		if n := len(all) - 2*guards; (i < guards || i >= guards+n) && v != guardMark {
+			return fmt.Errorf("writes %d elements from its start, which has %d", i-guards, n)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // Layer contains the laws of layers: for every accepted input of layerShapes, in batches of 1, 2 and 5, at inference and in
 // training, on both back ends, in float64, in a first and a second run of the compiled program.
-var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTrial, laws: []trialLaw[layerTrial]{
+var Layer = inTrials(eachLayerTrial, []law[layerTrial]{
 	{"declares the shape of its output", layerTrial.outputShape},
 	{"declares just the parameters it uses", layerTrial.parametersUsed},
 	{"changes nothing but its state, and that in training only", layerTrial.changesState},
@@ -31,7 +31,7 @@ var Layer Kit[layers.Layer] = trials[layers.Layer, layerTrial]{each: eachLayerTr
 	{"gives the same on both back ends", layerTrial.likeTape},
 	{"gives on two processes what it gives on one", layerTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", layerTrial.rounds},
-}}
+})
 
 // layerShapes are the input shapes of the trials, if a layer accepts them. Some images are large enough for overlapping
 // windows; others have one row and one channel, or one column, and must not be confused with vectors.
@@ -88,26 +88,26 @@ func modes(fresh func() layers.Layer, in []int, batch int) []bool {
 
 func newLayerTrial(fresh func() layers.Layer, in []int, batch int, training bool, on backend) layerTrial {
 	t := layerTrial{fresh: fresh, in: in, batch: batch, training: training}
-	t.stand = newStand(on,
-		func(on backend) (bench[float64], error) { return layerBench[float64](t, fresh(), on) },
-		func(on backend) (bench[float32], error) { return layerBench[float32](t, fresh(), on) })
+	t.stand = newStand(on, func(on backend, single bool) (*rig, error) { return t.compileLayer(fresh(), on, single) })
 	return t
 }
 
-func layerBench[T ir.Float](t layerTrial, l layers.Layer, on backend) (bench[T], error) {
-	r, err := newRig(layerOn[T](t, l), on, t.training)
-	return bench[T]{r, func(i int) tensors[T] { return tensors[T]{"input": images[T](t, i)} }}, err
+func (t layerTrial) compileLayer(l layers.Layer, on backend, single bool) (*rig, error) {
+	if single {
+		return compile(layerOn[float32](t, l), on, t.training, t.data)
+	}
+	return compile(layerOn[float64](t, l), on, t.training, t.data)
 }
 
 // layerOn is the output of a layer for the images of the first run.
 func layerOn[T ir.Float](t layerTrial, l layers.Layer) gradcheck.Expression[T] {
-	return gradcheck.Layer(l, images[T](t, 0), t.batch, t.in, t.training)
+	return gradcheck.Layer(l, converted[T](t.data(0)["input"]), t.batch, t.in, t.training)
 }
 
-// images draws the images of the i-th run.
-func images[T ir.Float](t layerTrial, i int) []T {
+// data draws the images of the i-th run.
+func (t layerTrial) data(i int) tensors {
 	stream := random.Stream(gradcheck.Seed, "input", uint64(i))
-	return converted[T](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream))
+	return tensors{"input": converted[float64](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream))}
 }
 
 // elements is the number of values of n tensors of that shape.
@@ -129,7 +129,7 @@ func (t layerTrial) outputShape() error {
 	if want := append([]int{t.batch}, want...); !slices.Equal(b.shape, want) {
 		return fmt.Errorf("output of shape %v, declared %v", b.shape, want)
 	}
-	return b.eachRun(func(_, got tensors[float64]) error {
+	return b.eachRun(func(_, got tensors) error {
 		if n := len(got["output"]); n != elements(t.batch, want) {
 			return fmt.Errorf("%d outputs, declared %d of shape %v", n, t.batch, want)
 		}
@@ -182,7 +182,7 @@ func wellDeclared(list []layers.Parameter) error {
 }
 
 func (t layerTrial) changesState() error {
-	return t.eachRun(func(given, got tensors[float64]) error {
+	return t.eachRun(func(given, got tensors) error {
 		for _, p := range t.fresh().Parameters(t.in) {
 			after, read := got[p.Name+" after the run"]
 			if !read || t.training && p.State {
@@ -199,13 +199,13 @@ func (t layerTrial) changesState() error {
 // deterministic compares a layer with itself, applied again.
 func (t layerTrial) deterministic() error {
 	l := t.fresh()
-	var first tensors[float64]
+	var first tensors
 	for range 2 {
-		b, err := layerBench[float64](t, l, t.on)
+		r, err := t.compileLayer(l, t.on, false)
 		if err != nil {
 			return err
 		}
-		got, err := b.run(b.given(0))
+		got, err := r.run(r.given(0))
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (t layerTrial) imagewise() error {
 	if err != nil {
 		return err
 	}
-	return together.eachRun(func(given, got tensors[float64]) error {
+	return together.eachRun(func(given, got tensors) error {
 		for i := range t.batch {
 			one, err := alone.run(together.ofImage(given, i, t.batch))
 			if err != nil {
@@ -248,11 +248,11 @@ func (t layerTrial) imagewise() error {
 }
 
 // ofImage returns the inputs of a run for the i-th of n images.
-func (r *rig[T]) ofImage(given tensors[T], i, n int) tensors[T] {
-	own := tensors[T]{}
+func (r *rig) ofImage(given tensors, i, n int) tensors {
+	own := tensors{}
 	for _, l := range r.leaves {
-		if own[l.Name] = given[l.Name]; !l.Parameter {
-			own[l.Name] = portion(given[l.Name], i, n)
+		if own[l.name] = given[l.name]; !l.parameter {
+			own[l.name] = portion(given[l.name], i, n)
 		}
 	}
 	return own
@@ -267,62 +267,35 @@ func portion[T any](values []T, i, n int) []T {
 // inputRanges are the intervals of pixel values that outputRange tests.
 var inputRanges = []layers.Interval{{Low: 0, High: 1}, {Low: -1, High: 1}, {Low: 0.3, High: 0.6}, {Low: -60, High: 60}, {Low: -9, High: -2}}
 
-// outputRange is also tested in float32, up to rounding.
+// outputRange is also tested in float32, up to rounding, on images whose pixels reach the ends of inputRanges.
 func (t layerTrial) outputRange() error {
-	return inBoth(t.stand,
-		func(b bench[float64]) error { return inRange(b, t.fresh(), 1e-12) },
-		func(b bench[float32]) error { return inRange(b, t.fresh(), 1e-6) })
-}
-
-// finite is also tested in float32, which overflows earlier.
-func (t layerTrial) finite() error { return inBoth(t.stand, finiteRuns[float64], finiteRuns[float32]) }
-
-// inBoth tests a part in both precisions.
-func inBoth(s stand, double func(bench[float64]) error, single func(bench[float32]) error) error {
-	d, err := s.double()
-	if err != nil {
-		return err
-	}
-	if err := double(d); err != nil {
-		return err
-	}
-	f, err := s.single()
-	if err != nil {
-		return err
-	}
-	if err := single(f); err != nil {
-		return fmt.Errorf("float32: %w", err)
-	}
-	return nil
-}
-
-// inRange runs a layer on images whose pixels reach the ends of inputRanges.
-func inRange[T ir.Float](b bench[T], l layers.Layer, tolerance float64) error {
-	for _, within := range inputRanges {
-		declared := layers.OutputRange(l, within)
-		if !(declared.Low <= declared.High) {
-			return fmt.Errorf("range %v of inputs in %v", declared, within)
-		}
-		for i := range runs {
-			given := b.given(i)
-			x := uniform[T](len(given["input"]), within.Low, within.High)
-			x[0], x[1] = T(within.Low), T(within.High)
-			given["input"] = x
-			got, err := b.run(given)
-			if err == nil {
-				err = bounded(got["output"], declared, tolerance)
+	return t.inBoth(func(r *rig) error {
+		for _, within := range inputRanges {
+			declared := layers.OutputRange(t.fresh(), within)
+			if !(declared.Low <= declared.High) {
+				return fmt.Errorf("range %v of inputs in %v", declared, within)
 			}
-			if err != nil {
-				return fmt.Errorf("run %d, of inputs in %v: %w", i+1, within, err)
+			for i := range runs {
+				given := r.given(i)
+				x := uniform(len(given["input"]), within.Low, within.High)
+				x[0], x[1] = within.Low, within.High
+				given["input"] = x
+				got, err := r.run(given)
+				if err == nil {
+					err = bounded(got["output"], declared, r.epsilon)
+				}
+				if err != nil {
+					return fmt.Errorf("run %d, of inputs in %v: %w", i+1, within, err)
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func bounded[T ir.Float](values []T, by layers.Interval, tolerance float64) error {
+func bounded(values []float64, by layers.Interval, tolerance float64) error {
 	for i, v := range values {
-		v, slack := float64(v), tolerance*math.Abs(float64(v))
+		slack := tolerance * math.Abs(v)
 		if !(v >= by.Low-slack && v <= by.High+slack) {
 			return fmt.Errorf("output %d is %v, declared to lie in %v", i, v, by)
 		}
@@ -330,21 +303,23 @@ func bounded[T ir.Float](values []T, by layers.Interval, tolerance float64) erro
 	return nil
 }
 
-// finiteRuns runs a layer on images of one value, except for one pixel of the opposite sign.
-func finiteRuns[T ir.Float](b bench[T]) error {
-	given := b.given(0)
-	for i, v := range []T{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
-		given["input"] = slices.Repeat([]T{v}, len(given["input"]))
-		given["input"][0] = -v
-		got, err := b.run(given)
-		if err == nil {
-			err = got.finite()
+// finite is also tested in float32, which overflows earlier: on images of one value, except for one pixel of the opposite sign.
+func (t layerTrial) finite() error {
+	return t.inBoth(func(r *rig) error {
+		given := r.given(0)
+		for i, v := range []float64{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
+			given["input"] = slices.Repeat([]float64{v}, len(given["input"]))
+			given["input"][0] = -v
+			got, err := r.run(given)
+			if err == nil {
+				err = got.finite()
+			}
+			if err != nil {
+				return fmt.Errorf("run %d, of inputs %v: %w", i+1, v, err)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("run %d, of inputs %v: %w", i+1, v, err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // noises are the inputs that the layer draws.
@@ -370,7 +345,7 @@ func (t layerTrial) noiseless() error {
 	if drawn, err := noisy.noises(); err != nil || len(drawn) == 0 {
 		return err
 	}
-	return t.eachRun(func(given, got tensors[float64]) error {
+	return t.eachRun(func(given, got tensors) error {
 		if err := near(got["output"], given["input"], 0); err != nil {
 			return fmt.Errorf("output of a noisy layer, and its input: %w", err)
 		}
@@ -390,7 +365,7 @@ func (t layerTrial) saysNoisy() error {
 	return nil
 }
 
-// freshNoise uses so many images that equal noise of all images or of two runs means that the layer does not draw it again.
+// freshNoise uses enough images for equal noise of all images, or of two runs, to be no coincidence.
 func (t layerTrial) freshNoise() error {
 	const images = 50
 	t.training = true
@@ -403,15 +378,15 @@ func (t layerTrial) freshNoise() error {
 	}
 	first, second := b.given(0), b.given(1)
 	for _, l := range b.leaves {
-		values := first[l.Name]
+		values := first[l.name]
 		switch {
-		case l.Sampler == nil:
+		case l.sampler == nil:
 		case len(values)%images != 0:
-			return fmt.Errorf("%s has %d values for %d images", l.Name, len(values), images)
+			return fmt.Errorf("%s has %d values for %d images", l.name, len(values), images)
 		case slices.Equal(values, slices.Repeat(portion(values, 0, images), images)):
-			return fmt.Errorf("%s is the same for each of %d images", l.Name, images)
-		case slices.Equal(values, second[l.Name]):
-			return fmt.Errorf("%s is the same in run 1 and in run 2", l.Name)
+			return fmt.Errorf("%s is the same for each of %d images", l.name, images)
+		case slices.Equal(values, second[l.name]):
+			return fmt.Errorf("%s is the same in run 1 and in run 2", l.name)
 		}
 	}
 	return nil
@@ -432,3 +407,5 @@ func (t layerTrial) checkGradients(scalar func(gradcheck.Expression[float64]) gr
 	}
 	return gradcheck.Check(scalar(layerOn[float64](t, t.fresh())))
 }
+
+func (t layerTrial) divided() error { return t.stand.divided(t.batch) }

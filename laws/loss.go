@@ -14,7 +14,7 @@ import (
 
 // Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in a first and a second run of
 // the compiled program.
-var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, laws: []trialLaw[lossTrial]{
+var Loss = inTrials(eachLossTrial, []law[lossTrial]{
 	{"is applied by default to a value that it reads", lossTrial.appliedTo},
 	{"is a scalar", lossTrial.scalar},
 	{"is finite at the edges of its domain, gradients included", lossTrial.finite},
@@ -26,7 +26,7 @@ var Loss Kit[losses.Loss] = trials[losses.Loss, lossTrial]{each: eachLossTrial, 
 	{"gives the same on both back ends", lossTrial.likeTape},
 	{"gives on two processes what it gives on one", lossTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", lossTrial.rounds},
-}}
+})
 
 const lossColumns = 6
 
@@ -50,21 +50,19 @@ func eachLossTrial(fresh func() losses.Loss, try func(t lossTrial)) error {
 
 func newLossTrial(fresh func() losses.Loss, rows int, on backend) lossTrial {
 	t := lossTrial{fresh: fresh, rows: rows}
-	t.stand = newStand(on,
-		func(on backend) (bench[float64], error) { return lossBench[float64](t, on) },
-		func(on backend) (bench[float32], error) { return lossBench[float32](t, on) })
+	t.stand = newStand(on, func(on backend, single bool) (*rig, error) {
+		if single {
+			return compile(lossOn[float32](t), on, true, t.data)
+		}
+		return compile(lossOn[float64](t), on, true, t.data)
+	})
 	return t
-}
-
-func lossBench[T ir.Float](t lossTrial, on backend) (bench[T], error) {
-	r, err := newRig(lossOn[T](t), on, true)
-	return bench[T]{r, func(i int) tensors[T] { return lossData[T](t, i) }}, err
 }
 
 // lossOn is the loss on the values of the first run.
 func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
-	data := lossData[T](t, 0)
-	return gradcheck.Loss(t.fresh(), data["x"], data["target"], t.given(), lossColumns)
+	data := t.data(0)
+	return gradcheck.Loss(t.fresh(), converted[T](data["x"]), converted[T](data["target"]), t.given(), lossColumns)
 }
 
 // given is the number of rows of the loss's inputs: two for each image if the loss reads views.
@@ -75,21 +73,18 @@ func (t lossTrial) given() int {
 	return t.rows
 }
 
-// lossData draws values of the loss's domain and targets for the i-th run.
-func lossData[T ir.Float](t lossTrial, i int) tensors[T] {
-	draw := func(name string, within layers.Interval) []T {
+// data draws values of the loss's domain and targets for the i-th run.
+func (t lossTrial) data(i int) tensors {
+	unit := layers.Interval{Low: 0, High: 1}
+	domain := layers.Everything
+	if t.fresh().Reads().Unit {
+		domain = unit
+	}
+	draw := func(name string, within layers.Interval) []float64 {
 		stream := random.Stream(gradcheck.Seed, name, uint64(i))
-		return converted[T](gradcheck.Values[float32](t.given()*lossColumns, within, stream))
+		return converted[float64](gradcheck.Values[float32](t.given()*lossColumns, within, stream))
 	}
-	return tensors[T]{"x": draw("x", lossDomain(t.fresh())), "target": draw("target", layers.Interval{Low: 0, High: 1})}
-}
-
-// lossDomain is the domain of l.
-func lossDomain(l losses.Loss) layers.Interval {
-	if l.Reads().Unit {
-		return layers.Interval{Low: 0, High: 1}
-	}
-	return layers.Everything
+	return tensors{"x": draw("x", domain), "target": draw("target", unit)}
 }
 
 func (t lossTrial) appliedTo() error {
@@ -118,7 +113,7 @@ func (t lossTrial) scalar() error {
 	if err != nil {
 		return err
 	}
-	return b.eachRun(func(_, got tensors[float64]) error {
+	return b.eachRun(func(_, got tensors) error {
 		if len(b.shape) != 0 || len(got["output"]) != 1 {
 			return fmt.Errorf("value %v of shape %v", got["output"], b.shape)
 		}
@@ -154,7 +149,7 @@ func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	if t.fresh().Reads().Per == losses.Parameter {
 		return nil
 	}
-	return t.eachRun(func(given, got tensors[float64]) error {
+	return t.eachRun(func(given, got tensors) error {
 		after, err := t.value(given, change)
 		if err != nil {
 			return err
@@ -168,7 +163,7 @@ func (t lossTrial) meanOverImages() error {
 	if reads := t.fresh().Reads(); reads.Per != losses.Image || reads.Jacobian {
 		return nil
 	}
-	return t.eachRun(func(given, got tensors[float64]) error {
+	return t.eachRun(func(given, got tensors) error {
 		mean := 0.0
 		for i := range t.rows {
 			one, err := t.value(given, func(x []float64) []float64 { return portion(x, i, t.rows) })
@@ -182,7 +177,7 @@ func (t lossTrial) meanOverImages() error {
 }
 
 // value is the loss on another batch: change is applied to a run's inputs per image, and to each of the two views.
-func (t lossTrial) value(given tensors[float64], change func([]float64) []float64) ([]float64, error) {
+func (t lossTrial) value(given tensors, change func([]float64) []float64) ([]float64, error) {
 	both := func(x []float64) []float64 {
 		if !t.fresh().Reads().Views {
 			return change(x)
@@ -196,43 +191,40 @@ func (t lossTrial) value(given tensors[float64], change func([]float64) []float6
 	}
 	own := maps.Clone(given)
 	for _, l := range other.leaves {
-		if l.Batch {
-			own[l.Name] = both(given[l.Name])
+		if l.batch {
+			own[l.name] = both(given[l.name])
 		}
 	}
 	got, err := other.run(own)
 	return got["output"], err
 }
 
-// finite is also tested in float32, which overflows earlier.
+// finite is also tested in float32, which overflows earlier: on equal values, and on values of which one differs.
 func (t lossTrial) finite() error {
-	return inBoth(t.stand,
-		func(b bench[float64]) error { return finiteLoss(b, t.fresh()) },
-		func(b bench[float32]) error { return finiteLoss(b, t.fresh()) })
-}
-
-// finiteLoss runs a loss on equal values, and on values of which one differs.
-func finiteLoss[T ir.Float](b bench[T], l losses.Loss) error {
-	edges := []T{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
-	if !l.Reads().Unit {
+	edges := []float64{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
+	if !t.fresh().Reads().Unit {
 		edges = append(edges, -1, -1e-30, 100, -100)
 	}
-	given := b.given(0)
-	for _, edge := range edges {
-		for _, last := range []T{edge, 0, 1} {
-			for _, wanted := range []T{0, 1} {
-				x := slices.Repeat([]T{edge}, len(given["x"]))
-				x[len(x)-1] = last
-				given["x"], given["target"] = x, slices.Repeat([]T{wanted}, len(x))
-				got, err := b.run(given)
-				if err == nil {
-					err = got.finite()
-				}
-				if err != nil {
-					return fmt.Errorf("values of %v and %v, targets of %v: %w", edge, last, wanted, err)
+	return t.inBoth(func(r *rig) error {
+		given := r.given(0)
+		for _, edge := range edges {
+			for _, last := range []float64{edge, 0, 1} {
+				for _, wanted := range []float64{0, 1} {
+					x := slices.Repeat([]float64{edge}, len(given["x"]))
+					x[len(x)-1] = last
+					given["x"], given["target"] = x, slices.Repeat([]float64{wanted}, len(x))
+					got, err := r.run(given)
+					if err == nil {
+						err = got.finite()
+					}
+					if err != nil {
+						return fmt.Errorf("values of %v and %v, targets of %v: %w", edge, last, wanted, err)
+					}
 				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
+
+func (t lossTrial) divided() error { return t.stand.divided(t.rows) }

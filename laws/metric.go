@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -14,16 +13,36 @@ import (
 	"tessera/metrics"
 )
 
-// Metric contains the laws of metrics.
-var Metric = Laws[metrics.Metric]{
+// Metric contains the laws of metrics, tested on models of every kind.
+var Metric = inTrials(eachMeasured, []law[metricTrial]{
+	{"gives finite numbers or the reason why there are none", metricTrial.finiteValues},
+	{"gives the same numbers again", metricTrial.repeatable},
+	{"does not change its inputs", metricTrial.changesNothing},
+	{"reads only the inputs that it declares", metricTrial.readsDeclared},
+	{"does not depend on how images are cut into batches", metricTrial.cutAnyhow},
+	{"does not depend on the order of the images unless it says so", metricTrial.orderless},
+	{"does not depend on the scale of units if it says so", metricTrial.scaleless},
+}).and(once([]law[func() metrics.Metric]{
 	{"describes itself", described},
-	{"gives finite numbers or the reason why there are none", finiteValues},
-	{"gives the same numbers again", repeats},
-	{"does not change its inputs", changesNothing},
-	{"reads only the inputs that it declares", readsDeclared},
-	{"does not depend on how images are cut into batches", cutAnyhow},
-	{"does not depend on the order of the images unless it says so", orderless},
-	{"does not depend on the scale of units if it says so", scaleless},
+	{"gives a number of some model", givesSome},
+}))
+
+// metricTrial is a metric with one model.
+type metricTrial struct {
+	fresh func() metrics.Metric
+	metrics.Description
+	used metrics.Metric // the same in all trials
+	*measured
+}
+
+func (t metricTrial) String() string { return t.name }
+
+func eachMeasured(fresh func() metrics.Metric, try func(t metricTrial)) error {
+	t := metricTrial{fresh: fresh, Description: fresh().Describe(), used: fresh()}
+	for _, t.measured = range measuredModels() {
+		try(t)
+	}
+	return nil
 }
 
 // tolerance is the maximum difference of two numbers: the sum of both parts.
@@ -37,27 +56,6 @@ var (
 	// that is 0 without rounding may differ from 0 with it.
 	scaleUpTo = tolerance{relative: 1e-5, absolute: 1e-7}
 )
-
-// valuesOf evaluates a metric on a model; a panic is an error. If the images lack what the metric needs ([*data.Error]), there
-// are no values.
-func valuesOf(m metrics.Metric, of *measured) (v metrics.Values, err error) {
-	defer recovered(&err)
-	r, err := metrics.Evaluate(context.Background(), of, of.sample, metrics.Selection{{Metric: m}})
-	var lacking *data.Error
-	if errors.As(err, &lacking) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	return r.Values, nil
-}
-
-// recovered turns a panic into an error.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("panics: %v", r)
-	}
-}
 
 // compareValues returns an error if numbers differ by more than a tolerance or belong to different measures.
 func compareValues(what string, got, want metrics.Values, up tolerance) error {
@@ -77,7 +75,7 @@ func compareValues(what string, got, want metrics.Values, up tolerance) error {
 func described(fresh func() metrics.Metric) error {
 	d := fresh().Describe()
 	if len(d.Measures) == 0 || d.Reads == 0 {
-		return errors.New("its About or Reads is empty; say what it measures and what it reads")
+		return errors.New("its Measures or Reads are empty; declare what it measures and what it reads")
 	}
 	seen := map[string]bool{}
 	for _, m := range d.Measures {
@@ -96,217 +94,167 @@ func described(fresh func() metrics.Metric) error {
 	return nil
 }
 
-func finiteValues(fresh func() metrics.Metric) error {
-	d, some := fresh().Describe(), false
-	for _, of := range measuredModels() {
-		values, err := valuesOf(fresh(), of)
-		if err != nil {
-			return fmt.Errorf("%s: %w", of.name, err)
-		}
-		for _, v := range values {
-			one := d.Measures[slices.IndexFunc(d.Measures, func(m metrics.Measure) bool { return strings.HasSuffix(v.Name, m.Name) })]
-			switch {
-			case v.Missing == "" && one.Count && v.Number != math.Trunc(v.Number):
-				return fmt.Errorf("%s: %s counts %v", of.name, v.Name, v.Number)
-			case v.Missing != "" && !d.Partial && of.gives(d.Reads):
-				return fmt.Errorf("%s: %s is not applicable (%s), but the metric is not declared Partial", of.name, v.Name, v.Missing)
-			}
-			some = some || v.Missing == ""
-		}
+// evaluated evaluates a metric on a model. If the images lack what the metric needs ([*data.Error]), there are no values.
+func evaluated(m metrics.Metric, on *measured) (metrics.Values, error) {
+	r, err := metrics.Evaluate(context.Background(), on, on.sample, metrics.Selection{{Metric: m}})
+	if err != nil {
+		return nil, unlessLacking(err)
 	}
-	if !some {
-		return errors.New("no model gives a number")
-	}
-	return nil
+	return r.Values, nil
 }
 
-// gives reports whether a model has the inputs that a metric reads.
-func (m *measured) gives(r metrics.Reads) bool {
-	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
-		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
-		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
+// unlessLacking returns nil for the error that the images lack what a metric needs.
+func unlessLacking(err error) error {
+	var lacking *data.Error
+	if errors.As(err, &lacking) {
+		return nil
+	}
+	return err
 }
 
-func repeats(fresh func() metrics.Metric) error {
-	used := fresh()
+func givesSome(fresh func() metrics.Metric) error {
 	for _, of := range measuredModels() {
-		want, err := valuesOf(fresh(), of)
+		values, err := evaluated(fresh(), of)
 		if err != nil {
 			return err
 		}
-		for _, m := range []metrics.Metric{used, used, fresh()} {
-			got, err := valuesOf(m, of)
-			if err != nil {
-				return err
-			}
-			if err := compareValues(of.name+": again", got, want, exactly); err != nil {
-				return err
-			}
+		if slices.ContainsFunc(values, func(v metrics.Value) bool { return v.Missing == "" }) {
+			return nil
 		}
 	}
-	return nil
+	return errors.New("no model gives a number")
 }
 
-func orderless(fresh func() metrics.Metric) error {
-	if fresh().Describe().Ordered {
+func (t metricTrial) finiteValues() error {
+	values, err := evaluated(t.fresh(), t.measured)
+	for _, v := range values {
+		one := t.Measures[slices.IndexFunc(t.Measures, func(m metrics.Measure) bool { return strings.HasSuffix(v.Name, m.Name) })]
+		switch {
+		case v.Missing == "" && one.Count && v.Number != math.Trunc(v.Number):
+			return fmt.Errorf("%s counts %v", v.Name, v.Number)
+		case v.Missing != "" && !t.Partial && t.gives(t.Reads):
+			return fmt.Errorf("%s is not applicable (%s), but the metric is not declared Partial", v.Name, v.Missing)
+		}
+	}
+	return err
+}
+
+func (t metricTrial) repeatable() error {
+	return errors.Join(t.same("again", t.used, t.measured, exactly), t.same("again", t.used, t.measured, exactly))
+}
+
+func (t metricTrial) orderless() error {
+	if t.Ordered {
 		return nil
 	}
-	for _, of := range measuredModels() {
-		n, pixels := len(of.sample.Images)/volume.Of(of.shape), volume.Of(of.shape)
-		shuffled := *of
-		shuffled.sample.Images, shuffled.sample.Labels = nil, nil
-		for _, i := range source().Perm(n) {
-			shuffled.sample.Images = append(shuffled.sample.Images, of.sample.Images[i*pixels:(i+1)*pixels]...)
-			if of.sample.Labels != nil {
-				shuffled.sample.Labels = append(shuffled.sample.Labels, of.sample.Labels[i])
-			}
-		}
-		if err := alike(fresh, of, &shuffled, "in another order", sameUpTo); err != nil {
-			return err
+	pixels := volume.Of(t.shape)
+	shuffled := *t.measured
+	shuffled.sample.Images, shuffled.sample.Labels = nil, nil
+	for _, i := range source().Perm(t.images()) {
+		shuffled.sample.Images = append(shuffled.sample.Images, t.sample.Images[i*pixels:(i+1)*pixels]...)
+		if t.sample.Labels != nil {
+			shuffled.sample.Labels = append(shuffled.sample.Labels, t.sample.Labels[i])
 		}
 	}
-	return nil
+	return t.same("in another order", t.fresh(), &shuffled, sameUpTo)
 }
 
-func scaleless(fresh func() metrics.Metric) error {
-	if !fresh().Describe().ScaleFree {
+func (t metricTrial) scaleless() error {
+	if !t.ScaleFree {
 		return nil
 	}
-	for _, of := range measuredModels() {
-		if err := alike(fresh, of, of.scaled(), "with scaled units", scaleUpTo); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.same("with scaled units", t.fresh(), t.scaled(), scaleUpTo)
 }
 
-// alike returns an error if two models give different numbers.
-func alike(fresh func() metrics.Metric, one, other *measured, what string, up tolerance) error {
-	want, err := valuesOf(fresh(), one)
+// same compares the numbers of a metric and a model with those of a new metric and the trial's model.
+func (t metricTrial) same(what string, m metrics.Metric, of *measured, up tolerance) error {
+	want, err := evaluated(t.fresh(), t.measured)
 	if err != nil {
 		return err
 	}
-	got, err := valuesOf(fresh(), other)
+	got, err := evaluated(m, of)
 	if err != nil {
 		return err
 	}
-	return compareValues(one.name+": "+what, got, want, up)
+	return compareValues(what, got, want, up)
 }
 
-// given contains the inputs of a metric: its subject, and all images in one batch.
-type given struct {
+// inputs are those of a metric: its subject, and all images in one batch.
+type inputs struct {
+	reads   metrics.Reads
+	heads   []string
 	subject metrics.Subject
 	batch   metrics.Batch
-	n       int
 }
 
-// givenBy computes the values of the model that reads lists.
-func givenBy(of *measured, reads metrics.Reads) (g given, err error) {
-	g.n = len(of.sample.Images) / volume.Of(of.shape)
-	g.subject = metrics.Subject{Coder: of, Shape: of.shape, Units: of.units, Images: g.n, Seed: of.sample.Seed}
-	codes, err := of.Encode(of.sample.Images)
+// inputs computes the values of the model that reads lists.
+func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
+	in.reads = reads
+	in.subject = metrics.Subject{Coder: m, Shape: m.shape, Units: m.units, Images: m.images(), Seed: m.sample.Seed}
+	codes, err := m.Encode(m.sample.Images)
 	if err != nil {
-		return g, err
+		return in, err
 	}
 	if reads.Has(metrics.ReadsAtoms) {
-		g.subject.Atoms = of.Atoms()
+		in.subject.Atoms = m.Atoms()
 	}
 	if reads.Has(metrics.ReadsParts) {
-		g.subject.Parts = of.sample.Parts
+		in.subject.Parts = m.sample.Parts
 	}
 	if reads.Has(metrics.ReadsWeights) {
-		g.subject.Weight = slices.Clone(of.LastWeight())
+		in.subject.Weight = slices.Clone(m.LastWeight())
 	}
 	if reads.Has(metrics.ReadsImages) {
-		g.batch.Images = slices.Clone(of.sample.Images)
+		in.batch.Images = slices.Clone(m.sample.Images)
 	}
 	if reads.Has(metrics.ReadsCodes) {
-		g.batch.Codes = codes
+		in.batch.Codes = codes
 	}
 	if reads.Has(metrics.ReadsLabels) {
-		g.batch.Labels = slices.Clone(of.sample.Labels)
+		in.batch.Labels = slices.Clone(m.sample.Labels)
 	}
 	if reads.Has(metrics.ReadsOutputs) {
-		if g.batch.Outputs, err = of.Decode(codes); err != nil {
-			return g, err
+		if in.batch.Outputs, err = m.Decode(codes); err != nil {
+			return in, err
 		}
 	}
 	if reads.Has(metrics.ReadsLogits) {
-		g.subject.Head = of.ClassHeads()[0]
-		g.batch.Logits, err = of.Value(g.subject.Head, of.sample.Images)
+		in.heads = m.ClassHeads()[:1]
+		in.batch.Logits, err = m.Value(in.heads[0], m.sample.Images)
 	}
-	return g, err
+	return in, err
 }
 
-// cut returns the images [from, to) of the batch.
-func (g given) cut(from, to int) metrics.Batch {
-	rows := func(v []float32) []float32 { width := len(v) / g.n; return v[from*width : to*width : to*width] }
-	b := metrics.Batch{Images: rows(g.batch.Images), Codes: rows(g.batch.Codes), Outputs: rows(g.batch.Outputs), Logits: rows(g.batch.Logits)}
-	if g.batch.Labels != nil {
-		b.Labels = g.batch.Labels[from:to:to]
-	}
-	return b
-}
-
-// inBatches evaluates a metric in batches of that size; a panic becomes an error.
-func inBatches(m metrics.Metric, g given, size int) (values metrics.Values, err error) {
-	defer recovered(&err)
-	meter, err := m.Start(&g.subject)
+// measure evaluates a metric in batches of that size.
+func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err error) {
+	meters, err := metrics.Start(in.subject, in.reads, in.heads, metrics.Selection{{Metric: m}})
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := meter.(io.Closer); ok {
-		defer func() { err = errors.Join(err, c.Close()) }()
-	}
-	for from := 0; from < g.n; from += size {
-		b := g.cut(from, min(from+size, g.n))
-		if err := meter.Add(&b); err != nil {
+	defer func() { err = errors.Join(err, meters.Close()) }()
+	for from, n := 0, in.subject.Images; from < n; from += size {
+		to := min(from+size, n)
+		rows := func(v []float32) []float32 { width := len(v) / n; return v[from*width : to*width : to*width] }
+		b := metrics.Batch{Images: rows(in.batch.Images), Codes: rows(in.batch.Codes), Outputs: rows(in.batch.Outputs)}
+		if in.batch.Labels != nil {
+			b.Labels = in.batch.Labels[from:to:to]
+		}
+		logits := map[string][]float32{}
+		for _, head := range in.heads {
+			logits[head] = rows(in.batch.Logits)
+		}
+		if err := meters.Add(b, logits); err != nil {
 			return nil, err
 		}
 	}
-	found, err := meter.Values(context.Background())
-	var lacking *data.Error
-	if errors.As(err, &lacking) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	measures := m.Describe().Measures
-	if len(found) != len(measures) {
-		return nil, fmt.Errorf("%d values, want %d", len(found), len(measures))
-	}
-	for i := range found {
-		found[i].Name = measures[i].Name
-	}
-	return found, nil
+	values, err = meters.Values(context.Background())
+	return values, unlessLacking(err)
 }
 
-// eachGiven calls f with every model that has the metric's inputs, and with these inputs.
-func eachGiven(fresh func() metrics.Metric, f func(of *measured, g given) error) error {
-	reads := fresh().Describe().Reads
-	for _, of := range measuredModels() {
-		if !of.gives(reads) {
-			continue
-		}
-		g, err := givenBy(of, reads)
-		if err == nil {
-			err = f(of, g)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", of.name, err)
-		}
-	}
-	return nil
-}
-
-func cutAnyhow(fresh func() metrics.Metric) error {
-	return eachGiven(fresh, func(_ *measured, g given) error {
-		want, err := inBatches(fresh(), g, g.n)
-		if err != nil {
-			return err
-		}
+func (t metricTrial) cutAnyhow() error {
+	return t.withInputs(t.Reads, func(in inputs, want metrics.Values) error {
 		for _, size := range []int{1, 7, 100} {
-			got, err := inBatches(fresh(), g, size)
+			got, err := in.measure(t.fresh(), size)
 			if err != nil {
 				return err
 			}
@@ -319,63 +267,63 @@ func cutAnyhow(fresh func() metrics.Metric) error {
 }
 
 // readsDeclared compares a metric that gets only its declared inputs with one that gets all inputs.
-func readsDeclared(fresh func() metrics.Metric) error {
-	return eachGiven(fresh, func(of *measured, g given) error {
-		got, err := inBatches(fresh(), g, g.n)
-		if err != nil {
-			return err
+func (t metricTrial) readsDeclared() error {
+	return t.withInputs(t.Reads, func(_ inputs, got metrics.Values) error {
+		var all metrics.Reads
+		for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
+			if t.gives(one) {
+				all |= one
+			}
 		}
-		all, err := givenBy(of, everything(of))
-		if err != nil {
-			return err
-		}
-		want, err := inBatches(fresh(), all, g.n)
-		if err != nil {
-			return err
-		}
-		return compareValues("with the declared inputs only", got, want, exactly)
+		return t.withInputs(all, func(_ inputs, want metrics.Values) error {
+			return compareValues("with the declared inputs only", got, want, exactly)
+		})
 	})
 }
 
-// everything contains all values of a model.
-func everything(of *measured) (all metrics.Reads) {
-	for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
-		if of.gives(one) {
-			all |= one
-		}
-	}
-	return all
-}
-
-func changesNothing(fresh func() metrics.Metric) error {
-	return eachGiven(fresh, func(of *measured, g given) error {
-		before, err := givenBy(of, fresh().Describe().Reads)
+func (t metricTrial) changesNothing() error {
+	return t.withInputs(t.Reads, func(in inputs, _ metrics.Values) error {
+		before, err := t.inputs(t.Reads)
 		if err != nil {
-			return err
-		}
-		if _, err := inBatches(fresh(), g, g.n); err != nil {
 			return err
 		}
 		for _, v := range []struct {
 			what        string
 			now, before []float32
 		}{
-			{"images", g.batch.Images, before.batch.Images}, {"codes", g.batch.Codes, before.batch.Codes},
-			{"outputs", g.batch.Outputs, before.batch.Outputs}, {"logits", g.batch.Logits, before.batch.Logits},
-			{"the weight", g.subject.Weight, before.subject.Weight},
+			{"images", in.batch.Images, before.batch.Images}, {"codes", in.batch.Codes, before.batch.Codes},
+			{"outputs", in.batch.Outputs, before.batch.Outputs}, {"logits", in.batch.Logits, before.batch.Logits},
+			{"the weight", in.subject.Weight, before.subject.Weight},
 		} {
 			if err := differ("changed "+v.what, v.now, v.before); err != nil {
 				return err
 			}
 		}
-		if !slices.Equal(g.batch.Labels, before.batch.Labels) {
+		if !slices.Equal(in.batch.Labels, before.batch.Labels) {
 			return errors.New("changed labels")
 		}
-		if a, b := g.subject.Atoms, before.subject.Atoms; a != nil {
+		if a, b := in.subject.Atoms, before.subject.Atoms; a != nil {
 			return errors.Join(differ("changed atoms", a.Values, b.Values), differ("changed the bias", a.Bias, b.Bias))
 		}
 		return nil
 	})
+}
+
+// withInputs calls f with inputs of the model and the numbers of a new metric that gets them in one batch, if the model gives
+// what the metric reads.
+func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs, values metrics.Values) error) error {
+	if !t.gives(t.Reads) {
+		return nil
+	}
+	in, err := t.inputs(reads)
+	if err != nil {
+		return err
+	}
+	values, err := in.measure(t.fresh(), t.images())
+	if err != nil {
+		return err
+	}
+	return f(in, values)
 }
 
 // measured is a model for the laws of metrics, in plain loops: h = f(x V + c) times a factor for each unit, y = leaky(h W +
@@ -479,6 +427,16 @@ func sumOfParts(m *measured) {
 			image[p] = float32(weights[p%m.units]) + 0.02*r.Float32()
 		}
 	}
+}
+
+// images is the number of images of the sample.
+func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shape) }
+
+// gives reports whether the model has the inputs that a metric reads.
+func (m *measured) gives(r metrics.Reads) bool {
+	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
+		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
+		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
 
 // Shape implements [metrics.Coder].

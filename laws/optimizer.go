@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,9 +12,9 @@ import (
 )
 
 // Optimizer contains the laws of optimizers. Mini-batch rules also obey [Rule], full-batch optimizers [Search].
-var Optimizer = Laws[optim.Optimizer]{
+var Optimizer = once([]law[func() optim.Optimizer]{
 	{"is a rule or a search, and not both", oneSort},
-}
+})
 
 func oneSort(fresh func() optim.Optimizer) error {
 	_, rule := fresh().(optim.Rule)
@@ -25,18 +26,18 @@ func oneSort(fresh func() optim.Optimizer) error {
 }
 
 // Rule contains the laws of elementwise optimizers.
-var Rule = Laws[optim.Rule]{
+var Rule = once([]law[func() optim.Rule]{
 	{"gives the same bits twice", repeatable},
 	{"updates parts like the whole", splittable},
 	{"descends on a quadratic", descends},
 	{"changes no weight without gradient and decay", restful},
 	{"changes no weight at a learning rate of zero", rateless},
-	{"stays finite at zeros, denormals and large gradients", finite},
+	{"stays finite at zeros, denormals and large gradients", finiteUpdates},
 	{"never writes the gradient", readsGradient},
 	{"uses all of its state and no more", usesState},
 	{"takes its base rate from learning_rate", rateKey},
 	{"does not allocate", ruleAllocates},
-}
+})
 
 // training is one parameter in training.
 type training struct {
@@ -46,11 +47,16 @@ type training struct {
 }
 
 func newTraining(o optim.Rule, w []float32) *training {
-	t := &training{w: slices.Clone(w)}
-	for range o.States() {
-		t.state = append(t.state, make([]float32, len(w)))
+	return &training{w: slices.Clone(w), state: newState(o.States(), len(w))}
+}
+
+// newState returns states vectors of n zeros.
+func newState(states, n int) [][]float32 {
+	state := make([][]float32, states)
+	for i := range state {
+		state[i] = make([]float32, n)
 	}
-	return t
+	return state
 }
 
 // step updates the parameter with gradient g, in pieces of at most size elements.
@@ -66,13 +72,26 @@ func (t *training) step(o optim.Rule, g []float32, lr float64, size int) {
 	}
 }
 
+// fiveSteps updates the parameter five times, with gradients from N(0, scale²).
+func (t *training) fiveSteps(o optim.Rule, r *rand.Rand, scale, lr float64) {
+	for range 5 {
+		t.step(o, normal(r, len(t.w), scale), lr, len(t.w))
+	}
+}
+
 // differ compares weights and state bit by bit.
 func (t *training) differ(what string, want *training) error {
-	if err := differ(what+": weights", t.w, want.w); err != nil {
-		return err
-	}
-	for i := range t.state {
-		if err := differ(fmt.Sprintf("%s: state %d", what, i), t.state[i], want.state[i]); err != nil {
+	return differAll(what, append(t.state, t.w), append(want.state, want.w))
+}
+
+// differAll compares the vectors of a state and the weights, which are the last, bit by bit.
+func differAll(what string, got, want [][]float32) error {
+	for i := range got {
+		of := fmt.Sprintf("%s: state %d", what, i)
+		if i == len(got)-1 {
+			of = what + ": weights"
+		}
+		if err := differ(of, got[i], want[i]); err != nil {
 			return err
 		}
 	}
@@ -157,9 +176,7 @@ func restful(fresh func() optim.Rule) error {
 	for _, n := range lengths {
 		w := normal(source(), n, 1)
 		t := newTraining(o, w)
-		for range 5 {
-			t.step(o, make([]float32, n), o.LearningRate(), n)
-		}
+		t.fiveSteps(o, source(), 0, o.LearningRate())
 		if err := differ("after five steps", t.w, w); err != nil {
 			return err
 		}
@@ -171,26 +188,20 @@ func rateless(fresh func() optim.Rule) error {
 	o, r := fresh(), source()
 	w := normal(r, 100, 1)
 	t := newTraining(o, w)
-	for range 5 {
-		t.step(o, normal(r, 100, 1), 0, 100)
-	}
+	t.fiveSteps(o, r, 1, 0)
 	return differ("after five steps", t.w, w)
 }
 
-func finite(fresh func() optim.Rule) error {
+func finiteUpdates(fresh func() optim.Rule) error {
 	r := source()
 	for _, scale := range []float64{0, 1e-45, 1e-38, 1e-20, 1, 1e6, 1e15} {
 		for _, weight := range []float64{0, 1e-42, 1} {
 			o := fresh()
 			t := newTraining(o, normal(r, 40, weight))
-			for range 5 {
-				t.step(o, normal(r, 40, scale), o.LearningRate(), 40)
-			}
+			t.fiveSteps(o, r, scale, o.LearningRate())
 			for _, values := range append(t.state, t.w) {
-				for _, v := range values {
-					if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-						return fmt.Errorf("gradients of about %g and weights of about %g lead to %v", scale, weight, v)
-					}
+				if i := slices.IndexFunc(values, notFinite); i >= 0 {
+					return fmt.Errorf("gradients of about %g and weights of about %g lead to %v", scale, weight, values[i])
 				}
 			}
 		}
@@ -212,24 +223,12 @@ func readsGradient(fresh func() optim.Rule) error {
 	return nil
 }
 
-// usesState also detects writes outside of w, by guard values before and after it.
-func usesState(fresh func() optim.Rule) (err error) {
-	const n, guard, mark = 21, 16, -77
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("with States() slices of state: %v", p)
-		}
-	}()
+// usesState also detects writes outside of the weights and of their state, by guards.
+func usesState(fresh func() optim.Rule) error {
+	const n = 21
 	o, r := fresh(), source()
-	var all, state [][]float32
-	for range o.States() + 1 { // the last are the weights
-		padded := slices.Repeat([]float32{mark}, n+2*guard)
-		clear(padded[guard : guard+n])
-		all, state = append(all, padded), append(state, padded[guard:guard+n])
-	}
-	w := state[len(state)-1]
-	state = slices.Clip(state[:len(state)-1])
-	copy(w, normal(r, n, 1))
+	all, state := paddedState(o.States(), n)
+	guarded, w := padded(normal(r, n, 1))
 	for step := 1; step <= 3; step++ {
 		o.Update(w, normal(r, n, 1), state, o.LearningRate(), step)
 	}
@@ -238,11 +237,23 @@ func usesState(fresh func() optim.Rule) (err error) {
 			return fmt.Errorf("state %d: element %d is still 0 after three steps", i, j)
 		}
 	}
-	for i, padded := range all {
-		for j, v := range padded {
-			if (j < guard || j >= guard+n) && v != mark {
-				return fmt.Errorf("slice %d: writes %d elements from its start", i, j-guard)
-			}
+	return outsideAll(append(all, guarded))
+}
+
+// paddedState returns states vectors of n zeros between guards, and the vectors alone.
+func paddedState(states, n int) (all, state [][]float32) {
+	for _, zeros := range newState(states, n) {
+		guarded, inner := padded(zeros)
+		all, state = append(all, guarded), append(state, inner)
+	}
+	return all, slices.Clip(state)
+}
+
+// outsideAll returns an error if a guard of the padded vectors has changed.
+func outsideAll(all [][]float32) error {
+	for i, guarded := range all {
+		if err := outside(guarded); err != nil {
+			return fmt.Errorf("slice %d: %w", i, err)
 		}
 	}
 	return nil
@@ -266,9 +277,27 @@ func ruleAllocates(fresh func() optim.Rule) error {
 }
 
 // Schedule contains the laws of learning-rate schedules.
-var Schedule = Laws[optim.Schedule]{
-	{"is finite and not negative over runs of any length", scheduleRange},
-	{"depends on nothing but its arguments", scheduleRepeatable},
+var Schedule = once([]law[func() optim.Schedule]{
+	{"is finite and not negative over runs of any length", func(fresh func() optim.Schedule) error { return inRange(fresh().Factor) }},
+	{"depends on nothing but its arguments", func(fresh func() optim.Schedule) error {
+		return forgetful(fresh().Factor, func(epoch, epochs float64) float64 { return fresh().Factor(epoch, epochs) })
+	}},
+})
+
+// Weight contains the laws of schedules of a loss weight.
+var Weight = once([]law[func() losses.Weight]{
+	{"is finite and not negative at every epoch and in the end", func(fresh func() losses.Weight) error {
+		return errors.Join(notNegative(fresh().At(math.Inf(1))), inRange(weightAt(fresh())))
+	}},
+	{"depends on nothing but the epoch", func(fresh func() losses.Weight) error {
+		return forgetful(weightAt(fresh()), func(epoch, _ float64) float64 { return fresh().At(epoch) })
+	}},
+	{"ends where it tends to", weightEnds},
+})
+
+// weightAt returns w as a function of the epoch and the number of epochs, on which no weight depends.
+func weightAt(w losses.Weight) func(epoch, epochs float64) float64 {
+	return func(epoch, _ float64) float64 { return w.At(epoch) }
 }
 
 // instants calls f at the beginning of every step, and at and beyond the end, of runs of several lengths.
@@ -284,53 +313,27 @@ func instants(f func(epoch, epochs float64) error) error {
 	return nil
 }
 
-func scheduleRange(fresh func() optim.Schedule) error {
-	s := fresh()
+func inRange(at func(epoch, epochs float64) float64) error {
 	return instants(func(epoch, epochs float64) error {
-		if f := s.Factor(epoch, epochs); !(f >= 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("epoch %g of %g: factor %v", epoch, epochs, f)
+		if err := notNegative(at(epoch, epochs)); err != nil {
+			return fmt.Errorf("epoch %g of %g: %w", epoch, epochs, err)
 		}
 		return nil
 	})
 }
 
-func scheduleRepeatable(fresh func() optim.Schedule) error {
-	s := fresh()
+func notNegative(v float64) error {
+	if !(v >= 0) || math.IsInf(v, 0) {
+		return fmt.Errorf("got %v, want a finite number >= 0", v)
+	}
+	return nil
+}
+
+// forgetful compares one schedule, at all instants, with a new one for each of them.
+func forgetful(used, fresh func(epoch, epochs float64) float64) error {
 	return instants(func(epoch, epochs float64) error {
-		if a, b := s.Factor(epoch, epochs), fresh().Factor(epoch, epochs); a != b {
-			return fmt.Errorf("epoch %g of %g: factor %v, a fresh schedule gives %v", epoch, epochs, a, b)
-		}
-		return nil
-	})
-}
-
-// Weight contains the laws of schedules of a loss weight.
-var Weight = Laws[losses.Weight]{
-	{"is finite and not negative at every epoch and in the end", weightRange},
-	{"depends on nothing but the epoch", weightRepeatable},
-	{"ends where it tends to", weightEnds},
-}
-
-// weightRange checks the beginning of every step of long and short epochs, and the end.
-func weightRange(fresh func() losses.Weight) error {
-	w := fresh()
-	at := func(epoch float64) error {
-		if v := w.At(epoch); !(v >= 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("after %g epochs: weight %v", epoch, v)
-		}
-		return nil
-	}
-	if err := at(math.Inf(1)); err != nil {
-		return err
-	}
-	return instants(func(epoch, _ float64) error { return at(epoch) })
-}
-
-func weightRepeatable(fresh func() losses.Weight) error {
-	w := fresh()
-	return instants(func(epoch, _ float64) error {
-		if a, b := w.At(epoch), fresh().At(epoch); a != b {
-			return fmt.Errorf("after %g epochs: weight %v, a fresh schedule gives %v", epoch, a, b)
+		if got, want := used(epoch, epochs), fresh(epoch, epochs); got != want {
+			return fmt.Errorf("epoch %g of %g: %v, a new schedule gives %v", epoch, epochs, got, want)
 		}
 		return nil
 	})

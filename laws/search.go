@@ -10,7 +10,7 @@ import (
 )
 
 // Search contains the laws of full-batch optimizers.
-var Search = Laws[optim.Search]{
+var Search = once([]law[func() optim.Search]{
 	{"gives the same bits twice", searchRepeatable},
 	{"resumes from its state to the same bits, at every iteration", searchResumes},
 	{"never goes up", monotone},
@@ -21,25 +21,22 @@ var Search = Laws[optim.Search]{
 	{"reports an objective that is not finite at the start", reportsNotFinite},
 	{"changes no weight if an evaluation fails", unchangedByErrors},
 	{"uses all of its state and no more", searchState},
-}
+})
 
 const searchDim = 40
+
+// searchIterations is the number of iterations within which a search finds the minimum of a quadratic.
+const searchIterations = 400
 
 func searchRepeatable(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
 	o := fresh()
-	a := newSearching(o, optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, start)
-	again := newSearching(o, optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, start)
-	other := newSearching(fresh(), optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, start)
+	first := newSearching(o, newValley(true).objective(nil), start)
+	again := newSearching(o, newValley(true).objective(nil), start)
+	other := newSearching(fresh(), newValley(true).objective(nil), start)
 	for i := range 40 {
-		want := a.Next()
-		for _, s := range []*searching{again, other} {
-			if err := s.Next(); !errors.Is(err, want) {
-				return fmt.Errorf("iteration %d: %v, want %v", i+1, err, want)
-			}
-			if err := s.differ(fmt.Sprintf("iteration %d", i+1), a); err != nil {
-				return err
-			}
+		if err := first.together(i, again, other); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -47,17 +44,73 @@ func searchRepeatable(fresh func() optim.Search) error {
 
 func searchResumes(fresh func() optim.Search) error {
 	for _, project := range []func([]float32){nil, within(-0.5, 0.5)} {
-		f := optim.Objective{Evaluate: newValley(searchDim, true).evaluate, Project: project}
+		f := newValley(true).objective(project)
 		start := normal(source(), searchDim, 0.2)
-		s := newSearching(fresh(), f, start)
-		resumed := newSearching(fresh(), f, start)
+		s, resumed := newSearching(fresh(), f, start), newSearching(fresh(), f, start)
 		for i := range 60 {
 			resumed = resumed.continued(fresh(), f)
-			want := s.Next()
-			if err := resumed.Next(); !errors.Is(err, want) {
-				return fmt.Errorf("iteration %d: %v, want %v", i+1, err, want)
+			if err := s.together(i, resumed); err != nil {
+				return err
 			}
-			if err := resumed.differ(fmt.Sprintf("iteration %d", i+1), s); err != nil {
+		}
+	}
+	return nil
+}
+
+func monotone(fresh func() optim.Search) error {
+	for _, project := range []func([]float32){nil, within(-0.3, 2)} {
+		v := newValley(true)
+		s := newSearching(fresh(), v.objective(project), converted[float32](uniform(searchDim, 0, 1)))
+		g := make([]float32, searchDim)
+		before, _ := v.evaluate(s.w, g)
+		_, err := s.toTheEnd(100, func(i int) error {
+			now, _ := v.evaluate(s.w, g)
+			if !(now < before) {
+				return fmt.Errorf("iteration %d leads from %g to %g", i+1, before, now)
+			}
+			if now != s.saved.Value {
+				return fmt.Errorf("iteration %d leads to %g, but the search state says %g", i+1, now, s.saved.Value)
+			}
+			before = now
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findsMinimum(fresh func() optim.Search) error {
+	v := newValley(false)
+	s := newSearching(fresh(), v.objective(nil), normal(source(), searchDim, 3))
+	return s.reaches(v.target)
+}
+
+// findsMinimumInABox uses curvatures along the axes: the minimum in the box is the point of the box nearest to the minimum.
+func findsMinimumInABox(fresh func() optim.Search) error {
+	v := newValley(false)
+	box := within(-0.5, 0.5)
+	s := newSearching(fresh(), v.objective(box), make([]float32, searchDim))
+	want := slices.Clone(v.target)
+	box(want)
+	if err := s.reaches(want); err != nil {
+		return err
+	}
+	inBox := slices.Clone(s.w)
+	box(inBox)
+	return differ("outside the box", s.w, inBox)
+}
+
+func searchRests(fresh func() optim.Search) error {
+	v := newValley(false)
+	for _, project := range []func([]float32){nil, func([]float32) {}} {
+		s := newSearching(fresh(), v.objective(project), v.target)
+		for range 3 {
+			if err := s.Next(); !errors.Is(err, optim.ErrMinimum) {
+				return fmt.Errorf("at the minimum: %v", err)
+			}
+			if err := differ("at the minimum", s.w, v.target); err != nil {
 				return err
 			}
 		}
@@ -67,14 +120,14 @@ func searchResumes(fresh func() optim.Search) error {
 
 // comesBack starts near the minimum and near the boundary of the finite region: the first step ends beyond the boundary.
 func comesBack(fresh func() optim.Search) error {
-	v := newValley(searchDim, false)
+	v := newValley(false)
 	v.edge = 0.03
 	start := slices.Clone(v.target)
 	for i := range start {
 		start[i] -= 0.1
 	}
-	s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate}, start)
-	if _, err := s.toTheEnd(200); err != nil {
+	s := newSearching(fresh(), v.objective(nil), start)
+	if _, err := s.toTheEnd(200, nil); err != nil {
 		return err
 	}
 	g := make([]float32, searchDim)
@@ -105,42 +158,32 @@ func reportsNotFinite(fresh func() optim.Search) error {
 func unchangedByErrors(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
 	for fail := 1; fail <= 25; fail++ {
-		v := newValley(searchDim, true)
+		v := newValley(true)
 		v.fail = fail
-		f := optim.Objective{Evaluate: v.evaluate}
-		s := newSearching(fresh(), f, start)
-		want := newSearching(fresh(), optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, start)
-		iterations, failed := 0, false
-		for ; iterations < 30 && !failed; iterations++ {
-			before := slices.Clone(s.w)
-			err := s.Next()
-			switch {
-			case errors.Is(err, errEvaluation):
-				if failed = true; !slices.Equal(before, s.w) {
-					return fmt.Errorf("evaluation %d fails, and the weights have changed", fail)
-				}
-				iterations--
-			case err != nil:
-				return err
-			}
-		}
-		if !failed {
+		s := newSearching(fresh(), v.objective(nil), start)
+		want := newSearching(fresh(), newValley(true).objective(nil), start)
+		before := slices.Clone(s.w)
+		iterations, err := s.toTheEnd(30, func(int) error {
+			copy(before, s.w)
+			return nil
+		})
+		switch {
+		case err == nil:
 			return fmt.Errorf("%d iterations make fewer than %d evaluations", iterations, fail)
+		case !errors.Is(err, errEvaluation):
+			return err
+		case !slices.Equal(before, s.w):
+			return fmt.Errorf("evaluation %d fails, and the weights have changed", fail)
 		}
-		resumed := s.continued(fresh(), f)
-		for range iterations + 5 {
+		resumed := s.continued(fresh(), v.objective(nil))
+		for range iterations {
 			if err := want.Next(); err != nil {
 				return err
 			}
 		}
-		for _, t := range []*searching{s, resumed} {
-			for range 5 {
-				if err := t.Next(); err != nil {
-					return err
-				}
-			}
-			if err := t.differ(fmt.Sprintf("evaluation %d failed", fail), want); err != nil {
-				return err
+		for i := range 5 {
+			if err := want.together(iterations+i, s, resumed); err != nil {
+				return fmt.Errorf("evaluation %d failed: %w", fail, err)
 			}
 		}
 	}
@@ -149,33 +192,19 @@ func unchangedByErrors(fresh func() optim.Search) error {
 
 // searchState fills the state and checks for unused vectors and for writes beyond their ends.
 func searchState(fresh func() optim.Search) error {
-	const guard, mark = 8, -77
 	o := fresh()
-	var padded, state [][]float32
-	for range o.States() {
-		p := slices.Repeat([]float32{mark}, searchDim+guard)
-		clear(p[:searchDim])
-		padded, state = append(padded, p), append(state, p[:searchDim:searchDim])
+	all, state := paddedState(o.States(), searchDim)
+	s := &searching{w: normal(source(), searchDim, 3), state: state}
+	s.begin(o, newValley(true).objective(nil))
+	if _, err := s.toTheEnd(o.States(), nil); err != nil {
+		return err
 	}
-	var held optim.SearchState
-	w := normal(source(), searchDim, 3)
-	d := o.Begin(optim.Objective{Evaluate: newValley(searchDim, true).evaluate}, w, state, &held)
-	for range o.States() {
-		if err := d.Next(); errors.Is(err, optim.ErrMinimum) {
-			break
-		} else if err != nil {
-			return err
-		}
-	}
-	for i, p := range padded {
-		if !slices.ContainsFunc(p[:searchDim], func(v float32) bool { return v != 0 }) {
+	for i, v := range state {
+		if !slices.ContainsFunc(v, func(v float32) bool { return v != 0 }) {
 			return fmt.Errorf("state %d of %d is empty after as many iterations", i, o.States())
 		}
-		if slices.ContainsFunc(p[searchDim:], func(v float32) bool { return v != mark }) {
-			return fmt.Errorf("state %d: writes beyond its end", i)
-		}
 	}
-	return nil
+	return outsideAll(all)
 }
 
 // searching is a search in progress with its state.
@@ -187,10 +216,12 @@ type searching struct {
 }
 
 func newSearching(o optim.Search, f optim.Objective, w []float32) *searching {
-	s := &searching{w: slices.Clone(w)}
-	for range o.States() {
-		s.state = append(s.state, make([]float32, len(w)))
-	}
+	s := &searching{w: slices.Clone(w), state: newState(o.States(), len(w))}
+	return s.begin(o, f)
+}
+
+// begin starts the search from its weights and state.
+func (s *searching) begin(o optim.Search, f optim.Objective) *searching {
 	s.Descent = o.Begin(f, s.w, s.state, &s.saved)
 	return s
 }
@@ -201,71 +232,55 @@ func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	for _, values := range s.state {
 		c.state = append(c.state, slices.Clone(values))
 	}
-	c.Descent = o.Begin(f, c.w, c.state, &c.saved)
-	return c
+	return c.begin(o, f)
 }
 
-func (s *searching) differ(what string, want *searching) error {
-	if err := differ(what+": weights", s.w, want.w); err != nil {
-		return err
+// together makes the i-th iteration of this search and of others, which must lead to the same bits.
+func (s *searching) together(i int, others ...*searching) error {
+	want := s.Next()
+	if want != nil && !errors.Is(want, optim.ErrMinimum) {
+		return fmt.Errorf("iteration %d: %w", i+1, want)
 	}
-	if s.saved != want.saved {
-		return fmt.Errorf("%s: search state %v, want %v", what, s.saved, want.saved)
-	}
-	for i := range s.state {
-		if err := differ(fmt.Sprintf("%s: state %d", what, i), s.state[i], want.state[i]); err != nil {
+	for _, other := range others {
+		if err := other.Next(); !errors.Is(err, want) {
+			return fmt.Errorf("iteration %d: %v, want %v", i+1, err, want)
+		}
+		if err := differAll(fmt.Sprintf("iteration %d", i+1), append(other.state, other.w), append(s.state, s.w)); err != nil {
 			return err
 		}
+		if other.saved != s.saved {
+			return fmt.Errorf("iteration %d: search state %v, want %v", i+1, other.saved, s.saved)
+		}
 	}
 	return nil
 }
 
-// toTheEnd iterates until the search converges, at most limit iterations.
-func (s *searching) toTheEnd(limit int) (iterations int, err error) {
-	for ; iterations < limit; iterations++ {
+// toTheEnd iterates until the search converges, at most limit iterations, and calls after, if not nil, after each of them.
+func (s *searching) toTheEnd(limit int, after func(i int) error) (iterations int, err error) {
+	for i := range limit {
 		if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
-			return iterations, nil
+			return i, nil
 		} else if err != nil {
-			return iterations, err
+			return i, err
+		}
+		if after == nil {
+			continue
+		}
+		if err := after(i); err != nil {
+			return i, err
 		}
 	}
-	return iterations, nil
+	return limit, nil
 }
 
-func monotone(fresh func() optim.Search) error {
-	for _, project := range []func([]float32){nil, within(-0.3, 2)} {
-		v := newValley(searchDim, true)
-		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, uniform[float32](searchDim, 0, 1))
-		g := make([]float32, searchDim)
-		before, _ := v.evaluate(s.w, g)
-		for i := range 100 {
-			if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
-				break
-			} else if err != nil {
-				return err
-			}
-			now, _ := v.evaluate(s.w, g)
-			if !(now < before) {
-				return fmt.Errorf("iteration %d leads from %g to %g", i+1, before, now)
-			}
-			if now != s.saved.Value {
-				return fmt.Errorf("iteration %d leads to %g, but the search state says %g", i+1, now, s.saved.Value)
-			}
-			before = now
-		}
-	}
-	return nil
-}
-
-func findsMinimum(fresh func() optim.Search) error {
-	v := newValley(searchDim, false)
-	s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate}, normal(source(), searchDim, 3))
-	n, err := s.toTheEnd(400)
+// reaches returns an error if the search ends at another point.
+func (s *searching) reaches(want []float32) error {
+	n, err := s.toTheEnd(searchIterations, nil)
 	if err != nil {
 		return err
 	}
-	for i, want := range v.target {
-		if d := math.Abs(float64(s.w[i] - want)); !(d < 1e-3) {
+	for i := range want {
+		if d := math.Abs(float64(s.w[i] - want[i])); !(d < 1e-3) {
 			return fmt.Errorf("after %d iterations element %d is %g from its minimum", n, i, d)
 		}
 	}
@@ -281,44 +296,6 @@ func within(low, high float32) func([]float32) {
 	}
 }
 
-// findsMinimumInABox uses curvatures along the axes: the minimum in the box is the point of the box nearest to the minimum.
-func findsMinimumInABox(fresh func() optim.Search) error {
-	v := newValley(searchDim, false)
-	box := within(-0.5, 0.5)
-	s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: box}, make([]float32, searchDim))
-	want := slices.Clone(v.target)
-	box(want)
-	n, err := s.toTheEnd(400)
-	if err != nil {
-		return err
-	}
-	for i := range want {
-		if !(s.w[i] >= -0.5 && s.w[i] <= 0.5) {
-			return fmt.Errorf("element %d is %g, outside the box", i, s.w[i])
-		}
-		if d := math.Abs(float64(s.w[i] - want[i])); !(d < 1e-3) {
-			return fmt.Errorf("after %d iterations element %d is %g from its minimum", n, i, d)
-		}
-	}
-	return nil
-}
-
-func searchRests(fresh func() optim.Search) error {
-	v := newValley(searchDim, false)
-	for _, project := range []func([]float32){nil, func([]float32) {}} {
-		s := newSearching(fresh(), optim.Objective{Evaluate: v.evaluate, Project: project}, v.target)
-		for range 3 {
-			if err := s.Next(); !errors.Is(err, optim.ErrMinimum) {
-				return fmt.Errorf("at the minimum: %v", err)
-			}
-			if err := differ("at the minimum", s.w, v.target); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // valley is the objective of the laws: quadratic along most directions, flat near its minimum along the last, where a
 // quadratic model of it is wrong everywhere.
 type valley struct {
@@ -329,12 +306,16 @@ type valley struct {
 	edge              float64
 }
 
-func newValley(n int, quartic bool) *valley {
-	v := &valley{target: normal(source(), n, 1), quartic: quartic, edge: math.Inf(1)}
-	for i := range n {
-		v.curvature = append(v.curvature, float32(math.Pow(100, float64(i)/float64(max(n-1, 1))))/10)
+func newValley(quartic bool) *valley {
+	v := &valley{target: normal(source(), searchDim, 1), quartic: quartic, edge: math.Inf(1)}
+	for i := range searchDim {
+		v.curvature = append(v.curvature, float32(math.Pow(100, float64(i)/(searchDim-1)))/10)
 	}
 	return v
+}
+
+func (v *valley) objective(project func([]float32)) optim.Objective {
+	return optim.Objective{Evaluate: v.evaluate, Project: project}
 }
 
 var errEvaluation = errors.New("a failing evaluation")

@@ -117,17 +117,7 @@ func searchMistakes() map[string]func() optim.Search {
 
 // The control of the kit: a law that no wrong part can break proves nothing.
 func TestWrongSearchesBreakTheirLaw(t *testing.T) {
-	wrong := searchMistakes()
-	for _, law := range laws.Search {
-		fresh, ok := wrong[law.Name]
-		if !ok {
-			t.Errorf("no search breaks %q", law.Name)
-			continue
-		}
-		if law.Broken(fresh) == nil {
-			t.Errorf("the search that is to break %q obeys it", law.Name)
-		}
-	}
+	mustBreak(t, laws.Search, searchMistakes())
 }
 
 func TestTheRightSearchBreaksNoLaw(t *testing.T) {

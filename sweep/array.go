@@ -179,7 +179,7 @@ func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	case err == nil:
 		return measured, nil
 	case ctx.Err() != nil || errors.Is(err, train.ErrInterrupted):
-		return nil, fmt.Errorf("%s: %w; run the same command again to resume", t.Path, train.ErrInterrupted)
+		return nil, &Interrupted{t.Path}
 	case errors.As(err, &unwritten), errors.Is(err, folder.ErrLocked):
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
 	var all []Gathered
 	for i, t := range s.Trials {
 		if ctx.Err() != nil {
-			return nil, nil, fmt.Errorf("%s: %w", s.Path, train.ErrInterrupted)
+			return nil, nil, &Interrupted{s.Path}
 		}
 		g := s.gather(t)
 		g.Index = i

@@ -76,10 +76,10 @@ type work struct {
 // trial; in a sweep of hundreds of trials, after some of them and at the end.
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
-// sweep: [*folder.WriteError], and [train.ErrInterrupted] after ctx was cancelled and every running trial has written a
+// sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has written a
 // checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces];
 // [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
-// and the images have none, the error is a [*data.Error] and nothing is written.
+// and the images have none, the error is an [*Unlabelled] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -180,6 +180,17 @@ func (w *work) all(ctx context.Context) error {
 	return nil
 }
 
+// Unlabelled is the error of a metric that needs labels, on images that have none. It unwraps to a [*data.Error].
+type Unlabelled struct{ Dataset, Metric string }
+
+// Error implements error.
+func (e *Unlabelled) Error() string { return e.Unwrap().Error() }
+
+// Unwrap makes it a [*data.Error].
+func (e *Unlabelled) Unwrap() error {
+	return &data.Error{Dataset: e.Dataset, Problem: "its images have no labels, but " + e.Metric + " needs them"}
+}
+
 // labelled returns an error if a metric needs labels and the images have none.
 func (s *Sweep) labelled() error {
 	needs := slices.IndexFunc(s.options.Metrics, func(c metrics.Choice) bool {
@@ -195,7 +206,7 @@ func (s *Sweep) labelled() error {
 			return err
 		}
 		if images.Labels() == nil {
-			return &data.Error{Dataset: t.Model.Dataset.Name, Problem: "its images have no labels, but " + name + " needs them", Hint: "leave it out: --svm=false, or other --metrics"}
+			return &Unlabelled{t.Model.Dataset.Name, name}
 		}
 	}
 	return nil
@@ -242,7 +253,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil && w.fatal == nil && len(w.todo) > 0 {
-		w.fatal = w.interrupted()
+		w.fatal = &Interrupted{w.Path}
 	}
 	if w.fatal != nil || len(w.todo) == 0 {
 		return nil
@@ -250,11 +261,6 @@ func (w *work) next(ctx context.Context) *Trial {
 	t := w.todo[0]
 	w.todo = w.todo[1:]
 	return t
-}
-
-// interrupted is the error of a sweep whose context has ended.
-func (w *work) interrupted() error {
-	return fmt.Errorf("%s: %w; run the same command again to resume", w.Path, train.ErrInterrupted)
 }
 
 // end records the result of a trial. An error of a trial whose context has ended is that of the interruption.
@@ -268,7 +274,7 @@ func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bo
 		w.fail(err)
 		return
 	case err != nil && interrupted:
-		w.fail(w.interrupted())
+		w.fail(&Interrupted{w.Path})
 		return
 	case err != nil:
 		t.err = err

@@ -154,7 +154,7 @@ func (w *work) measureOnTest(ctx context.Context, t *Trial, team *team.Team) {
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError
 	if err != nil && ctx.Err() != nil && !errors.As(err, &unwritten) {
-		err = w.interrupted()
+		err = &Interrupted{w.Path}
 	}
 	if err != nil {
 		w.fail(err)

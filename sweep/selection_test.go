@@ -96,7 +96,8 @@ func TestASelectionInterruptedByItsContextIsInterrupted(t *testing.T) {
 			cancel()
 		}
 	}}).Run(ctx)
-	if !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "run the same command again to resume") {
+	var halted *Interrupted
+	if !errors.Is(err, train.ErrInterrupted) || !errors.As(err, &halted) || halted.Path != out {
 		t.Errorf("got %v", err)
 	}
 	if r := run(t, selecting, Options{Out: out}, "train.epochs=1"); len(r.Selected) != 1 || len(r.Selected[0].Seeds) != 2 {

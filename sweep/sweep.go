@@ -250,6 +250,19 @@ func (e *foreign) Error() string { return e.path + ": " + e.problem }
 // Is makes it a [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
+// Dropping is the [folder.ErrForeign] of a folder with results of finished trials that a run of the sweep would drop from its tables;
+// see [Sweep.Replaces] and [Options].Clean.
+type Dropping struct{ foreign }
+
+// Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials; the same call resumes it.
+type Interrupted struct{ Path string }
+
+// Error implements error.
+func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, train.ErrInterrupted) }
+
+// Unwrap makes it a [train.ErrInterrupted].
+func (e *Interrupted) Unwrap() error { return train.ErrInterrupted }
+
 // checkFolder returns an error unless a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep, also of one
 // that was killed while it wrote its first files.
 func checkFolder(path string) error {
@@ -319,7 +332,7 @@ func (w *work) clean() error {
 	return nil
 }
 
-// Replaces returns a [folder.ErrForeign] if the folder has results of finished trials that a run of the sweep would drop from
+// Replaces returns a [*Dropping] if the folder has results of finished trials that a run of the sweep would drop from
 // its tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Values that were added to
 // a declaration drop nothing, and a declaration that was edited replaces its own results: the trials that it no longer has are
 // [Sweep.Orphans]. Results of an earlier version are an [*EarlierVersion].
@@ -341,8 +354,8 @@ func (s *Sweep) Replaces() error {
 	if dropped == 0 {
 		return nil
 	}
-	return &foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have; --clean removes these trials",
-		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}
+	return &Dropping{foreign{s.Path, fmt.Sprintf("holds the results of %d finished trials of sweep %q%s, which sweep %q%s does not have",
+		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}}
 }
 
 // with names the changes of a sweep.

@@ -66,10 +66,15 @@ var outcomes = []outcome{
 	{of[placeError](), exitUsage, whereRunsAre},
 	{of[*config.UnknownModel](), exitUsage, whereModelsAre},
 	{beforeWork, exitUsage, seeHelp},
+	{is(fleet.ErrNoToken), exitUsage, says("give --token-file, or listen on 127.0.0.1")},
 	{of[usageError](), exitUsage, seeHelp},
 	{of[*config.UnknownSweep](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
-	{is(folder.ErrNotRun, folder.ErrLocked, fleet.ErrRefused, fleet.ErrAddress, tessera.ErrNoClasses), exitUsage, nil},
+	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses), exitUsage, nil},
+	{is(fleet.ErrRefused), exitUsage, aboutRefusal},
+	{is(fleet.ErrAddress), exitUsage, says("give another address")},
+	{is(fleet.ErrUnequal), exitCheckpoint, says("use --same-kernels, and test the memory of both machines")},
+	{of[*sweep.Dropping](), exitUsage, says("nothing was replaced: --clean removes these trials; or give another --out")},
 	{is(folder.ErrForeign), exitUsage, says("nothing was replaced: move it away, or give another --out")},
 	{is(folder.ErrWorkingFolder, folder.ErrNotFolder), exitUsage, says("give another --out")},
 	{is(folder.ErrExists), exitUsage, anotherOut},
@@ -82,6 +87,7 @@ var outcomes = []outcome{
 	{of[incomplete](), exitSweep, nil},
 	{of[*table.Diagnostics](), exitConfig, nil},
 	{of[part.KeyError](), exitConfig, nil},
+	{of[*sweep.Unlabelled](), exitData, says("leave the metric out: --svm=false, or other --metrics")},
 	{of[*data.Error](), exitData, nil},
 	{of[*train.Diverged](), exitDiverged, nil},
 	{of[*metrics.NotFinite](), exitDiverged, nil},
@@ -186,6 +192,15 @@ func seeHelp(f failure) string {
 
 // afterLoss says how to continue after the loss of a process.
 func afterLoss(f failure) string {
+	continued := afterGroup(f)
+	if of[*mpi.Lost]()(f.err) {
+		return "see its machine, or give a longer --deadline; " + continued
+	}
+	return continued
+}
+
+// afterGroup says how to continue a training whose group of processes has ended.
+func afterGroup(f failure) string {
 	l, ok := mpi.Launched()
 	switch {
 	case !ok:
@@ -200,6 +215,9 @@ func afterLoss(f failure) string {
 func afterInterruption(f failure) string {
 	var halted *train.Interruption
 	if !errors.As(f.err, &halted) {
+		if of[*sweep.Interrupted]()(f.err) {
+			return "run the same command again to resume"
+		}
 		return ""
 	}
 	again := "tessera resume " + halted.Run
@@ -207,6 +225,26 @@ func afterInterruption(f failure) string {
 		again = halted.Launcher + " " + again + " --distributed"
 	}
 	return fmt.Sprintf("`%s` continues from there", again)
+}
+
+// refusals are the remedies for connections to the queue of a sweep that were refused.
+var refusals = map[fleet.Reason]string{
+	fleet.BadToken:      "give the coordinator's --token-file",
+	fleet.NoTLS:         "start the coordinator with --tls-cert and --tls-key",
+	fleet.TLSDemanded:   "give --tls-ca",
+	fleet.OtherHost:     "connect by a name or address that the certificate has, or make one with a subjectAltName",
+	fleet.NotTrusted:    "give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired",
+	fleet.TLSFailed:     "give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate",
+	fleet.NoPersistence: "start the server with -js",
+}
+
+// aboutRefusal says how a connection to the queue of a sweep is accepted.
+func aboutRefusal(f failure) string {
+	var refused *fleet.Refusal
+	if errors.As(f.err, &refused) {
+		return refusals[refused.Reason]
+	}
+	return ""
 }
 
 // afterWriting says how to continue when a file can be written again.

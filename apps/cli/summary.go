@@ -125,7 +125,7 @@ func (s *summary) addBaseline() error {
 		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
 	}
 	add("atoms", method.Units()*volume.Of(s.input))
-	if method.Biased() {
+	if b, ok := method.(interface{ Biased() bool }); ok && b.Biased() {
 		add("bias", volume.Of(s.input))
 	}
 	for _, l := range s.Layers {

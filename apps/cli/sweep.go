@@ -536,6 +536,10 @@ func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 		return err
 	}
 	c := fleet.Options{Listen: f.listen, Access: access, Jobs: o.Jobs, Lease: f.lease, SameKernels: f.same, Dirs: o.Dirs, Log: show.Note}
+	c.Listening = func(address, url string) { show.Note(fmt.Sprintf("listening on %s: tessera worker %s", address, url)) }
+	c.Mixed = func(kernels, others string) {
+		show.Note(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", kernels, others))
+	}
 	if f.url != "" {
 		if c.URL, err = fleet.Address(f.url); err != nil {
 			return usagef("--nats: %w", err)

@@ -173,7 +173,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 		t.Error("a refused sweep wrote something")
 	}
 	r := b.must(exitData, "sweep", "targets", "--svm")
-	b.contains("standard error", r.stderr, "swimmer: its images have no labels, but svm_accuracy needs them; leave it out: --svm=false")
+	b.contains("standard error", r.stderr, "swimmer: its images have no labels, but svm_accuracy needs them\n", "leave the metric out: --svm=false")
 	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
 	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
 	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))
@@ -192,7 +192,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	if r.code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d: %s", r.code, exitInterrupted, r.stderr)
 	}
-	b.contains("standard error", r.stderr, "cut: interrupted; run the same command again to resume")
+	b.contains("standard error", r.stderr, "cut: interrupted\n", "run the same command again to resume")
 	b.must(0, append(args, "cut")...)
 	if err := samefiles.Differ(b.files("cut"), b.files("whole"), false); err != nil {
 		t.Error(err)

@@ -333,7 +333,7 @@ func (e *Lost) Error() string {
 	for i, r := range e.Ranks {
 		names[i] = fmt.Sprintf("rank %d on %s", r, e.Hosts[i])
 	}
-	return fmt.Sprintf("mpi: %s: no answer from %s within %v: the process has ended, hangs or is slower by more than the deadline; see its machine, or give a longer --deadline",
+	return fmt.Sprintf("mpi: %s: no answer from %s within %v: the process has ended, hangs or is slower by more than the deadline",
 		e.What, strings.Join(names, ", "), e.After)
 }
 

@@ -124,35 +124,68 @@ func (a Access) options(name string) ([]nats.Option, error) {
 	return o, nil
 }
 
-// refused turns the error of a connection that would be refused again into an [ErrRefused] that says what to do; nil for
-// other errors.
+// Refusal is the [ErrRefused] of a connection that would be refused again.
+type Refusal struct {
+	Address string
+	Reason  Reason
+	Problem string
+}
+
+// Reason is the cause of a [Refusal], as far as it is one of these.
+type Reason int
+
+// The causes of refusals.
+const (
+	OtherReason   Reason = iota
+	BadToken             // the token is wrong or missing
+	NoTLS                // this side demands TLS, the server has none
+	TLSDemanded          // the server demands TLS, this side does not use it
+	OtherHost            // the server's certificate is for another name
+	NotTrusted           // the server's certificate is not signed by the authority, or not valid now
+	TLSFailed            // for example, the server wants a certificate of the client
+	NotAQueue            // another program listens there
+	NoPersistence        // the server has no JetStream
+)
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	return shown(r.Address) + ": " + ErrRefused.Error() + ": " + r.Problem
+}
+
+// Unwrap makes it an [ErrRefused].
+func (r *Refusal) Unwrap() error { return ErrRefused }
+
+// refused returns the [*Refusal] of a connection that would be refused again; nil for other errors.
 func (a Access) refused(address string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var certificate *tls.CertificateVerificationError
 	var name x509.HostnameError
-	say := func(problem string) error { return fmt.Errorf("%s: %w: %s", shown(address), ErrRefused, problem) }
-	text := ""
-	if err != nil {
-		text = err.Error()
+	text := err.Error()
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
+	r := &Refusal{Address: address}
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "Authorization Violation"), strings.Contains(text, "authorization"):
-		return say("wrong token, or none; give the coordinator's --token-file")
+	case errors.Is(err, nats.ErrAuthorization), has("Authorization Violation", "authorization"):
+		r.Reason, r.Problem = BadToken, "wrong token, or none"
 	case errors.Is(err, nats.ErrSecureConnWanted):
-		return say("the server has no TLS, which this command demands; start the coordinator with --tls-cert and --tls-key")
+		r.Reason, r.Problem = NoTLS, "the server has no TLS, which this connection demands"
 	case errors.Is(err, nats.ErrSecureConnRequired):
-		return say("the server demands TLS; give --tls-ca")
+		r.Reason, r.Problem = TLSDemanded, "the server demands TLS"
 	case errors.As(err, &name):
-		return say(fmt.Sprintf("its certificate is not for %s; connect by a name or address that the certificate has (%s)", name.Host, named(name.Certificate)))
-	case errors.As(err, &certificate), strings.Contains(text, "x509:"):
-		return say("its certificate is not trusted (" + text + "); give the --tls-ca that signed it, and check the clock of this machine if the certificate seems to have expired")
-	case strings.Contains(text, "tls:"), strings.Contains(text, "certificate required"):
-		return say("TLS failed (" + text + "); give --tls-ca, and --tls-cert and --tls-key if the server wants a certificate")
-	case strings.Contains(text, "protocol exception"), strings.Contains(text, "nats: no server info"), strings.Contains(text, "expected 'INFO'"), strings.Contains(text, "nats: Parser"), strings.Contains(text, "wrong proto"):
-		return say("what listens there is not a NATS server (" + text + ")")
+		r.Reason, r.Problem = OtherHost, fmt.Sprintf("its certificate is not for %s (but for %s)", name.Host, named(name.Certificate))
+	case errors.As(err, &certificate), has("x509:"):
+		r.Reason, r.Problem = NotTrusted, "its certificate is not trusted ("+text+")"
+	case has("tls:", "certificate required"):
+		r.Reason, r.Problem = TLSFailed, "TLS failed ("+text+")"
+	case has("protocol exception", "nats: no server info", "expected 'INFO'", "nats: Parser", "wrong proto"):
+		r.Reason, r.Problem = NotAQueue, "the program that listens there is not a NATS server ("+text+")"
+	default:
+		return nil
 	}
-	return nil
+	return r
 }
 
 // named lists the names and addresses of a certificate.
@@ -162,7 +195,7 @@ func named(c *x509.Certificate) string {
 		names = append(names, ip.String())
 	}
 	if len(names) == 0 {
-		return "none; make one with a subjectAltName"
+		return "no name: it has no subjectAltName"
 	}
 	return strings.Join(names, ", ")
 }
@@ -222,7 +255,7 @@ func free(host string, port int) error {
 		err = probe.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("%w; %w", err, ErrAddress)
+		return fmt.Errorf("%w: %w", ErrAddress, err)
 	}
 	return nil
 }
@@ -234,7 +267,7 @@ func (o Options) Check() error {
 	}
 	host, _, err := hostPort(o.Listen)
 	if err == nil && o.Token == "" && !loopback(host) {
-		err = fmt.Errorf("listen: %s can be reached by other machines: give --token-file, or listen on 127.0.0.1", o.Listen)
+		err = fmt.Errorf("listen: %s: %w", o.Listen, ErrNoToken)
 	}
 	return err
 }

@@ -34,6 +34,9 @@ type Options struct {
 	Dirs        data.Dirs     // where this process searches data sets
 	Disk        folder.Disk   // of the sweep's folder; nil: the operating system's
 	Log         func(string)  // lines about workers; may be nil
+
+	Listening func(address, url string)    // called when the server listens: its address, and the URL for workers; nil: Log
+	Mixed     func(kernels, others string) // called once when workers have different kernels; nil: Log
 }
 
 // width is the number of trials in the queue. More would only take memory.
@@ -113,6 +116,14 @@ func NewCoordinator(o Options) *Coordinator {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
+	if o.Listening == nil {
+		o.Listening = func(address, _ string) { o.Log("listening on " + address) }
+	}
+	if o.Mixed == nil {
+		o.Mixed = func(kernels, others string) {
+			o.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial", kernels, others))
+		}
+	}
 	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
 		sets: map[*data.Set]*manifest{}, rejected: map[string]int{}, breaks: make(chan struct{}), stop: func() {}}
 	c.put = c.installResult
@@ -152,7 +163,8 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 		return err
 	}
 	if c.server != nil {
-		c.options.Log(fmt.Sprintf("listening on %s: tessera worker nats://%s", c.server.Addr(), reached(c.server.Addr().String())))
+		address := c.server.Addr().String()
+		c.options.Listening(address, "nats://"+reached(address))
 	}
 	context.AfterFunc(ctx, func() { c.setState(stateCancel) })
 	c.workHere(behind)
@@ -359,7 +371,7 @@ func (o Options) reach() error {
 	defer cancel()
 	_, err = js.AccountInfo(ctx)
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-		return fmt.Errorf("%s: %w: the server has no JetStream; start it with -js", shown(o.URL), ErrRefused)
+		return &Refusal{o.URL, NoPersistence, "the server has no JetStream"}
 	}
 	return nil // other errors may pass
 }

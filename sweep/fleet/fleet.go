@@ -33,9 +33,13 @@ var (
 	// ErrIdle ends a worker that has waited in vain for another sweep.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
 	// ErrAddress reports an address on which this machine cannot listen, for example because another program does.
-	ErrAddress = errors.New("give another address")
-	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection.
+	ErrAddress = errors.New("cannot listen")
+	// ErrNoToken reports a server that other machines could reach without a token.
+	ErrNoToken = errors.New("other machines could connect without a token")
+	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection; see [Refusal].
 	ErrRefused = errors.New("refused")
+	// ErrUnequal reports two workers whose results of one trial differ although they have the same kernels.
+	ErrUnequal = errors.New("two results of one trial differ")
 )
 
 // Names in JetStream.

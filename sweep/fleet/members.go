@@ -97,7 +97,7 @@ func (c *Coordinator) admit(h *hello) welcome {
 	other := h.Kernels != c.kernels
 	if other && c.options.SameKernels {
 		c.mu.Unlock()
-		return welcome{Protocol: protocol, Refused: cut(fmt.Sprintf("its kernels are %s, this sweep keeps to %s (--same-kernels); TESSERA_SIMD may select them", h.Kernels, c.kernels))}
+		return welcome{Protocol: protocol, Refused: cut(fmt.Sprintf("its kernels are %s, this sweep accepts only %s; TESSERA_SIMD may select them", h.Kernels, c.kernels))}
 	}
 	warn := other && !c.mixed
 	c.mixed = c.mixed || other
@@ -147,7 +147,7 @@ func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 		c.options.Log(fmt.Sprintf("worker %s leaves", h.Name))
 	}
 	if warn {
-		c.options.Log(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", c.kernels, h.Kernels))
+		c.options.Mixed(c.kernels, h.Kernels)
 	}
 }
 

@@ -182,7 +182,7 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	if r.Problem != "" {
 		what = "it failed: " + strings.ReplaceAll(r.Problem, trialPath, t.Path)
 	}
-	c.fail(checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s); use --same-kernels, and test the memory of both machines", second, firstWorker, what))
+	c.fail(fmt.Errorf("%w: %w", ErrUnequal, checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s)", second, firstWorker, what)))
 }
 
 // finish ends the Do of a trial.

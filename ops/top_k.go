@@ -1,0 +1,192 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+
+	vector "tessera/kernel"
+)
+
+// TopKOp is the spec of [TopK], topKGradOp of its derivative: it maps x and g to g where TopK keeps x, and to 0 elsewhere.
+type (
+	TopKOp     struct{ K int }
+	topKGradOp struct{ K int }
+)
+
+// TopK keeps the k largest values of each row of the last axis of x and sets the others to 0; of equal values it keeps the
+// first ones. It keeps all values of a row of at most k. The derivative passes the gradients of the kept values.
+func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    TopKOp{k},
+		Rows:    true,
+		Float32: topK(k, vector.Float32),
+		Float64: topK(k, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(topKGrad(k).Apply(in[0], grad))
+		},
+	}.Apply(x)
+}
+
+func topKGrad(k int) Blockwise {
+	return Blockwise{
+		Spec:    topKGradOp{k},
+		Rows:    true,
+		Float32: topKSlope(k, vector.Float32),
+		Float64: topKSlope(k, vector.Float64),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(topKGrad(k).Apply(in[0], grad))
+		},
+	}
+}
+
+func topK[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
+	slope := topKSlope(k, kernels)
+	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
+}
+
+// topKSlope copies in[1] to dst where in[0] is among the k largest of its row.
+func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
+	return func(dst []T, in [][]T, block int) {
+		if k >= block {
+			copy(dst, in[1])
+			return
+		}
+		chosen := make([]int, k)
+		values := make([]T, k)
+		buffer := make([]T, 0, min(block, 2*k+candidates))
+		maximum := kernels().Maximum
+		for start := 0; start < len(dst); start += block {
+			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+			list := largest(chosen, x, buffer, maximum)
+			for i, j := range list {
+				values[i] = from[j]
+			}
+			clear(y) // which may be x or from
+			for i, j := range list {
+				y[j] = values[i]
+			}
+		}
+	}
+}
+
+// largest writes the indices of the k largest values of x to chosen, whose length is k < len(x), in ascending order, and
+// returns them; there are none if a NaN is among the k largest, see [leastKept].
+func largest[T Float](chosen []int, x, buffer []T, maximum vector.Reduce[T]) []int {
+	least, equal := leastKept(x, len(chosen), buffer, maximum)
+	n := 0
+	for from := 0; from < len(x); from += piece {
+		part := x[from:min(from+piece, len(x))]
+		if maximum(part) < least {
+			continue
+		}
+		for j, v := range part {
+			if v >= least {
+				if v == least {
+					if equal == 0 {
+						continue
+					}
+					equal--
+				}
+				chosen[n] = from + j
+				n++
+			}
+		}
+	}
+	return chosen[:n]
+}
+
+// piece is the number of values that are skipped at once if their maximum is too small.
+const piece = 64
+
+// candidates is the number of values that leastKept collects in addition to twice k before it sorts them.
+const candidates = 64
+
+// leastKept returns the smallest of the k largest values of x, k < len(x), and how many of the values equal to it are kept.
+// NaN is smaller than every number. If a NaN is among the k largest, it is returned: nothing is kept.
+//
+// It scans x once for values above the smallest of the k largest so far, and collects them in buffer. Every time that
+// the buffer is full, it keeps the k largest. For values in random order the buffer receives about k (1 + ln(n/k)) of n values.
+func leastKept[T Float](x []T, k int, buffer []T, maximum vector.Reduce[T]) (least T, equal int) {
+	found := buffer[:0]
+	least = T(math.Inf(-1))
+	for part := range slices.Chunk(x, piece) {
+		if maximum(part) <= least { // false if there is a NaN
+			continue
+		}
+		for _, v := range part {
+			if v > least {
+				if len(found) == cap(found) {
+					found, least = kLargest(found, k)
+					if v <= least {
+						continue
+					}
+				}
+				found = append(found, v)
+			}
+		}
+	}
+	if len(found) < k { // the others are -Inf or NaN
+		for _, v := range x {
+			if v == least {
+				equal++
+			}
+		}
+		if equal < k-len(found) {
+			return T(math.NaN()), 0
+		}
+		return least, k - len(found)
+	}
+	found, least = kLargest(found, k)
+	for _, v := range found {
+		if v == least {
+			equal++
+		}
+	}
+	return least, equal
+}
+
+// kLargest moves the k largest values of found, none of which is NaN, to its front and returns them and the smallest of
+// them. It partitions found around pivots (quickselect), and sorts what is left after bad pivots.
+func kLargest[T Float](found []T, k int) (kept []T, least T) {
+	place := len(found) - k // of the smallest kept value in ascending order
+	low, high := 0, len(found)-1
+	for range badPivots {
+		if low >= high {
+			break
+		}
+		pivot := medianOf3(found[low], found[(low+high)/2], found[high])
+		i, j := low, high
+		for i <= j {
+			for found[i] < pivot {
+				i++
+			}
+			for found[j] > pivot {
+				j--
+			}
+			if i <= j {
+				found[i], found[j] = found[j], found[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // found[low:j+1] <= pivot, found[i:high+1] >= pivot, and between them are equal values
+		case place <= j:
+			high = j
+		case place >= i:
+			low = i
+		default:
+			low, high = place, place
+		}
+	}
+	slices.Sort(found[low : high+1])
+	least = found[place]
+	return found[:copy(found, found[place:])], least
+}
+
+// badPivots is the number of partitions after which kLargest sorts: more than twice what random values need.
+const badPivots = 24
+
+// medianOf3 returns the second of three values in ascending order.
+func medianOf3[T Float](a, b, c T) T { return max(min(a, b), min(max(a, b), c)) }
