@@ -44,13 +44,14 @@ func (s *BMM) Fits(images, pixels int) error {
 // MostIterations implements [Method].
 func (s *BMM) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *BMM) Biased() bool { return false }
-
 // New implements [Method].
 func (s *BMM) New(shape []int, seed uint64) (Model, error) {
-	return newMixture("bmm", s, shape, seed, s.Init, s.Iterations, s.Tolerance, s.Restarts, func(pixels int) family {
-		return &bernoulli{components: s.Components, pixels: pixels, floor: s.Floor, p: make([]float64, s.Components*pixels)}
+	b, err := newBase("bmm", s, shape, s.Iterations, 0)
+	if err != nil {
+		return nil, err
+	}
+	return newMixture(b, seed, s.Init, s.Tolerance, s.Restarts, func() family {
+		return &bernoulli{components: b.units, pixels: b.pixels, floor: s.Floor, p: make([]float64, b.units*b.pixels)}
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"tessera/metrics"
 )
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
@@ -23,12 +21,9 @@ import (
 //
 // Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
 type em struct {
-	coder
-	fitting
-	name       string // of the method, for errors
-	iterations int
-	tolerance  float64 // nats per image
-	hidden     hidden
+	base
+	hidden hidden
+	least  float64 // rise of the log-likelihood of an image, in nats, below which the fit ends
 
 	origin []float64 // per pixel
 	n      int
@@ -40,7 +35,7 @@ type em struct {
 // hidden is a model with hidden variables. Rows are images less the origin.
 type hidden interface {
 	// start sets the first parameters, which depend on the seed of the method and the images only.
-	start(ctx context.Context, m *em, images Images) error
+	start(m *em, images Images) error
 	// size is the number of sufficient statistics.
 	size() int
 	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
@@ -66,20 +61,10 @@ const (
 	lowSuffix  = ".low"
 )
 
-// Begin implements [Model].
-func (m *em) Begin(ctx context.Context, images Images) error {
-	if err := m.begin(ctx, images); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	return ctx.Err()
-}
-
-func (m *em) begin(ctx context.Context, images Images) error {
-	if err := accept(images, m.pixels); err != nil {
-		return err
-	}
+// begin implements algorithm.
+func (m *em) begin(images Images) error {
 	m.n, m.x = images.Len(), load(images)
-	if err := acceptFinite(m.x, m.pixels); err != nil {
+	if err := m.acceptImages(m.x); err != nil {
 		return err
 	}
 	m.sums = make([][]float64, laneCount(m.n))
@@ -99,7 +84,7 @@ func (m *em) begin(ctx context.Context, images Images) error {
 		m.origin[j] /= float64(m.n)
 	}
 	inPairs(m.origin)
-	if err := m.hidden.start(ctx, m, images); err != nil {
+	if err := m.hidden.start(m, images); err != nil {
 		return err
 	}
 	m.objective = math.MaxFloat64
@@ -146,22 +131,21 @@ func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []flo
 	})
 }
 
-// Step implements [Model].
+// Step implements [Model]. The fit ends by the rise of the log-likelihood in nats, not as a fraction.
 func (m *em) Step(ctx context.Context) (Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return Progress{}, err
-	}
-	if m.n == 0 {
-		return Progress{}, fmt.Errorf("%s: Step before Begin", m.name)
-	}
-	p, err := m.step()
-	if err != nil {
-		err = fmt.Errorf("%s: %w", m.name, err)
+	before := m.objective
+	p, err := m.base.Step(ctx)
+	if err == nil && (before-p.Objective)*float64(m.pixels) < m.least {
+		m.done, p.Done = true, true
 	}
 	return p, err
 }
 
-func (m *em) step() (Progress, error) {
+// step implements algorithm.
+func (m *em) step(context.Context) (float64, error) {
+	if m.n == 0 {
+		return 0, errors.New("Step before Begin")
+	}
 	likelihoods := make([]float64, len(m.sums))
 	for _, s := range m.sums {
 		clear(s)
@@ -178,28 +162,13 @@ func (m *em) step() (Progress, error) {
 			}
 		}
 	}
-	bound /= float64(m.n)
-	if !finite(bound) {
-		return Progress{}, fmt.Errorf("iteration %d: %w", m.iteration+1, ErrDiverged)
-	}
 	m.held = m.hidden.maximise(m.sums[0], m.n)
-	if err := m.settle(); err != nil {
-		return Progress{}, fmt.Errorf("iteration %d: %w", m.iteration+1, err)
-	}
-	before := m.objective
-	p, err := m.advance(-bound/float64(m.pixels), m.iterations, 0)
-	if risen := (before - p.Objective) * float64(m.pixels); err == nil && risen < m.tolerance {
-		m.done, p.Done = true, true
-	}
-	return p, err
+	return -bound / float64(m.n) / float64(m.pixels), m.settle()
 }
 
-// Encode implements [metrics.Coder]: the expected hidden variables.
-func (m *em) Encode(images []float32) ([]float32, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
-	}
+// encode implements algorithm: the expected hidden variables.
+func (m *em) encode(images []float32) ([]float32, error) {
+	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
 	m.eachBlock(images, n, func(_, from, to int, rows []float64) {
 		block := make([]float64, (to-from)*m.units)
@@ -213,10 +182,13 @@ func (m *em) Encode(images []float32) ([]float32, error) {
 
 // LogLikelihood implements [metrics.Density].
 func (m *em) LogLikelihood(images []float32) ([]float64, error) {
-	n, err := m.imageCount(images)
-	if err != nil {
-		return nil, err
+	if m.atoms == nil {
+		return nil, errUnfitted
 	}
+	if len(images)%m.pixels != 0 {
+		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), m.shape)
+	}
+	n := len(images) / m.pixels
 	densities := make([]float64, n)
 	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
 	return densities, nil
@@ -228,17 +200,11 @@ func (m *em) Freedom() int { return m.hidden.freedom() }
 // Notes lists the parameters that a bound holds after the last iteration.
 func (m *em) Notes() []string { return slices.Clone(m.held) }
 
-// WithAtoms implements [metrics.Coder].
-func (m *em) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(m, a) }
-
-// Codes implements [Model]: Encode gives the same.
-func (m *em) Codes() []float32 { return nil }
-
-// State implements [Model].
-func (m *em) State() State {
-	s := State{m.coder.save(), m.fitting.save()}
+// save implements algorithm.
+func (m *em) save(s State) {
+	m.base.save(s)
 	if m.atoms == nil {
-		return s
+		return
 	}
 	put := func(name string, values []float64) {
 		high, low := make([]float32, len(values)), make([]float32, len(values))
@@ -252,29 +218,21 @@ func (m *em) State() State {
 	for name, values := range m.hidden.parameters() {
 		put(name, values)
 	}
-	return s
 }
 
-// Restore implements [Model].
-func (m *em) Restore(s State) error {
-	if err := m.restore(s); err != nil {
-		return fmt.Errorf("%s: %w", m.name, err)
-	}
-	return nil
-}
-
+// restore implements algorithm.
 func (m *em) restore(s State) error {
-	if err := errors.Join(m.fitting.restore(s), m.coder.restore(s)); err != nil {
+	if err := m.base.restore(s); err != nil {
 		return err
 	}
 	take := func(name string, values []float64) error {
-		high, err := s.tensor(name, len(values))
+		high, err := s.values(name, len(values))
 		if err != nil {
 			return err
 		}
-		low, err := s.tensor(name+lowSuffix, len(values))
+		low, err := s.values(name+lowSuffix, len(values))
 		for i := 0; err == nil && i < len(values); i++ {
-			values[i] = float64(high.Values[i]) + float64(low.Values[i])
+			values[i] = float64(high[i]) + float64(low[i])
 		}
 		return err
 	}

@@ -52,18 +52,18 @@ func (s *FactorAnalysis) Fits(images, pixels int) error {
 // MostIterations implements [Method].
 func (s *FactorAnalysis) MostIterations() int { return s.Iterations }
 
-// Biased implements [Method]: the bias is the mean image.
-func (s *FactorAnalysis) Biased() bool { return true }
-
 // New implements [Method]. It does not use the seed.
 func (s *FactorAnalysis) New(shape []int, _ uint64) (Model, error) {
-	c, err := newCoder(shape, s)
+	b, err := newBase("factor_analysis", s, shape, s.Iterations, 0)
 	if err != nil {
-		return nil, fmt.Errorf("factor_analysis: %w", err)
+		return nil, err
 	}
-	h := &latent{settings: *s, k: c.units, d: c.pixels, loadings: make([]float64, c.units*c.pixels), noise: make([]float64, c.pixels),
+	b.signed = true
+	h := &latent{settings: *s, k: b.units, d: b.pixels, loadings: make([]float64, b.units*b.pixels), noise: make([]float64, b.pixels),
 		least: make([]float64, 1)}
-	return &em{coder: c, name: "factor_analysis", iterations: s.Iterations, tolerance: s.Tolerance, hidden: h}, nil
+	m := &em{base: b, hidden: h, least: s.Tolerance}
+	m.own = m
+	return m, nil
 }
 
 // latent is the hidden model of a factor analysis. With a = W diag(1/s), M = I + a W' and B = M^-1 a the factors of a row x have the mean Bx
@@ -83,13 +83,13 @@ type latent struct {
 }
 
 // start implements hidden: the principal components, and what they leave of each pixel's variance.
-func (f *latent) start(ctx context.Context, m *em, images Images) error {
+func (f *latent) start(m *em, images Images) error {
 	fitted, err := (&PCA{Components: f.k}).New(m.shape, 0)
 	if err != nil {
 		return err
 	}
 	p := fitted.(*pca)
-	if _, err := Fit(ctx, p, images, nil); err != nil {
+	if _, err := Fit(context.Background(), p, images, nil); err != nil {
 		return err
 	}
 	variances := make([]float64, f.d)

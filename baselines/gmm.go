@@ -74,29 +74,25 @@ func (s *GMM) Fits(images, pixels int) error {
 // MostIterations implements [Method].
 func (s *GMM) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
-// Biased implements [Method].
-func (s *GMM) Biased() bool { return false }
-
 // New implements [Method].
 func (s *GMM) New(shape []int, seed uint64) (Model, error) {
-	return newMixture("gmm", s, shape, seed, s.Init, s.Iterations, s.Tolerance, s.Restarts, func(pixels int) family {
-		return newGaussian(s.Covariance, s.Components, pixels, s.Floor)
+	b, err := newBase("gmm", s, shape, s.Iterations, 0)
+	if err != nil {
+		return nil, err
+	}
+	b.signed = true
+	return newMixture(b, seed, s.Init, s.Tolerance, s.Restarts, func() family {
+		return newGaussian(s.Covariance, b.units, b.pixels, s.Floor)
 	})
 }
 
 // newMixture returns an unfitted mixture.
-func newMixture(name string, s interface {
-	config.Baseline
-	config.Fitted
-}, shape []int, seed uint64, init string, iterations int, tolerance float64, restarts int, of func(pixels int) family) (Model, error) {
-	c, err := newCoder(shape, s)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
+func newMixture(b base, seed uint64, init string, tolerance float64, restarts int, of func() family) (Model, error) {
 	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
-		h := &mixture{family: of(c.pixels), components: c.units, pixels: c.pixels, seed: random.Stream(seed, "mixture", 0).Uint64(),
-			init: init, weights: make([]float64, c.units)}
-		return &em{coder: c, name: name, iterations: iterations, tolerance: tolerance, hidden: h}, nil
+		h := &mixture{family: of(), components: b.units, seed: random.Stream(seed, "mixture", 0).Uint64(), init: init, weights: make([]float64, b.units)}
+		m := &em{base: b, hidden: h, least: tolerance}
+		m.own = m
+		return m, nil
 	})
 }
 

@@ -20,9 +20,9 @@ import (
 // that they weight.
 type mixture struct {
 	family
-	components, pixels int
-	seed               uint64
-	init               string // "kmeans" or "random"
+	components int
+	seed       uint64
+	init       string // "kmeans" or "random"
 
 	weights   []float64
 	eta       []float64 // components x features
@@ -67,11 +67,11 @@ func (m *mixture) freedom() int { return m.components - 1 + m.free() }
 func (m *mixture) size() int { return m.components * (1 + m.features()) }
 
 // start implements hidden: one M step from hard assignments, to the centres of k-means or to images drawn at random.
-func (m *mixture) start(ctx context.Context, e *em, images Images) error {
+func (m *mixture) start(e *em, images Images) error {
 	if err := m.begin(e); err != nil {
 		return err
 	}
-	nearest, err := m.assigned(ctx, e, images)
+	nearest, err := m.assigned(e, images)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (m *mixture) start(ctx context.Context, e *em, images Images) error {
 }
 
 // assigned returns the first component of each image.
-func (m *mixture) assigned(ctx context.Context, e *em, images Images) ([]int, error) {
+func (m *mixture) assigned(e *em, images Images) ([]int, error) {
 	start := &KMeans{Components: m.components, Iterations: 100, Tolerance: 1e-4, Restarts: 1}
 	fitted, err := start.New(e.shape, m.seed)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *mixture) assigned(ctx context.Context, e *em, images Images) ([]int, er
 		}
 		err = k.begin(images)
 	} else {
-		_, err = Fit(ctx, k, images, nil)
+		_, err = Fit(context.Background(), k, images, nil)
 	}
 	if err != nil {
 		return nil, err
