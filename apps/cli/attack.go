@@ -35,7 +35,8 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.norms, "norm", norms, "norms of the perturbation")
 	cmd.Flags().Float64SliceVar(&f.epsilons, "epsilon", nil, "largest norm of the perturbation, for pixels in [0,1] (default 0.01,0.03,0.1 for linf; 0.25,0.75,2.5 for l2)")
 	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
-	cmd.Flags().IntVar(&f.steps, "steps", usual.Steps, "number of steps of pgd")
+	f.steps = usual.Steps
+	cmd.Flags().Var((*positive)(&f.steps), "steps", "number of steps of pgd")
 	cmd.Flags().Float64Var(&f.stepSize, "step-size", 0, "step size of pgd, in the norm (default 2.5 epsilon / steps)")
 	cmd.Flags().IntVar(&f.restarts, "restarts", 0, "further starts of pgd from random points of the ball; each image keeps its worst example")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of these points")
@@ -48,9 +49,6 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 func (f *attackFlags) attacks(cmd *cobra.Command) (list []attack.Attack, err error) {
 	if f.limit < 0 {
 		return nil, usagef("--limit: got %d, want >= 0", f.limit)
-	}
-	if f.steps < 1 {
-		return nil, usagef("--steps: got %d, want > 0", f.steps)
 	}
 	for _, norm := range f.norms {
 		epsilons := f.epsilons

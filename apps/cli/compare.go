@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"tessera/data"
 	"tessera/metrics"
 	"tessera/show/comparison"
 	"tessera/show/page"
@@ -23,51 +22,28 @@ func compareCommand() *cobra.Command {
 			"their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the difference from the " +
 			"first column is printed with its 95 % confidence interval, paired by seed. Where the interval contains 0, no difference is shown. " +
 			"* marks a mean that is shown to be better than all others on the same images.",
-		Example: "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
-		Args:    atLeast(1, "run"),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
+		Args:              atLeast(1, "run"),
+		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
+		ValidArgsFunction: completeFolders,
 	}
-	f.runFlags.add(cmd)
-	f.metricFlags.add(cmd)
-	addSplitFlag(cmd, &f.split, "")
+	f.add(cmd, "", "write an HTML file with the matched atoms in pairs, instead of printing")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "write an HTML file with the matched atoms in pairs, instead of printing")
 	return cmd
 }
 
 // compareFlags are those of compare.
 type compareFlags struct {
-	runFlags
-	metricFlags
-	split string
-	json  bool
-	out   string
+	pageFlags
+	json bool
 }
 
 func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
-	o := comparison.Options{Split: data.Split(f.split)}
-	if err := o.Split.Check(); f.split != "" && err != nil {
-		return usagef("--split: %v", err)
-	}
-	var err error
-	if o.Open, err = f.options(); err != nil {
+	o, err := f.check(runs)
+	if err != nil {
 		return err
 	}
-	if o.Metrics, err = f.chosen(); err != nil {
-		return err
-	}
-	for _, run := range runs {
-		if err := findFolder(run); err != nil {
-			return err
-		}
-	}
-	if err := refuseFolder(f.out); f.out != "" && err != nil {
-		return err
-	}
-	t, err := comparison.Compare(cmd.Context(), runs, o)
+	t, err := comparison.Compare(cmd.Context(), runs, comparison.Options{Split: o.Split, Metrics: o.Metrics, Open: o.Open})
 	if errors.Is(err, comparison.ErrTooFew) || errors.Is(err, comparison.ErrRepeated) {
 		return usageError{fmt.Errorf("compare: %w", err)}
 	} else if err != nil {

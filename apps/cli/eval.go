@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -36,12 +35,12 @@ func evalCommand() *cobra.Command {
 	f.runFlags.add(cmd)
 	f.metricFlags.add(cmd)
 	f.preview.add(cmd)
-	addSplitFlag(cmd, &f.split, "")
+	addSplitFlag(cmd, &f.split)
 	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
-	cmd.Flags().StringVar(&f.operator, "operator", "", "operator of the max-approximation: dilation, erosion, opening or closing (default dilation)")
-	cmd.Flags().IntVar(&f.radius, "radius", 0, "radius of the operator's element in pixels (default 1)")
+	addChoice(cmd, &f.operator, "operator", "", morph.Operator("").Choices(), "operator of the max-approximation, by default the first")
+	cmd.Flags().Var((*positive)(&f.radius), "radius", "radius of the operator's element in pixels (default 1)")
 	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
 	return cmd
 }
@@ -49,16 +48,13 @@ func evalCommand() *cobra.Command {
 // eval opens and measures a run.
 func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	options, err := f.options()
-	if err = errors.Join(err, f.preview.check()); err != nil {
+	if err != nil {
 		return err
-	}
-	if err := data.Split(f.split).Check(); err != nil {
-		return usagef("--split: %v", err)
 	}
 	if f.split != "" && len(f.in) > 0 {
 		return usagef("--split selects images of the data set, --in takes others: give one of the two")
 	}
-	chosen, err := f.chosen(cmd)
+	chosen, err := f.chosen()
 	if err != nil {
 		return err
 	}
@@ -130,9 +126,8 @@ func joined(shape []int, all []*data.Images) (*data.Images, error) {
 }
 
 // addSplitFlag adds --split.
-func addSplitFlag(cmd *cobra.Command, split *string, standard data.Split) {
-	cmd.Flags().StringVar(split, "split", string(standard), "images that are measured: "+strings.Join(data.SplitNames(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("split", cobra.FixedCompletions(data.SplitNames(), cobra.ShellCompDirectiveNoFileComp))
+func addSplitFlag(cmd *cobra.Command, split *string) {
+	addChoice(cmd, split, "split", "", data.SplitNames(), "images that are measured")
 }
 
 // evalFlags are the flags of eval.
@@ -150,13 +145,7 @@ type evalFlags struct {
 }
 
 // chosen returns the metrics of the flags, with their settings.
-func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
-	if choices := morph.Operator("").Choices(); f.operator != "" && !slices.Contains(choices, f.operator) {
-		return nil, usagef("--operator: unknown %q, want %s", f.operator, strings.Join(choices, ", "))
-	}
-	if cmd.Flags().Changed("radius") && f.radius < 1 {
-		return nil, usagef("--radius: got %d, want > 0", f.radius)
-	}
+func (f *evalFlags) chosen() (metrics.Selection, error) {
 	if err := morph.Element(f.element).Check(); err != nil {
 		return nil, usagef("--element: %v", err)
 	}
@@ -168,18 +157,14 @@ func (f *evalFlags) chosen(cmd *cobra.Command) (metrics.Selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.operator != "" {
-		if err := chosen.Set("operator", f.operator); err != nil {
-			return nil, usageError{err}
+	for _, setting := range []struct {
+		key   string
+		value any
+	}{{"operator", f.operator}, {"element", f.element}, {"radius", f.radius}} {
+		if setting.value == "" || setting.value == 0 {
+			continue
 		}
-	}
-	if f.element != "" {
-		if err := chosen.Set("element", f.element); err != nil {
-			return nil, usageError{err}
-		}
-	}
-	if f.radius > 0 {
-		if err := chosen.Set("radius", f.radius); err != nil {
+		if err := chosen.Set(setting.key, setting.value); err != nil {
 			return nil, usageError{err}
 		}
 	}

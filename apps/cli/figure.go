@@ -112,9 +112,7 @@ func figureCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
 	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
-	published := []string{shallowPublished, deepPublished, nonePublished}
-	cmd.Flags().StringVar(&w.published, "published", shallowPublished, "published points to show: "+strings.Join(published, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("published", cobra.FixedCompletions(published, cobra.ShellCompDirectiveNoFileComp))
+	addChoice(cmd, &w.published, "published", shallowPublished, []string{shallowPublished, deepPublished, nonePublished}, "published points to show")
 	return cmd
 }
 
@@ -131,8 +129,6 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		return nil, usagef("figure %s: missing run", kind.name)
 	case len(w.runs) > kind.most:
 		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
-	case w.published != shallowPublished && w.published != deepPublished && w.published != nonePublished:
-		return nil, usagef("--published: got %q, want %q, %q or %q", w.published, shallowPublished, deepPublished, nonePublished)
 	case len(w.x) > 0 && kind.name != "curves":
 		return nil, usagef("figure %s: only curves have --x", kind.name)
 	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
@@ -146,9 +142,9 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		if path == "" {
 			return nil, usagef("figure %s: missing run", kind.name)
 		}
-		if err := findFolder(path); err != nil {
-			return nil, err
-		}
+	}
+	if err := findFolder(w.runs...); err != nil {
+		return nil, err
 	}
 	if w.out == "" {
 		w.out = kind.name + ".png"

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -116,8 +117,11 @@ type runFlags struct {
 func (f *runFlags) add(cmd *cobra.Command) {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
-	cmd.Flags().StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the model: "+strings.Join(tessera.Backends(), " or "))
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
+	addBackendFlag(cmd, &f.backend)
+}
+
+func addBackendFlag(cmd *cobra.Command, backend *string) {
+	addChoice(cmd, backend, "backend", tessera.Backends()[0], tessera.Backends(), "back end that runs the model")
 }
 
 // addDataFlag adds --data. A missing folder is an error: the next searched folder may contain other images.
@@ -139,9 +143,6 @@ func (f *runFlags) options() (tessera.Options, error) {
 	if err := kernel.Err(); err != nil {
 		return tessera.Options{}, usageError{err}
 	}
-	if !slices.Contains(tessera.Backends(), f.backend) {
-		return tessera.Options{}, usagef("--backend: got %q, want one of %s", f.backend, strings.Join(tessera.Backends(), ", "))
-	}
 	team.Limit(f.threads)
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
@@ -154,10 +155,11 @@ func aRun(cmd *cobra.Command) {
 		}
 		return findFolder(args[0])
 	})
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
+	cmd.ValidArgsFunction = completeFolders
 }
+
+// completeFolders completes the arguments of commands that take folders.
+var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
 // placeError is the error of a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
@@ -168,13 +170,15 @@ const noSuchFolder = "no such folder"
 func (e placeError) Error() string { return inLine(e.path) + ": " + e.problem }
 
 // findFolder returns an error for a path that is not a folder. Other problems are reported when the folder is opened.
-func findFolder(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return placeError{path, noSuchFolder}
-	case err == nil && !info.IsDir():
-		return placeError{path, "is a file, not the folder of a run"}
+func findFolder(paths ...string) error {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			return placeError{path, noSuchFolder}
+		case err == nil && !info.IsDir():
+			return placeError{path, "is a file, not the folder of a run"}
+		}
 	}
 	return nil
 }
@@ -235,17 +239,7 @@ type previewFlag struct{ how string }
 const automatic = "auto"
 
 func (f *previewFlag) add(cmd *cobra.Command) {
-	choices := slices.Concat([]string{automatic}, terminal.Protocols())
-	cmd.Flags().StringVar(&f.how, "preview", automatic, "how atoms are shown in the terminal: "+strings.Join(choices, ", ")+"; never where the output is not a terminal")
-	_ = cmd.RegisterFlagCompletionFunc("preview", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// check refuses unknown names.
-func (f *previewFlag) check() error {
-	if choices := slices.Concat([]string{automatic}, terminal.Protocols()); !slices.Contains(choices, f.how) {
-		return usagef("--preview: got %q, want one of %s", f.how, strings.Join(choices, ", "))
-	}
-	return nil
+	addChoice(cmd, &f.how, "preview", automatic, slices.Concat([]string{automatic}, terminal.Protocols()), "how atoms are shown in the terminal, never where the output is not one")
 }
 
 // show draws the first atoms of a run if the output is a terminal.
@@ -280,3 +274,56 @@ func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
 	_, err = fmt.Fprintf(screen, "\n%s\n%s", caption, shown.String())
 	return err
 }
+
+// choice is the value of a flag that takes one of some texts.
+type choice struct {
+	text    *string
+	choices []string
+}
+
+// addChoice adds a flag that takes one of some texts, which its help and the shell list.
+func addChoice(cmd *cobra.Command, text *string, name, standard string, choices []string, usage string) {
+	*text = standard
+	cmd.Flags().Var(choice{text, choices}, name, usage+": "+strings.Join(choices, ", "))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// String implements [pflag.Value].
+func (c choice) String() string { return *c.text }
+
+// Type implements [pflag.Value].
+func (c choice) Type() string { return "string" }
+
+// Set implements [pflag.Value].
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.choices, text) {
+		return unwanted(fmt.Sprintf("got %q, want one of %s", text, strings.Join(c.choices, ", ")))
+	}
+	*c.text = text
+	return nil
+}
+
+// positive is the value of a flag that takes a number > 0.
+type positive int
+
+// String implements [pflag.Value].
+func (p *positive) String() string { return strconv.Itoa(int(*p)) }
+
+// Type implements [pflag.Value].
+func (p *positive) Type() string { return "int" }
+
+// Set implements [pflag.Value].
+func (p *positive) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err == nil && n < 1 {
+		err = unwanted(fmt.Sprintf("got %d, want > 0", n))
+	}
+	*p = positive(n)
+	return err
+}
+
+// unwanted is the error of a value that a flag does not take.
+type unwanted string
+
+// Error implements error.
+func (e unwanted) Error() string { return string(e) }

@@ -77,6 +77,10 @@ func newRoot(width int) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) && errors.As(err, new(unwanted)) {
+			return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+		}
 		text := unitless.ReplaceAllString(parsing.ReplaceAllString(err.Error(), ""), "want a number with a unit, as in 30s or 10m")
 		return errors.New(text + nearFlag(cmd, err))
 	})

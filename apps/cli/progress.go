@@ -30,16 +30,8 @@ type progressFlags struct {
 // add adds the flags; what is counted are "epochs" or "trials".
 func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
-	cmd.Flags().IntVar(&f.every, "log-every", 0, fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
+	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
 	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
-}
-
-// check refuses a number of which there is no every.
-func (f *progressFlags) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("log-every") && f.every < 1 {
-		return usagef("--log-every: got %d, want > 0", f.every)
-	}
-	return nil
 }
 
 // due reports whether a line is printed after done of all.

@@ -14,7 +14,7 @@ import (
 )
 
 func reportCommand() *cobra.Command {
-	var f reportFlags
+	var f pageFlags
 	cmd := &cobra.Command{
 		Use:   "report RUN... | SWEEP",
 		Short: "Write runs, or a sweep, as one HTML file",
@@ -22,48 +22,45 @@ func reportCommand() *cobra.Command {
 			"reconstructions, codes, classifications, every setting, and the commands that make it again. For a sweep: a table that sorts and " +
 			"filters, plots of any two metrics, and the atoms of every trial. Runs are measured on test images; without any, on images that " +
 			"the training held out, else on all images. The page says which.",
-		Example: "  tessera report runs/parts -o parts.html\n  tessera report sweeps/table1 -o table1.html",
-		Args:    atLeast(1, "run or sweep"),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.report(cmd, args) }),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           "  tessera report runs/parts -o parts.html\n  tessera report sweeps/table1 -o table1.html",
+		Args:              atLeast(1, "run or sweep"),
+		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.report(cmd, args) }),
+		ValidArgsFunction: completeFolders,
 	}
-	f.runFlags.add(cmd)
-	f.metricFlags.add(cmd)
-	cmd.Flags().StringVarP(&f.out, "out", "o", "report.html", "file that is written")
-	addSplitFlag(cmd, &f.split, "")
+	f.add(cmd, "report.html", "file that is written")
 	return cmd
 }
 
-// reportFlags are those of report.
-type reportFlags struct {
+// pageFlags are the flags of commands that measure runs for a page.
+type pageFlags struct {
 	runFlags
 	metricFlags
 	out, split string
 }
 
-func (f *reportFlags) report(cmd *cobra.Command, paths []string) error {
-	o := page.Options{Split: data.Split(f.split)}
-	if f.split != "" {
-		if err := o.Split.Check(); err != nil {
-			return usagef("--split: %v", err)
-		}
-	}
-	var err error
+func (f *pageFlags) add(cmd *cobra.Command, out, usage string) {
+	f.runFlags.add(cmd)
+	f.metricFlags.add(cmd)
+	addSplitFlag(cmd, &f.split)
+	cmd.Flags().StringVarP(&f.out, "out", "o", out, usage)
+}
+
+// check checks the flags and the folders before anything is measured.
+func (f *pageFlags) check(paths []string) (o page.Options, err error) {
+	o.Split = data.Split(f.split)
 	if o.Open, err = f.options(); err != nil {
-		return err
+		return o, err
 	}
 	if o.Metrics, err = f.chosen(); err != nil {
-		return err
+		return o, err
 	}
-	if err := refuseFolder(f.out); err != nil {
+	return o, errors.Join(refuseFolder(f.out), findFolder(paths...))
+}
+
+func (f *pageFlags) report(cmd *cobra.Command, paths []string) error {
+	o, err := f.check(paths)
+	if err != nil {
 		return err
-	}
-	for _, path := range paths {
-		if err := findFolder(path); err != nil {
-			return err
-		}
 	}
 	write, err := f.read(cmd, paths, o)
 	if err != nil {
@@ -73,7 +70,7 @@ func (f *reportFlags) report(cmd *cobra.Command, paths []string) error {
 }
 
 // read reads runs or a sweep and returns what writes its page.
-func (f *reportFlags) read(cmd *cobra.Command, paths []string, o page.Options) (func(io.Writer) error, error) {
+func (f *pageFlags) read(cmd *cobra.Command, paths []string, o page.Options) (func(io.Writer) error, error) {
 	if sweep.Is(paths[0]) {
 		if len(paths) > 1 {
 			return nil, usagef("report: %s is a sweep; give it alone (got %d folders)", paths[0], len(paths))
@@ -101,17 +98,8 @@ func (f *reportFlags) read(cmd *cobra.Command, paths []string, o page.Options) (
 // writePage writes a page to a file and prints its path.
 func writePage(cmd *cobra.Command, out string, write func(io.Writer) error) error {
 	if err := atomicfile.Write(out, write); err != nil {
-		return pageError(out, err)
+		return &folder.WriteError{Path: out, Err: err}
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), "report", out)
 	return nil
-}
-
-// pageError is the error of a page that could not be written.
-func pageError(out string, err error) error {
-	var written *folder.WriteError
-	if errors.As(err, &written) {
-		return err
-	}
-	return &folder.WriteError{Path: out, Err: err}
 }

@@ -32,7 +32,7 @@ func resumeCommand() *cobra.Command {
 	f.progressFlags.add(cmd, "epochs")
 	f.distributedFlags.add(cmd)
 	f.preview.add(cmd)
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "train the run up to this many epochs (edits its config.toml)")
+	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "train the run up to this many epochs (edits its config.toml)")
 	for name, none := range map[string]string{"threads": "0", "backend": ""} {
 		flag := cmd.Flags().Lookup(name)
 		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
@@ -50,9 +50,6 @@ type resumeFlags struct {
 }
 
 func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
-	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
-		return err
-	}
 	options, err := f.distributedFlags.options(cmd, &f.runFlags)
 	if err != nil {
 		return err
@@ -63,9 +60,7 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 	if !cmd.Flags().Changed("backend") {
 		options.Backend = ""
 	}
-	if options.Epochs = f.epochs; cmd.Flags().Changed("epochs") && f.epochs < 1 {
-		return usagef("--epochs: got %d, want > 0", f.epochs)
-	}
+	options.Epochs = f.epochs
 	memberOf(cmd).run = run
 	if memberOf(cmd).follows() {
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Resume(ctx, run, o) })

@@ -29,12 +29,10 @@ func runsCommand() *cobra.Command {
 		Long: "List the runs in a folder and its sub-folders (default runs): finished, interrupted, in training by another process, or damaged; the last line " +
 			"of metrics.jsonl; the settings that differ from the declaration of the model, or from its first run where no file declares it. " +
 			"Parameters are not read: `tessera eval` and `tessera resume` verify them.",
-		Example: "  tessera runs\n  tessera runs sweeps/figure8 --json",
-		Args:    cobra.MaximumNArgs(1),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.runs(cmd, args) }),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Example:           "  tessera runs\n  tessera runs sweeps/figure8 --json",
+		Args:              cobra.MaximumNArgs(1),
+		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.runs(cmd, args) }),
+		ValidArgsFunction: completeFolders,
 	}
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models (default ./models.toml, or shipped if there is none)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"tessera"
 	"tessera/apps/serve"
 )
 
@@ -31,11 +30,9 @@ func serveCommand() *cobra.Command {
 			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
 			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
 			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
-		Args: atLeast(1, "run"),
-		RunE: work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              atLeast(1, "run"),
+		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
+		ValidArgsFunction: completeFolders,
 	}
 	f.add(cmd)
 	return cmd
@@ -54,7 +51,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.tokens, "tokens", "", "file with the bearer tokens that are accepted, one per line")
 	flags.StringVar(&f.certificate, "tls-cert", "", "file with the TLS certificate (PEM)")
 	flags.StringVar(&f.key, "tls-key", "", "file with the key of the certificate (PEM)")
-	flags.StringVar(&f.backend, "backend", tessera.Backends()[0], "back end that runs the models: "+strings.Join(tessera.Backends(), " or "))
+	addBackendFlag(cmd, &f.backend)
 	flags.IntVar(&f.Workers, "threads", runtime.GOMAXPROCS(0), "batches that are computed at the same time, for each output of a model")
 	flags.IntVar(&f.MaxBatch, "max-batch", 64, "images that are computed together; 1 does not batch")
 	flags.DurationVar(&f.MaxWait, "max-wait", 0, "how long an image waits for others while a thread is free")
@@ -68,9 +65,8 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "first phase of the drain: how long requests are accepted while the server is not ready")
 	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "second phase of the drain: time limit for open requests")
 	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
-	flags.StringVar(&f.requests, "log-requests", "", "log every request to standard error, as text or json")
+	addChoice(cmd, &f.requests, "log-requests", "", []string{"text", "json"}, "log every request to standard error")
 	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(tessera.Backends(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
@@ -81,13 +77,10 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	switch f.requests {
-	case "":
 	case "text":
 		f.Requests = slog.New(slog.NewTextHandler(stderr, nil))
 	case "json":
 		f.Requests = slog.New(slog.NewJSONHandler(stderr, nil))
-	default:
-		return usagef("--log-requests: got %q, want text or json", f.requests)
 	}
 	models, err := f.models(args)
 	if err != nil {

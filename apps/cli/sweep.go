@@ -63,7 +63,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.ValidArgsFunction = f.complete
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs, or of iterations of iterative baselines")
+	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs, or of iterations of iterative baselines")
 	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
 	cmd.Flags().Lookup("seeds").DefValue = "" // else help shows an empty list
 	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
@@ -147,12 +147,6 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 // declared returns the sweep of that name with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
 	if err := f.checkJobs(f.jobs); err != nil {
-		return nil, err
-	}
-	if cmd.Flags().Changed("epochs") && f.epochs < 1 {
-		return nil, usagef("--epochs: got %d, want > 0", f.epochs)
-	}
-	if err := f.progressFlags.check(cmd); err != nil {
 		return nil, err
 	}
 	models, err := f.load()

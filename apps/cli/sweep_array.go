@@ -34,12 +34,12 @@ type arrayFlags struct {
 
 func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.emit, "emit", "", "write an array job into the folder of the sweep instead of training: "+emitSlurm+" or "+emitKubernetes)
+	addChoice(cmd, &f.emit, "emit", "", []string{emitSlurm, emitKubernetes}, "write an array job into the folder of the sweep instead of training")
 	flags.StringVar(&f.collect, "collect", "", "gather the trials of an array job from this folder and write the results")
-	flags.IntVar(&f.parallel, "parallel", 0, "with --emit: tasks at the same time (default: as many as the scheduler runs)")
-	flags.IntVar(&f.perTask, "per-task", 1, "with --emit: trials of one task, one after the other")
-	flags.IntVar(&f.mostJob, "max-array", 1001, "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
-	_ = cmd.RegisterFlagCompletionFunc("emit", cobra.FixedCompletions([]string{emitSlurm, emitKubernetes}, cobra.ShellCompDirectiveNoFileComp))
+	flags.Var((*positive)(&f.parallel), "parallel", "with --emit: tasks at the same time (default: as many as the scheduler runs)")
+	f.perTask, f.mostJob = 1, 1001
+	flags.Var((*positive)(&f.perTask), "per-task", "with --emit: trials of one task, one after the other")
+	flags.Var((*positive)(&f.mostJob), "max-array", "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
 	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
@@ -48,16 +48,10 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 
 // check checks the values.
 func (f *arrayFlags) check(cmd *cobra.Command) error {
-	for name, n := range map[string]int{"parallel": f.parallel, "per-task": f.perTask, "max-array": f.mostJob} {
-		switch changed := cmd.Flags().Changed(name); {
-		case changed && f.emit == "":
+	for _, name := range []string{"parallel", "per-task", "max-array"} {
+		if cmd.Flags().Changed(name) && f.emit == "" {
 			return usagef("--%s: needs --emit", name)
-		case changed && n < 1:
-			return usagef("--%s: got %d, want > 0", name, n)
 		}
-	}
-	if f.emit != "" && f.emit != emitSlurm && f.emit != emitKubernetes {
-		return usagef("--emit: got %q, want %s or %s", f.emit, emitSlurm, emitKubernetes)
 	}
 	return nil
 }

@@ -53,24 +53,18 @@ func trainCommand() *cobra.Command {
 	f.preview.add(cmd)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
-	cmd.Flags().IntVar(&f.epochs, "epochs", 0, "number of epochs; short for --set train.epochs=N")
+	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs; short for --set train.epochs=N")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed; short for --set train.seed=N")
 	return cmd
 }
 
 func (f *trainFlags) train(cmd *cobra.Command, name string) error {
-	if err := errors.Join(f.progressFlags.check(cmd), f.preview.check()); err != nil {
-		return err
-	}
 	options, err := f.distributedFlags.options(cmd, &f.runFlags)
 	if err != nil {
 		return err
 	}
 	var sets []string
-	if cmd.Flags().Changed("epochs") {
-		if f.epochs < 1 {
-			return usagef("--epochs: got %d, want > 0", f.epochs)
-		}
+	if f.epochs > 0 {
 		sets = append(sets, "train.epochs="+strconv.Itoa(f.epochs))
 	}
 	if cmd.Flags().Changed("seed") {
@@ -84,7 +78,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	f.modelFlags.data = f.runFlags.data
 	model, err := f.model(name, sets...)
 	if err != nil {
-		return f.noEpochs(cmd, name, err)
+		return f.noEpochs(name, err)
 	}
 	warn(cmd, model.Warnings()...)
 	if text := usedColumns(cmd.Context(), model); text != "" && !f.quiet {
@@ -117,8 +111,8 @@ func (e outError) Unwrap() error { return e.err }
 var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
 // noEpochs is the error of --epochs for a baseline, which has iterations instead.
-func (f *trainFlags) noEpochs(cmd *cobra.Command, name string, err error) error {
-	if !cmd.Flags().Changed("epochs") {
+func (f *trainFlags) noEpochs(name string, err error) error {
+	if f.epochs == 0 {
 		return err
 	}
 	if m, other := f.model(name); other == nil && m.Baseline != nil {

@@ -39,16 +39,11 @@ func trialCommand() *cobra.Command {
 	}
 	addDataFlag(cmd, &f.data)
 	f.progressFlags.add(cmd, "epochs")
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
+	cmd.ValidArgsFunction = completeFolders
 	return cmd
 }
 
 func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
-	if err := f.progressFlags.check(cmd); err != nil {
-		return err
-	}
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}

@@ -61,7 +61,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	}
 	more := b.must(0, "eval", "runs/small", "--atoms", "--operator", "closing", "--radius", "2").stdout
 	b.contains("what is asked for", more, "operator ", "closing", "radius ", "hoyer_atoms_dilated", "used_units", "jaccard ", "jaccard_dilated")
-	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--operator", "close").stderr, `unknown "close", want dilation, erosion`)
+	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--operator", "close").stderr, `--operator: got "close", want one of dilation, erosion`)
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--radius", "0").stderr, "--radius: got 0, want > 0")
 	if len(document) != len(keys)+2 || document["note"] == nil || document["model"] != "small" || document["dataset"] != "swimmer" || document["split"] != "train" || document["held_out"] != false || document["images"] != 256.0 {
 		t.Errorf("got %s", text)
@@ -86,7 +86,7 @@ func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
 	if want := map[string]int{"train": 192, "validation": 64, "all": 256}; !maps.Equal(images, want) {
 		t.Errorf("measured %v, want %v", images, want)
 	}
-	b.contains("standard error", b.must(exitUsage, "eval", "held", "--split", "tset").stderr, `--split: unknown split "tset", want train, validation, test`)
+	b.contains("standard error", b.must(exitUsage, "eval", "held", "--split", "tset").stderr, `--split: got "tset", want one of train, validation, test`)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--split", "validation").stderr,
 		"no images are held out: validation = 0; train with --set dataset.validation=0.1")

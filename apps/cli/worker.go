@@ -36,7 +36,8 @@ func workerCommand() *cobra.Command {
 	}
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().StringVar(&f.cache, "cache", "", "folder of fetched data sets and of trials in progress (default tessera/worker in the user's cache)")
-	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
+	f.jobs = runtime.GOMAXPROCS(0)
+	cmd.Flags().Var((*positive)(&f.jobs), "jobs", "number of trials that run at the same time, each on one CPU")
 	cmd.Flags().DurationVar(&f.wait, "wait", 10*time.Minute, "how long to wait without a coordinator, before a sweep and after one")
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "print errors only")
 	f.accessFlags.add(cmd)
@@ -46,9 +47,6 @@ func workerCommand() *cobra.Command {
 func (f *workerFlags) run(cmd *cobra.Command, address string) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
-	}
-	if f.jobs < 1 {
-		return usagef("--jobs: got %d, want > 0", f.jobs)
 	}
 	url, err := fleet.Address(address)
 	if err != nil {

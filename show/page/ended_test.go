@@ -62,23 +62,23 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 		want      []string
 		never     string
 	}{
-		{"finished", 0, nil, []string{"The training is finished after 4 epochs", ", with adam, in mini-batches of 20, for 4 epochs, from seed 1."}, "tessera resume"},
-		{"interrupted", 2, nil, []string{"It is not finished: 2 of 4 epochs were done", "tessera resume "}, "is finished"},
-		{"early stopping that did not stop", 0, []string{"hook.early_stopping.patience=4", "optimizer.learning_rate=0.9"}, []string{"The training is finished after 4 epochs",
-			"Early stopping keeps the best epoch: the parameters of epoch "}, "tessera resume"},
-		{"stopped early", 0, []string{"hook.early_stopping.patience=2", "hook.early_stopping.min_delta=100", "train.epochs=50"}, []string{"Early stopping ended the training after 3 of 50 epochs",
-			"the parameters of epoch 1 are shown here",
-			"12 images of bars that the training held out for validation, and by which early stopping chose the epoch"}, "tessera resume"},
+		{"finished", 0, nil, []string{"state: finished after 4 epochs", "training: adam, mini-batches of 20, 4 epochs, seed 1"}, "tessera resume"},
+		{"interrupted", 2, nil, []string{"state: not finished: 2 of 4 epochs were done", "tessera resume "}, "finished after"},
+		{"early stopping that did not stop", 0, []string{"hook.early_stopping.patience=4", "optimizer.learning_rate=0.9"}, []string{"state: finished after 4 epochs",
+			"early stopping keeps the best epoch: the parameters of epoch ", "adam, mini-batches of 20, at most 4 epochs"}, "tessera resume"},
+		{"stopped early", 0, []string{"hook.early_stopping.patience=2", "hook.early_stopping.min_delta=100", "train.epochs=50"}, []string{"ended by early stopping after 3 of 50 epochs",
+			"the parameters of epoch 1 are shown",
+			"12 validation images of bars (they also chose the epoch)"}, "tessera resume"},
 		{"converged", 0, []string{`optimizer={ kind = "lbfgs" }`, "train.epochs=5000", "encoder.0.units=1", "dataset.count=5", "dataset.validation=0"},
-			[]string{"The optimizer found no better point after ", " of 5,000 iterations", ", with lbfgs on the full batch, for at most 5,000 iterations, from seed 1."}, "mini-batches"},
-		{"several passes", 0, []string{"train.min_epoch_steps=7"}, []string{"for 4 epochs of 7 steps or more, from seed 1."}, "tessera resume"},
-		{"limited", 0, []string{"dataset.limit=40", "train.epochs=1"}, []string{"It was trained on the first 40 images of bars, of which 20 % were held out"}, "tessera resume"},
+			[]string{"ended after ", " of 5,000 iterations: the optimizer found no better point", "training: lbfgs on the full batch, at most 5,000 iterations, seed 1"}, "mini-batches"},
+		{"several passes", 0, []string{"train.min_epoch_steps=7"}, []string{"4 epochs of 7 steps or more, seed 1"}, "tessera resume"},
+		{"limited", 0, []string{"dataset.limit=40", "train.epochs=1"}, []string{"data: first 40 images of bars, 20 % of them held out for validation"}, "tessera resume"},
 	} {
 		one, err := page.ReadRun(t.Context(), trained(t, c.interrupt, c.sets...), options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.Join(one.Words, "\n")
+		text := factText(one.Facts)
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: the page does not say %q:\n%s", c.name, want, text)

@@ -83,6 +83,15 @@ func rendered(t *testing.T, paths ...string) string {
 	return b.String()
 }
 
+// factText is the table that a page begins with, one line for each fact.
+func factText(facts []page.Fact) string {
+	var lines []string
+	for _, f := range facts {
+		lines = append(lines, f.Name+": "+f.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
 func contains(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	for _, w := range wanted {
@@ -94,9 +103,9 @@ func contains(t *testing.T, text string, wanted ...string) {
 
 func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
-	contains(t, text, "swimmer-parts is an auto-encoder", "The training is finished after 3 epochs", "the 256 images of swimmer that were fitted",
+	contains(t, text, "<td>auto-encoder</td>", "finished after 3 epochs", "256 training images of swimmer (fitted to these images, none are held out)",
 		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
-		"It minimises mse &#43; ", "from the settings above")
+		"<td>mse &#43; ", "from the settings above")
 }
 
 // The same run gives the same bytes, with every picture and number in them.
@@ -180,7 +189,7 @@ func classifier(t *testing.T) string {
 }
 
 func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
-	contains(t, classifier(t), "Head class", "9 labelled images", "9 images of memory that the training held out for validation", `class="confusion"`, "Expected calibration error", "Codes by class")
+	contains(t, classifier(t), "Head class", "9 labelled images", "9 validation images of memory", `class="confusion"`, "Expected calibration error", "Codes by class")
 }
 
 // Folders of images are sorted by class: the first images do not stand for all.
@@ -218,7 +227,7 @@ func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 	if last := one.Samples.Each[len(one.Samples.Each)-1]; last.Class != "1" || last.Number < 5_000 {
 		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
 	}
-	contains(t, strings.Join(one.Words, "\n"), "the 10,800 images of memory that were fitted", "are of 10,000 of these images, evenly spread.")
+	contains(t, factText(one.Facts), "measured on: 10,800 training images of memory (fitted to these images)", "are of 10,000 of them, evenly spread")
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {

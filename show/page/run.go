@@ -32,9 +32,9 @@ type Run struct {
 	ID       string // of its section: run-1
 	Label    string // the folder's name
 	Path     string
-	Name     string // of the model
-	Noun     string // what a sample is called: "image" or "sample"
-	Words    []string
+	Name     string   // of the model
+	Noun     string   // what a sample is called: "image" or "sample"
+	Facts    []Fact   // what was trained, and how it ended
 	Hints    []string // what a reader should doubt
 	Terms    []Term   // of the objective
 	Verdicts []Verdict
@@ -89,7 +89,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
 	}
-	r.Words, r.Terms = wordsOf(r, opened), termsOf(opened.Model)
+	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model)
 	return r, nil
 }
 
@@ -117,7 +117,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
-	r.Measured = measuredOn(opened.Model, result.Result)
+	r.Measured = measuredOn(opened.Model, result, r.Noun)
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
 	r.Numbers, r.Hints = numbersOf(result), r.hints(opened, result)
 	if result.Fitted != nil {
@@ -154,36 +154,26 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 		return opened.Report(ctx, o.Metrics)
 	}
 	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
-	return &evaluation.Report{Result: result}, err
+	return evaluation.ReportOf(opened.Model, result), err
 }
 
-// measuredOn describes the images of a result.
-func measuredOn(m *config.Model, r *metrics.Result) *Measured {
-	measured := &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images}
-	n, test := grouped(r.Images)+" "+r.Counted(), grouped(r.Images)+" test "+r.Counted()
-	fitted := m.Dataset.Fit == string(data.TestSplit)
+// measuredOn describes the images of a result: "12 validation images of bars (they also chose the epoch)".
+func measuredOn(m *config.Model, r *evaluation.Report, noun string) *Measured {
+	split, note := r.Split+" ", r.Note
 	switch data.Split(r.Split) {
-	case data.TestSplit:
-		measured.Words = fmt.Sprintf("the %s of %s, which the training never used", test, datasetName(m))
-		if fitted {
-			measured.Words = fmt.Sprintf("the %s of %s, which are also those that were fitted", test, datasetName(m))
-		} else if m.Dataset.Validation.Test {
-			measured.Words = fmt.Sprintf("the %s of %s, which the training also used for validation", test, datasetName(m))
-		}
-	case data.ValidationSplit:
-		measured.Words = fmt.Sprintf("%s of %s that the training held out for validation", n, datasetName(m))
-		if m.EarlyStops() {
-			measured.Words += ", and by which early stopping chose the epoch"
-		}
 	case data.TrainSplit:
-		measured.Words = fmt.Sprintf("the %s of %s that were fitted (unseen %s may be reconstructed worse)", n, datasetName(m), r.Counted())
-	default:
-		measured.Words = fmt.Sprintf("all %s of %s, those that were fitted among them", n, datasetName(m))
-		if !data.HasTest(m.Dataset.Source) && m.Dataset.Validation.Fraction == 0 {
-			measured.Words = fmt.Sprintf("the %s of %s on which it was trained: no %s were held out", n, datasetName(m), r.Counted())
+		split = "training "
+	case data.AllSplit:
+		split = ""
+		if plan := evaluation.PlanOf(m); plan.Fitted == "" {
+			note = plan.Note
 		}
 	}
-	return measured
+	words := fmt.Sprintf("%s %s%ss of %s", grouped(r.Images), split, noun, datasetName(m.Dataset))
+	if note != "" {
+		words += " (" + note + ")"
+	}
+	return &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images, Words: words}
 }
 
 // numbersOf lists the metrics that are shown.

@@ -29,7 +29,7 @@ import (
 type Sweep struct {
 	Label, Path string
 	Live        string // the address of the events of `tessera ui`, "" for a file
-	Words       []string
+	Facts       []Fact // what the sweep is
 	Failed      []Failure
 	Terms       []Term // of the objective, where there is one model
 	Noun        string // what a sample is called: "image", or "sample" where some are vectors
@@ -108,7 +108,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 		return nil, err
 	}
 	s.Names = keyNames(results.Keys, models)
-	s.words(results, models)
+	s.facts(results, models)
 	s.selected(results, names)
 	s.group(results)
 	s.differences(results)
@@ -263,15 +263,9 @@ func (s *Sweep) Write(w io.Writer) error {
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
 }
 
-// words says what the sweep is.
-func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
-	names, seeds := []string{}, 0
-	for _, t := range r.Trials {
-		if !slices.Contains(names, t.Model) {
-			names = append(names, t.Model)
-		}
-	}
-	equal := true // number of seeds
+// facts says what the sweep is.
+func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
+	equal, seeds := true, 0 // number of seeds
 	for _, one := range r.Settings {
 		equal = equal && len(one.Trials) == len(r.Settings[0].Trials)
 		seeds = max(seeds, len(one.Trials))
@@ -280,49 +274,28 @@ func (s *Sweep) words(r *sweep.Results, models []*config.Model) {
 	if !equal {
 		each += "up to "
 	}
-	s.Words = append(s.Words, fmt.Sprintf("The sweep %s trains %s (%s): %s, %s%s, %s in all.", r.Sweep, plural(len(names), "model"), strings.Join(names, ", "),
-		plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
-	for _, m := range models {
-		s.Words = append(s.Words, modelText(m, s.Noun)...)
-	}
-	if len(models) == 1 {
-		s.Terms = termsOf(models[0])
-	}
+	var list facts
+	list.add("sweep", fmt.Sprintf("%s: %s, %s%s, %s in all", r.Sweep, plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
 	var varied []string
 	for i, key := range r.Keys {
 		if s.Names[i] != key {
-			key = fmt.Sprintf("the %s (%s)", s.Names[i], key)
+			key = fmt.Sprintf("%s (%s)", s.Names[i], key)
 		}
 		varied = append(varied, key)
 	}
-	if len(varied) > 0 {
-		s.Words = append(s.Words, "It varies "+strings.Join(varied, " and ")+".")
-	}
-	s.Words = append(s.Words, s.measuredText(r, models))
-}
-
-// modelText says what a model of a sweep is: its declaration, layers, objective and data.
-func modelText(m *config.Model, noun string) (list []string) {
-	if m.Baseline != nil {
-		list = append(list, fmt.Sprintf("%s is a baseline of kind %s.", m.Name, m.Kind))
-	} else {
-		list = append(list, layersText(m, noun, article(noun), "a code")+" It is trained "+scheduleText(m)+".")
-	}
-	if m.About != "" {
-		list = append(list, "Its declaration says: "+strings.TrimSuffix(m.About, ".")+".")
-	}
-	var terms []string
-	for i := range m.Losses {
-		terms = append(terms, m.TermName(i))
-	}
-	if len(terms) > 0 {
-		sum := ""
-		if len(terms) > 1 {
-			sum = "a weighted sum of "
+	list.add("varied", strings.Join(varied, ", "))
+	for _, m := range models {
+		list.addModel(m, s.Noun, 0, false)
+		list.add("data", dataText(m, s.Noun))
+		if m.Baseline == nil {
+			list.add("training", scheduleText(m))
 		}
-		list = append(list, "It minimises "+sum+strings.Join(terms, ", ")+".")
 	}
-	return list
+	list.add("measured", s.measuredText(r, models))
+	s.Facts = list
+	if len(models) == 1 {
+		s.Terms = termsOf(models[0])
+	}
 }
 
 // measuredText says how many trials are measured, and on which images.
@@ -333,32 +306,29 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 			continue
 		}
 		done++
-		if text := grouped(t.Metrics.Images) + " " + s.Noun + "s of " + t.Metrics.Dataset; !slices.Contains(images, text) {
+		text := fmt.Sprintf("%s %ss of %s", grouped(t.Metrics.Images), s.Noun, t.Metrics.Dataset)
+		if i := slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == t.Model }); i >= 0 {
+			m, report := *models[i], evaluation.ReportOf(models[i], t.Metrics)
+			if set := s.sets[t.Trial]; set != nil {
+				m.Dataset = *set
+			}
+			text = measuredOn(&m, report, s.Noun).Words
+			if !report.HeldOut {
+				s.Warning = fmt.Sprintf("The trials are measured on %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
+			}
+		}
+		if !slices.Contains(images, text) {
 			images = append(images, text)
 		}
 	}
-	state := "All trials are measured"
+	state := "all trials"
 	if done < len(r.Trials) {
-		state = fmt.Sprintf("%d of %d trials are measured", done, len(r.Trials))
+		state = fmt.Sprintf("%d of %d trials", done, len(r.Trials))
 	}
 	if len(images) > 0 {
 		state += ", on " + strings.Join(images, ", ")
 	}
-	held := slices.ContainsFunc(models, func(m *config.Model) bool { return data.HasTest(m.Dataset.Source) || m.Dataset.Validation.Fraction > 0 })
-	switch {
-	case r.Split == string(data.TestSplit):
-		state += ", its test " + s.Noun + "s"
-	case r.Split == string(data.ValidationSplit):
-		state += " that the training held out for validation"
-	case r.Split == string(data.TrainSplit), !held && len(models) > 0:
-		s.Warning = fmt.Sprintf("No %[1]ss were held out: the trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
-		if held {
-			s.Warning = fmt.Sprintf("The trials are measured on the %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
-		}
-	case r.Split == string(data.AllSplit):
-		s.Warning = fmt.Sprintf("The %ss on which the trials were trained are among those that were measured.", s.Noun)
-	}
-	return state + "."
+	return state
 }
 
 // keyNames are the keys of a sweep in words that hold for all models; a key that has none stays as it is.

@@ -66,9 +66,9 @@ func sweepPage(t *testing.T, path string) (*page.Sweep, string) {
 
 func TestASweepSaysWhatItIs(t *testing.T) {
 	s, text := sweepPage(t, ran(t, weights, "weights"))
-	contains(t, strings.Join(s.Words, "\n"), "2 settings, each with 2 seeds, 4 trials in all", "It is trained with adam, in mini-batches of 20, for 2 epochs.", "It minimises a weighted sum of mse, kl.",
-		"It varies the weight of the kl term (loss.1.weight).", "All trials are measured, on 60 images of bars.")
-	contains(t, s.Warning, "No images were held out")
+	contains(t, factText(s.Facts), "2 settings, each with 2 seeds, 4 trials in all", "training: adam, mini-batches of 20, 2 epochs", "objective: a weighted sum of mse, kl",
+		"varied: weight of the kl term (loss.1.weight)", "measured: all trials, on 60 images of bars (fitted to these images, none are held out)")
+	contains(t, s.Warning, "images on which they were trained")
 	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {
 		t.Fatalf("differences %+v, %q", s.Differences, s.OneSeed)
 	}
@@ -140,7 +140,7 @@ func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
 	if len(s.Failed) != 4 {
 		t.Fatalf("failed trials: %+v", s.Failed)
 	}
-	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials are measured")
+	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials, on ")
 }
 
 // As if the settings had a third seed in common, under which the metrics are not applicable.

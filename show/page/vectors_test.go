@@ -55,8 +55,8 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&runPage); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, sweepText, "turns a sample into a code", "4 samples of csv that the training held out")
-	contains(t, runPage.String(), "turns a sample of 4 values into a code", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
+	contains(t, sweepText, "<td>sample → dense → code</td>", "4 validation samples of ")
+	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
 	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
 		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {
 			if strings.Contains(strings.ToLower(line), "image") {
@@ -105,7 +105,7 @@ train = { epochs = 2, batch = 10 }
 	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
 	// A classifier is called one, and what its loss optimises comes first.
 	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
-	contains(t, text, "m is a classifier", "its head class (dense) reads the code")
+	contains(t, text, "<td>classifier</td>", `<th scope="row">head class</th><td>code → dense</td>`)
 	if accuracy, dead := strings.Index(text, "<span>accuracy</span>"), strings.Index(text, "<span>units are dead</span>"); accuracy < 0 || dead < accuracy {
 		t.Errorf("accuracy stands at %d, dead units at %d", accuracy, dead)
 	}
