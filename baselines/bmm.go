@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/config"
+	"tessera/engine/ir"
 )
 
 // BMM is a mixture of Bernoulli distributions of values in [0,1], for example of binary images,
@@ -103,6 +104,13 @@ func (b *bernoulli) maximise(counts, sums []float64) (held []string) {
 		}
 	}
 	return held
+}
+
+func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
+	eta, constants := make([]float64, len(b.p)), make([]float64, b.components)
+	_ = b.natural(eta, constants) // the parameters of a fitted model are sound
+	logits := parameter(p, "logits", []int{b.components, b.pixels}, narrow(eta))
+	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, logits}, Shape: []int{x.Shape[0], b.components}}, constants
 }
 
 func (b *bernoulli) values() map[string][]float64 { return map[string][]float64{"means": b.p} }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tessera/engine/ir"
 )
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
@@ -46,6 +48,8 @@ type hidden interface {
 	prepare() error
 	// infer writes the expected hidden variables of n rows, n x units, and their log densities; either may be nil.
 	infer(codes, densities, rows []float64, n int)
+	// expression returns the expected hidden variables of rows x (batch, pixels) less the origin.
+	expression(p *ir.Module, x *ir.Value) *ir.Value
 	// parameters are the values to keep, by name, of fixed lengths.
 	parameters() map[string][]float64
 	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (else to the
@@ -178,6 +182,11 @@ func (m *em) encode(images []float32) ([]float32, error) {
 		}
 	})
 	return codes, nil
+}
+
+// expression implements [expressed].
+func (m *em) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, narrow(m.origin))))
 }
 
 // LogLikelihood implements [metrics.Density].

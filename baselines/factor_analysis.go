@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"tessera/config"
+	"tessera/engine/ir"
 	"tessera/kernel"
 )
 
@@ -257,6 +258,12 @@ func (f *latent) parameters() map[string][]float64 {
 
 // atoms implements hidden.
 func (f *latent) atoms() ([]float64, bool) { return f.loadings, false }
+
+// expression implements hidden.
+func (f *latent) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	inferred := parameter(p, "inferred", []int{f.k, f.d}, narrow(f.inferred))
+	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, inferred}, Shape: []int{x.Shape[0], f.k}}
+}
 
 // freedom implements hidden: loadings up to rotations, the noise and the mean.
 func (f *latent) freedom() int {

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"tessera/config"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/kernel"
 )
@@ -357,6 +358,54 @@ func atLeast(a []float64, d int, floor float64) bool {
 		}
 	}
 	return true
+}
+
+// scores implements family: -|R_k (x - m_k)|^2/2 with R_k'R_k the inverse of S_k. Written as distances, float32 keeps the digits that
+// the products of [gaussian.natural] need float64 for.
+func (g *gaussian) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
+	d, k, batch := g.pixels, g.components, x.Shape[0]
+	constants := make([]float64, k)
+	roots, means := make([]float64, d*k*d), make([]float64, k*d) // of full covariances: columns c d to (c + 1) d belong to component c
+	factors := make([]float64, k*d)                              // of others: 1 over the deviations
+	var c mat.Cholesky
+	for q := range k {
+		if g.covariance == full || g.covariance == tied && q == 0 {
+			c.Factorize(mat.NewSymDense(d, slices.Clone(g.variances[q*d*d:(q+1)*d*d])))
+		}
+		switch g.covariance {
+		case full, tied:
+			var lower, inverse mat.TriDense
+			c.LTo(&lower)
+			_ = inverse.InverseTri(&lower) // its error warns of a large condition number
+			for i := range d {
+				for j := range d {
+					roots[j*k*d+q*d+i] = inverse.At(i, j)
+					means[q*d+i] += inverse.At(i, j) * g.centres[q*d+j]
+				}
+			}
+			constants[q] = -c.LogDet() / 2
+		case diagonal, spherical:
+			for j := range d {
+				v := g.variances[q*g.each()+j%g.each()]
+				factors[q*d+j] = 1 / math.Sqrt(v)
+				constants[q] -= math.Log(v) / 2
+			}
+			copy(means[q*d:], g.centres[q*d:(q+1)*d])
+		}
+	}
+	shape := []int{batch, k, d}
+	var spread *ir.Value
+	if g.covariance == full || g.covariance == tied {
+		y := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{x, parameter(p, "roots", []int{d, k * d}, narrow(roots))}, Shape: []int{batch, k * d}}
+		spread = ir.Point(ir.Sub, y.Shape, y, row(p, "means", narrow(means)))
+	} else {
+		wide := ir.Reshaped(ir.Broadcasted(ir.Reshaped(x, []int{batch, 1, d}), shape), []int{batch, k * d})
+		away := ir.Point(ir.Sub, wide.Shape, wide, row(p, "means", narrow(means)))
+		spread = ir.Point(ir.Mul, away.Shape, away, row(p, "deviations", narrow(factors)))
+	}
+	squares := ir.Reshaped(ir.Point(ir.Square, spread.Shape, spread), shape)
+	sum := ir.Reduce(ir.Sum, squares, []int{batch, k}, 2)
+	return ir.Point(ir.Mul, sum.Shape, sum, ir.Uniform(-0.5, sum.Shape)), constants
 }
 
 // values implements family.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/kernel"
 )
@@ -42,6 +43,8 @@ type family interface {
 	// maximise sets the parameters of all components from their counts and sums of features. A component whose count is 0
 	// keeps its own. It returns those that a bound holds.
 	maximise(counts, sums []float64) (held []string)
+	// scores returns log densities of the components for rows x, (batch, components), up to a constant of each.
+	scores(p *ir.Module, x *ir.Value) (scores *ir.Value, constants []float64)
 	// values are the parameters to keep, by name.
 	values() map[string][]float64
 	// means are the means of the components, and whether they are absolute already.
@@ -202,6 +205,19 @@ func (m *mixture) responsibilities(r, t, rows []float64, n int, densities []floa
 		}
 	}
 	return likelihood
+}
+
+// expression implements hidden: the softmax of the scores.
+func (m *mixture) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	scores, constants := m.scores(p, x)
+	for k, w := range m.weights {
+		constants[k] += math.Log(max(w, leastVariance)) // a component without weight keeps none, and no infinity is exported
+	}
+	scores = ir.Point(ir.Add, scores.Shape, scores, row(p, "constants", narrow(constants)))
+	column := []int{scores.Shape[0], 1}
+	most := ir.Broadcasted(ir.Reduce(ir.Max, scores, column, 1), scores.Shape)
+	e := ir.Point(ir.Exp, scores.Shape, ir.Point(ir.Sub, scores.Shape, scores, most))
+	return ir.Point(ir.Div, e.Shape, e, ir.Broadcasted(ir.Reduce(ir.Sum, e, column, 1), e.Shape))
 }
 
 // unitInterval refuses values outside of [0,1].
