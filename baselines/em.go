@@ -206,8 +206,16 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 // Freedom implements [metrics.Density].
 func (m *em) Freedom() int { return m.hidden.freedom() }
 
-// Notes lists the parameters that a bound holds after the last iteration.
-func (m *em) Notes() []string { return slices.Clone(m.held) }
+// Notes returns warnings about a fit that has ended, such as components of a mixture that the least variance holds.
+func Notes(m Model) []string {
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	if e, ok := m.(*em); ok {
+		return slices.Clone(e.held)
+	}
+	return nil
+}
 
 // save implements algorithm.
 func (m *em) save(s State) {

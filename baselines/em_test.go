@@ -81,7 +81,7 @@ func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool 
 			t.Errorf("case %d, %s, iteration %d: the log-likelihood fell: %.12g after %.12g", c, what, i+1, -objectives[i], -objectives[i-1])
 		}
 	}
-	return len(m.(*em).Notes()) > 0
+	return len(Notes(m)) > 0
 }
 
 // The responsibilities and densities are those of plain loops over the definition.
@@ -267,7 +267,7 @@ func TestACollapsingComponentIsNamed(t *testing.T) {
 	}
 	m := newModel(t, &GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-6, Iterations: 20, Restarts: 1}, []int{2}, 1).(*em)
 	fit(t, m, Matrix{x, 2})
-	if notes := m.Notes(); len(notes) != 1 {
+	if notes := Notes(m); len(notes) != 1 {
 		t.Errorf("got the notes %q, want one of the collapsed component", notes)
 	}
 }

@@ -43,7 +43,7 @@ type GMM struct {
 func init() {
 	config.Baselines.Register("gmm", "mixture of normal distributions, fitted by expectation maximisation",
 		func() config.Baseline {
-			return &GMM{Components: 100, Covariance: diagonal, Init: "kmeans", Floor: 1e-6, Iterations: 100, Tolerance: 1e-3, Restarts: 1}
+			return &GMM{Components: 100, Covariance: diagonal, Init: "kmeans", Floor: 1e-4, Iterations: 100, Tolerance: 1e-3, Restarts: 1}
 		})
 }
 
