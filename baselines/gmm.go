@@ -343,21 +343,31 @@ func atLeast(a []float64, d int, floor float64) bool {
 	if c.Factorize(less) {
 		return false
 	}
-	values, v, err := eigen(slices.Clone(a), d)
-	if err != nil {
-		return false // natural returns the error of a matrix without an inverse
-	}
-	scaled := slices.Clone(v)
-	for i, value := range values {
-		kernel.Float64().MulScalar(scaled[i*d:(i+1)*d], v[i*d:(i+1)*d], max(value, floor))
-	}
-	kernel.Float64().Gemm(true, false, d, d, d, 1, scaled, d, v, d, 0, a, d)
-	for i := range d {
-		for j := range i {
-			a[i*d+j] = a[j*d+i]
+	raised, ok := raise(a, d, floor)
+	for i := range a {
+		switch {
+		case ok:
+			a[i] = raised[min(i/d, i%d)*d+max(i/d, i%d)]
+		case i%(d+1) == 0:
+			a[i] += floor
 		}
 	}
 	return true
+}
+
+// raise returns the matrix whose eigenvalues are those of a, at least floor. ok is false where they cannot be computed: those
+// of some matrices of low rank do not converge.
+func raise(a []float64, d int, floor float64) (raised []float64, ok bool) {
+	values, v, err := eigen(slices.Clone(a), d)
+	if err != nil {
+		return nil, false
+	}
+	scaled, raised := slices.Clone(v), make([]float64, d*d)
+	for i, value := range values {
+		kernel.Float64().MulScalar(scaled[i*d:(i+1)*d], v[i*d:(i+1)*d], max(value, floor))
+	}
+	kernel.Float64().Gemm(true, false, d, d, d, 1, scaled, d, v, d, 0, raised, d)
+	return raised, finite(kernel.Float64().Sum(raised))
 }
 
 // scores implements family: -|R_k (x - m_k)|^2/2 with R_k'R_k the inverse of S_k. Written as distances, float32 keeps the digits that
