@@ -343,7 +343,7 @@ func atLeast(a []float64, d int, floor float64) bool {
 	if c.Factorize(less) {
 		return false
 	}
-	raised, ok := raise(a, d, floor)
+	raised, ok := raisedTo(a, d, floor)
 	for i := range a {
 		switch {
 		case ok:
@@ -355,9 +355,9 @@ func atLeast(a []float64, d int, floor float64) bool {
 	return true
 }
 
-// raise returns the matrix whose eigenvalues are those of a, at least floor. ok is false where they cannot be computed: those
+// raisedTo returns the matrix whose eigenvalues are those of a, at least floor. ok is false where they cannot be computed: those
 // of some matrices of low rank do not converge.
-func raise(a []float64, d int, floor float64) (raised []float64, ok bool) {
+func raisedTo(a []float64, d int, floor float64) (raised []float64, ok bool) {
 	values, v, err := eigen(slices.Clone(a), d)
 	if err != nil {
 		return nil, false
