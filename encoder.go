@@ -100,8 +100,9 @@ func (r *Run) length(value string) (int, error) {
 	switch {
 	case value == "" || value == losses.Code:
 		return r.Units(), nil
-	case !slices.Contains(names, value):
-		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %q", r.Path, value, names)
+	case !slices.Contains(names, value) && !slices.Contains(r.Named(), value):
+		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %q, or the path of a layer or of a value that it publishes: one of %q",
+			r.Path, value, names, r.Named())
 	case value == losses.Output:
 		return volume.Of(r.Shape()), nil
 	}

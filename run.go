@@ -185,7 +185,8 @@ func (r *Run) LastWeight() []float32 {
 	return metrics.LastWeight(r.coder)
 }
 
-// Value implements [metrics.ValueCoder]: a value of images by its name, such as that of a head. A baseline has none.
+// Value implements [metrics.ValueCoder]: a value of images by its name, one of [Run.Values] or [Run.Named], row by row. A baseline has
+// none.
 func (r *Run) Value(name string, images []float32) (values []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		named, ok := c.(metrics.ValueCoder)
@@ -210,6 +211,15 @@ func (r *Run) Values() []string {
 		return named.Values()
 	}
 	return []string{losses.Code, losses.Output}
+}
+
+// Named lists further values that [Run.Value] computes: the outputs of the layers by their paths, such as encoder.0, and what the
+// layers publish, such as encoder.1.mean. A baseline has none.
+func (r *Run) Named() []string {
+	if r == nil || r.network == nil {
+		return nil
+	}
+	return r.network.Layout.Named()
 }
 
 // ClassHeads implements [metrics.ValueCoder].
@@ -603,7 +613,7 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
+	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), r.Model.Dataset.NeedOf(split))
 	if err != nil || set == nil {
 		return set, err
 	}

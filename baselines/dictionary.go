@@ -42,7 +42,7 @@ func (s *Dictionary) Fits(images, pixels int) error {
 	return fitsClusters(s.Components, images, pixels)
 }
 
-// Check reports settings that a literal in Go can have wrong.
+// Check reports invalid settings of a Go literal.
 func (s *Dictionary) Check() error {
 	switch {
 	case !(s.L1 > 0):

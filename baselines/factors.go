@@ -264,11 +264,11 @@ type factorisation struct {
 	factors
 	first   func() error // makes the first atoms and codes
 	rule    rule
-	recodes bool // codes of the fit are the rule's alone: images get those of encode
+	recodes bool // the codes of the fit are only used by the rule: all images get those of encode
 }
 
 // newFactorisation returns the model of a method that improves a factorisation of all images: restarted fits, each of which build
-// gives its rule, and its start where that is not the one of init.
+// gives its rule, and its start unless that is the one of init.
 func newFactorisation(name string, s settings, init string, shape []int, iterations int, tolerance float64, restarts int, seed uint64,
 	build func(m *factorisation, seed uint64)) (Model, error) {
 	b, err := newBase(name, s, shape, iterations, tolerance)
@@ -385,7 +385,7 @@ func (m *factorisation) restore(s State) error {
 // the code of the first counts.
 type stored struct {
 	digests []uint64
-	rows    map[uint64]int // made when it is first asked for
+	rows    map[uint64]int // made at first use
 }
 
 const (
@@ -456,7 +456,7 @@ func restoreDigests(t Tensor) *stored {
 	return s
 }
 
-// checkInit reports an unknown initialisation. Package config refuses it earlier, a Go literal does not.
+// checkInit reports an unknown initialisation, which a Go literal may have; package config refuses it earlier.
 func checkInit(init string) error {
 	if init != "random" && init != "nndsvd" && init != "nndsvda" {
 		return unknown("init", init, "random", "nndsvd", "nndsvda")
@@ -634,7 +634,7 @@ func mean(x []float32) float64 {
 // the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
 const (
 	mostLanes = 16
-	laneLeast = 128 // images for which a lane is worth its while
+	laneLeast = 128 // minimum number of images of a lane, if there are several
 	blockSize = 160 // images
 )
 

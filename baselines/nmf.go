@@ -97,14 +97,14 @@ func (s *NMF) Check() error {
 	return errors.Join(s.checkPenalties(), checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// checkPenalties refuses penalties that the scale of the factors would take the effect from.
+// checkPenalties refuses penalties on one factor alone, whose scale would move to the other factor.
 func (s *NMF) checkPenalties() error {
 	codes, atoms := s.L1Codes+s.L2Codes, s.L1Atoms+s.L2Atoms
 	switch {
 	case codes > 0 && !(atoms > 0):
-		return part.KeyError{Key: "l1_atoms", Problem: "got no penalty on the atoms, to which codes with a penalty would move their scale: want l1_atoms or l2_atoms > 0"}
+		return part.KeyError{Key: "l1_atoms", Problem: "got no penalty on the atoms, so that the scale of the codes would move to the atoms: want l1_atoms or l2_atoms > 0"}
 	case atoms > 0 && !(codes > 0):
-		return part.KeyError{Key: "l1_codes", Problem: "got no penalty on the codes, to which atoms with a penalty would move their scale: want l1_codes or l2_codes > 0"}
+		return part.KeyError{Key: "l1_codes", Problem: "got no penalty on the codes, so that the scale of the atoms would move to the codes: want l1_codes or l2_codes > 0"}
 	case atoms > 0 && s.Batch > 0:
 		return part.KeyErrorf("batch", "got %d, but mini-batches have no penalties: want 0", s.Batch)
 	}
@@ -193,7 +193,7 @@ func (o *onlineNMF) improve(f *factors) {
 	}
 }
 
-// penalties are the weights on the factors, as the rules take them.
+// penalties are the weights of the norms of codes and atoms.
 type penalties struct{ l1Codes, l2Codes, l1Atoms, l2Atoms float64 }
 
 var none penalties
@@ -257,7 +257,7 @@ func (r *halsRule) encode(images []float32) []float32 {
 	return encodePenalised(images, r.f.atoms, r.f.units, r.f.pixels, p*r.penalties.l1Codes, p*r.penalties.l2Codes, encodePrecision)
 }
 
-// ridge returns the k x k matrix with that added to its diagonal; the matrix itself where that is 0.
+// ridge returns the k x k matrix with by added to its diagonal; the matrix itself if by is 0.
 func ridge(gram []float32, k int, by float64) []float32 {
 	if by == 0 {
 		return gram
@@ -269,7 +269,7 @@ func ridge(gram []float32, k int, by float64) []float32 {
 	return gram
 }
 
-// lowered returns the values less that; the slice itself where that is 0.
+// lowered returns the values minus by; the slice itself if by is 0.
 func lowered(values []float32, by float64) []float32 {
 	if by == 0 {
 		return values
@@ -469,7 +469,7 @@ func (f *factors) refine(codes, images []float32, rule func(h, x, y []float32, n
 	return codes
 }
 
-// betaRule is Fevotte and Idier's for a beta-divergence of any exponent b, which never rises: with Y = max(HW, tiny),
+// betaRule is Fevotte and Idier's for a beta-divergence of any exponent b, under which the objective never rises: with Y = max(HW, tiny),
 //
 //	W <- W * ((H'(X Y^(b-2)) / (H' Y^(b-1) + n (l1 + l2 W)))^g,   H likewise with W',
 //	g = 1/(2-b) for b < 1,   1 for 1 <= b <= 2,   1/(b-1) for b > 2.
@@ -483,7 +483,7 @@ type betaRule struct {
 	atomsDown []float32   // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
 	downs     *laneSums   // its sums
 	images    [][]float32 // per lane: scratch of a block of images
-	ownPart   float64     // the share of the divergence that X alone has
+	ownPart   float64     // the terms of the divergence that depend on X alone
 }
 
 func (r *betaRule) prepare() float64 {
@@ -535,7 +535,7 @@ func (r *betaRule) scale(values, up, down []float32, l1, l2 float64) {
 	})
 }
 
-// pass improves the codes where that is asked for, sums what the atoms' rule needs, and returns the objective.
+// pass improves the codes if requested, computes the sums that the rule of the atoms needs, and returns the objective.
 func (r *betaRule) pass(improve bool) float64 {
 	f, gemm := r.f, kernel.Float32().Gemm
 	f.targets.reset()
@@ -612,7 +612,7 @@ func scatterColumns(a []float32, n, k, from, to int, columns []float32) {
 	}
 }
 
-// ownDivergence is the sum of the terms of the beta-divergence that have x alone, the others being divergenceFrom.
+// ownDivergence is the sum of the terms of the beta-divergence that depend on x alone. divergenceFrom has the other terms.
 func ownDivergence(x []float32, b float64) float64 {
 	var sum float64
 	for _, value := range x {

@@ -5,7 +5,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// group is how many variables a sweep updates before it multiplies their changes into the rest: large enough for the
+// group is the number of variables that a sweep updates before it multiplies their changes into the rest: large enough for the
 // matrix product to be fast, small enough for the vector work inside a group to be little.
 const group = 8
 
@@ -119,7 +119,7 @@ func solveNonNegative(gram []float32, k int, a, h []float32, n int, precision fl
 	newSweeper(n).solve(gram, k, a, h, n, precision)
 }
 
-// solve sweeps likewise.
+// solve is solveNonNegative with the settings of the sweeper.
 func (s *sweeper) solve(gram []float32, k int, a, h []float32, n int, precision float64) {
 	const most = 2000
 	for range most {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"tessera/config"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/parallel/team"
@@ -181,6 +182,13 @@ func (m *nnsae) encode(images []float32) ([]float32, error) {
 		}
 	})
 	return codes, nil
+}
+
+// expression implements expressed.
+func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	g := m.projected(p, x)
+	scaled := ir.Point(ir.Mul, g.Shape, g, row(p, slopesName, m.slopes))
+	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
 }
 
 // save implements algorithm.

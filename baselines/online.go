@@ -81,13 +81,13 @@ type online struct {
 	method onlineMethod
 }
 
-// onlineMethod is what one online factorisation does differently from another.
+// onlineMethod is the part in which online factorisations differ.
 type onlineMethod interface {
 	// first makes the first atoms of f from a sample of n images.
 	first(f *factors, sample []float32, n int) error
 	// encode returns the codes of images for the atoms of f.
 	encode(f *factors, images []float32, precision float64) []float32
-	// penalty is what the objective of images with those codes adds to their squared errors: the regularisation term.
+	// penalty is the regularisation term in the objective of images with those codes.
 	penalty(codes []float32) float64
 	// improve improves the atoms by A and B.
 	improve(f *factors)

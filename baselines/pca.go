@@ -10,6 +10,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/kernel"
 	"tessera/parallel/team"
@@ -229,6 +230,11 @@ func (m *pca) restore(s State) error {
 	var err error
 	m.variances, err = s.values(variancesName, m.units)
 	return errors.Join(err, m.restoreAtoms(s))
+}
+
+// expression implements expressed.
+func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	return m.projected(p, ir.Point(ir.Sub, x.Shape, x, row(p, biasName, m.bias)))
 }
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a

@@ -96,35 +96,3 @@ func (b *base) projected(m *ir.Module, x *ir.Value) *ir.Value {
 	atoms := parameter(m, atomsName, []int{b.units, b.pixels}, b.atoms)
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], b.units}}
 }
-
-// expression implements expressed.
-func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	return m.projected(p, ir.Point(ir.Sub, x.Shape, x, row(p, biasName, m.bias)))
-}
-
-// expression implements expressed.
-func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	g := m.projected(p, x)
-	scaled := ir.Point(ir.Mul, g.Shape, g, row(p, slopesName, m.slopes))
-	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
-}
-
-// expression implements expressed: 1 for the nearest centre, as [search] finds it, and 0 for the others. Of equally near
-// ones it is the first, which has no other before it.
-func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	k, s := m.units, m.search()
-	shape := []int{x.Shape[0], k}
-	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.origin))
-	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.centres)}, Shape: shape}
-	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.halves))
-	best := ir.Reduce(ir.Max, score, []int{x.Shape[0], 1}, 1)
-	tied := ir.Point(ir.Eq, shape, score, ir.Broadcasted(best, shape))
-	before := make([]float32, k*k) // 1 in row i, column j where i < j
-	for i := range k {
-		for j := i + 1; j < k; j++ {
-			before[i*k+j] = 1
-		}
-	}
-	earlier := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{tied, parameter(p, "before", []int{k, k}, before)}, Shape: shape}
-	return ir.Point(ir.Mul, shape, tied, ir.Point(ir.Eq, shape, earlier, row(p, "none before", make([]float32, k))))
-}

@@ -12,7 +12,7 @@ import (
 	"tessera/part"
 )
 
-// RankError is how well a number of components predicts entries of the images that were not fitted.
+// RankError is the error with which a number of components predicts entries of the images that were not fitted.
 type RankError struct {
 	Components int     `json:"components"`
 	MSE        float64 `json:"mse"`            // mean squared error of the held-out pixels
@@ -81,7 +81,7 @@ func standardError(values []float64) float64 {
 	return math.Sqrt(squares / (n - 1) / n)
 }
 
-// validation is what all blocks share.
+// validation holds the inputs that all blocks share.
 type validation struct {
 	method     Method
 	components []int
@@ -111,7 +111,7 @@ func (v *validation) check(folds int) error {
 	return nil
 }
 
-// deal returns the fold of each of n things.
+// deal returns the fold of each of n items.
 func deal(n, folds int, seed uint64, stream string) []int {
 	fold := make([]int, n)
 	for i, at := range random.Stream(seed, stream, 0).Perm(n) {
@@ -192,7 +192,7 @@ func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixel
 	return decode(left, transpose(byPixel, held, k), nil, k, held)
 }
 
-// predictPCA fits D once, for the components of the largest number contain those of the others.
+// predictPCA fits D once, because the components of the largest number contain those of the others.
 func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (predictor, error) {
 	most := slices.Max(v.components)
 	model, err := (&PCA{most}).New([]int{pixels}, v.seed)

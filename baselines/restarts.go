@@ -28,7 +28,7 @@ type restarted struct {
 	kept    State   // of the best fit that has ended, unless that is the present one
 }
 
-// The names of what is saved in addition to the present fit's state; the best fit's names get a prefix.
+// The names of the numbers that are saved in addition to the state of the present fit, and the prefix of the best fit's names.
 const (
 	restartName = "restart"
 	beforeName  = "before"

@@ -45,7 +45,7 @@ func (s *SeparableNMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, "random", images, pixels)
 }
 
-// Check reports settings that do not exist.
+// Check reports unknown settings.
 func (s *SeparableNMF) Check() error {
 	if s.Anchors != "pixels" && s.Anchors != "images" {
 		return unknown("anchors", s.Anchors, "pixels", "images")

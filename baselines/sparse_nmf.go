@@ -14,12 +14,12 @@ import (
 // SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's
 // sparsity (sqrt n - |v|_1 / |v|_2) / (sqrt n - 1) of vectors of n values:
 //
-//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, which also get norm 1: what Hoyer's
-//	                               program does and the study ran
-//	code_sparsity, per = "image"   of each image's code: what Hoyer's paper says
+//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, which also get norm 1, as in Hoyer's
+//	                               program, which the study used
+//	code_sparsity, per = "image"   of each image's code, as in Hoyer's paper
 //	atom_sparsity                  of each atom
 //
-// Solver gradient is Hoyer's nmfsc, which the study ran. In each iteration the codes and then the atoms take one projected
+// Solver gradient is Hoyer's nmfsc, which the study used. In each iteration the codes and then the atoms take one projected
 // gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error
 // does not rise, and the next one starts a fifth longer; unlike Hoyer's it is also doubled while the error falls further. It is
 // the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration set one atom, or its activations,
@@ -101,7 +101,7 @@ func (s *SparseNMF) build(m *factorisation, _ uint64) {
 	}
 }
 
-// sparsity is the constraints of a fit.
+// sparsity applies the constraints of a fit.
 type sparsity struct {
 	f        *factors
 	settings SparseNMF
@@ -229,7 +229,7 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 }
 
 // sweepRows replaces one row x[j] of x (k x n) after the other by best(c) with c = a[j] - sum over l != j of G[j][l] x[l];
-// best works in place and gets G[j][j]. Rows that do not matter, with G[j][j] = 0, stay.
+// best works in place and gets G[j][j]. Rows with G[j][j] = 0 do not matter and stay as they are.
 func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []float32, diagonal float32)) {
 	const columns = 1024
 	ops, k := kernel.Float32(), r.f.units
@@ -328,7 +328,7 @@ func descend(gram []float32, k int, a, x []float32, n int, step *float64, projec
 	return change
 }
 
-// lineSearch is what the steps along one gradient share.
+// lineSearch is the state that the steps along one gradient share.
 type lineSearch struct {
 	gram, x, gradient    []float32
 	candidate, d, square []float32
@@ -357,7 +357,7 @@ func (l *lineSearch) try(step float64) float64 {
 	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
 }
 
-// lengthen doubles a step that brought that change while the objective falls further.
+// lengthen doubles a step while that lowers the objective further; change is the change by the first step.
 func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	for {
 		best := slices.Clone(l.candidate)
@@ -371,8 +371,8 @@ func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	}
 }
 
-// encodeSparse takes codes (n x k) of images to the wanted sparsity and improves them there with the atoms fixed, until a
-// step lowers the error of a block by less than 1e-5 of it.
+// encodeSparse projects the codes (n x k) of images to the wanted sparsity and improves them within the constraint, with the
+// atoms fixed, until a step lowers the error of a block by less than 1e-5 of it.
 func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 	const (
 		precision = 1e-5

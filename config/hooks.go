@@ -34,7 +34,7 @@ func (w *walk) search() {
 			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", w.model.Optimizer.Kind),
 				"give a number, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
-		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
+		if l.Loss != nil && !l.Reads().InParts(l.On) {
 			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs the whole batch in one piece, but %s computes the full batch in micro-batches", l.Kind, w.model.Optimizer.Kind),
 				"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
@@ -113,12 +113,6 @@ func (m *Model) AllHooks() (list []Hook) {
 // EarlyStops reports whether a hook of the model ends the training early and chooses one of its epochs.
 func (m *Model) EarlyStops() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
-}
-
-// SelectsOnValidation reports whether early stopping selects the epoch on the validation images. Without a decoder and without a head
-// that is compared with labels there is no validation error: the training loss selects the epoch.
-func (m *Model) SelectsOnValidation() bool {
-	return m.EarlyStops() && (len(m.Decoder) > 0 || len(m.labelled()) > 0)
 }
 
 // prepare adds the hooks that prepare images for the encoder's first layer, where the declaration has none.
@@ -215,14 +209,14 @@ func (w *walk) declared() hooks.Declared {
 func (w *walk) distorting(h Hook) {
 	m := w.model
 	none := func(reads func(r losses.Reads, on string) bool) bool {
-		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Loss.Reads(), l.On) })
+		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Reads(), l.On) })
 	}
 	_, attacks := h.Hook.(*hooks.Adversarial)
 	known := slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Problem == uncompared })
 	switch {
 	case len(m.Views) > 0 && !m.inDoubt("view") && none(func(r losses.Reads, _ string) bool { return r.On && !r.Views }):
 		w.report(h.part(), "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
-	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Images && on == losses.Output }):
+	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Against == losses.Images && on == losses.Output }):
 		w.report(h.part(), "", "", uncompared+": there is no error to maximise", "remove the table, or add one of "+table.Quoted(reconstructions()))
 	}
 }

@@ -2,11 +2,13 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/part/table"
@@ -20,13 +22,17 @@ type Layout struct {
 	Decoder []Placed
 	Heads   []PlacedHead // each after what it reads
 
-	index map[string]int // of each head in Heads
+	Columns []data.Column // besides images and labels, as far as they are known
+
+	index map[string]int     // of each head in Heads
+	at    map[string]*Placed // the layers by their paths
 }
 
 // PlacedHead is one head of a model.
 type PlacedHead struct {
-	Name, From string
-	Layers     []Placed
+	Name   string
+	From   []string // what its first layer reads
+	Layers []Placed
 }
 
 // Values lists the values of the model: "code", "output" where it has a decoder, and its heads, each after the value that
@@ -42,29 +48,149 @@ func (l *Layout) Values() []string {
 	return names
 }
 
-// Stack returns the layers that compute a value other than the code, and the value that they read; ok is false if there is
-// no such value.
-func (l *Layout) Stack(name string) (from string, list []Placed, ok bool) {
-	if name == losses.Output {
-		return losses.Code, l.Decoder, len(l.Decoder) > 0
+// Named lists the values of the model that [Layout.Values] does not list: the output of every layer by its path, such as encoder.1, each followed
+// by what the layer publishes, such as encoder.1.mean.
+func (l *Layout) Named() (names []string) {
+	for _, p := range l.Stacked() {
+		names = append(names, p.Path)
+		for _, v := range p.Published {
+			names = append(names, p.Path+"."+v.Name)
+		}
+	}
+	return names
+}
+
+// Stack returns the layers whose last output, flattened, is the value code, output or a head; ok is false for other names.
+func (l *Layout) Stack(name string) (list []Placed, ok bool) {
+	switch name {
+	case losses.Code:
+		return l.Encoder, true
+	case losses.Output:
+		return l.Decoder, len(l.Decoder) > 0
 	}
 	i, ok := l.index[name]
 	if !ok {
-		return "", nil, false
+		return nil, false
 	}
-	return l.Heads[i].From, l.Heads[i].Layers, true
+	return l.Heads[i].Layers, true
+}
+
+// Of returns the layer that gives a value and, for a value that the layer publishes, its name there; nil if there is no such value.
+func (l *Layout) Of(name string) (p *Placed, published string) {
+	if list, ok := l.Stack(name); ok {
+		if len(list) == 0 {
+			return nil, ""
+		}
+		return &list[len(list)-1], ""
+	}
+	for path := name; path != ""; {
+		if p := l.at[path]; p != nil {
+			published = strings.TrimPrefix(name[len(path):], ".")
+			if published != "" && p.shapeOf(published) == nil {
+				return nil, ""
+			}
+			return p, published
+		}
+		path = path[:max(0, strings.LastIndex(path, "."))]
+	}
+	return nil, ""
+}
+
+// Shape is the shape of a value for one image: one axis for code, output and heads; nil if there is no such value or its shape is
+// unknown.
+func (l *Layout) Shape(name string) []int {
+	if c, ok := l.Column(name); ok {
+		return shapeOfColumn(c)
+	}
+	p, published := l.Of(name)
+	if p == nil {
+		return nil
+	}
+	shape := p.shapeOf(published)
+	if _, whole := l.Stack(name); whole && shape != nil {
+		return []int{product(shape)}
+	}
+	return shape
 }
 
 // Size is the length of a value for one image, 0 if there is no such value or its length is unknown.
-func (l *Layout) Size(name string) int {
-	if name == losses.Code {
-		return product(l.Code)
+func (l *Layout) Size(name string) int { return product(l.Shape(name)) }
+
+// Sources returns the columns that a value is computed from: the images and others. The values in given are taken as they are.
+func (l *Layout) Sources(name string, given ...string) (sources []string) {
+	for _, v := range l.closure([]string{name}, given) {
+		if _, ok := l.Column(v); ok {
+			sources = append(sources, v)
+		}
 	}
-	_, list, ok := l.Stack(name)
-	if !ok || len(list) == 0 {
-		return 0
+	return sources
+}
+
+// DependsOn reports whether a value is computed from another one, or is that value.
+func (l *Layout) DependsOn(name, other string) bool {
+	return slices.Contains(l.closure([]string{name}, nil), other)
+}
+
+// Decodes returns an error if the output cannot be computed from the code alone: there is no decoder, or one of its layers reads a
+// column or a value of the encoder.
+func (l *Layout) Decodes() error {
+	if len(l.Decoder) == 0 {
+		return errors.New("the model has no decoder: there is no output")
 	}
-	return product(list[len(list)-1].Out)
+	all := l.closure([]string{losses.Output}, []string{losses.Code})
+	for _, name := range all {
+		p, _ := l.Of(name)
+		if p == nil || p.Path != name || strings.HasPrefix(name, "encoder.") {
+			continue
+		}
+		for _, from := range p.From {
+			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
+				return fmt.Errorf("the model has no decode from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
+			}
+		}
+	}
+	return nil
+}
+
+// closure lists values with everything that they are computed from, except through the values in given.
+func (l *Layout) closure(names, given []string) (all []string) {
+	seen := map[string]bool{}
+	for _, name := range given {
+		seen[name] = true
+	}
+	for open := slices.Clone(names); len(open) > 0; {
+		name := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		all = append(all, name)
+		if p, _ := l.Of(name); p != nil {
+			if p.Path != name {
+				open = append(open, p.Path)
+			} else {
+				open = append(open, p.From...)
+			}
+		}
+	}
+	return all
+}
+
+// readBy returns the values that terms read, and everything that these and the heads are computed from.
+func (l *Layout) readBy(terms []Loss) map[string]bool {
+	read := map[string]bool{}
+	var names []string
+	for _, t := range terms {
+		names = append(append(names, t.Names()...), t.On)
+	}
+	for _, h := range l.Heads {
+		names = append(names, h.From...)
+	}
+	for _, name := range l.closure(names, nil) {
+		read[name] = true
+	}
+	return read
 }
 
 // Stacked lists the layers of the encoder, the decoder and the heads.
@@ -81,10 +207,60 @@ type Placed struct {
 	Path       string // "encoder.0"
 	Kind       string
 	Layer      layers.Layer
+	From       []string // the values that it reads, several of them concatenated along the last axis
 	In, Out    []int
 	Parameters []layers.Parameter // their paths are Path + "." + Name
+	Published  []layers.Value     // further values, by the path Path + "." + Name
 
 	origin *table.Origin // of the model
+}
+
+// shapeOf is the shape of the output, or of a value that the layer publishes; nil if it is unknown.
+func (p *Placed) shapeOf(published string) []int {
+	if published == "" {
+		return p.Out
+	}
+	for _, v := range p.Published {
+		if v.Name == published {
+			return v.Shape
+		}
+	}
+	return nil
+}
+
+// joinedShape is the shape of values that are concatenated along their last axis, nil if one of them has no known shape. If one of
+// them is a vector, all are flattened. A value with one axis less than another one, such as an image without channels, has a last
+// axis of 1.
+func joinedShape(names []string, shape func(name string) []int) (joined []int, err error) {
+	axes, vector := 0, false
+	for _, name := range names {
+		s := shape(name)
+		if s == nil {
+			return nil, nil
+		}
+		axes, vector = max(axes, len(s)), vector || len(s) == 1
+	}
+	if len(names) == 1 {
+		return shape(names[0]), nil
+	}
+	for i, name := range names {
+		s := slices.Clone(shape(name))
+		if vector {
+			s, axes = []int{product(s)}, 1
+		} else if len(s) == axes-1 {
+			s = append(s, 1)
+		}
+		last := axes - 1
+		switch {
+		case i == 0:
+			joined = s
+		case len(s) != axes || len(joined) != axes || !slices.Equal(s[:last], joined[:last]):
+			return nil, fmt.Errorf("%s has shape %s, but %s has %s: want the same but for the last axis", name, shapeText(shape(name)), names[0], shapeText(shape(names[0])))
+		default:
+			joined[last] += s[last]
+		}
+	}
+	return joined, nil
 }
 
 // ParameterPath names one parameter of a layout.

@@ -84,8 +84,8 @@ decoder = [{ kind = "dense", units = 64 }]
 
 func TestLayoutOfAModelMadeInGo(t *testing.T) {
 	m := &Model{Name: "m", Kind: Autoencoder,
-		Encoder: []Layer{{"dense", &layers.Dense{Units: 3, Activation: "relu", Init: &layers.GlorotUniform{}}}},
-		Decoder: []Layer{{"dense", &layers.Dense{Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}}},
+		Encoder: []Layer{{Kind: "dense", Layer: &layers.Dense{Units: 3, Activation: "relu", Init: &layers.GlorotUniform{}}}},
+		Decoder: []Layer{{Kind: "dense", Layer: &layers.Dense{Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}}},
 	}
 	l, err := m.Layout([]int{2, 2})
 	if err != nil {

@@ -60,6 +60,8 @@ type Model struct {
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
 	trained bool // the model is that of a run
+
+	columns []data.Column // the further columns of the data set as far as they are known, see WithColumns
 }
 
 // Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only this model,
@@ -125,18 +127,29 @@ type Dataset struct {
 	Name   string      `toml:"name" doc:"the data set"`
 	Source data.Source `part:"name,short"`
 	data.Selection
+
+	reads []string // the further columns that the model reads
+}
+
+// Need is what fitting and validating the model read: the splits, and the columns besides images and labels.
+func (d *Dataset) Need() data.Need { return d.Selection.Need().WithColumns(d.reads) }
+
+// NeedOf is what measuring the model on a split reads.
+func (d *Dataset) NeedOf(split data.Split) data.Need {
+	return data.NeedOf(d.Source, d.Selection, split).WithColumns(d.reads)
 }
 
 // Layer is one element of an encoder or decoder. Its path is the list and its index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
+	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
 	Layer layers.Layer `part:"kind"`
 }
 
 // Head is a stack of layers besides encoder and decoder. It computes a further value, named after the head, from another
 // value. Its parameters are "head.NAME.0.weight", ...
 type Head struct {
-	From   string  `toml:"from" doc:"the value that it reads: code, output, or another head"`
+	From   Names   `toml:"from" doc:"what it reads: code, output, another head, images or the output of a layer by its path (encoder.1), or a list, concatenated along the last axis"`
 	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
 }
 
@@ -151,6 +164,58 @@ type Loss struct {
 	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
 	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
 	Loss   losses.Loss   `part:"kind"`
+
+	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
+	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
+	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
+}
+
+// Reads are the inputs of the term as it is declared: Against is the column or value that it compares with, and a mean over what counts
+// depends on the other samples of the batch.
+func (l Loss) Reads() losses.Reads {
+	r := l.Loss.Reads()
+	if r.Against != "" {
+		r.Against = cmp.Or(l.Against, r.Against)
+	}
+	if r.Per == losses.Image && l.counted() {
+		r.Per = losses.Means
+	}
+	return r
+}
+
+// counted reports whether the term is a mean over what counts.
+func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" }
+
+// Refused lists the keys that do not apply to the term.
+func (l *Loss) Refused() (keys []string) {
+	r := l.Loss.Reads()
+	if r.Against == "" {
+		keys = append(keys, "against")
+	}
+	if !r.Counts {
+		keys = append(keys, "mask", "sample_weight")
+	}
+	return keys
+}
+
+// Names lists the columns and values that the term reads, once each, in the order of its keys.
+func (l Loss) Names() (names []string) {
+	r := l.Reads()
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if r.On {
+		add(l.On)
+	}
+	for _, name := range r.Values {
+		add(name)
+	}
+	add(r.Against)
+	add(l.Mask)
+	add(l.SampleWeight)
+	return names
 }
 
 // Constraint is a projection of every parameter that its glob matches.
@@ -178,11 +243,12 @@ type Schedule struct {
 // Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
 // fit.
 type Train struct {
-	Epochs            int     `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
-	Batch             int     `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
-	MinEpochSteps     int     `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
-	Seed              uint64  `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
-	CheckpointSeconds float64 `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
+	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
+	Batch             int      `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
+	MinEpochSteps     int      `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
+	Seed              uint64   `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`
+	Metrics           []string `toml:"metrics" of:"autoencoder" doc:"further metrics of the validation images after every epoch: names and globs as in eval --metrics, \"loss\" for the objective and its terms"`
+	CheckpointSeconds float64  `toml:"checkpoint_seconds" want:">= 0" doc:"seconds between checkpoints, which are written at the end of an epoch"`
 }
 
 // AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.
@@ -191,8 +257,10 @@ const AtomWeights = "decoder.*.weight"
 // Defaults sets the selection to [data.DefaultSelection] of the source, whose keys are already read.
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
-// Defaults sets the weight to 1 and `on` to the term's default.
-func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), &losses.Constant{Value: 1} }
+// Defaults sets the weight to 1, and `on` and `against` to the term's defaults.
+func (l *Loss) Defaults() {
+	l.On, l.Against, l.Weight = l.Loss.On(), l.Loss.Reads().Against, &losses.Constant{Value: 1}
+}
 
 // Defaults sets `on` to the decoder's weights.
 func (c *Constraint) Defaults() { c.On = AtomWeights }
@@ -204,7 +272,7 @@ func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedul
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
 // Defaults sets `from` to the code.
-func (h *Head) Defaults() { h.From = losses.Code }
+func (h *Head) Defaults() { h.From = Names{losses.Code} }
 
 // Check returns an error if the selection needs test images that the set does not have, or if the validation split is empty
 // on one side.

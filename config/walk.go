@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -30,52 +29,15 @@ type walk struct {
 	open   []string // paths of layers whose parameter names are unknown
 	large  bool     // a layer's tensors for a batch are too large
 
+	stacks map[string]*placing // by path
+	order  []*placing          // in which they are placed: encoder, decoder, heads
+
+	labelled map[string]bool // the values that a loss compares with labels
+
 	unsized string // why the number of outputs of the current layers has no default, "" where nothing is known
 
 	all        []ParameterPath // of the layout; see listed
 	own, other []string        // their paths, and their aliases
-}
-
-// walk places every layer for images of shape input; nil means an unknown shape.
-func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), index: map[string]int{}}}
-	var out []int
-	w.layout.Encoder, out = w.list(stack{path: "encoder", part: "encoder"}, m.Encoder, input)
-	if len(m.Encoder) == 0 { // its expected value is unknown
-		out, w.open = nil, append(w.open, "encoder.0")
-	}
-	if out != nil {
-		w.layout.Code = []int{product(out)}
-	}
-	w.layout.Decoder, out = w.list(stack{path: "decoder", part: "decoder", open: true, size: product(input)}, m.Decoder, w.layout.Code)
-	if len(m.Decoder) > 0 && input != nil && out != nil && product(out) != product(input) {
-		i := w.sizing()
-		s, _ := m.Decoder[i].Layer.(layers.Sized)
-		w.report(fmt.Sprintf("decoder[%d]", i), m.Decoder[i].Kind, sizeKey(s), fmt.Sprintf(
-			"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(input)), "")
-	}
-	w.heads()
-	return w
-}
-
-// stack is a list of layers.
-type stack struct {
-	path, part string // "head.class", "head.class.layers"
-	open       bool   // the number of outputs of the last such layer is optional
-	size       int    // its default; 0 if unknown
-}
-
-// opened is the index of the layer whose number of outputs gets the default, -1 if there is none.
-func (s stack) opened(list []Layer) int {
-	for i, l := range slices.Backward(list) {
-		if sized, ok := l.Layer.(layers.Sized); ok && s.open && !isNil(l.Layer) {
-			if sized.OutputUnits() == 0 {
-				return i
-			}
-			return -1
-		}
-	}
-	return -1
 }
 
 // sizing is the index of the decoder layer that determines the size of the output: the last one with a number of outputs,
@@ -87,20 +49,6 @@ func (w *walk) sizing() int {
 		}
 	}
 	return len(w.model.Decoder) - 1
-}
-
-// list places copies of the layers of one stack and returns the shape of the output.
-func (w *walk) list(s stack, list []Layer, in []int) ([]Placed, []int) {
-	placed, open := make([]Placed, len(list)), s.opened(list)
-	for i, l := range list {
-		placed[i] = Placed{Path: fmt.Sprintf("%s.%d", s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin}
-		if i == open && s.size > 0 {
-			placed[i].Layer.(layers.Sized).SetOutputUnits(s.size)
-		}
-		in = w.place(fmt.Sprintf("%s[%d]", s.part, i), &placed[i], i == open)
-		placed[i].Out = in
-	}
-	return placed, in
 }
 
 // place determines a layer's parameters and output shape. The number of outputs of an open layer may be missing.
@@ -131,7 +79,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	if in := p.In; in != nil && !doubtful && (!isSized || s.OutputUnits() > 0) {
 		out, list, err := shaped(p.Layer, in)
 		if err == nil {
-			p.Parameters, p.Out = list, out
+			p.Parameters, p.Out, p.Published = list, out, w.published(part, p)
 			if !w.bounded(part, p) {
 				return nil
 			}
@@ -144,6 +92,27 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// published lists the values that a placed layer publishes.
+func (w *walk) published(part string, p *Placed) (list []layers.Value) {
+	l, ok := p.Layer.(layers.Publisher)
+	if !ok {
+		return nil
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.report(part, p.Kind, "", fmt.Sprintf("its Publishes panics for an input of shape %v: %v", p.In, cause), "")
+		}
+	}()
+	for _, v := range l.Publishes(p.In) {
+		if v.Name == "" || len(v.Shape) == 0 || slices.Min(v.Shape) < 1 {
+			w.report(part, p.Kind, "", fmt.Sprintf("its Publishes gives %q of shape %v, want a name and axes > 0", v.Name, v.Shape), "")
+			continue
+		}
+		list = append(list, v)
+	}
+	return list
 }
 
 // shaped returns the shape of a layer's output and its parameters for inputs of shape in. The layer may be user-defined: a
@@ -298,15 +267,20 @@ var unit = layers.Interval{Low: 0, High: 1}
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		reads := l.Loss.Reads()
+		reads := l.Reads()
 		if !reads.Unit {
 			continue
 		}
 		of, r := "the images", images
-		if !reads.Images {
+		switch {
+		case reads.Against == losses.Images:
+		case reads.Against != "": // another column, whose own values are checked
+			continue
+		default:
 			of = "the " + l.On
-			for _, e := range m.chain(l.On) {
-				r = layers.OutputRange(e.Layer, r)
+			var known bool
+			if r, known, _ = m.rangeOf(l.On, images); !known {
+				continue
 			}
 		}
 		if !r.Within(unit) {
@@ -332,60 +306,12 @@ func (m *Model) Unclipped(low, high float64) error {
 
 // unitInterval checks, for a term that needs values in [0,1], that the code or output is in [0,1] for images in [0,1].
 func (w *walk) unitInterval(part string, l Loss) {
-	r, known, last := w.rangeOf(l.On)
+	r, known, last := w.model.rangeOf(l.On, unit)
 	if !known || r.Within(unit) {
 		return
 	}
 	w.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
 		"these give values in [0,1]: "+table.Quoted(unitActivations()))
-}
-
-// rangeOf returns the range of a value for images in [0,1], whether it is known, and the layer that determines it.
-func (w *walk) rangeOf(name string) (layers.Interval, bool, string) {
-	if name == losses.Code {
-		return w.valuesOf("encoder", w.model.Encoder, unit, len(w.model.Encoder) > 0)
-	}
-	from, part, list := losses.Code, "decoder", w.model.Decoder
-	if h, ok := w.model.Heads[name]; ok {
-		if _, _, placed := w.layout.Stack(name); !placed {
-			return layers.Everything, false, name
-		}
-		from, part, list = h.From, headPart(name)+".layers", h.Layers
-	}
-	r, known, _ := w.rangeOf(from)
-	return w.valuesOf(part, list, r, known)
-}
-
-// chain lists the layers from the images to a value.
-func (m *Model) chain(name string) []Layer {
-	if h, ok := m.Heads[name]; ok {
-		return slices.Concat(m.chain(h.From), h.Layers)
-	}
-	if name == losses.Output {
-		return slices.Concat(m.Encoder, m.Decoder)
-	}
-	return m.Encoder
-}
-
-// valuesOf computes the range after a list of layers. After a layer in doubt the range is unknown until a layer whose range
-// does not depend on its input.
-func (w *walk) valuesOf(name string, list []Layer, in layers.Interval, known bool) (layers.Interval, bool, string) {
-	last := "the code"
-	for i, l := range list {
-		part := fmt.Sprintf("%s[%d]", name, i)
-		last = fmt.Sprintf("%s (%s)", part, l.Kind)
-		if l.Layer == nil {
-			in, known = layers.Everything, false
-			continue
-		}
-		if w.model.origin.Doubt(part).Any(aboutValues) {
-			in, known = layers.Everything, false
-			continue
-		}
-		in = layers.OutputRange(l.Layer, in)
-		known = known || in == layers.OutputRange(l.Layer, unit)
-	}
-	return in, known, last
 }
 
 // unitActivations lists the activations that map every value into [0,1].
@@ -443,6 +369,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.watched()
 	return w.found
 }
 
@@ -481,119 +408,18 @@ func (w *walk) atoms(part string, l Loss) {
 // headPart is the place of a head in diagnostics.
 func headPart(name string) string { return "head." + name }
 
-// heads places the heads, each after the value that it reads. It reports heads that read an unknown value or, in a cycle,
-// themselves.
-func (w *walk) heads() {
-	names := slices.Sorted(maps.Keys(w.model.Heads))
-	rounds := map[string]int{losses.Code: 1}
-	if len(w.layout.Decoder) > 0 {
-		rounds[losses.Output] = 1
-	}
-	for _, name := range names {
-		w.round(rounds, name)
-	}
-	labelled := w.model.labelled()
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rounds[a], rounds[b]) })
-	for _, name := range names {
-		if rounds[name] > 0 {
-			w.head(name, w.model.Heads[name], labelled[name])
-		}
-	}
-	w.unplaced(slices.DeleteFunc(names, func(name string) bool { return rounds[name] > 0 }))
-}
-
-// round returns the pass over the sorted names in which a value is computed, after the value that it reads; 0 if it never
-// is.
-func (w *walk) round(rounds map[string]int, name string) int {
-	r, known := rounds[name]
-	h, isHead := w.model.Heads[name]
-	if known || !isHead {
-		return r
-	}
-	rounds[name] = 0 // a head in a cycle is never computed
-	if r = w.round(rounds, h.From); r > 0 && w.model.hasHead(h.From) && h.From > name {
-		r++
-	}
-	rounds[name] = r
-	return r
-}
-
-// head places one head. If a loss compares it with labels, the number of classes is the default of its units.
-func (w *walk) head(name string, h Head, labelled bool) {
-	if problem := misnamedHead(name); problem != "" {
-		w.report(headPart(name), "", "", problem, "")
-	}
-	var in []int
-	if n := w.layout.Size(h.From); n > 0 {
-		in = []int{n}
-	}
-	s := stack{path: headPart(name), part: headPart(name) + ".layers"}
-	if labelled {
-		s.size = w.model.Classes()
-		s.open = s.size > 0
-		w.tooManyClasses(&s, h.Layers)
-		if !s.open && w.model.Dataset.Source != nil {
-			w.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
-		}
-	}
-	list, _ := w.list(s, h.Layers, in)
-	w.unsized = ""
-	w.layout.index[name] = len(w.layout.Heads)
-	w.layout.Heads = append(w.layout.Heads, PlacedHead{name, h.From, list})
-	if len(h.Layers) == 0 && w.model.origin.Doubt(headPart(name)) == nil {
-		w.report(headPart(name), "", "layers", "layers: got none, want at least one layer", "")
-	}
-}
-
 // maxClasses bounds the number of units that the labels alone decide: a label such as 20240101 is probably no class, but a date.
 const maxClasses = 1 << 16
 
-// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
-func (w *walk) tooManyClasses(s *stack, list []Layer) {
-	i := s.opened(list)
-	if i < 0 || s.size <= maxClasses {
-		return
-	}
-	w.report(fmt.Sprintf("%s[%d]", s.part, i), list[i].Kind, layers.SizeKey, fmt.Sprintf(
-		"%s: the number of classes comes from the largest label (got label %d, want at most %d)", layers.SizeKey, s.size-1, maxClasses-1),
-		"number the classes 0, 1, 2, ...")
-	s.size = 0
-}
-
 // misnamedHead returns the problem of a head's name, "" if it is valid.
 func misnamedHead(name string) string {
-	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, "images", "labels", "views", "loss", "teacher"}, name) {
+	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, losses.Images, "labels", "views", "loss", "teacher", Previous}, name) {
 		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
 	}
 	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
 		return fmt.Sprintf("invalid name %q of a head: parameter paths contain the name", name)
 	}
 	return ""
-}
-
-// unplaced reports heads that read an unknown value, and each cycle of heads at the first of their names.
-func (w *walk) unplaced(names []string) {
-	seen := map[string]int{} // the name from which a head was reached
-	inDoubt := func(name string) bool { return w.model.origin.Doubt(headPart(name)).About("from") }
-	for i, name := range names {
-		if from := w.model.Heads[name].From; !w.model.hasHead(from) && !inDoubt(name) {
-			w.report(headPart(name), "", "from", fmt.Sprintf("from: unknown value %q", from), table.Suggest(from, w.layout.Values()))
-		}
-		var chain []string
-		at := name
-		for ; seen[at] == 0 && w.model.hasHead(at); at = w.model.Heads[at].From {
-			seen[at], chain = i+1, append(chain, at)
-		}
-		if seen[at] != i+1 || len(chain) == 0 {
-			continue
-		}
-		chain = chain[slices.Index(chain, at):]
-		first := slices.Index(chain, slices.Min(chain))
-		chain = slices.Concat(chain[first:], chain[:first+1])
-		if !inDoubt(chain[0]) {
-			w.report(headPart(chain[0]), "", "from", "from: a cycle: "+strings.Join(chain, " -> "), "")
-		}
-	}
 }
 
 // hasHead reports whether a head of that name is declared.
@@ -606,11 +432,31 @@ func (m *Model) hasHead(name string) bool {
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
-		if l.Loss != nil && l.Loss.Reads().Labels {
+		if l.Loss != nil && l.Reads().Classes && l.Reads().Against == losses.Labels {
 			values[l.On] = true
 		}
 	}
 	return values
+}
+
+// targetSize is the size of the column that a loss compares a head with, the default number of its outputs; 0 if there is none, or it is
+// not known.
+func (m *Model) targetSize(head string) int {
+	layout := &Layout{Columns: m.columns}
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != head {
+			continue
+		}
+		r := l.Reads()
+		switch c, _ := layout.Column(r.Against); {
+		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "":
+		case r.Classes && len(c.Names) > 0:
+			return len(c.Names)
+		case !r.Classes:
+			return layout.Size(r.Against)
+		}
+	}
+	return 0
 }
 
 // Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
@@ -632,19 +478,23 @@ func (m *Model) Resolved(shape []int) *Model {
 // sized is Resolved without a text.
 func (m *Model) sized(shape []int) *Model {
 	resolved := *m
-	resolved.Decoder = sizedBy(m.Decoder, stack{open: true, size: product(shape)})
+	resolved.Decoder = sizedBy(m.Decoder, openUnits{open: true, size: product(shape)})
 	if m.Heads != nil {
 		resolved.Heads = map[string]Head{}
 	}
 	labelled := m.labelled()
 	for name, h := range m.Heads {
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, stack{open: labelled[name], size: m.Classes()})}
+		s := openUnits{open: true, size: m.targetSize(name)}
+		if labelled[name] {
+			s.size = m.Classes()
+		}
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, s)}
 	}
 	return &resolved
 }
 
 // sizedBy returns a stack whose open layer has the stack's size.
-func sizedBy(list []Layer, s stack) []Layer {
+func sizedBy(list []Layer, s openUnits) []Layer {
 	i := s.opened(list)
 	if i < 0 || s.size == 0 {
 		return list
@@ -657,7 +507,7 @@ func sizedBy(list []Layer, s stack) []Layer {
 
 // loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
-	reads := l.Loss.Reads()
+	reads := l.Reads()
 	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
 		for _, epoch := range []float64{0, math.Inf(1)} {
 			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
@@ -701,16 +551,14 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 			w.report(part, l.Kind, "", err.Error(), "")
 		}
 	}
-	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
-	}
+	w.compared(part, l, reads)
 	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
 	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
 	}
-	if reads.Labels {
+	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
 	if reads.Unit {
@@ -742,15 +590,14 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
 	}
-	values := w.layout.Values()
-	if slices.Contains(values, name) {
+	if _, column := w.layout.Column(name); column || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
 		return true
 	}
 	if name == losses.Output {
 		w.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or add a decoder")
 		return false
 	}
-	w.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), table.Suggest(name, values))
+	w.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), w.suggestValue(name))
 	return false
 }
 
@@ -774,18 +621,16 @@ func (w *walk) unread(sound bool) {
 	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
 		return
 	}
-	read := map[string]bool{}
-	for _, l := range m.Losses {
-		reads := l.Loss.Reads()
-		for _, name := range append(slices.Clone(reads.Values), l.On) {
-			read[name] = true
-		}
-	}
+	read := w.layout.readBy(m.Losses)
 	for _, h := range slices.Backward(w.layout.Heads) {
 		if !read[h.Name] {
 			w.report(headPart(h.Name), "", "", fmt.Sprintf("no loss reads the head %q: nothing trains it", h.Name), fmt.Sprintf("add a loss with on = %q", h.Name))
 		}
-		read[h.From] = true
+	}
+	for _, p := range w.layout.Stacked() {
+		if !read[p.Path] && read[m.end(p.Path)] {
+			w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("nothing reads the output of %s: nothing trains it", p.Path), "remove the layer, or name it in from of another one")
+		}
 	}
 	if sound && len(m.Losses) == 0 || sound && len(m.Decoder) > 0 && !read[losses.Output] && !m.inDoubt("decoder") {
 		problem, hint := uncompared, "add one of "+table.Quoted(reconstructions())
@@ -799,7 +644,7 @@ func (w *walk) unread(sound bool) {
 // reconstructions lists the terms that compare the output with the images.
 func reconstructions() (names []string) {
 	for _, e := range losses.Registry.All() {
-		if l := e.New(); l.On() == losses.Output && l.Reads().Images {
+		if l := e.New(); l.On() == losses.Output && l.Reads().Against == losses.Images {
 			names = append(names, e.Name)
 		}
 	}
@@ -816,7 +661,7 @@ func (w *walk) drawn() {
 	if len(m.Views) > 2 {
 		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
-	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Reads().Views }) {
 		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
 	}
 	for i, v := range m.Views {

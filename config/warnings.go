@@ -11,14 +11,14 @@ import (
 // Warnings returns a line for everything in a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	if m.EarlyStops() && !m.SelectsOnValidation() {
-		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: the model has no decoder and no head that is compared "+
-			"with labels, so it has no validation error; remove the hook, or add one of them", m.Name))
+		why, remedy := m.noValidationError()
+		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: %s; remove the hook, or %s", m.Name, why, remedy))
 	}
 	if m.SelectsOnValidation() && m.Dataset.Validation.Test {
 		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}
-	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Loss.Reads().Teacher }) {
+	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher }) {
 		list = append(list, fmt.Sprintf("model %q: hook.teacher has no effect: no loss reads a teacher; add { kind = \"consistency\" }, or remove the hook", m.Name))
 	}
 	if _, ok := m.Heads["input"]; ok {

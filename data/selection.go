@@ -239,6 +239,9 @@ func (s *Set) Measured(sel Selection, seed uint64, split Split) (*Images, Split,
 	return splits.Fit, split, nil
 }
 
+// Validates reports whether there are validation images: held-out ones, or the test images.
+func (s Selection) Validates() bool { return s.Validation.Test || s.Validation.Fraction > 0 }
+
 // HoldsOut returns an error that says why no fitted images are held out for validation, nil where some are.
 func (s Selection) HoldsOut() error {
 	switch {

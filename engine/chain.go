@@ -499,7 +499,7 @@ func (b *chainBuilder[T]) reuse() {
 // replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
 func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	switch r.Op.(type) {
-	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
+	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
 		return false // leaves are not the engine's memory; the results of chains and foreign ops are not overwritten
 	}

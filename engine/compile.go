@@ -9,6 +9,7 @@ import (
 	"tessera/engine/ir"
 	"tessera/internal/hugepages"
 	"tessera/internal/volume"
+	"tessera/kernel"
 )
 
 // compiler turns a module into a plan.
@@ -20,6 +21,7 @@ type compiler[T ir.Float] struct {
 	fusion     *fusion
 	overwrites map[*ir.Value]*ir.Value // from a value to the value whose memory it overwrites, see place
 	scratch    []*cell[T]              // one per thread, shared by all steps
+	mostlyZero map[*ir.Value]bool      // values whose zeros products look for
 	steps      []*step
 	sent       []*message[T] // in sending order
 }
@@ -30,6 +32,7 @@ func (c *compiler[T]) compile() error {
 	for _, v := range c.plan.module.values {
 		c.makeCell(v)
 	}
+	c.findZeros()
 	if err := c.makeSteps(); err != nil {
 		return err
 	}
@@ -67,7 +70,7 @@ func (c *compiler[T]) bindLeaves() {
 // makeCell makes a cell or a box for a value that is stored in memory.
 func (c *compiler[T]) makeCell(v *ir.Value) {
 	switch o := v.Op.(type) {
-	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
+	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
 		c.cells[v] = &cell[T]{}
 	case ir.Pointwise:
 		if c.fusion.stored(v) {
@@ -170,6 +173,8 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 		c.steps = append(c.steps, c.productStep(v, o))
 	case partialProduct:
 		c.steps = append(c.steps, c.partialStep(v, o))
+	case selectedProduct:
+		c.steps = append(c.steps, c.selectedStep(v, o))
 	case ir.Transpose:
 		c.steps = append(c.steps, c.transposeStep(v, o))
 	case ir.Blockwise:
@@ -247,7 +252,33 @@ func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
 		k = a.Shape[n-2]
 	}
 	return multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
-		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k}
+		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k, zeros: c.zerosIn(a, b)}
+}
+
+// zerosIn is the operand of a product that is probably almost all zeros. The product looks at its values in every run.
+func (c *compiler[T]) zerosIn(a, b *ir.Value) kernel.Zeros {
+	switch {
+	case c.mostlyZero[a]:
+		return kernel.ZerosInA
+	case c.mostlyZero[b]:
+		return kernel.ZerosInB
+	}
+	return kernel.NoZeros
+}
+
+// findZeros marks the results of kernels that are almost all zeros, and what is computed from them element by element.
+func (c *compiler[T]) findZeros() {
+	for _, v := range c.plan.module.values {
+		switch o := v.Op.(type) {
+		case ir.Blockwise:
+			sparse, ok := o.Kernel.(ir.Sparse)
+			c.mostlyZero[v] = ok && sparse.MostlyZero()
+		case selectedProduct:
+			c.mostlyZero[v] = true
+		case ir.Pointwise, ir.Reshape, ir.Transpose:
+			c.mostlyZero[v] = slices.ContainsFunc(v.Args, func(a *ir.Value) bool { return c.mostlyZero[a] })
+		}
+	}
 }
 
 func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {

@@ -132,7 +132,7 @@ func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
 		return false
 	}
 	switch arg.Op.(type) {
-	case ir.Product, partialProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Pointwise, ir.Reduction:
+	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Pointwise, ir.Reduction:
 		return len(c.fusion.readers[arg]) == 1 && !slices.ContainsFunc(c.plan.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == arg })
 	}
 	return false

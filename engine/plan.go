@@ -8,6 +8,7 @@
 //	merge        common subexpressions
 //	rewrite      algebraic rules
 //	materialize  memory for views that their consumer cannot read
+//	select       elements of products that the only reader copies, the others not being computed (selected.go)
 //	divide       products with trained matrices into parts, one for each thread
 //	fuse         element-wise values and the reductions of them into groups, each one pass over its elements
 //	compile      groups into chains of instructions (chain.go), everything else into separate steps (step.go)
@@ -113,10 +114,12 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	}
 	m := newModule(program)
 	optimise[T](m)
+	selectElements(m)
 	divide(m, members.Threads())
 	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
-		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads())}
+		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads()),
+		mostlyZero: map[*ir.Value]bool{}}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}

@@ -152,6 +152,15 @@ type multiply[T ir.Float] struct {
 	transA, transB bool
 	m, n, k        int
 	columns        bool
+	zeros          kernel.Zeros // the operand that is probably almost all zeros
+}
+
+// gemm computes a part of the result that is m x n, without the zeros of a sparse operand if that is faster.
+func (w *multiply[T]) gemm(m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
+	if w.zeros != kernel.NoZeros && w.kernels.set.SparseGemm(w.zeros, w.transA, w.transB, m, n, k, a, lda, b, ldb, c, ldc) {
+		return
+	}
+	w.kernels.set.Gemm(w.transA, w.transB, m, n, k, 1, a, lda, b, ldb, 0, c, ldc)
 }
 
 func (w *multiply[T]) run(_, from, to int) {
@@ -163,7 +172,7 @@ func (w *multiply[T]) run(_, from, to int) {
 		if from == to {
 			return
 		}
-		w.kernels.set.Gemm(true, w.transB, to-from, w.n, w.k, 1, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), 0, w.c.data[from*w.n:], w.n)
+		w.gemm(to-from, w.n, w.k, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), w.c.data[from*w.n:], w.n)
 		return
 	}
 	for from < to { // rows of consecutive matrices
@@ -185,7 +194,7 @@ func (w *multiply[T]) multiply(a, b, c []T, top, bottom int) {
 	} else {
 		a = a[top*w.k:]
 	}
-	w.kernels.set.Gemm(w.transA, w.transB, bottom-top, w.n, w.k, 1, a, lda, b, w.ldb(), 0, c[top*w.n:], w.n)
+	w.gemm(bottom-top, w.n, w.k, a, lda, b, w.ldb(), c[top*w.n:], w.n)
 }
 
 // multiplyColumns computes columns [left, right) of the only product.
@@ -202,7 +211,7 @@ func (w *multiply[T]) multiplyColumns(left, right int) {
 		b, ldb = w.b.columns(w.k, w.n, left, right)
 	}
 	c, ldc := w.c.columns(w.m, w.n, left, right)
-	w.kernels.set.Gemm(w.transA, w.transB, w.m, right-left, w.k, 1, w.a.data, lda, w.b.data[b:], ldb, 0, w.c.data[c:], ldc)
+	w.gemm(w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
 }
 
 // ldb is the distance between the rows of B as stored.
@@ -230,7 +239,7 @@ func (w *partial[T]) run(thread, from, to int) {
 	if !w.transB {
 		b *= w.n
 	}
-	w.kernels.set.Gemm(false, w.transB, w.m, w.n, to-from, 1, w.a.data[a:], lda, w.b.data[b:], w.ldb(), 0, w.c.data, w.n)
+	w.gemm(w.m, w.n, to-from, w.a.data[a:], lda, w.b.data[b:], w.ldb(), w.c.data, w.n)
 }
 
 // foreignOp runs a foreign op on copies of its args. Boxed values pass between such ops unchanged.

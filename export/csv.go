@@ -18,22 +18,15 @@ const (
 	atomsPart    = "atoms"    // one line per atom
 )
 
-// CSV is comma-separated values: the part "training" has the values of metrics.jsonl, one line per epoch, and nothing where a
-// value is not applicable; the part "atoms" has one line per atom, its unit and its values in row-major order.
-type CSV struct{}
-
 func init() {
-	Registry.Register("csv", "CSV: the training, one line per epoch, or the atoms", func() Format { return &CSV{} })
+	Registry.Register("csv", "CSV: the training, one line per epoch, or the atoms", func() Format {
+		return Format{Extension: ".csv", Parts: parts(trainingPart, atomsPart), Write: writeCSV}
+	})
 }
 
-// Extension implements [Format].
-func (*CSV) Extension() string { return ".csv" }
-
-// Parts implements [Format].
-func (*CSV) Parts(*Run) []string { return []string{trainingPart, atomsPart} }
-
-// Write implements [Format].
-func (*CSV) Write(w io.Writer, r *Run, part string) error {
+// writeCSV writes comma-separated values: the part "training" has the values of metrics.jsonl, one line per epoch, and nothing where a
+// value is not applicable; the part "atoms" has one line per atom, its unit and its values in row-major order.
+func writeCSV(w io.Writer, r *Run, part string) error {
 	lines, err := linesOf(r, part)
 	if err != nil {
 		return err

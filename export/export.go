@@ -24,15 +24,18 @@ import (
 )
 
 // Format writes one file per run. It does not change the run, and equal runs give equal bytes.
-type Format interface {
+type Format struct {
 	// Extension is the end of the file's usual name: ".onnx".
-	Extension() string
+	Extension string
 	// Parts lists what a file can hold of that run, the usual part first.
-	Parts(r *Run) []string
+	Parts func(r *Run) []string
 	// Write writes the file with one of the parts. It returns an error for a run that the format cannot hold; the error says
 	// which part of the run is the reason.
-	Write(w io.Writer, r *Run, part string) error
+	Write func(w io.Writer, r *Run, part string) error
 }
+
+// parts are those of a format that are the same for every run.
+func parts(names ...string) func(*Run) []string { return func(*Run) []string { return names } }
 
 // Registry holds every format.
 var Registry = part.New[Format]("format")
@@ -88,15 +91,15 @@ var ErrUnknown = errors.New("unknown")
 func Choose(r *Run, format, part string) (Format, string, error) {
 	e, ok := Registry.Lookup(format)
 	if !ok {
-		return nil, "", fmt.Errorf("format %q is %w, want one of %s", format, ErrUnknown, strings.Join(Registry.Names(), ", "))
+		return Format{}, "", fmt.Errorf("format %q is %w, want one of %s", format, ErrUnknown, strings.Join(Registry.Names(), ", "))
 	}
 	f := e.New()
-	parts := f.Parts(r)
+	known := f.Parts(r)
 	if part == "" {
-		part = parts[0]
+		part = known[0]
 	}
-	if !slices.Contains(parts, part) {
-		return nil, "", fmt.Errorf("part %q is %w for %s of this run, want one of %s", part, ErrUnknown, format, strings.Join(parts, ", "))
+	if !slices.Contains(known, part) {
+		return Format{}, "", fmt.Errorf("part %q is %w for %s of this run, want one of %s", part, ErrUnknown, format, strings.Join(known, ", "))
 	}
 	return f, part, nil
 }
@@ -104,9 +107,9 @@ func Choose(r *Run, format, part string) (Format, string, error) {
 // FileName is the usual name of a run's file: that of the run, then the part where it is not the usual one.
 func FileName(r *Run, f Format, part string) string {
 	if part == f.Parts(r)[0] {
-		return r.Name + f.Extension()
+		return r.Name + f.Extension
 	}
-	return r.Name + "-" + part + f.Extension()
+	return r.Name + "-" + part + f.Extension
 }
 
 // Metadata describes the run by texts: what trained it, how its model is declared, with every default, and for how long.

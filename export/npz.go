@@ -11,22 +11,15 @@ import (
 // The part that formats of tensors hold.
 const parametersPart = "parameters"
 
-// NPZ is the format npz of NumPy: every parameter is an array under its path, in Tessera's layout (see docs/python.md). The
-// member metadata.json holds what [Run.Metadata] says; NumPy returns its bytes. Members are not compressed.
-type NPZ struct{}
-
 func init() {
-	Registry.Register("npz", "NumPy: the parameters by path, in Tessera's layout", func() Format { return &NPZ{} })
+	Registry.Register("npz", "NumPy: the parameters by path, in Tessera's layout", func() Format {
+		return Format{Extension: ".npz", Parts: parts(parametersPart), Write: writeNPZ}
+	})
 }
 
-// Extension implements [Format].
-func (*NPZ) Extension() string { return ".npz" }
-
-// Parts implements [Format].
-func (*NPZ) Parts(*Run) []string { return []string{parametersPart} }
-
-// Write implements [Format].
-func (*NPZ) Write(w io.Writer, r *Run, _ string) error {
+// writeNPZ writes the format npz of NumPy: every parameter is an array under its path, in Tessera's layout (see docs/python.md). The
+// member metadata.json holds what [Run.Metadata] says; NumPy returns its bytes. Members are not compressed.
+func writeNPZ(w io.Writer, r *Run, _ string) error {
 	z := zip.NewWriter(w)
 	for _, t := range r.Tensors() {
 		member, err := z.CreateHeader(&zip.FileHeader{Name: t.Name + ".npy"})

@@ -23,24 +23,14 @@ const (
 	headsPart   = "heads"   // from "code" to the heads
 )
 
-// ONNX is the format onnx: opset 17, float32. The first axis of the inputs and outputs is named batch and takes any length. The
-// inputs and outputs have the names of Tessera's values: "input", "code", "output", heads; images have the shape of the
-// model's images. The metadata hold the name, version and whole declaration of the model.
-//
-// Parts: "model" computes all values of images, "encoder" the code of images, "decoder" the output of codes, "heads" all heads
-// of codes, the name of a head that head of codes.
-type ONNX struct{}
-
 func init() {
-	Registry.Register("onnx", "ONNX, opset 17: the whole model, its encoder, its decoder or a head, for batches of any size",
-		func() Format { return &ONNX{} })
+	Registry.Register("onnx", "ONNX, opset 17: the whole model, its encoder, its decoder or a head, for batches of any size", func() Format {
+		return Format{Extension: ".onnx", Parts: onnxParts, Write: writeONNX}
+	})
 }
 
-// Extension implements [Format].
-func (*ONNX) Extension() string { return ".onnx" }
-
-// Parts implements [Format].
-func (*ONNX) Parts(r *Run) []string {
+// onnxParts lists the parts of a run: only a model has heads.
+func onnxParts(r *Run) []string {
 	parts := []string{wholePart, encoderPart, decoderPart}
 	if r.Baseline != nil || len(r.Layout.Heads) == 0 {
 		return parts
@@ -54,8 +44,13 @@ func (*ONNX) Parts(r *Run) []string {
 	return parts
 }
 
-// Write implements [Format].
-func (*ONNX) Write(w io.Writer, r *Run, part string) error {
+// writeONNX writes the format onnx: opset 17, float32. The first axis of the inputs and outputs is named batch and takes any length. The
+// inputs and outputs have the names of Tessera's values: "input", "code", "output", heads; images have the shape of the
+// model's images. The metadata hold the name, version and whole declaration of the model.
+//
+// Parts: "model" computes all values of images, "encoder" the code of images, "decoder" the output of codes, "heads" all heads
+// of codes, the name of a head that head of codes.
+func writeONNX(w io.Writer, r *Run, part string) error {
 	m, err := Model(r, part)
 	if err != nil {
 		return err

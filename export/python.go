@@ -9,25 +9,15 @@ import (
 	"tessera/internal/machine"
 )
 
-// programPart is what the format python holds.
-const programPart = "program"
-
-// Python is a Python module that needs NumPy alone: load, encode and decode of docs/python.md. It reads the run's own files, so
-// one module reads every run.
-type Python struct{}
-
 func init() {
-	Registry.Register("python", "Python: a module that loads, encodes and decodes runs by NumPy alone", func() Format { return &Python{} })
+	Registry.Register("python", "Python: a module that loads, encodes and decodes runs by NumPy alone", func() Format {
+		return Format{Extension: ".py", Parts: parts("program"), Write: writePython}
+	})
 }
 
-// Extension implements [Format].
-func (*Python) Extension() string { return ".py" }
-
-// Parts implements [Format].
-func (*Python) Parts(*Run) []string { return []string{programPart} }
-
-// Write implements [Format].
-func (*Python) Write(w io.Writer, r *Run, _ string) error {
+// writePython writes a Python module that needs NumPy alone: load, encode and decode of docs/python.md. It reads the run's own files, so
+// one module reads every run.
+func writePython(w io.Writer, r *Run, _ string) error {
 	page, err := docs.Pages.ReadFile("python.md")
 	if err != nil {
 		return err

@@ -7,23 +7,16 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// Safetensors is the format safetensors: the parameters as modules of PyTorch hold them, under their paths, so that
-// load_state_dict takes them; docs/python.md says what differs from Tessera's layout, and shows a loader. The metadata hold the
-// whole declaration. The tensors of a baseline are not changed.
-type Safetensors struct{}
-
 func init() {
-	Registry.Register("safetensors", "safetensors in the layouts of PyTorch's modules", func() Format { return &Safetensors{} })
+	Registry.Register("safetensors", "safetensors in the layouts of PyTorch's modules", func() Format {
+		return Format{Extension: ".safetensors", Parts: parts(parametersPart), Write: writeSafetensors}
+	})
 }
 
-// Extension implements [Format].
-func (*Safetensors) Extension() string { return ".safetensors" }
-
-// Parts implements [Format].
-func (*Safetensors) Parts(*Run) []string { return []string{parametersPart} }
-
-// Write implements [Format].
-func (*Safetensors) Write(w io.Writer, r *Run, _ string) error {
+// writeSafetensors writes the format safetensors: the parameters as modules of PyTorch hold them, under their paths, so that
+// load_state_dict takes them; docs/python.md says what differs from Tessera's layout, and shows a loader. The metadata hold the
+// whole declaration. The tensors of a baseline are not changed.
+func writeSafetensors(w io.Writer, r *Run, _ string) error {
 	f := &checkpoint.File{Metadata: r.Metadata(), Tensors: r.Tensors()}
 	f.Metadata["format"] = "pt" // what Hugging Face's libraries ask for
 	if r.Baseline == nil {

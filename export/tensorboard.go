@@ -11,22 +11,12 @@ import (
 	"tessera/train"
 )
 
-// eventsPart is what event files hold.
-const eventsPart = "events"
-
-// TensorBoard is the event file of TensorBoard: every value of metrics.jsonl as a curve over the epochs, the atoms as one image,
-// the declaration as a text. Its times are the seconds of the training, from 0.
-type TensorBoard struct{}
-
 func init() {
-	Registry.Register("tensorboard", "TensorBoard: curves, atoms as an image, the declaration", func() Format { return &TensorBoard{} })
+	Registry.Register("tensorboard", "TensorBoard: curves, atoms as an image, the declaration", func() Format {
+		// TensorBoard reads the files of a folder that have the word tfevents in their names.
+		return Format{Extension: ".tfevents", Parts: parts("events"), Write: writeEvents}
+	})
 }
-
-// Extension implements [Format]. TensorBoard reads the files of a folder that have this word in their names.
-func (*TensorBoard) Extension() string { return ".tfevents" }
-
-// Parts implements [Format].
-func (*TensorBoard) Parts(*Run) []string { return []string{eventsPart} }
 
 // The messages of event.proto, summary.proto and tensor.proto of TensorFlow, with the fields that are used.
 type (
@@ -64,8 +54,9 @@ type (
 	}
 )
 
-// Write implements [Format].
-func (*TensorBoard) Write(w io.Writer, r *Run, _ string) error {
+// writeEvents writes the event file of TensorBoard: every value of metrics.jsonl as a curve over the epochs, the atoms as one image,
+// the declaration as a text. Its times are the seconds of the training, from 0.
+func writeEvents(w io.Writer, r *Run, _ string) error {
 	events := []event{{Version: "brain.Event:2"}, {Summary: &summary{[]summaryValue{{
 		Tag:      "declaration",
 		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // shown as Markdown

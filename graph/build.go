@@ -21,6 +21,9 @@ import (
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
 	Loss = "loss"
+	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]), each a
+	// tap "loss.TERM". A scheduled weight has its last value, a multiplier its first.
+	Terms = "terms"
 	// InputGradient is the gradient, with respect to the images, of the weighted terms that compare the output with the
 	// images. The program then has the input [Target].
 	InputGradient = "gradient of input"
@@ -37,7 +40,7 @@ const (
 // Request describes a program of a model. The program contains only what Want depends on, back to Given.
 type Request struct {
 	Batch int
-	Want  []string // the outputs: values by name, [Loss], [InputGradient]; nil: all values, and with Training the loss
+	Want  []string // the outputs: values by name, [Loss], [Terms], [InputGradient]; nil: all values, and with Training the loss
 
 	// Given are values that the caller provides as inputs. With Loss the program contains only the terms of these values
 	// and of parameters, and also computes the gradient with respect to these values.
@@ -60,6 +63,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
+		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
 	return nil
 }
@@ -70,7 +75,7 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	streams map[string]*gorgonia.Node // inputs of columns, by name
 	values  map[value]*gorgonia.Node  // computed so far
 	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
@@ -138,7 +143,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+	if b.reads(terms, readsImages) {
 		if _, err := b.target(); err != nil {
 			return err
 		}
@@ -164,18 +169,18 @@ func (b *builder) addGiven(terms []int) error {
 	return nil
 }
 
-// needed lists the values to compute in the order code, output, heads: first for the images, then for the views, then for
+// needed lists the values to compute in the order code, output, heads, layers: first for the images, then for the views, then for
 // the teacher.
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
-		if name != Loss && name != InputGradient {
+		if name != Loss && name != Terms && name != InputGradient {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Loss.Reads()
+		r := declared.Reads()
 		p := passOf(r)
 		if r.On {
 			wanted[value{declared.On, p}] = true
@@ -183,12 +188,14 @@ func (b *builder) needed(terms []int) (list []value) {
 		if r.Atoms {
 			wanted[value{losses.Output, p}] = true
 		}
-		for _, name := range r.Values {
-			wanted[value{name, p}] = true
+		for _, name := range append(slices.Clone(r.Values), r.Against, declared.Mask, declared.SampleWeight) {
+			if name != "" && !b.isColumn(name) {
+				wanted[value{name, p}] = true
+			}
 		}
 	}
 	for _, p := range []pass{{stream: Images}, {stream: Views}} {
-		for _, name := range b.model.Layout.Values() {
+		for _, name := range b.model.values() {
 			if v := (value{name, p}); wanted[v] && b.values[v] == nil {
 				list = append(list, v)
 			}
@@ -216,33 +223,36 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
-		b.streams[Images] = b.input(Images, nil, shape...)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
-		b.streams[Target] = b.input(Target, nil, shape...)
+		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
 	}
 	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
 		shape[0] *= 2
 		b.streams[Views] = b.input(Views, nil, shape...)
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
-		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	for _, i := range terms {
+		l := b.model.Spec.Losses[i]
+		if r := l.Reads(); r.Classes {
+			b.classes(r.Against, b.model.Layout.Size(l.On))
+		}
 	}
 }
 
 // reads reports whether selected returns true for the inputs of one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
 // addTaps taps the outputs in this order: values, terms, loss, input gradient.
 func (b *builder) addTaps(terms []int) error {
-	for _, name := range b.model.Layout.Values() {
+	for _, name := range b.model.values() {
 		if !slices.Contains(b.request.Want, name) {
 			continue
 		}
-		n, err := b.value(value{name, pass{stream: Images}})
+		n, err := b.flatValue(value{name, pass{stream: Images}})
 		if err != nil {
 			return err
 		}
@@ -255,6 +265,9 @@ func (b *builder) addTaps(terms []int) error {
 		return b.inputGradient(terms)
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
+	case slices.Contains(b.request.Want, Terms):
+		_, err := b.sum(terms, 1, true)
+		return err
 	}
 	return nil
 }
@@ -292,29 +305,109 @@ func (b *builder) value(v value) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// compute applies the layers of a value to their input.
+// compute adds a value: the images, the output of a stack, or the output of a layer with what the layer publishes.
 func (b *builder) compute(v value) (*gorgonia.Node, error) {
-	if v.name == losses.Code {
-		return b.encode(v.pass)
+	if v.name == losses.Images {
+		if n := b.streams[v.stream]; n != nil {
+			return n, nil
+		}
+		return nil, fmt.Errorf("the stream %q is not read", v.stream)
 	}
-	from, list, ok := b.model.Layout.Stack(v.name)
-	if !ok {
+	if b.isColumn(v.name) {
+		if v.stream == Views {
+			return nil, fmt.Errorf("the column %q has no views", v.name)
+		}
+		return b.column(v.name)
+	}
+	placed, published := b.model.Layout.Of(v.name)
+	if placed == nil {
 		return nil, b.model.lacksValue(v.name)
 	}
-	x, err := b.value(value{from, v.pass})
+	if placed.Path == v.name {
+		return b.output(*placed, v.pass)
+	}
+	n, err := b.value(value{placed.Path, v.pass})
+	switch {
+	case err != nil:
+		return nil, err
+	case published == "":
+		return flat(n)
+	}
+	return b.values[v], nil // layer has checked that it is published
+}
+
+// flatValue returns a value as (batch, values).
+func (b *builder) flatValue(v value) (*gorgonia.Node, error) {
+	n, err := b.value(v)
 	if err != nil {
 		return nil, err
 	}
-	if v.name == losses.Output && v.pass == (pass{stream: Images}) {
-		return b.decode(x)
-	}
-	return b.stack(list, x, v.pass)
+	return flat(n)
 }
 
-// encodes reports whether a value is computed from images, not from a given value.
+// output adds a layer to what it reads. The input of the layer that contains the atoms is stored.
+func (b *builder) output(placed config.Placed, p pass) (*gorgonia.Node, error) {
+	if y, ok, err := b.prepared(placed, p); ok || err != nil {
+		return y, err
+	}
+	x, err := b.joined(placed.From, p)
+	if err != nil {
+		return nil, err
+	}
+	if i := b.model.Layout.Dictionary(); i >= 0 && placed.Path == b.model.Layout.Decoder[i].Path && p == (pass{stream: Images}) {
+		if x, err = flat(x); err != nil {
+			return nil, err
+		}
+		b.weights = x
+	}
+	y, err := b.layer(placed, x, p)
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
+	}
+	return y, nil
+}
+
+// joined returns values concatenated along their last axis, flattened if one of them is a vector. [config.Model.Layout] has checked
+// their shapes.
+func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
+	list := make([]*gorgonia.Node, len(names))
+	var shape []int // of the value with the most axes
+	vector := false
+	for i, name := range names {
+		var err error
+		if list[i], err = b.value(value{name, p}); err != nil {
+			return nil, err
+		}
+		s := list[i].Shape()
+		if vector = vector || len(s) == 2; len(s) > len(shape) {
+			shape = slices.Clone(s)
+		}
+	}
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	if vector {
+		shape = []int{shape[0], 0}
+	}
+	var c ops.Chain
+	last := len(shape) - 1
+	places := volume.Of(shape[:last])
+	rows := func(n *gorgonia.Node) *gorgonia.Node { return c.Reshape(n, places, n.Shape().TotalSize()/places) }
+	all := rows(list[0])
+	for _, n := range list[1:] {
+		left, right := all, rows(n)
+		all = c.Do("join", func() (*gorgonia.Node, error) { return ops.Join(left, right) })
+	}
+	if c.Err() != nil {
+		return nil, c.Err()
+	}
+	shape[last] = all.Shape()[1]
+	return c.Reshape(all, shape...), c.Err()
+}
+
+// encodes reports whether a value is computed from images, not only from given values.
 func (b *builder) encodes(v value) bool {
-	from, _, ok := b.model.Layout.Stack(v.name)
-	return b.values[v] == nil && (v.name == losses.Code || ok && b.encodes(value{from, v.pass}))
+	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
 // lacksValue is the error for a value that the model does not have.
@@ -325,59 +418,26 @@ func (m *Model) lacksValue(name string) error {
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }
 
-// encode applies the encoder. The caller may have prepared the images for the first layer.
-func (b *builder) encode(p pass) (*gorgonia.Node, error) {
-	list, x := b.model.Layout.Encoder, b.streams[p.stream]
-	if x == nil {
-		return nil, fmt.Errorf("the stream %q is not read", p.stream)
+// prepared adds the encoder's first layer if the caller prepares the images for it; ok is false if it does not.
+func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok bool, err error) {
+	first, ok := placed.Layer.(layers.Preparing)
+	if !ok || placed.Path != b.model.Layout.Encoder[0].Path || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
+		return nil, false, nil
 	}
-	if len(list) == 0 || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
-		return b.stack(list, x, p)
-	}
-	first, ok := list[0].Layer.(layers.Preparing)
-	if !ok {
-		return b.stack(list, x, p)
-	}
-	prepared := b.input(list[0].Path+".prepared", nil, append([]int{b.request.Batch}, list[0].Out...)...)
+	prepared := b.input(placed.Path+".prepared", nil, append([]int{b.request.Batch}, placed.Out...)...)
 	b.program.Inputs[len(b.program.Inputs)-1].Preparation = first.Preparation()
-	y, err := first.Rest(&scope{builder: b, placed: list[0], pass: p}, prepared)
-	if err != nil {
-		return nil, fmt.Errorf("%s (%s): %w", list[0].Path, list[0].Kind, err)
+	if y, err = first.Rest(&scope{builder: b, placed: placed, pass: p}, prepared); err != nil {
+		return nil, false, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
 	}
-	return b.stack(list[1:], y, p)
+	return y, true, nil
 }
 
 // needsImages reports whether the images are distorted or a derivative is taken with respect to them. The graph then
 // prepares them at every step.
 func (b *builder) needsImages() bool {
-	return slices.Contains(b.request.Want, InputGradient) || b.request.Training && (b.model.Spec.Distorted() ||
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian }))
-}
-
-// decode applies the decoder and stores the input of the layer that contains the atoms.
-func (b *builder) decode(code *gorgonia.Node) (*gorgonia.Node, error) {
-	list, i, p := b.model.Layout.Decoder, b.model.Layout.Dictionary(), pass{stream: Images}
-	if i < 0 {
-		return b.stack(list, code, p)
-	}
-	weights, err := b.stack(list[:i], code, p)
-	if err != nil {
-		return nil, err
-	}
-	b.weights = weights
-	return b.stack(list[i:], weights, p)
-}
-
-// stack applies the layers to x in order and returns the result as (batch, values).
-func (b *builder) stack(list []config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
-	for _, placed := range list {
-		y, err := b.layer(placed, x, p)
-		if err != nil {
-			return nil, fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, err)
-		}
-		x = y
-	}
-	return flat(x)
+	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
+	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
 // layer applies one layer and checks that the result agrees with its declaration.
@@ -399,10 +459,26 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 	if y == nil {
 		return nil, errors.New("its Apply returns no node")
 	}
+	for _, v := range placed.Published {
+		if n := b.values[value{placed.Path + "." + v.Name, p}]; n == nil {
+			return nil, fmt.Errorf("its Apply does not publish %q, which it declares", v.Name)
+		}
+	}
 	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
+}
+
+// readsImages reports whether a term reads the images themselves.
+func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
+
+// filled adds an input that the caller fills with a column, one-hot if it has classes.
+func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
+	n := b.input(name, nil, shape...)
+	in := &b.program.Inputs[len(b.program.Inputs)-1]
+	in.Column, in.Classes = column, classes
+	return n
 }
 
 // input adds an input that the caller fills.
@@ -515,6 +591,19 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again with other atoms updates its state once
 		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
 	}
+}
+
+// Publish implements [layers.Scope].
+func (s *scope) Publish(name string, n *gorgonia.Node) {
+	path := s.placed.Path + "." + name
+	i := slices.IndexFunc(s.placed.Published, func(v layers.Value) bool { return v.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("publishes %q, which it does not declare: return it from Publishes", name)) // Program turns the panic into an error
+	}
+	if want := append([]int{s.request.Batch}, s.placed.Published[i].Shape...); s.pass.stream == Images && !slices.Equal(n.Shape(), want) {
+		panic(fmt.Sprintf("publishes %q of shape %v, but its Publishes says %v", name, n.Shape(), want))
+	}
+	s.values[value{path, s.pass}] = n
 }
 
 // Noise implements [layers.Scope].

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/config"
 	"tessera/engine/ir"
 	"tessera/layers"
 	"tessera/losses"
@@ -41,6 +42,7 @@ var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 // compiledBatch is a program for one batch size.
 type compiledBatch struct {
 	size   int
+	of     *Program
 	runner ir.Runner[float32]
 }
 
@@ -72,10 +74,13 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// Decode implements [metrics.Coder]. It returns an error if the model has no decoder.
+// Decode implements [metrics.Coder]. It returns an error if the model has no decoder, or one that reads more than the code.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
+	}
+	if err := c.model.Layout.Decodes(); err != nil {
+		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
 	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, c.Units(), codes)
 	if err != nil {
@@ -100,19 +105,97 @@ func (c *Coder) ClassHeads() []string {
 	return c.model.ClassHeads()
 }
 
-// Value computes the named value, one of Values, for images and returns it row by row.
+// Named lists further values that [Coder.Value] computes: the outputs of the layers by their paths, and what the layers publish.
+func (c *Coder) Named() []string {
+	if c.model == nil {
+		return nil
+	}
+	return c.model.Layout.Named()
+}
+
+// Value computes the named value, one of Values or Named, for images and returns it row by row.
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	if !slices.Contains(c.Values(), name) {
-		return nil, fmt.Errorf("model %q: got value %q, want one of %q", c.model.Spec.Name, name, c.Values())
+	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
+		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
 	}
 	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
 	}
 	return values, nil
+}
+
+// MeasuresObjective implements [metrics.ObjectiveCoder].
+func (c *Coder) MeasuresObjective(labelled bool) bool {
+	if c.model == nil || len(c.model.Spec.Losses) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
+		r := l.Reads()
+		others := slices.ContainsFunc(l.Names(), func(name string) bool {
+			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		})
+		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
+	})
+}
+
+// Objective implements [metrics.ObjectiveCoder]. A large model computes it in smaller batches, of which it returns the mean.
+func (c *Coder) Objective(images []float32, labels []int) (sum float64, err error) {
+	if c.model == nil {
+		return 0, ErrNoModel
+	}
+	pixels := c.model.Pixels()
+	n := len(images) / pixels
+	batch := c.model.AtOnce(codingBatch)
+	for from := 0; from < n; from += batch {
+		to := min(from+batch, n)
+		var known []int
+		if labels != nil {
+			known = labels[from:to]
+		}
+		one, err := c.objective(images[from*pixels:to*pixels], known, to-from)
+		if err != nil {
+			return 0, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
+		}
+		sum += one * float64(to-from) / float64(n)
+	}
+	return sum, nil
+}
+
+// objective returns the objective of one batch.
+func (c *Coder) objective(images []float32, labels []int, n int) (sum float64, err error) {
+	p, err := c.program(Request{Want: []string{Terms}, Batch: n})
+	if err != nil {
+		return 0, err
+	}
+	for i, in := range p.of.Inputs {
+		values := images
+		switch in.Name {
+		case Images:
+		case Labels:
+			values = make([]float32, n*c.model.Classes())
+			for k, label := range labels {
+				if label >= 0 {
+					values[k*c.model.Classes()+label] = 1
+				}
+			}
+		default:
+			return 0, fmt.Errorf("loss: its input %q is not given", in.Name)
+		}
+		if err := p.runner.Bind(i, values); err != nil {
+			return 0, err
+		}
+	}
+	if err := p.runner.Run(); err != nil {
+		return 0, err
+	}
+	for i := range p.of.Taps {
+		sum += float64(p.runner.Tap(i)[0])
+	}
+	return sum, nil
 }
 
 // run computes one value batch by batch. The rows of the first input have that width; the other inputs have the same number
@@ -144,31 +227,37 @@ func (c *Coder) run(want Request, width int, inputs ...[]float32) ([]float32, er
 	return out, nil
 }
 
-// runner returns the compiled program for a batch size.
+// runner returns the runner of the compiled program for a batch size.
 func (c *Coder) runner(want Request) (ir.Runner[float32], error) {
+	p, err := c.program(want)
+	return p.runner, err
+}
+
+// program returns the compiled program for a batch size.
+func (c *Coder) program(want Request) (none compiledBatch, err error) {
 	key := fmt.Sprint(want.Given, want.Want)
 	ready := c.ready[key]
 	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {
 		found := ready[i]
 		c.ready[key] = append(slices.Delete(ready, i, i+1), found)
-		return found.runner, nil
+		return found, nil
 	}
 	program, err := c.model.Program(want)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	r, err := c.backend.Compile(program)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	if len(ready) == maxRunners {
 		if err := ready[0].runner.Close(); err != nil {
-			return nil, err
+			return none, err
 		}
 		ready = slices.Delete(ready, 0, 1)
 	}
-	c.ready[key] = append(ready, compiledBatch{want.Batch, r})
-	return r, nil
+	c.ready[key] = append(ready, compiledBatch{want.Batch, program, r})
+	return c.ready[key][len(c.ready[key])-1], nil
 }
 
 // Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and that

@@ -84,7 +84,7 @@ func Check(spec *config.Model, shape []int) error {
 // Encodes reports whether the objective reads a value of the images, not only of their views.
 func (m *Model) Encodes() bool {
 	return slices.ContainsFunc(m.Spec.Losses, func(l config.Loss) bool {
-		r := l.Loss.Reads()
+		r := l.Reads()
 		return r.Per != losses.Parameter && !r.Views
 	})
 }
@@ -101,18 +101,24 @@ func (m *Model) TrainingOutputs() []string {
 // Classes is the number of units of the values that terms compare with labels, 0 if no term does.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {
-		if l.Loss.Reads().Labels {
+		if comparesLabels(l) {
 			return m.Layout.Size(l.On)
 		}
 	}
 	return 0
 }
 
+// comparesLabels reports whether a term compares a value with the labels.
+func comparesLabels(l config.Loss) bool {
+	r := l.Reads()
+	return r.Classes && r.Against == losses.Labels
+}
+
 // ClassHeads lists the values that terms compare with labels, in the order of the terms.
 func (m *Model) ClassHeads() []string {
 	var names []string
 	for _, l := range m.Spec.Losses {
-		if l.Loss.Reads().Labels && !slices.Contains(names, l.On) {
+		if comparesLabels(l) && !slices.Contains(names, l.On) {
 			names = append(names, l.On)
 		}
 	}
@@ -168,6 +174,9 @@ func (m *Model) transposeOf(path string) string {
 	}
 	return ""
 }
+
+// values lists every value of the model by its name, in the order in which a program computes them.
+func (m *Model) values() []string { return append(m.Layout.Values(), m.Layout.Named()...) }
 
 // Pixels is the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }

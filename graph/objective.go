@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -19,10 +20,12 @@ import (
 // terms lists the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
-		r, take := l.Loss.Reads(), false
+		r, take := l.Reads(), false
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
-			take = r.Images && l.On == losses.Output
+			take = r.Against == losses.Images && l.On == losses.Output
+		case slices.Contains(b.request.Want, Terms):
+			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:
 			take = readsOnly(l, b.request.Given...)
@@ -87,7 +90,7 @@ func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.
 // term returns the i-th weighted loss term, a scalar.
 func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
-	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Loss.Reads()})
+	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Reads()})
 	switch {
 	case err != nil:
 		return nil, err
@@ -213,29 +216,32 @@ type term struct {
 
 // On implements [losses.Values].
 func (t *term) On() (*gorgonia.Node, error) {
-	return t.value(value{t.declared.On, passOf(t.reads)})
+	return t.flatValue(value{t.declared.On, passOf(t.reads)})
 }
 
 // Value implements [losses.Values].
 func (t *term) Value(name string) (*gorgonia.Node, error) {
-	return t.value(value{name, passOf(t.reads)})
+	return t.flatValue(value{name, passOf(t.reads)})
 }
 
 // Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
 	p.teacher = true
-	return t.value(value{t.declared.On, p})
+	return t.flatValue(value{t.declared.On, p})
 }
 
-// Images implements [losses.Values].
-func (t *term) Images() (*gorgonia.Node, error) { return t.target() }
-
 // Shape implements [losses.Values].
-func (t *term) Shape() ([]int, error) { return slices.Clone(t.model.Shape), nil }
-
-// Labels implements [losses.Values].
-func (t *term) Labels() (*gorgonia.Node, error) { return t.streams[Labels], nil }
+func (t *term) Shape() ([]int, error) {
+	switch name := t.reads.Against; {
+	case t.reads.Atoms || name == losses.Images:
+		return slices.Clone(t.model.Shape), nil
+	case t.isColumn(name):
+		c, _ := t.model.Layout.Column(name)
+		return slices.Clone(c.Shape), nil
+	}
+	return []int{t.model.Layout.Size(t.reads.Against)}, nil
+}
 
 // Weights implements [losses.Values].
 func (t *term) Weights() (list []*gorgonia.Node, err error) {
@@ -275,19 +281,30 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := t.model.Layout.Decoder[t.model.Layout.Dictionary():]
-	path := rest[0].Path + ".weight"
+	path := t.model.Layout.Decoder[t.model.Layout.Dictionary()].Path + ".weight"
 	atoms, err := t.parameter(path)
 	if err != nil {
 		return nil, err
 	}
 	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weights, Atoms: atoms,
 		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
-			t.nodes[path] = other
-			defer func() { t.nodes[path] = atoms }()
-			return t.stack(rest, t.weights, pass{stream: Images})
+			values := t.values
+			t.nodes[path], t.values = other, t.without(t.model.Layout.Decoder[t.model.Layout.Dictionary()].Path)
+			defer func() { t.nodes[path], t.values = atoms, values }()
+			return t.value(value{losses.Output, pass{stream: Images}})
 		},
 	}, nil
+}
+
+// without returns the computed values that do not depend on the output of a layer.
+func (b *builder) without(path string) map[value]*gorgonia.Node {
+	kept := maps.Clone(b.values)
+	for v := range kept {
+		if b.model.Layout.DependsOn(v.name, path) {
+			delete(kept, v)
+		}
+	}
+	return kept
 }
 
 // The full-batch objective is computed in micro-batches. It is
@@ -307,7 +324,7 @@ const UpstreamName = "upstream"
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
-			some, code = true, code || l.Loss.Reads().On
+			some, code = true, code || l.Reads().On
 		}
 	}
 	return some, code
@@ -315,7 +332,7 @@ func (m *Model) Penalised() (some, code bool) {
 
 // readsOnly reports whether a term reads only these values and parameters.
 func readsOnly(l config.Loss, names ...string) bool {
-	return l.Loss.Reads().Alone(l.On, names...)
+	return l.Mask == "" && l.SampleWeight == "" && l.Reads().Alone(l.On, names...)
 }
 
 // microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.

@@ -3,9 +3,10 @@ package hooks
 import "slices"
 
 // EarlyStopping keeps the parameters of the epoch with the lowest validation error. It ends the training after patience
-// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder it is the sum of the heads'
-// negative log-likelihoods on the validation images. If neither is measured it is the training loss, which usually decreases
-// to the end: the hook then neither stops the training nor prevents overfitting.
+// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder it is val_loss, the objective on the
+// validation images, if that is measured, else the sum of the heads' negative log-likelihoods there. If none of them is measured it
+// is the training loss, which usually decreases to the end: the hook then neither stops the training nor prevents overfitting, and
+// `check` warns.
 //
 // Source: Prechelt, Early Stopping, but when?, 1998.
 type EarlyStopping struct {

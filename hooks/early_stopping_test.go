@@ -15,6 +15,7 @@ func TestEarlyStoppingComparesAClassifierByItsLikelihood(t *testing.T) {
 		"one head":      {[]string{"val_nll"}, 1},
 		"two heads":     {[]string{"val_class.nll", "val_colour.nll"}, 1},
 		"an output":     {[]string{"val_mse"}, 1},
+		"an objective":  {[]string{"val_loss"}, 1},
 		"other metrics": {[]string{"val_accuracy"}, 3},
 	} {
 		training := newFake(t, []float32{0, 0, 0, 1})

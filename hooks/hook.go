@@ -193,11 +193,13 @@ type Epoch struct {
 	Metrics metrics.Values // the loss, its terms and the metrics, by their keys in metrics.jsonl
 }
 
-// error is the criterion of the epoch: val_mse; without a decoder the sum of the heads' negative log-likelihoods on the
-// validation images; loss if neither is measured.
+// error is the criterion of the epoch: val_mse; without a decoder val_loss; without that the sum of the heads' negative
+// log-likelihoods on the validation images; loss if none of them is measured.
 func (e *Epoch) error() float64 {
-	if v, ok := e.Metrics.Number("val_mse"); ok {
-		return v
+	for _, name := range []string{"val_mse", "val_loss"} {
+		if v, ok := e.Metrics.Number(name); ok {
+			return v
+		}
 	}
 	sum, measured := 0.0, false
 	for _, v := range e.Metrics {

@@ -1,8 +1,7 @@
 package hooks
 
-// Plateau lowers the learning rate when the validation error stops decreasing. The error is val_mse; without a decoder it is
-// the sum of the heads' negative log-likelihoods on the validation images; if neither is measured, it is the training loss.
-// After every epoch it is compared with the lowest value so far. The epoch is an improvement if
+// Plateau lowers the learning rate when the validation error stops decreasing. The error is that of early_stopping: val_mse, else
+// val_loss, else the sum of the heads' negative log-likelihoods on the validation images, else the training loss. After every epoch it is compared with the lowest value so far. The epoch is an improvement if
 //
 //	value < (1 - threshold) lowest
 //

@@ -42,7 +42,7 @@ func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 			k.inputs, k.reduces, k.run = 1, true, func(dst []T, x [3][]T, _, _ T) { dst[0] = f(x[0]) }
 		case Reduce2[T]:
 			k.inputs, k.reduces, k.run = 2, true, func(dst []T, x [3][]T, _, _ T) { dst[0] = f(x[0], x[1]) }
-		case string, Gemm[T], func(dst []T, src []uint8):
+		case string, Gemm[T], SparseGemm[T], func(dst []T, src []uint8):
 			continue // tested by themselves
 		default:
 			panic(fmt.Sprintf("kernel of an unknown shape: %s %T", k.field, f))

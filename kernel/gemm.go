@@ -117,3 +117,5 @@ func (p *pool[X]) give(x *X) {
 	p.idle = append(p.idle, x)
 	p.mu.Unlock()
 }
+
+func bytes[T Float](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }

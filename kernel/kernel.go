@@ -65,7 +65,8 @@ type Set[T Float] struct {
 	// Name is the name of the back end: "openblas+avx512", "avx512", "avx2", "portable", ...
 	Name string
 
-	Gemm Gemm[T]
+	Gemm       Gemm[T]
+	SparseGemm SparseGemm[T]
 
 	Add, Sub, Mul, Div Binary[T] // correctly rounded
 	// Max and Min are NaN if one of the operands is. For -0 and 0 they give b.

@@ -12,6 +12,7 @@ func portable[T Float]() *Set[T] {
 	portableUnary(s)
 	portableFused(s)
 	portableReduce(s)
+	s.SparseGemm = portableSparse(s)
 	return s
 }
 

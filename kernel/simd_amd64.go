@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 
 	"golang.org/x/sys/cpu"
 )
@@ -59,12 +60,14 @@ func set32AVX512() *Set[float32] {
 	s := portable[float32]()
 	s.Name, s.Gemm = "avx512", tiles32AVX512.gemm
 	assignAVX512(s)
+	s.SparseGemm = tiles32AVX512.sparse(s, s.AddScaled)
 	return s
 }
 
 func set64AVX512() *Set[float64] {
 	s := portable[float64]()
 	s.Name, s.Gemm = "avx512", tiles64AVX512.gemm
+	s.SparseGemm = tiles64AVX512.sparse(s, addScaledFMA)
 	return s
 }
 
@@ -72,11 +75,22 @@ func set32AVX2() *Set[float32] {
 	s := portable[float32]()
 	s.Name, s.Gemm = "avx2", tiles32AVX2.gemm
 	assignAVX2(s)
+	s.SparseGemm = tiles32AVX2.sparse(s, s.AddScaled)
 	return s
 }
 
 func set64AVX2() *Set[float64] {
 	s := portable[float64]()
 	s.Name, s.Gemm = "avx2", tiles64AVX2.gemm
+	s.SparseGemm = tiles64AVX2.sparse(s, addScaledFMA)
 	return s
+}
+
+// addScaledFMA is AddScaled of [Set] with the rounding of the products in assembly, for float64.
+func addScaledFMA(dst, a, b []float64, s float64) {
+	n := min(len(dst), len(a), len(b))
+	dst, a, b = dst[:n], a[:n], b[:n]
+	for i := range dst {
+		dst[i] = math.FMA(b[i], s, a[i])
+	}
 }

@@ -55,7 +55,7 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	x.brs, x.bcs = strides(transB, ldb)
 	pool := workspaces[T]()
 	w := pool.take()
-	depth, band, width := (evenly(k, blockK)+7)&^7, n, blockN
+	depth, band, width := tiledDepth(k), n, blockN
 	if transB && m*k <= streamA {
 		band, width = 2*s.lanes, 2*s.lanes
 	}
@@ -71,6 +71,14 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	w.tile = tile[T]{}
 	pool.give(w)
 }
+
+// sparse returns the product that belongs to gemm.
+func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
+	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose}.gemm
+}
+
+// tiledDepth is the depth of the blocks into which the sums over k are divided.
+func tiledDepth(k int) int { return (evenly(k, blockK) + 7) &^ 7 }
 
 // evenly returns the size of tiles if total is divided into as few equal tiles as possible, of at most limit each.
 func evenly(total, limit int) int {
@@ -184,5 +192,3 @@ func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, st
 	}
 	s.transpose(bytes(&dst[0]), bytes(&scratch[0]), stride*size, padded*size, padded/side)
 }
-
-func bytes[T Float](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }

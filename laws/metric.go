@@ -185,6 +185,8 @@ type inputs struct {
 	heads   []string
 	subject metrics.Subject
 	batch   metrics.Batch
+
+	objectives []float64 // of the images; their mean is the objective of a batch
 }
 
 // inputs computes the values of the model that reads lists.
@@ -222,6 +224,13 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 		in.heads = m.ClassHeads()[:1]
 		in.batch.Logits, err = m.Value(in.heads[0], m.sample.Images)
 	}
+	if reads.Has(metrics.ReadsObjective) {
+		pixels := volume.Of(m.shape)
+		for i := range m.images() {
+			one, _ := m.Objective(m.sample.Images[i*pixels:(i+1)*pixels], nil) // has no errors
+			in.objectives = append(in.objectives, one)
+		}
+	}
 	return in, err
 }
 
@@ -238,6 +247,11 @@ func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err
 		b := metrics.Batch{Images: rows(in.batch.Images), Codes: rows(in.batch.Codes), Outputs: rows(in.batch.Outputs)}
 		if in.batch.Labels != nil {
 			b.Labels = in.batch.Labels[from:to:to]
+		}
+		if in.objectives != nil {
+			for _, one := range in.objectives[from:to] {
+				b.Objective += one / float64(to-from)
+			}
 		}
 		logits := map[string][]float32{}
 		for _, head := range in.heads {
@@ -270,7 +284,7 @@ func (t metricTrial) cutAnyhow() error {
 func (t metricTrial) readsDeclared() error {
 	return t.withInputs(t.Reads, func(_ inputs, got metrics.Values) error {
 		var all metrics.Reads
-		for one := metrics.ReadsImages; one <= metrics.ReadsParts; one <<= 1 {
+		for one := metrics.ReadsImages; one <= metrics.ReadsObjective; one <<= 1 {
 			if t.gives(one) {
 				all |= one
 			}
@@ -434,7 +448,7 @@ func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shap
 
 // gives reports whether the model has the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
-	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
+	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
@@ -526,6 +540,7 @@ func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
 }
 
+<<<<<<< HEAD
 // LogLikelihood implements [metrics.Density]: a standard normal distribution.
 func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 	pixels := volume.Of(m.shape)
@@ -539,6 +554,19 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
 
+=======
+// MeasuresObjective implements [metrics.ObjectiveCoder].
+func (m *measured) MeasuresObjective(bool) bool { return !m.encodes }
+
+// Objective implements [metrics.ObjectiveCoder]: the mean square of the images' values.
+func (m *measured) Objective(images []float32, _ []int) (sum float64, _ error) {
+	for _, v := range images {
+		sum += float64(v) * float64(v) / float64(len(images))
+	}
+	return sum, nil
+}
+
+>>>>>>> main
 // scaled returns the same model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by
 // it: outputs differ by rounding only.
 func (m *measured) scaled() *measured {

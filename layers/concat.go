@@ -70,6 +70,9 @@ func withChannels(shape []int) []int {
 // Parameters implements [Layer].
 func (l *Concat) Parameters(in []int) []Parameter { return stackParameters(l.Layers, in) }
 
+// Publishes implements [Publisher].
+func (l *Concat) Publishes(in []int) []Value { return stackPublishes(l.Layers, in) }
+
 // Apply implements [Layer].
 func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	in := x.Shape()[1:]

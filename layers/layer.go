@@ -67,6 +67,20 @@ func Names(list []Parameter) []string {
 	return names
 }
 
+// Value is a value that a layer publishes in addition to its output: a mean, a map of weights. In the model its name is the path of
+// the layer and Name, for example "encoder.2.mean".
+type Value struct {
+	Name  string
+	Shape []int // for one input, without the batch
+}
+
+// Publisher is implemented by layers that publish values in addition to their output. Apply gives each of them to [Scope.Publish].
+type Publisher interface {
+	Layer
+	// Publishes lists the values for inputs of a valid shape in, in a fixed order. Their names contain no dots.
+	Publishes(in []int) []Value
+}
+
 // Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the
 // encoder, a layer of a head from the encoder and the decoder.
 type Borrower interface {
@@ -85,6 +99,9 @@ type Scope interface {
 	// place after the gradients of the step are computed, so the graph itself reads the old value. Update has no effect at
 	// inference.
 	Update(name string, value *gorgonia.Node)
+	// Publish makes a node readable by losses, heads, metrics and other layers, under the path of the layer and that name. Its first
+	// axis is the batch. The layer must be a [Publisher] that declares the value.
+	Publish(name string, value *gorgonia.Node)
 	// Noise returns an input node of that shape, which includes the batch. s draws its values from the run's random stream at
 	// every training step.
 	Noise(s ops.Sampler, shape ...int) *gorgonia.Node
@@ -216,6 +233,22 @@ func applyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgoni
 	return y, nil
 }
 
+// stackPublishes lists what the layers of a block publish, each with the index of its layer before its name.
+func stackPublishes(block []Layer, in []int) (all []Value) {
+	shapes, err := stackShapes(block, in)
+	if err != nil {
+		return nil // OutputShape returns the error
+	}
+	for i, l := range block {
+		if p, ok := l.(Publisher); ok {
+			for _, v := range p.Publishes(shapes[i]) {
+				all = append(all, Value{innerName(i, v.Name), v.Shape})
+			}
+		}
+	}
+	return all
+}
+
 // innerScope is the Scope of a layer in a block.
 type innerScope struct {
 	Scope
@@ -231,6 +264,11 @@ func (s innerScope) Parameter(name string) *gorgonia.Node {
 // Update implements [Scope].
 func (s innerScope) Update(name string, value *gorgonia.Node) {
 	s.Scope.Update(innerName(s.index, name), value)
+}
+
+// Publish implements [Scope].
+func (s innerScope) Publish(name string, value *gorgonia.Node) {
+	s.Scope.Publish(innerName(s.index, name), value)
 }
 
 // Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.

@@ -50,6 +50,9 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 // Parameters implements [Layer].
 func (r *Residual) Parameters(in []int) []Parameter { return stackParameters(r.Layers, in) }
 
+// Publishes implements [Publisher].
+func (r *Residual) Publishes(in []int) []Value { return stackPublishes(r.Layers, in) }
+
 // Apply implements [Layer].
 func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y, err := applyStack("residual", r.Layers, s, x)

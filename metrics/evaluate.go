@@ -88,6 +88,7 @@ func (e *evaluation) has(s Subject) Reads {
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil, ReadsWeights: s.Weight != nil,
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
+		ReadsObjective: measuresObjective(e.coder, e.sample.Labels != nil),
 	} {
 		if there {
 			has |= part
@@ -126,6 +127,11 @@ func (e *evaluation) batch(from, to int) (err error) {
 	if reads.Has(ReadsOutputs) {
 		if b.Outputs, err = decode(e.coder, b.Codes); err != nil {
 			return err
+		}
+	}
+	if reads.Has(ReadsObjective) {
+		if b.Objective, err = e.coder.(ObjectiveCoder).Objective(b.Images, b.Labels); err != nil {
+			return fmt.Errorf("metrics: loss: %w", err)
 		}
 	}
 	logits := map[string][]float32{}
@@ -259,6 +265,8 @@ func (r Reads) why() string {
 		return "the model has no head that is compared with labels"
 	case r.Has(ReadsLabels):
 		return "the images have no labels"
+	case r.Has(ReadsObjective):
+		return "the model has no objective that can be computed outside of its training"
 	}
 	return notKnown
 }

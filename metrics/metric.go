@@ -92,15 +92,16 @@ type Reads uint
 
 // The inputs.
 const (
-	ReadsImages   Reads = 1 << iota // the original images
-	ReadsCodes                      // their codes
-	ReadsOutputs                    // their reconstructions
-	ReadsAtoms                      // the dictionary of the decoder's last layer
-	ReadsWeights                    // the weight of the decoder's last layer that has one
-	ReadsLabels                     // the classes of the images
-	ReadsLogits                     // a head with one logit per class; each such head is measured on its own
-	ReadsPictures                   // rows and columns of the images: vectors have none
-	ReadsParts                      // the true parts of the images
+	ReadsImages    Reads = 1 << iota // the original images
+	ReadsCodes                       // their codes
+	ReadsOutputs                     // their reconstructions
+	ReadsAtoms                       // the dictionary of the decoder's last layer
+	ReadsWeights                     // the weight of the decoder's last layer that has one
+	ReadsLabels                      // the classes of the images
+	ReadsLogits                      // a head with one logit per class; each such head is measured on its own
+	ReadsPictures                    // rows and columns of the images: vectors have none
+	ReadsParts                       // the true parts of the images
+	ReadsObjective                   // the objective of the training, of each batch
 )
 
 // Has reports whether the set contains all of the others.
@@ -129,6 +130,8 @@ type Batch struct {
 	Outputs []float32 // n x pixels
 	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
 	Labels  []int     // n; negative if the class of the image is unknown
+
+	Objective float64 // of these images; see [ObjectiveCoder]
 }
 
 // Meter measures one model, batch after batch.

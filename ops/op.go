@@ -250,6 +250,12 @@ type Blockwise struct {
 	Derivative Derivative
 	// Fixed marks the inputs without a derivative, of which the output is a step function; nil if there are none.
 	Fixed []bool
+	// Sparse is set if almost all values of the output are 0. Matrix products then look for zeros in it and in what is
+	// computed from it element by element. It changes no result.
+	Sparse bool
+	// Selects is set if the op copies a few elements of its second input and sets the others to 0. If a matrix product is the
+	// second input, the engine then computes only those elements of it.
+	Selects *ir.Selection
 }
 
 // Apply adds the op to the graph of its inputs. It returns an error if their shapes differ or the description is incomplete.
@@ -282,7 +288,18 @@ type blockwise struct {
 	describe Blockwise
 }
 
-var _ Kernel = (*blockwise)(nil)
+var (
+	_ Kernel    = (*blockwise)(nil)
+	_ ir.Sparse = (*blockwise)(nil)
+
+	_ ir.Selecting = (*blockwise)(nil)
+)
+
+// MostlyZero implements [ir.Sparse].
+func (o *blockwise) MostlyZero() bool { return o.describe.Sparse }
+
+// Selection implements [ir.Selecting].
+func (o *blockwise) Selection() *ir.Selection { return o.describe.Selects }
 
 // Block implements [ir.Blocks].
 func (o *blockwise) Block(shape []int) int {

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"tessera/engine/ir"
 	vector "tessera/kernel"
 )
 
@@ -21,6 +22,7 @@ func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    TopKOp{k},
 		Rows:    true,
+		Sparse:  true,
 		Float32: topK(k, vector.Float32),
 		Float64: topK(k, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -33,9 +35,11 @@ func topKGrad(k int) Blockwise {
 	return Blockwise{
 		Spec:    topKGradOp{k},
 		Rows:    true,
+		Sparse:  true,
 		Float32: topKSlope(k, vector.Float32),
 		Float64: topKSlope(k, vector.Float64),
 		Fixed:   []bool{true, false},
+		Selects: &ir.Selection{Most: k, Float32: selectTopK(k, vector.Float32), Float64: selectTopK(k, vector.Float64)},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(topKGrad(k).Apply(in[0], grad))
 		},
@@ -54,13 +58,11 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 			copy(dst, in[1])
 			return
 		}
-		chosen := make([]int, k)
 		values := make([]T, k)
-		buffer := make([]T, 0, min(block, 2*k+candidates))
-		maximum := kernels().Maximum
+		largest := selectTopK(k, kernels)(block)
 		for start := 0; start < len(dst); start += block {
 			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
-			list := largest(chosen, x, buffer, maximum)
+			list := largest(x)
 			for i, j := range list {
 				values[i] = from[j]
 			}
@@ -69,6 +71,16 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 				y[j] = values[i]
 			}
 		}
+	}
+}
+
+// selectTopK returns a function for the indices of the k largest values of rows of block > k values; see [largest].
+func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
+	return func(block int) func(x []T) []int {
+		chosen := make([]int, k)
+		buffer := make([]T, 0, min(block, 2*k+candidates))
+		maximum := kernels().Maximum
+		return func(x []T) []int { return largest(chosen, x, buffer, maximum) }
 	}
 }
 

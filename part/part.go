@@ -1,7 +1,7 @@
 // Package part keeps the named parts of one vocabulary: layers, losses, constraints, optimizers, data sets, ...
 //
 // A part is one file: a struct whose tagged fields are its settings, and one call of Register in init. The tags are
-// read by config (to decode a table strictly and to write the defaults out) and by `tessera list`:
+// read by config (to decode a table strictly and to write the defaults out) and by lists of parts:
 //
 //	toml:"units"      the key
 //	want:"> 0"        the values that are valid: "> 0", ">= 0", "in (0,1)", "in [0,1)", "in [0,1]", ...; checked when the key is given
@@ -24,7 +24,7 @@ type Entry[T any] struct {
 	New   func() T // returns a pointer to a struct that holds the defaults
 }
 
-// Registry maps names to parts. Registration happens in init functions; afterwards it is only read.
+// Registry maps names to parts. Parts are registered in init functions; afterwards it is only read.
 type Registry[T any] struct {
 	what    string
 	entries map[string]Entry[T]
@@ -38,7 +38,7 @@ func New[T any](what string) *Registry[T] {
 // What names one part of this registry, such as "layer".
 func (r *Registry[T]) What() string { return r.what }
 
-// Register adds a part. It panics when the name is taken or empty, or when nothing makes the part: these are programming errors.
+// Register adds a part. It panics when the name is taken or empty, or when new is nil: these are programming errors.
 func (r *Registry[T]) Register(name, about string, new func() T) {
 	if name == "" || new == nil {
 		panic(fmt.Sprintf("part: %s %q is registered without a name or a function that makes it", r.what, name))
@@ -74,7 +74,7 @@ func (r *Registry[T]) All() []Entry[T] {
 	return all
 }
 
-// KeyError is what is wrong with one setting of a part. A part whose settings depend on each other returns it from
+// KeyError reports an invalid setting of a part. A part whose settings depend on each other returns it from
 //
 //	Check() error
 //

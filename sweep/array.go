@@ -18,7 +18,6 @@ import (
 	"tessera/data"
 	"tessera/internal/atomicfile"
 	"tessera/internal/machine"
-	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/train"
@@ -60,14 +59,10 @@ func (m *Manifest) Task(index int) ([]int, error) {
 // [*checkpoint.Error].
 func ReadManifest(path string) (*Manifest, error) {
 	at := filepath.Join(path, ManifestFile)
-	text, err := regular.ReadFile(at)
-	if err != nil {
-		return nil, err
-	}
-	err = sealed.Check(text)
 	m := &Manifest{}
-	if err == nil {
-		err = json.Unmarshal(text, m)
+	err := sealed.Read(at, m)
+	if errors.As(err, new(*fs.PathError)) {
+		return nil, err
 	}
 	if err == nil && (m.Frozen == nil || m.PerTask < 1 || m.PerJob < 1 || len(m.Trials) == 0) {
 		err = errors.New("it has no trials")
@@ -194,10 +189,11 @@ func (s *Sweep) recordFailure(t *Trial) error {
 		return err
 	}
 	path := s.failurePath(t)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return &folder.WriteError{Path: path, Err: err}
+	err = os.MkdirAll(filepath.Dir(path), 0o777)
+	if err == nil {
+		err = atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(text); return err })
 	}
-	if err := atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+	if err != nil {
 		return &folder.WriteError{Path: path, Err: err}
 	}
 	return nil
@@ -205,12 +201,8 @@ func (s *Sweep) recordFailure(t *Trial) error {
 
 // failure returns the recorded problem of a trial, "" where there is none or it cannot be read.
 func (s *Sweep) failure(t *Trial) string {
-	text, err := regular.ReadFile(s.failurePath(t))
-	if err != nil || sealed.Check(text) != nil {
-		return ""
-	}
 	var f failure
-	if json.Unmarshal(text, &f) != nil || f.Trial != t.ID {
+	if sealed.Read(s.failurePath(t), &f) != nil || f.Trial != t.ID {
 		return ""
 	}
 	return f.Problem
@@ -322,14 +314,11 @@ func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 // verifyMetrics returns an error for metrics that exist but cannot be used, which Run would measure again.
 func (s *Sweep) verifyMetrics(t *Trial) error {
 	path := filepath.Join(t.Path, keptFile)
-	text, err := regular.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	err := sealed.Read(path, &keptMetrics{})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil // the training has not ended
-	}
-	if err == nil {
-		err = sealed.Check(text)
-	}
-	if err == nil {
+	case err == nil:
 		if _, open := train.Open(t.Path); open != nil {
 			return open
 		}
@@ -366,7 +355,7 @@ func (v values) MarshalJSON() ([]byte, error) {
 	for i, one := range all {
 		switch f, ok := one.(float64); {
 		case !ok:
-		case math.IsInf(f, 0): // which JSON cannot say
+		case math.IsInf(f, 0): // which JSON cannot represent
 			all[i] = text(f)
 		case f == math.Trunc(f):
 			all[i] = json.RawMessage(strconv.FormatFloat(f, 'e', -1, 64))

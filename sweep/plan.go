@@ -178,11 +178,11 @@ func (s *Sweep) shapes() (all []*shape) {
 	return all
 }
 
-// costless are the settings, in any table, that change no step's cost.
+// costless are the settings, in any table, that do not change the cost of a step.
 var costless = []string{"about", "seed", "epochs", "iterations", "patience", "min_delta", "checkpoint_seconds"}
 
-// sizeless are the tables of a model whose fractions, such as weights and rates, change a step's cost only where they are 0. Those
-// outside of any table, of a baseline, are too.
+// sizeless are the tables whose fractions, such as weights and rates, change the cost of a step only if they are 0; "" stands for
+// the keys of the model, which a baseline has.
 var sizeless = []string{"", "loss", "optimizer", "constraint", "encoder", "decoder", "train"}
 
 // costKey is equal for models whose steps cost the same.

@@ -138,7 +138,7 @@ func (s *Sweep) results() *Results {
 				continue
 			}
 			row.Values[key] = t.Values[i]
-			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot say
+			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot represent
 				row.Values[key] = text(v)
 			}
 		}

@@ -29,7 +29,7 @@ type Event struct {
 	Trial    *Trial
 	Progress *train.Progress // while it is trained
 	Ended    bool            // the trial is done, or has failed
-	Kept     bool            // its metrics were there before
+	Kept     bool            // its metrics existed before
 	Metrics  *metrics.Result // of a trial that is done
 	Err      error           // of a trial that has failed
 
@@ -64,7 +64,7 @@ type work struct {
 
 	mu    sync.Mutex // of all below, of the trials' outcomes and of the results' files
 	todo  []*Trial
-	event Event // what is counted
+	event Event // the numbers of trials
 	fatal error
 
 	written time.Time     // when the results were last written
@@ -464,7 +464,7 @@ func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
 // ReadsFiles reports whether the images of a trial come from files.
 func (s *Sweep) ReadsFiles(t *Trial) bool { return len(t.fitted.Files)+len(t.tested.Files) > 0 }
 
-// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep metrics.
+// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
 func (s *Sweep) Check(t *Trial) error {
 	if err := t.verify(); err != nil {
 		return err
@@ -478,7 +478,7 @@ func (s *Sweep) Check(t *Trial) error {
 // Started returns the file with the initial parameters of the trial's model; nil if it starts from no other run.
 func (t *Trial) Started() *data.File {
 	start, err := train.StartOf(t.Model)
-	if err != nil { // the training says what is wrong
+	if err != nil { // the training reports the error
 		return nil
 	}
 	return start

@@ -2,7 +2,8 @@ package sweep
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 	"tessera/data"
 	"tessera/engine"
 	"tessera/engine/ir"
-	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/metrics"
 	"tessera/parallel/team"
@@ -70,7 +70,6 @@ func begun(path string) bool {
 
 // Identity is the ID of a trial of this model, on these data, with the parameters of Start.
 func (o *StandaloneTrial) Identity() (string, error) {
-	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
 	start, err := train.StartOf(o.Model)
 	if o.Start != "" {
 		start, err = train.ParametersOf(o.Start)
@@ -78,10 +77,21 @@ func (o *StandaloneTrial) Identity() (string, error) {
 	if err != nil && o.Start != "" {
 		return "", err
 	}
-	if start != nil && err == nil { // else the training says what is wrong
+	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
+	if start != nil && err == nil { // else the training reports the error
 		files = append(files, *start)
 	}
 	return identity(o.Model, files), nil
+}
+
+// identity hashes the values of a model that are no defaults, except its description, and the files that it reads.
+func identity(m *config.Model, files []data.File) string {
+	h := sha256.New()
+	h.Write(m.Canonical())
+	for _, f := range files {
+		h.Write([]byte(f.SHA256 + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // measure measures the trained trial on a split and writes the metrics into a file of its folder.
@@ -156,12 +166,8 @@ func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.sp
 
 // read returns the metrics in a file of a trial, nil if they are not those of its parameters on this split.
 func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
-	text, err := regular.ReadFile(filepath.Join(t.Path, file))
-	if err != nil || sealed.Check(text) != nil {
-		return nil
-	}
 	var kept keptMetrics
-	if json.Unmarshal(text, &kept) != nil || kept.Trial != t.ID || kept.Measured == nil || kept.Measured.Images == 0 {
+	if sealed.Read(filepath.Join(t.Path, file), &kept) != nil || kept.Trial != t.ID || kept.Measured == nil || kept.Measured.Images == 0 {
 		return nil
 	}
 	if parameters, err := train.ParametersOf(t.Path); err != nil || parameters.SHA256 != kept.Parameters {

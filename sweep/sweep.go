@@ -1,9 +1,9 @@
 // Package sweep trains and measures the trials of a declared sweep, several at once, and keeps the results.
 //
-// A trial is an ordinary run in SWEEP/trials/ID on one thread. One trial per processor at a time is faster than one trial
-// after the other on all processors. ID is the hash of the model's values that are not
-// defaults, of the data and of the parameters that it starts from. A sweep that was killed, or declared again, therefore repeats no existing trial: a finished trial has its metrics in
-// eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
+// A trial is an ordinary run in SWEEP/trials/ID on one thread: one trial per processor at a time is faster than one trial after
+// the other on all processors. ID is the hash of the model's values that are not defaults, of the data and of the parameters
+// that the model starts from. A sweep that was killed, or declared again, therefore repeats no trial: a finished trial has its
+// metrics in eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
 //
 // The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
 // parallel trials or on interruptions. Times are in a separate file.
@@ -12,8 +12,6 @@ package sweep
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,7 +45,7 @@ type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
 	Out     string            // the sweep's folder; "" takes sweeps/NAME
 	Jobs    int               // how many trials at once; < 1 takes one per processor
-	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Metrics metrics.Selection // measured of every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
@@ -104,7 +102,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	}
 	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: cmp.Or(spec.Split, data.TestSplit), criteria: spec.Select,
 		changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
-	if err := s.measuresCriteria(); err != nil {
+	if err := s.measureCriteria(); err != nil {
 		return nil, err
 	}
 	if s.Path == "" {
@@ -143,8 +141,8 @@ func complete(ctx context.Context, spec *config.Sweep) error {
 	return nil
 }
 
-// measuresCriteria adds the metrics of the selection to the measured metrics.
-func (s *Sweep) measuresCriteria() error {
+// measureCriteria adds the metrics of the selection to the measured metrics.
+func (s *Sweep) measureCriteria() error {
 	if len(s.criteria) == 0 {
 		return nil
 	}
@@ -176,7 +174,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if t.fitted, err = s.load(ctx, d, d.Need()); err != nil {
 		return nil, err
 	}
-	if t.tested, err = s.load(ctx, d, data.NeedOf(d.Source, d.Selection, data.TestSplit)); err != nil {
+	if t.tested, err = s.load(ctx, d, d.NeedOf(data.TestSplit)); err != nil {
 		return nil, err
 	}
 	images, err := t.tested.Evaluation()
@@ -186,19 +184,17 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if s.rows[images] == nil {
 		s.rows[images] = images.Float32()
 	}
-	files := slices.Concat(t.fitted.Files, t.tested.Files)
-	if start, err := train.StartOf(declared.Model); start != nil && err == nil { // else the training says what is wrong
-		files = append(files, *start)
+	if t.ID, err = s.Standalone(t).Identity(); err != nil {
+		return nil, err
 	}
-	t.ID = identity(declared.Model, files)
-	t.Path = filepath.Join(s.Path, trialsDir, t.ID)
+	t.Path = TrialPath(s.Path, t.ID)
 	return t, nil
 }
 
 // load reads a data set once for all trials.
 func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*data.Set, error) {
 	for _, l := range s.sets {
-		if l.need == need && reflect.DeepEqual(l.source, d.Source) {
+		if l.need.Equal(need) && reflect.DeepEqual(l.source, d.Source) {
 			return l.set, nil
 		}
 	}
@@ -208,16 +204,6 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	}
 	s.sets = append(s.sets, loadedSet{d.Source, need, set})
 	return set, nil
-}
-
-// identity hashes the values of a model that are no defaults, except its description, and the files that it reads.
-func identity(m *config.Model, files []data.File) string {
-	h := sha256.New()
-	h.Write(m.Canonical())
-	for _, f := range files {
-		h.Write([]byte(f.SHA256 + "\n"))
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
 // State is the state of a trial.
@@ -271,7 +257,7 @@ func checkFolder(path string) error {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", path, folder.ErrNotFolder)
 		}
-		return nil // it is not there, or making it says what is wrong
+		return nil // it does not exist, or making it reports the error
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}
@@ -302,7 +288,7 @@ func (s *Sweep) Orphans() (ids []string) {
 	for _, e := range entries {
 		id := e.Name()
 		known := strings.HasPrefix(id, ".") || slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.ID == id })
-		if !known && e.IsDir() && folder.Replaceable(filepath.Join(s.Path, trialsDir, id)) && !isEmpty(TrialPath(s.Path, id)) {
+		if !known && e.IsDir() && folder.Replaceable(TrialPath(s.Path, id)) && !isEmpty(TrialPath(s.Path, id)) {
 			ids = append(ids, id)
 		}
 	}

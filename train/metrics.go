@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/graph"
@@ -19,6 +20,7 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/train/checkpoint"
+	"tessera/train/evaluation"
 	"tessera/train/folder"
 )
 
@@ -96,14 +98,62 @@ type watcher struct {
 	programs   compiled
 	feed       *feed
 	chosen     metrics.Selection
+	objective  *objective       // nil if the objective is not measured
+	model      *graph.Model     // that is measured
+	coder      *graph.Coder     // of declared metrics; nil if there are none
 	units      int              // of one code
 	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
 }
 
+// objective is the objective on validation images: the mean of each term over the batches, weighted by their images.
+type objective struct {
+	spec  *config.Model
+	terms []int     // indices of the terms
+	sums  []float64 // of the terms, over the images
+}
+
+// newObjective returns the objective of a model, nil if it is not measured.
+func newObjective(spec *config.Model) *objective {
+	if !spec.MeasuresObjective() {
+		return nil
+	}
+	terms := spec.ValidatedTerms()
+	return &objective{spec, terms, make([]float64, len(terms))}
+}
+
+// add adds the terms of a program's run on n images.
+func (o *objective) add(p *program, n int) {
+	for k, i := range o.terms {
+		o.sums[k] += p.scalar(p.terms[i]) * float64(n)
+	}
+}
+
+// values returns the objective and its terms over n images as val_loss and val_loss.TERM. If only some terms can be measured,
+// their sum is not the objective.
+func (o *objective) values(n int) metrics.Values {
+	sum := 0.0
+	all := metrics.Values{{}}
+	for k, i := range o.terms {
+		v := metrics.Number(o.sums[k] / float64(n))
+		v.Name = ObjectiveKey + "." + o.spec.TermName(i)
+		sum += v.Number
+		all = append(all, v)
+	}
+	if all[0] = metrics.Number(sum); len(o.terms) < len(o.spec.Losses) {
+		all[0] = metrics.NotApplicable("a term cannot be measured on validation images")
+	}
+	all[0].Name = ObjectiveKey
+	clear(o.sums)
+	return all
+}
+
+// ObjectiveKey is the key of the objective on the validation images in metrics.jsonl; its terms are ObjectiveKey.TERM.
+const ObjectiveKey = "val_loss"
+
 // newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
 func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Splits) (*watcher, error) {
 	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
-		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight()}
+		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight(), model: m}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.First(Watched), false
 	}
@@ -116,6 +166,15 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 		return nil, err
 	}
 	r := graph.Request{Want: m.Layout.Values(), Prepared: h.prepares()}
+	if w.validation && w.labelled(m.Spec) {
+		w.objective = newObjective(m.Spec)
+	}
+	if w.objective != nil {
+		r.Want = append(r.Want, graph.Terms)
+	}
+	if len(m.Spec.Train.Metrics) > 0 {
+		w.coder = graph.NewCoder(m, backend)
+	}
 	if w.programs, err = compileAll(m, backend, r, w.images.Len(), w.size); err != nil {
 		return nil, err
 	}
@@ -145,24 +204,56 @@ func (w *watcher) choose() error {
 		}
 		chosen = chosen.Add(of)
 	}
-	w.chosen = chosen
-	return w.chosen.Set("single", true) // accurate to seven digits, and much faster
+	if err := chosen.Set("single", true); err != nil { // accurate to seven digits, and much faster
+		return err
+	}
+	declared, err := w.model.Spec.WatchedMetrics()
+	for i := range declared {
+		declared[i].Optional = true
+	}
+	w.chosen = chosen.Add(declared)
+	return err
+}
+
+// labelled reports whether the images have the labels that the terms read.
+func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
+
+// subject describes the model to the metrics, and has lists what they can read.
+func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
+	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len()}
+	has = metrics.ReadsImages | metrics.ReadsCodes
+	if w.validation && w.outputs {
+		has |= metrics.ReadsOutputs
+	}
+	if w.validation && w.labels != nil {
+		has |= metrics.ReadsLabels
+		if len(w.heads) > 0 {
+			has |= metrics.ReadsLogits
+		}
+	}
+	if w.last != nil {
+		s.Weight = w.last.Data
+		has |= metrics.ReadsWeights
+	}
+	if w.coder == nil {
+		return s, has
+	}
+	s.Coder, s.Seed, s.Known, s.Parts, s.Atoms = w.coder, w.model.Spec.Train.Seed, evaluation.Known(w.model.Spec), w.images.Parts, w.model.Atoms()
+	if s.Atoms != nil {
+		has |= metrics.ReadsAtoms
+	}
+	if len(s.Parts) > 0 {
+		has |= metrics.ReadsParts
+	}
+	if len(s.Shape) > 1 {
+		has |= metrics.ReadsPictures
+	}
+	return s, has
 }
 
 // Measure measures the watched images at the end of an epoch.
 func (w *watcher) Measure() (values metrics.Values, err error) {
-	subject := metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len()}
-	has := metrics.ReadsImages | metrics.ReadsCodes
-	if w.validation && w.outputs {
-		has |= metrics.ReadsOutputs
-	}
-	if w.validation && w.labels != nil && len(w.heads) > 0 {
-		has |= metrics.ReadsLabels | metrics.ReadsLogits
-	}
-	if w.last != nil {
-		subject.Weight = w.last.Data
-		has |= metrics.ReadsWeights
-	}
+	subject, has := w.subject()
 	meters, err := metrics.Start(subject, has, w.heads, w.chosen)
 	if err != nil {
 		return nil, err
@@ -176,7 +267,20 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 	if values, err = meters.Values(context.Background()); err != nil {
 		return nil, err
 	}
-	return watchedKeys(values), nil
+	values = watchedKeys(values)
+	if w.objective != nil {
+		values = append(values, w.objective.values(subject.Images)...)
+	}
+	return values, nil
+}
+
+// Close frees the programs.
+func (w *watcher) Close() error {
+	err := w.programs.Close()
+	if w.coder != nil {
+		err = errors.Join(err, w.coder.Close())
+	}
+	return err
 }
 
 // watchedKeys renames the values to their keys in metrics.jsonl.
@@ -206,6 +310,9 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	logits := map[string][]float32{}
 	for _, head := range w.heads {
 		logits[head] = p.value(head)
+	}
+	if w.objective != nil {
+		w.objective.add(p, to-from)
 	}
 	return meters.Add(b, logits)
 }

@@ -39,7 +39,7 @@ func TestAModelThatLostAPartIsRefused(t *testing.T) {
 		"a nil layer":        func(m *config.Model) { m.Encoder[0].Layer = noDense },
 		"a nil layer inside": func(m *config.Model) { m.Encoder[0].Layer = &layers.Residual{Layers: []layers.Layer{noDense}} },
 		"a head of no layer": func(m *config.Model) {
-			m.Heads = map[string]config.Head{"h": {From: "code", Layers: []config.Layer{{}}}}
+			m.Heads = map[string]config.Head{"h": {From: config.Names{"code"}, Layers: []config.Layer{{}}}}
 		},
 		"no augmentation":      func(m *config.Model) { m.Views = []config.View{{Augment: []augment.Augmentation{nil}}} },
 		"no optimizer":         func(m *config.Model) { m.Optimizer.Optimizer = nil },

@@ -183,15 +183,12 @@ func (f *feed) run(p *program, from, to int) error {
 
 // fill writes an input for a range of images. The noise of an image is the same at every evaluation and in every batch.
 func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
-	switch {
-	case in.Preparation != nil:
-		f.prepared.Batch(dst, indices)
-	case in.Sampler == nil:
-		f.images.Batch(dst, indices)
-	default:
-		row := len(dst) / len(indices)
-		for k, i := range indices {
-			sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
-		}
+	if in.Sampler == nil {
+		gather(f.images, f.prepared, in, dst, indices)
+		return
+	}
+	row := len(dst) / len(indices)
+	for k, i := range indices {
+		sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
 	}
 }

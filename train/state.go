@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/train/checkpoint"
 )
@@ -26,6 +27,7 @@ const (
 	modelKey       = "model"       // the model's name
 	kindKey        = "kind"        // of a baseline
 	shapeKey       = "shape"       // of one image, JSON
+	columnsKey     = "columns"     // besides images and labels that the model reads: [data.Column]s, JSON; left out if there are none
 	epochKey       = "epoch"       // complete epochs (of best parameters: their epoch)
 	stepKey        = "step"        // steps done
 	identityKey    = "identity"    // of a state: [identity], JSON
@@ -80,7 +82,13 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 
 // readsLabels reports whether a loss of the model compares with labels.
 func readsLabels(spec *config.Model) bool {
-	return slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	return slices.ContainsFunc(spec.Losses, comparesLabels)
+}
+
+// comparesLabels reports whether a term compares a value with the labels.
+func comparesLabels(l config.Loss) bool {
+	r := l.Reads()
+	return r.Classes && r.Against == losses.Labels
 }
 
 // labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
@@ -140,6 +148,7 @@ type stored struct {
 	progress
 	arithmetic Arithmetic
 	shape      []int
+	columns    []data.Column
 }
 
 // declared returns the model that the state declares.
@@ -166,6 +175,9 @@ func readState(path string) (*stored, error) {
 func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
+		return nil, err
+	}
+	if s.columns, err = storedColumns(path, f); err != nil {
 		return nil, err
 	}
 	for _, record := range []struct {
@@ -217,6 +229,16 @@ func storedShape(path string, f *checkpoint.File) ([]int, error) {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", shapeKey, err)
 	}
 	return shape, nil
+}
+
+// storedColumns returns the columns that the model of a checkpoint reads.
+func storedColumns(path string, f *checkpoint.File) (list []data.Column, err error) {
+	if text, ok := f.Metadata[columnsKey]; ok {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, checkpoint.Errorf(path, "damaged: %s: %v", columnsKey, err)
+		}
+	}
+	return list, nil
 }
 
 // loadParameters sets a model's parameters from a checkpoint; a mismatch is an error. Tensors with a slash in their names

@@ -164,8 +164,10 @@ func (t *trainee) badEnd(m Metrics) (b bad) {
 	for _, p := range t.model.Parameters {
 		b.look(p.Path, p.Data)
 	}
-	if mse, ok := m.Measured.Number("val_mse"); ok {
-		b.look("val_mse", []float32{float32(mse)})
+	for _, key := range []string{"val_mse", ObjectiveKey} {
+		if value, ok := m.Measured.Number(key); ok {
+			b.look(key, []float32{float32(value)})
+		}
 	}
 	return b
 }
@@ -226,7 +228,7 @@ func (t *trainee) close() {
 		_ = c.Close()
 	}
 	if t.watcher != nil {
-		_ = t.watcher.programs.Close()
+		_ = t.watcher.Close()
 	}
 }
 

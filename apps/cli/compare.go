@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,7 @@ func printComparison(out io.Writer, c *comparison.Table) error {
 		for _, s := range c.Settings {
 			var values []string
 			for _, v := range s.Values {
-				values = append(values, shownSetting(v))
+				values = append(values, shortened(cmp.Or(v, "-"), longestSetting))
 			}
 			t.row(cells([]string{s.Key}, values)...)
 		}
@@ -94,16 +95,6 @@ func printComparison(out io.Writer, c *comparison.Table) error {
 
 // longestSetting bounds the cells of settings; lists of layers are longer.
 const longestSetting = 40
-
-func shownSetting(text string) string {
-	if text == "" {
-		return "-"
-	}
-	if runes := []rune(text); len(runes) > longestSetting {
-		return string(runes[:longestSetting-3]) + "..."
-	}
-	return text
-}
 
 func labels(c *comparison.Table) []string {
 	var list []string
@@ -124,35 +115,20 @@ func printMetricRows(out io.Writer, c *comparison.Table) error {
 	for _, row := range c.Metrics {
 		line := cells([]string{row.Name, string(row.Better)})
 		for _, cell := range row.Cells {
-			line = append(line, meanCell(cell))
+			if line = append(line, cell.String()); cell.Best {
+				line[len(line)-1] = cell.String() + " *"
+			}
 		}
 		for _, cell := range row.Cells[1:] {
-			line = append(line, differenceText(cell.Paired))
+			if cell.Paired != nil {
+				line = append(line, cell.Paired.String())
+			} else {
+				line = append(line, "-")
+			}
 		}
 		t.row(line...)
 	}
 	return t.flush()
-}
-
-func meanCell(c comparison.Cell) string {
-	if !c.Measured {
-		return "-"
-	}
-	text := number(c.Mean)
-	if c.Deviation > 0 {
-		text += fmt.Sprintf(" ± %.2g", c.Deviation)
-	}
-	if c.Best {
-		text += " *"
-	}
-	return text
-}
-
-func differenceText(p *metrics.Paired) string {
-	if p == nil {
-		return "-"
-	}
-	return p.String()
 }
 
 // printAgreements prints the similarity of atoms: the mean cosine of matched atoms and its value by chance.

@@ -48,7 +48,7 @@ func doctorCommand() *cobra.Command {
 }
 
 // printKernels prints the selected kernels, and why faster ones are not used.
-func printKernels(t columns) {
+func printKernels(t *columns) {
 	k := kernel.Info()
 	t.row("kernels", k.Name)
 	t.row("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))

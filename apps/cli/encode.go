@@ -12,6 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
+	"tessera/internal/volume"
+	"tessera/losses"
+	"tessera/part/table"
 	"tessera/train/folder"
 )
 
@@ -19,6 +22,7 @@ import (
 type codeFlags struct {
 	runFlags
 	in, out string
+	value   string // of encode
 }
 
 func (f *codeFlags) addTo(cmd *cobra.Command, direction func(cmd *cobra.Command, run string) error) *cobra.Command {
@@ -34,15 +38,19 @@ func (f *codeFlags) addTo(cmd *cobra.Command, direction func(cmd *cobra.Command,
 
 func encodeCommand() *cobra.Command {
 	var f codeFlags
-	return f.addTo(&cobra.Command{
+	cmd := f.addTo(&cobra.Command{
 		Use:   "encode RUN",
 		Short: "Turn images into codes",
 		Long: "Encode images or vectors as codes: float32, one row per sample. Samples are scaled as in the training. The input is a .npy, .npz, .safetensors, .csv or " +
 			"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The " +
 			"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input " +
-			"has them, and one for each unit).",
-		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz",
+			"has them, and one for each unit). --value gives another value than the code: output, a head, the output of a layer by its path, or " +
+			"a value that a layer publishes.",
+		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz\n" +
+			"  tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
 	}, f.encode)
+	cmd.Flags().StringVar(&f.value, "value", losses.Code, "the value to compute: code, output, a head, or encoder.0")
+	return cmd
 }
 
 func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
@@ -58,11 +66,27 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
+	if f.value != losses.Code {
+		return f.encodeValue(cmd, r, rows)
+	}
 	codes, err := r.Encode(rows.Float32())
 	if err != nil {
 		return err
 	}
 	return f.write(cmd, "codes", []int{r.Units()}, codes, rows)
+}
+
+// encodeValue writes another value than the code.
+func (f *codeFlags) encodeValue(cmd *cobra.Command, r *tessera.Run, rows *data.Rows) error {
+	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.value) {
+		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
+	}
+	samples := rows.Float32()
+	values, err := r.Value(f.value, samples)
+	if err != nil {
+		return err
+	}
+	return f.write(cmd, f.value, []int{len(values) / max(1, len(samples)/volume.Of(r.Shape()))}, values, rows)
 }
 
 func decodeCommand() *cobra.Command {

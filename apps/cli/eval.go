@@ -233,7 +233,7 @@ func isClassification(metric string) bool {
 }
 
 // sampleRows says which images were measured: the held-out ones first, the fitted ones next to them.
-func sampleRows(t columns, r *evaluation.Report) {
+func sampleRows(t *columns, r *evaluation.Report) {
 	split := r.Split
 	if r.Note != "" {
 		split += " (" + r.Note + ")"
@@ -252,13 +252,11 @@ func sampleRows(t columns, r *evaluation.Report) {
 }
 
 // reportRow prints one metric of both samples; metrics that do not depend on images have one value.
-func reportRow(t columns, title, name string, r *evaluation.Report) {
+func reportRow(t *columns, title, name string, r *evaluation.Report) {
 	row := []any{title, valueText(r.Values, name)}
 	if r.Fitted != nil {
 		if _, ok := r.Fitted.Find(name); ok {
 			row = append(row, valueText(r.Fitted.Values, name))
-		} else {
-			row = append(row, "") // keeps the columns of the rows around it
 		}
 	}
 	t.row(row...)

@@ -24,6 +24,9 @@ type figureKind struct {
 	draw        func(*figureWork) (*figures.Figure, error)
 }
 
+// mostWidth bounds the pixels of a figure.
+const mostWidth = 10_000
+
 // many means any number of runs.
 const many = math.MaxInt
 
@@ -52,6 +55,9 @@ type figureWork struct {
 	published string
 	x         []string // swept keys
 	metrics   []string
+	atoms     []int  // of the figure atoms
+	title     string // above the figure
+	width     int    // of a PNG in pixels
 
 	ctx     context.Context
 	runs    []string
@@ -93,6 +99,8 @@ func figureCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
+			f.SetTitle(w.title)
+			f.SetWidth(w.width)
 			if err := f.Save(w.out); err != nil {
 				return &folder.WriteError{Path: w.out, Err: err}
 			}
@@ -109,6 +117,9 @@ func figureCommand() *cobra.Command {
 	w.add(cmd)
 	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png, .svg or .pdf (default KIND.png)")
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
+	cmd.Flags().IntSliceVar(&w.atoms, "atoms", nil, "numbers of the atoms that the figure atoms shows (default all, or the first 20 of several runs)")
+	cmd.Flags().StringVar(&w.title, "title", "", "title above the figure")
+	cmd.Flags().Var((*positive)(&w.width), "width", "width of a PNG in pixels; an SVG or PDF scales by itself")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
 	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
@@ -129,6 +140,10 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		return nil, usagef("figure %s: missing run", kind.name)
 	case len(w.runs) > kind.most:
 		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
+	case w.width > mostWidth:
+		return nil, usagef("--width: got %d, want at most %d", w.width, mostWidth)
+	case len(w.atoms) > 0 && kind.name != "atoms":
+		return nil, usagef("figure %s: only atoms have --atoms", kind.name)
 	case len(w.x) > 0 && kind.name != "curves":
 		return nil, usagef("figure %s: only curves have --x", kind.name)
 	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/apps/internal/study"
@@ -26,13 +27,25 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		if a == nil {
 			return usagef("%s has no atoms", label)
 		}
-		if len(runs) == 1 {
+		for _, atom := range w.atoms {
+			if atom < 0 || atom >= a.Count {
+				return usagef("--atoms: got %d, want 0 to %d", atom, a.Count-1)
+			}
+		}
+		if len(runs) == 1 && len(w.atoms) == 0 {
 			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
 			f, err = figures.Atoms(a, names...)
 			return err
 		}
 		row, n := study.FirstAtoms(r)
 		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
+		if len(w.atoms) > 0 {
+			row.Images, row.Caption = nil, label+": atoms "+strings.Trim(strings.ReplaceAll(fmt.Sprint(w.atoms), " ", ", "), "[]")
+			for _, atom := range w.atoms {
+				row.Names = append(row.Names, fmt.Sprint(atom))
+				row.Images = append(row.Images, a.Values[atom*a.Pixels():(atom+1)*a.Pixels()]...)
+			}
+		}
 		row.Values, _ = r.ValueNames(w.ctx)
 		rows = append(rows, row)
 		return nil

@@ -32,6 +32,29 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 	}
 }
 
+func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1")
+	b.must(0, "figure", "atoms", "runs/small", "--atoms", "3,1", "--title", "Two limbs", "-o", "two.svg")
+	b.contains("the figure", b.read("two.svg"), "Two limbs", "small: atoms 3, 1")
+	b.must(0, "figure", "training", "runs/small", "--width", "617", "-o", "wide.png")
+	f, err := os.Open(b.path("wide.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if picture, err := png.DecodeConfig(f); err != nil || picture.Width != 617 || picture.Height < 400 {
+		t.Errorf("got %+v, %v, want a picture of 617 pixels", picture, err)
+	}
+	for args, want := range map[string]string{
+		"--atoms 3,1000":  "--atoms: got 1000, want 0 to ",
+		"--width 0":       "--width: got 0, want > 0",
+		"--width 1000000": "--width: got 1000000, want at most 10000",
+	} {
+		b.contains(args, b.must(exitUsage, append([]string{"figure", "atoms", "runs/small"}, strings.Fields(args)...)...).stderr, want)
+	}
+}
+
 func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "figure", "curves", "--published", "deep", "--out", "deep.svg")

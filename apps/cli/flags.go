@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"tessera"
 	"tessera/config"
 	"tessera/data"
@@ -252,13 +251,10 @@ func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
 	if f.how == automatic {
 		p = terminal.Detect(os.Getenv)
 	}
-	columns, _, err := term.GetSize(int(screen.Fd()))
-	if err != nil || p == terminal.None {
+	if p == terminal.None {
 		return nil
 	}
-	if columns == 0 { // a terminal that does not know its size
-		columns = 80
-	}
+	columns := cmp.Or(pageWidth(screen), 80) // a terminal may not know its size
 	a := r.Atoms()
 	var shown strings.Builder
 	n, err := terminal.Atoms(&shown, a, p, columns)

@@ -12,7 +12,6 @@ import (
 	"tessera/config"
 	"tessera/metrics"
 	"tessera/part/table"
-	"tessera/show/figures"
 )
 
 // The titles of a file's declarations; the other titles are config.Vocabularies.
@@ -229,7 +228,7 @@ func printList(out io.Writer, title string, list []table.Description) error {
 		if d.About != "" {
 			name = fmt.Sprintf("  %-*s", longest, inLine(d.Name))
 		}
-		b.WriteString(figures.Columns([][]string{{name, d.About}}, page))
+		b.WriteString(inColumns([][]string{{name, d.About}}, page))
 		var rows [][]string
 		var also []string
 		for _, k := range d.Keys {
@@ -239,9 +238,9 @@ func printList(out io.Writer, title string, list []table.Description) error {
 				rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
 			}
 		}
-		b.WriteString(figures.Columns(rows, page))
+		b.WriteString(inColumns(rows, page))
 		if also != nil {
-			b.WriteString(figures.Columns([][]string{{"      also", strings.Join(also, ", ")}}, page))
+			b.WriteString(inColumns([][]string{{"      also", strings.Join(also, ", ")}}, page))
 		}
 	}
 	if len(common) > 0 {
@@ -250,7 +249,7 @@ func printList(out io.Writer, title string, list []table.Description) error {
 		for _, k := range common {
 			rows = append(rows, []string{"      " + k.Key, k.Want, k.About})
 		}
-		b.WriteString(figures.Columns(rows, page))
+		b.WriteString(inColumns(rows, page))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -383,6 +382,6 @@ func printMetrics(out io.Writer, all []describedMetric) error {
 			rows = append(rows, []string{"      " + s.Key, fmt.Sprintf("= %v", s.Default), s.About})
 		}
 	}
-	_, err := io.WriteString(out, metricsTitle+"\n"+figures.Columns(rows, pageWidth(out)))
+	_, err := io.WriteString(out, metricsTitle+"\n"+inColumns(rows, pageWidth(out)))
 	return err
 }

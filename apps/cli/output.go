@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -17,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"tessera/metrics"
-	"tessera/show/figures"
 	"tessera/train/folder"
 )
 
@@ -61,7 +59,7 @@ func commandLines(cmd *cobra.Command, width int) string {
 			rows = append(rows, []string{"  " + sub.Name(), sub.Short})
 		}
 	}
-	return figures.Columns(rows, width)
+	return inColumns(rows, width)
 }
 
 // wrapped fills the paragraphs of a text. A line that begins with a space belongs to a table: it is not joined with others.
@@ -90,25 +88,11 @@ func folded(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}
-	indent := "\n" + strings.Repeat(" ", len(entry.FindString(line)))
-	begin := len(indent) - 1
-	var b strings.Builder
-	length := begin
-	b.WriteString(line[:begin])
-	for i, word := range strings.Fields(line[begin:]) {
-		switch {
-		case i == 0:
-		case length+1+len(word) > width:
-			b.WriteString(indent)
-			length = begin
-		default:
-			b.WriteByte(' ')
-			length++
-		}
-		b.WriteString(word)
-		length += len(word)
-	}
-	return b.String()
+	p := &columnPrinter{width: width}
+	begin := entry.FindString(line)
+	p.write(begin)
+	p.fold(line[len(begin):], len(begin))
+	return p.b.String()
 }
 
 // visible is an output in which control characters are spelled out: names and messages can hold what a file says, and a terminal would
@@ -156,57 +140,6 @@ func spelled(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// columns prints aligned columns.
-type columns struct{ out *tabwriter.Writer }
-
-func newTable(out io.Writer) columns {
-	return columns{tabwriter.NewWriter(&trimmed{out: out}, 0, 0, 2, ' ', 0)}
-}
-
-// row prints one row.
-func (t columns) row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = cellText(cell)
-	}
-	fmt.Fprintln(t.out, strings.Join(texts, "\t"))
-}
-
-// trimmed is an output without spaces at the ends of lines: those that align empty cells.
-type trimmed struct {
-	out    io.Writer
-	spaces []byte // that are written if something follows in their line
-}
-
-// Write implements [io.Writer].
-func (t *trimmed) Write(p []byte) (int, error) {
-	var kept []byte
-	for _, b := range p {
-		switch b {
-		case ' ':
-			t.spaces = append(t.spaces, b)
-			continue
-		case '\n':
-			t.spaces = t.spaces[:0]
-		}
-		kept = append(append(kept, t.spaces...), b)
-		t.spaces = t.spaces[:0]
-	}
-	if _, err := t.out.Write(kept); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-func (t columns) flush() error { return t.out.Flush() }
-
-func cellText(cell any) string {
-	if v, ok := cell.(float64); ok {
-		return number(v)
-	}
-	return inLine(fmt.Sprint(cell))
 }
 
 // inLine spells out the line feeds and tabs of a name, which would break a line or a table.

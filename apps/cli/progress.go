@@ -75,7 +75,7 @@ func (p *progress) Show(r train.Progress) {
 	}
 	switch {
 	case p.terminal != nil:
-		fmt.Fprintf(p.out, "\r%s\x1b[K", p.fitted(r))
+		fmt.Fprintf(p.out, "\r%s\x1b[K", p.within(p.width(), r))
 		p.begun = true
 	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)): // nothing is left after the last epoch
 		fmt.Fprintln(p.out, p.within(widest+1, r))
@@ -126,8 +126,10 @@ func (p *progress) terms(r train.Progress) string {
 
 // measured shows the metrics at the end of the last epoch.
 func (p *progress) measured() (valError, sparsity, negative string) {
-	if mse, ok := p.epoch.Measured.Number("val_mse"); ok {
-		valError = "  val_mse " + number(mse)
+	for _, key := range []string{"val_mse", train.ObjectiveKey} {
+		if value, ok := p.epoch.Measured.Number(key); ok {
+			valError += "  " + key + " " + number(value)
+		}
 	}
 	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
 		valError += "  val_accuracy " + number(accuracy)
@@ -141,24 +143,18 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	return valError, sparsity, negative
 }
 
-// fitted shortens a line to the terminal's width, because a wrapped line could not be overwritten. It removes the terms of
-// the loss first and never the remaining time.
-func (p *progress) fitted(r train.Progress) string {
-	width, _, err := term.GetSize(int(p.terminal.Fd()))
-	if err != nil || width < 2 {
-		width = widest
+// width is that of the terminal: a wrapped line could not be overwritten.
+func (p *progress) width() int {
+	if width := pageWidth(p.terminal); width > 1 {
+		return width
 	}
-	return p.within(width, r)
+	return widest
 }
 
-// fit truncates a line to the width of the terminal.
-func (p *progress) fit(line string) string {
+// cut truncates a line so that it is narrower than width.
+func cut(line string, width int) string {
 	line = spelled(line)
-	width, _, err := term.GetSize(int(p.terminal.Fd()))
-	if err != nil || width < 2 || utf8.RuneCountInString(line) < width {
-		return line
-	}
-	return string([]rune(line)[:width-1])
+	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
 
 // pace is how many samples are fitted per second.
@@ -170,7 +166,7 @@ func pace(r train.Progress) string {
 	return fmt.Sprintf("  %.0f %s/s", r.ImagesPerSecond, unit)
 }
 
-// within removes the least important pieces until the line fits.
+// within removes the least important pieces until the line fits: the terms of the loss first, never the remaining time.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
 	line := spelled(strings.Join(pieces, ""))
@@ -185,7 +181,7 @@ func (p *progress) within(width int, r train.Progress) string {
 		pieces[least] = ""
 		line = spelled(strings.Join(pieces, ""))
 	}
-	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
+	return cut(line, width)
 }
 
 // sweepProgress shows the progress of a sweep. On a terminal: a line for every finished trial and a live table of running
@@ -291,7 +287,7 @@ func (p *sweepProgress) draw(e sweep.Event) {
 			r.last.Epochs, number(r.last.Loss), pace(r.last)))
 	}
 	for _, line := range lines {
-		fmt.Fprintln(p.out, p.fit(line))
+		fmt.Fprintln(p.out, cut(line, p.width()))
 	}
 	p.live = len(lines)
 }

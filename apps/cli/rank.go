@@ -19,7 +19,7 @@ func rankCommand() *cobra.Command {
 		Use:   "rank MODEL --ranks K,K,...",
 		Short: "Choose the number of components of a PCA or an NMF",
 		Long: "Measure numbers of components by bi-cross-validation: blocks of images and pixels are held out and predicted from the others.\n" +
-			"The number with the least error is the choice. Everything but components is as the model declares it; nothing is kept.",
+			"Choose the number with the lowest error. All other keys are those of the model; no run is kept.",
 		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4",
 		Args:    one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ func reportCommand() *cobra.Command {
 		Long: "Write one HTML file that opens without a network: what was trained and how it ended, curves, atoms and how they are used, " +
 			"reconstructions, codes, classifications, every setting, and the commands that make it again. For a sweep: a table that sorts and " +
 			"filters, plots of any two metrics, and the atoms of every trial. Runs are measured on test images; without any, on images that " +
-			"the training held out, else on all images. The page says which.",
+			"the training held out, else on the fitted ones. The page says which.",
 		Example:           "  tessera report runs/parts -o parts.html\n  tessera report sweeps/table1 -o table1.html",
 		Args:              atLeast(1, "run or sweep"),
 		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.report(cmd, args) }),

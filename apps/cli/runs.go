@@ -102,7 +102,7 @@ func statuses(paths []string) []listedRun {
 }
 
 // loggedMetrics are the columns of the table that come from metrics.jsonl.
-var loggedMetrics = []string{"loss", "val_mse", "code_hoyer", "dead_units"}
+var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer", "dead_units"}
 
 // printRuns prints a table. Columns that no run has are left out.
 func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
@@ -123,7 +123,7 @@ func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		if r.Problem != "" {
 			differs = r.Problem
 		}
-		t.row(append(row, age(now.Sub(r.Modified)), shortened(differs))...)
+		t.row(append(row, age(now.Sub(r.Modified)), shortened(differs, widestCell))...)
 	}
 	return t.flush()
 }
@@ -143,9 +143,10 @@ func lastValue(values metrics.Values, name string) string {
 // widestCell bounds the last column.
 const widestCell = 100
 
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > widestCell {
-		return string(runes[:widestCell-3]) + "..."
+// shortened cuts a text off after most characters.
+func shortened(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-3]) + "..."
 	}
 	return text
 }

@@ -456,8 +456,8 @@ type accessFlags struct {
 func (f *accessFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.token, "token-file", "", "file whose first line is the secret that coordinator and workers share")
 	cmd.Flags().StringVar(&f.certificate, "tls-cert", "", "certificate of this machine, PEM")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "its private key, PEM")
-	cmd.Flags().StringVar(&f.authority, "tls-ca", "", "certificates, PEM, by which those of the other side are verified")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "private key of --tls-cert, PEM")
+	cmd.Flags().StringVar(&f.authority, "tls-ca", "", "certificates that verify those of the other side, PEM")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 }
 
@@ -487,8 +487,8 @@ type fleetFlags struct {
 func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "", "address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone")
 	cmd.Flags().StringVar(&f.url, "nats", "", "URL of an existing NATS server with JetStream, instead of --listen")
-	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long one may be silent before its trials are given to others")
-	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse those whose CPU selects other kernels than the first one's")
+	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long a worker may be silent before its trials are given to others")
+	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse a worker whose CPU selects other kernels than that of the first one")
 	f.accessFlags.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
 }

@@ -224,7 +224,7 @@ func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
 }
 
 // printMeasured adds the rows of the metrics to the table of a training.
-func printMeasured(t columns, r *evaluation.Report) {
+func printMeasured(t *columns, r *evaluation.Report) {
 	sampleRows(t, r)
 	var rows []string
 	for _, name := range summarised {
@@ -253,7 +253,7 @@ func parts(cmd *cobra.Command, r *tessera.Run) error {
 		return err
 	}
 	t := newTable(cmd.OutOrStdout())
-	fmt.Fprintln(t.out)
+	t.row()
 	t.row("parts", "found", "least cosine", "as")
 	for len(found) > 0 {
 		kind := found[0].Kind

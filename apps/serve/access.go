@@ -17,7 +17,7 @@ import (
 	"tessera/internal/regular"
 )
 
-// signature tells when files may have changed, without reading them.
+// signature changes when files may have changed; it does not read them.
 type signature string
 
 // signatureOf returns the signature of files, some of which may not exist.
@@ -42,7 +42,7 @@ type files struct {
 func newFiles(paths ...string) files { return files{paths: paths, seen: signatureOf(paths...)} }
 
 // refresh calls read if the files have changed, and logs what it returns. Invalid contents are read again when they change again. An
-// error of the system, such as a lack of file descriptors, says nothing about the contents: refresh tries again the next time.
+// error of the system, such as a lack of file descriptors, is not an error of the contents: the next refresh tries again.
 func (f *files) refresh(log func(string), what string, read func() (news string, err error)) {
 	now := signatureOf(f.paths...)
 	if now == f.seen && !f.retry {
@@ -93,7 +93,7 @@ func (s *Server) refresh() {
 // Tokens are the bearer tokens that a server accepts. Only their checksums are kept.
 type Tokens struct {
 	sums  atomic.Pointer[[][sha256.Size]byte]
-	files files // none of NewTokens
+	files files // empty for NewTokens
 }
 
 // shortestToken is the least number of characters of a token: shorter ones could be guessed.

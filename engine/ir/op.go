@@ -371,6 +371,31 @@ type Blocks interface {
 	Float64(dst []float64, in [][]float64, block int)
 }
 
+// Sparse is implemented by kernels that know how many zeros they give. It is a hint: products look for zeros in operands
+// that are computed from such a result.
+type Sparse interface {
+	// MostlyZero reports whether almost all values of the output are 0.
+	MostlyZero() bool
+}
+
+// Selecting is implemented by kernels of two args that may copy only a few elements of the second one.
+type Selecting interface {
+	// Selection returns how the kernel selects elements, or nil if it computes them.
+	Selection() *Selection
+}
+
+// Selection describes a kernel that copies elements of its second arg and sets the others to 0. The first arg decides which
+// ones.
+type Selection struct {
+	// Most is the largest number of elements that are copied of a block.
+	Most int
+	// Float32 returns a function that lists the places of the copied elements of one block, of whose first arg x are the values,
+	// in ascending order. The list is valid until the next call. The function is for one goroutine.
+	Float32 func(block int) func(x []float32) []int
+	// Float64 is Float32 in the other precision.
+	Float64 func(block int) func(x []float64) []int
+}
+
 // Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
 // args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
 type Units interface {

@@ -72,7 +72,7 @@ func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	return "", nil
 }
 
-// longestName is how much of a file's name that of its temporary file repeats: file systems limit names to 255 bytes.
+// longestName is the number of bytes of a file's name that its temporary file repeats: file systems limit names to 255 bytes.
 const longestName = 200
 
 // Write replaces the file of that path by what write writes; a symbolic link keeps its target. On failure the old file remains, and no
@@ -96,7 +96,7 @@ const (
 // stale is the age after which a temporary file is that of a killed process.
 const stale = time.Minute
 
-// Tidy removes from a folder the temporary files of these names that processes left which were killed within [Write].
+// Tidy removes the temporary files of [Write] for files of these names that killed processes left in a folder.
 func Tidy(disk Disk, folder string, names ...string) {
 	entries, _ := os.ReadDir(folder) // without a folder there is nothing to tidy
 	for _, e := range entries {
@@ -104,7 +104,7 @@ func Tidy(disk Disk, folder string, names ...string) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
-			_ = disk.Remove(filepath.Join(folder, e.Name())) // what stays does no harm
+			_ = disk.Remove(filepath.Join(folder, e.Name())) // a file that remains does no harm
 		}
 	}
 }
@@ -147,7 +147,8 @@ func (OS) WriteFile(path string, write func(io.Writer) error) error {
 	return errors.Join(w.Flush(), f.Sync(), f.Close())
 }
 
-// Sync implements [Disk]. Windows cannot flush what is open for reading, nor some network file systems a folder.
+// Sync implements [Disk]. Windows cannot flush a file that is open for reading, and some network file systems cannot flush a folder;
+// these errors are ignored.
 func (OS) Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package hoyer projects vectors onto sets of given sparseness, for the factorisations and the constraint of that name.
+// Package hoyer projects vectors onto sets of given Hoyer sparsity, for factorisations and constraints.
 package hoyer
 
 import "math"
@@ -104,8 +104,8 @@ func solve(t, count, sum, squares, ratio float64) float64 {
 	return t + mean - ratio*math.Sqrt(scatter/(count*(count-ratio*ratio)))
 }
 
-// moments returns the number, the sum and the sum of squares of the excesses v-t that are not negative. Whether one is,
-// no processor can predict: so the sign bit selects, without a branch.
+// moments returns the number, the sum and the sum of squares of the excesses v-t that are not negative. The sign bit selects
+// them without a branch, which a processor could not predict.
 func moments(v []float32, t float64) (count, sum, squares float64) {
 	var below uint64
 	for _, x := range v {

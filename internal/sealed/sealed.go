@@ -3,6 +3,7 @@ package sealed
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,12 +11,14 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strings"
+
+	"tessera/internal/regular"
 )
 
 // Open is the value of a document's last member, "sha256", before [Seal].
 var Open = strings.Repeat("0", 2*sha256.Size)
 
-// ErrDamaged says that a document is not the one that was sealed.
+// ErrDamaged reports a document that differs from the sealed one.
 var ErrDamaged = errors.New("damaged: its checksum is wrong")
 
 // key introduces the checksum in indented JSON.
@@ -40,6 +43,15 @@ func Document(v any) ([]byte, error) {
 	}
 	text = append(text, '\n')
 	return text, Seal(text)
+}
+
+// Read reads a file with a sealed JSON document into v. A document that is not as it was sealed is [ErrDamaged].
+func Read(path string, v any) error {
+	text, err := regular.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(Check(text), json.Unmarshal(text, v))
 }
 
 // Check returns [ErrDamaged] unless the document is as it was sealed. A document without a checksum is damaged.

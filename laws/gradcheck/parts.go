@@ -20,6 +20,7 @@ type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
 	parameters map[string]*Leaf[T]
+	published  map[string]*gorgonia.Node
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
@@ -55,6 +56,9 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 	s.builder.updates[name] = value
 }
 
+// Publish implements [layers.Scope].
+func (s *scope[T]) Publish(name string, value *gorgonia.Node) { s.published[name] = value }
+
 // Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.builder.noise(sampler, shape...)
@@ -73,7 +77,7 @@ func (s *scope[T]) Frozen(...string) bool { return false }
 // initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, published: map[string]*gorgonia.Node{}}
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
@@ -200,19 +204,14 @@ func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
 // Teacher implements [losses.Values].
 func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", true), nil }
 
-// Images implements [losses.Values].
-func (v *values[T]) Images() (*gorgonia.Node, error) { return v.leaf("target", v.target, true), nil }
+// images are the target images.
+func (v *values[T]) images() *gorgonia.Node { return v.leaf("target", v.target, true) }
 
-// Shape implements [losses.Values]: images of two rows, or of one.
-func (v *values[T]) Shape() ([]int, error) {
-	if v.columns%2 == 0 {
-		return []int{2, v.columns / 2}, nil
+// Against implements [losses.Values]. Of classes, that of every third image is unknown.
+func (v *values[T]) Against() (*gorgonia.Node, error) {
+	if !v.reads.Classes {
+		return v.images(), nil
 	}
-	return []int{1, v.columns}, nil
-}
-
-// Labels implements [losses.Values]. The label of every third image is unknown.
-func (v *values[T]) Labels() (*gorgonia.Node, error) {
 	labels, r := make([]T, v.rows*v.columns), random.Stream(Seed, "labels", 0)
 	for i := range v.rows {
 		if class := r.IntN(v.columns); i%3 != 1 {
@@ -220,6 +219,17 @@ func (v *values[T]) Labels() (*gorgonia.Node, error) {
 		}
 	}
 	return v.leaf("labels", labels, true), nil
+}
+
+// Counts implements [losses.Values]: there is neither a mask nor a weight.
+func (v *values[T]) Counts() (losses.Counts, error) { return losses.Counts{}, nil }
+
+// Shape implements [losses.Values]: images of two rows, or of one.
+func (v *values[T]) Shape() ([]int, error) {
+	if v.columns%2 == 0 {
+		return []int{2, v.columns / 2}, nil
+	}
+	return []int{1, v.columns}, nil
 }
 
 // Weights implements [losses.Values].
@@ -246,9 +256,8 @@ func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, err := v.Images()
 	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
-	return &losses.Dictionary{Images: images, Shape: shape, Code: v.x,
+	return &losses.Dictionary{Images: v.images(), Shape: shape, Code: v.x,
 		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, false),
 		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain

@@ -2,15 +2,12 @@ package collective
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
-// Local returns a group of n goroutines of one process, one member for each, for tests and measurements. Sums are in the order of the
-// ranks. The group has no deadline: if one member stops calling, the others wait forever.
+// Local returns a group of n goroutines of one process, one member for each, for tests. Sums are in the order of the ranks. The
+// group has no deadline: if one member stops calling, the others wait forever.
 func Local(n int) []Group {
 	s := &shared{size: n}
 	s.wake.L = &s.mu
@@ -24,10 +21,9 @@ func Local(n int) []Group {
 // shared is the state of a local group.
 type shared struct {
 	size   int
-	mu     sync.Mutex
-	wake   sync.Cond
-	parked atomic.Int32
-	rounds []*round // the operations that have begun and that some member has not completed
+	mu     sync.Mutex // of all below
+	wake   sync.Cond  // when a round is complete
+	rounds []*round   // the operations that have begun and that some member has not completed
 	free   []*round
 }
 
@@ -38,7 +34,7 @@ type local struct {
 	next uint64 // number of its next operation
 }
 
-// signature is what the members must agree on.
+// signature describes an operation; it must be the same for all members.
 type signature struct {
 	name   string
 	op     Op
@@ -47,23 +43,17 @@ type signature struct {
 	length int
 }
 
-// round is one operation of all members.
+// round is one operation of all members. The last member to arrive does it for all.
 type round struct {
-	number  uint64
-	want    signature // of the first member to arrive
-	parts   []any     // the values of each rank
-	err     error     // of members that disagree
-	arrived atomic.Int32
-	claimed atomic.Int64 // pieces that a member works on or has completed
-	done    atomic.Int64 // pieces that are complete
-	left    int
-	tickets []ticket // by rank
-}
-
-// ticket is a member's part in a round that has begun. It implements [Pending].
-type ticket struct {
-	member *local
-	round  *round
+	shared   *shared
+	number   uint64
+	want     signature // of the first member to arrive
+	parts    []any     // the values of each rank
+	results  []any     // of a gather: the slice of each rank for all values
+	err      error     // of members that disagree
+	arrived  int
+	complete bool
+	left     int
 }
 
 // Rank implements [Group].
@@ -72,13 +62,13 @@ func (l *local) Rank() int { return l.rank }
 // Size implements [Group].
 func (l *local) Size() int { return l.size }
 
-// Start implements [Group]. The members combine the values in Wait, piece by piece.
+// Start implements [Group].
 func (l *local) Start(op Op, values any) (Pending, error) {
 	n, err := Len(values)
 	if err != nil {
 		return nil, err
 	}
-	return l.enter(signature{"all-reduce", op, 0, kind(values), n}, values), nil
+	return l.enter(signature{"all-reduce", op, 0, kind(values), n}, values, nil), nil
 }
 
 // AllReduce implements [Group].
@@ -96,8 +86,7 @@ func (l *local) AllGather(mine any, counts []int, all any) error {
 		return err
 	}
 	total, _ := Len(all)
-	t := l.enter(signature{"all-gather", 0, 0, kind(mine), total}, mine)
-	return t.each(func() { concatenate(t.round.parts, all) })
+	return l.enter(signature{"all-gather", 0, 0, kind(mine), total}, mine, all).Wait()
 }
 
 // gathers returns an error for lengths or types that do not fit.
@@ -125,16 +114,11 @@ func (l *local) Broadcast(root int, values []byte) error {
 	if root < 0 || root >= l.size {
 		return fmt.Errorf("collective: broadcast from rank %d of %d", root, l.size)
 	}
-	t := l.enter(signature{"broadcast", 0, root, "bytes", len(values)}, values)
-	return t.each(func() {
-		if l.rank != root {
-			copy(values, t.round.parts[root].([]byte))
-		}
-	})
+	return l.enter(signature{"broadcast", 0, root, "bytes", len(values)}, values, nil).Wait()
 }
 
 // Barrier implements [Group].
-func (l *local) Barrier() error { return l.enter(signature{name: "barrier"}, nil).each(func() {}) }
+func (l *local) Barrier() error { return l.enter(signature{name: "barrier"}, nil, nil).Wait() }
 
 // kind is the type of values.
 func kind(values any) string {
@@ -147,8 +131,8 @@ func kind(values any) string {
 	return "uint64"
 }
 
-// enter joins the member's next round; the first member to arrive opens it.
-func (l *local) enter(s signature, part any) *ticket {
+// enter joins the member's next round; the first member to arrive opens it, the last one completes it.
+func (l *local) enter(s signature, part, result any) *round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := slices.IndexFunc(l.rounds, func(r *round) bool { return r.number == l.next })
@@ -161,137 +145,87 @@ func (l *local) enter(s signature, part any) *ticket {
 	if s != r.want && r.err == nil {
 		r.err = fmt.Errorf("collective: the processes disagree: %+v on rank %d, %+v on another", s, l.rank, r.want)
 	}
-	r.parts[l.rank] = part
-	r.tickets[l.rank] = ticket{l, r}
-	if int(r.arrived.Add(1)) == l.size {
+	r.parts[l.rank], r.results[l.rank] = part, result
+	if r.arrived++; r.arrived == l.size {
+		if r.err == nil {
+			r.do()
+		}
+		r.complete = true
 		l.wake.Broadcast()
 	}
-	return &r.tickets[l.rank]
+	return r
 }
 
 // open returns an empty round; it reuses one that has ended.
 func (s *shared) open(number uint64, want signature) *round {
 	if len(s.free) == 0 {
-		s.free = append(s.free, &round{parts: make([]any, s.size), tickets: make([]ticket, s.size)})
+		s.free = append(s.free, &round{shared: s, parts: make([]any, s.size), results: make([]any, s.size)})
 	}
 	r := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	r.number, r.want, r.err, r.left = number, want, nil, 0
-	r.arrived.Store(0)
-	r.claimed.Store(0)
-	r.done.Store(0)
+	*r = round{shared: s, number: number, want: want, parts: r.parts, results: r.results}
 	return r
 }
 
-// leave ends the member's part in the round; the last to leave closes the round.
-func (t *ticket) leave() {
-	s, r := t.member.shared, t.round
+// Wait implements [Pending]. The last member to leave closes the round.
+func (r *round) Wait() error {
+	s := r.shared
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for !r.complete {
+		s.wake.Wait()
+	}
+	err := r.err
 	if r.left++; r.left == s.size {
 		s.rounds = slices.DeleteFunc(s.rounds, func(other *round) bool { return other == r })
 		clear(r.parts)
+		clear(r.results)
 		s.free = append(s.free, r)
 	}
+	return err
 }
 
-// piece is the number of elements that a member combines at a time.
-const piece = 4096
-
-// Wait implements [Pending].
-func (t *ticket) Wait() error {
-	s, r := t.member.shared, t.round
-	s.await(func() bool { return int(r.arrived.Load()) == s.size })
-	defer t.leave()
-	if r.err != nil {
-		return r.err
-	}
-	pieces := int64((r.want.length + piece - 1) / piece)
-	for i := r.claimed.Add(1) - 1; i < pieces; i = r.claimed.Add(1) - 1 {
-		from := int(i) * piece
-		combine(r.want.op, r.parts, from, min(from+piece, r.want.length))
-		if r.done.Add(1) == pieces {
-			s.notify()
+// do does the operation for all members.
+func (r *round) do() {
+	switch r.want.name {
+	case "all-reduce":
+		combine(r.want.op, r.parts)
+	case "all-gather":
+		for _, to := range r.results {
+			concatenate(r.parts, to)
+		}
+	case "broadcast":
+		for _, to := range r.parts {
+			copy(to.([]byte), r.parts[r.want.root].([]byte))
 		}
 	}
-	s.await(func() bool { return r.done.Load() == pieces })
-	return nil
 }
 
-// each runs f on every member after all have arrived, and returns when all have run it.
-func (t *ticket) each(f func()) error {
-	s, r := t.member.shared, t.round
-	s.await(func() bool { return int(r.arrived.Load()) == s.size })
-	defer t.leave()
-	if r.err != nil {
-		return r.err
-	}
-	f()
-	if int(r.done.Add(1)) == s.size {
-		s.notify()
-	}
-	s.await(func() bool { return int(r.done.Load()) == s.size })
-	return nil
-}
-
-// notify wakes the members that are parked.
-func (s *shared) notify() {
-	if s.parked.Load() > 0 {
-		s.mu.Lock()
-		s.wake.Broadcast()
-		s.mu.Unlock()
-	}
-}
-
-// patrol is the time for which a member polls before it parks.
-const patrol = 100 * time.Microsecond
-
-// await returns when the condition holds: it polls for a while and then parks.
-func (s *shared) await(holds func() bool) {
-	for began := time.Now(); time.Since(began) <= patrol; runtime.Gosched() {
-		for range 200 {
-			if holds() {
-				return
-			}
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parked.Add(1)
-	for !holds() {
-		s.wake.Wait()
-	}
-	s.parked.Add(-1)
-}
-
-// combine replaces elements [from, to) of every part by their combination in the order of the parts.
-func combine(op Op, parts []any, from, to int) {
+// combine replaces every part by the combination of all in their order.
+func combine(op Op, parts []any) {
 	switch parts[0].(type) {
 	case []float32:
-		combined[float32](op, parts, from, to)
+		combined[float32](op, parts)
 	case []float64:
-		combined[float64](op, parts, from, to)
+		combined[float64](op, parts)
 	case []uint64:
-		combined[uint64](op, parts, from, to)
+		combined[uint64](op, parts)
 	}
 }
 
-func combined[T float32 | float64 | uint64](op Op, parts []any, from, to int) {
-	first := parts[0].([]T)[from:to]
+func combined[T float32 | float64 | uint64](op Op, parts []any) {
+	first := parts[0].([]T)
 	for _, p := range parts[1:] {
-		other := p.([]T)[from:to]
-		if op == Max {
-			for i, v := range other {
+		for i, v := range p.([]T) {
+			if op == Max {
 				first[i] = max(first[i], v)
+			} else {
+				first[i] += v
 			}
-			continue
-		}
-		for i, v := range other {
-			first[i] += v
 		}
 	}
 	for _, p := range parts[1:] {
-		copy(p.([]T)[from:to], first)
+		copy(p.([]T), first)
 	}
 }
 

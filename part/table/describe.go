@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Description is one registered part as `tessera list` shows it.
+// Description describes one registered part.
 type Description struct {
 	Name  string           `json:"name"`
 	About string           `json:"about"`

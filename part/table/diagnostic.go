@@ -182,8 +182,9 @@ const (
 	mostCompared = 100 // maximum bytes of a compared name: the time is the product of the lengths
 )
 
-// Nearest returns the valid name with the same meaning ([synonyms]), else the one nearest to a misspelt name: at most one third of the letters differ, where two swapped
-// letters count as one difference, and case and - or _ as none; or one name is a prefix of the other.
+// Nearest returns the valid name with the same meaning ([synonyms]), else the one nearest to a misspelt name: at most one third
+// of the letters differ, where two swapped letters count as one difference, and case and - or _ as none; or one name is a prefix
+// of the other.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
 	if len(name) > mostCompared {

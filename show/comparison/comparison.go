@@ -92,6 +92,17 @@ type Cell struct {
 	Paired    *metrics.Paired `json:"difference,omitempty"` // from the first model, over the seeds that both have; nil for fewer than two
 }
 
+// String prints the mean with its deviation, "-" for a metric that is not applicable.
+func (c Cell) String() string {
+	switch {
+	case !c.Measured:
+		return "-"
+	case c.Deviation > 0:
+		return fmt.Sprintf("%.4g ± %.2g", c.Mean, c.Deviation)
+	}
+	return fmt.Sprintf("%.4g", c.Mean)
+}
+
 // The errors of runs that cannot be compared.
 var (
 	ErrTooFew   = errors.New("want at least 2")

@@ -24,6 +24,7 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,7 +46,27 @@ import (
 type Figure struct {
 	width, height int // pixels of the PNG; an SVG or PDF has half as many points
 	draw          func(draw.Canvas)
+	scale         float64 // of the PNG; 0 is 1
 }
+
+// SetTitle writes a title above the figure; "" does nothing.
+func (f *Figure) SetTitle(title string) {
+	if title == "" {
+		return
+	}
+	style := textStyle(titleSize)
+	strip := pixels(style.Height(title)) + gap
+	body, height := f.draw, f.height
+	f.width, f.height = max(f.width, 2*margin+pixels(style.Width(title))), height+strip
+	f.draw = func(c draw.Canvas) {
+		body(draw.Crop(c, 0, 0, 0, -dots(strip)))
+		style.YAlign = draw.YTop
+		c.FillText(style, vg.Point{X: dots(margin), Y: c.Max.Y - dots(margin)}, title)
+	}
+}
+
+// SetWidth magnifies the PNG to that many pixels; 0 does nothing. An SVG or a PDF keeps its size: programs scale them without loss.
+func (f *Figure) SetWidth(pixels int) { f.scale = float64(pixels) / float64(f.width) }
 
 // Save writes the figure atomically, as PNG (144 dpi), SVG or PDF depending on the extension of path.
 func (f *Figure) Save(path string) error {
@@ -77,6 +98,10 @@ func (f *Figure) writePNG(w io.Writer) error {
 // Image returns the pixels of the PNG.
 func (f *Figure) Image() image.Image {
 	c := vgimg.NewWith(vgimg.UseWH(dots(f.width), dots(f.height)), vgimg.UseDPI(dpi))
+	if f.scale > 0 {
+		size := image.Rect(0, 0, int(math.Round(float64(f.width)*f.scale)), int(math.Round(float64(f.height)*f.scale)))
+		c = vgimg.NewWith(vgimg.UseImage(image.NewRGBA(size)), vgimg.UseDPI(max(1, int(dpi*f.scale))))
+	}
 	f.draw(draw.New(c))
 	return c.Image()
 }
@@ -245,16 +270,17 @@ func stack(blocks []block) *Figure {
 		f.width = max(f.width, 2*margin+b.width, 2*margin+pixels(style.Width(b.caption)))
 		f.height += b.captionHeight() + b.height + gap
 	}
+	height := f.height
 	f.draw = func(c draw.Canvas) {
 		top := margin
 		for _, b := range blocks {
 			top += b.captionHeight()
 			if b.caption != "" {
-				c.FillText(style, vg.Point{X: dots(margin), Y: dots(f.height-top+6) - style.FontExtents().Descent/2}, b.caption)
+				c.FillText(style, vg.Point{X: dots(margin), Y: dots(height-top+6) - style.FontExtents().Descent/2}, b.caption)
 			}
 			b.draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-				Min: vg.Point{X: dots(margin), Y: dots(f.height - top - b.height)},
-				Max: vg.Point{X: dots(margin + b.width), Y: dots(f.height - top)},
+				Min: vg.Point{X: dots(margin), Y: dots(height - top - b.height)},
+				Max: vg.Point{X: dots(margin + b.width), Y: dots(height - top)},
 			}})
 			top += b.height + gap
 		}

@@ -22,7 +22,7 @@ type ImageRow struct {
 	Images  []float32 // one after the other, row-major
 	Columns int       // images to a line; 0 means 10
 	Tone    Tone      // of images
-	Names   []string  // of vectors, see [Spectra]
+	Names   []string  // of vectors, see [Spectra] and [HeatMaps]; nil numbers them
 	Values  []string  // the names of the values of a vector; nil numbers them
 }
 

@@ -168,6 +168,10 @@ func (a axis) set(to *plot.Axis) {
 	}
 	if a.names != nil {
 		to.Tick.Marker = namedTicks(a.names)
+		if a.inverted {
+			to.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
+			return
+		}
 		to.Tick.Label.Rotation = math.Pi / 2
 		to.Tick.Label.XAlign, to.Tick.Label.YAlign = draw.XRight, draw.YCenter
 		return

@@ -168,6 +168,13 @@ func (p Published) Is(m Measured) bool {
 	return p.Declared == m.Model && p.Dataset == m.Dataset && agree(p.P, m.P) && agree(p.Beta, m.Beta)
 }
 
+// toleranceTests are the metrics with a tolerance, and the differences that are compared with it.
+var toleranceTests = []struct {
+	metric, name string
+	difference   func(ComparedRow) float64
+	tolerance    float64
+}{{"mse", "mse", ComparedRow.MSEDifference, MSETolerance}, {"hoyer", "Hoyer", ComparedRow.HoyerDifference, HoyerTolerance}}
+
 // MSEDifference is the difference of the mse divided by the published mse; NaN if one of the two is missing.
 func (r ComparedRow) MSEDifference() float64 {
 	return r.of("mse")/r.published("mse") - 1
@@ -181,11 +188,10 @@ func (r ComparedRow) HoyerDifference() float64 {
 // Outside names the metrics that differ from the published values by more than the tolerance.
 func (r ComparedRow) Outside() []string {
 	var names []string
-	if math.Abs(r.MSEDifference()) > MSETolerance {
-		names = append(names, "mse")
-	}
-	if math.Abs(r.HoyerDifference()) > HoyerTolerance {
-		names = append(names, "Hoyer")
+	for _, t := range toleranceTests {
+		if math.Abs(t.difference(r)) > t.tolerance {
+			names = append(names, t.name)
+		}
 	}
 	return names
 }
@@ -213,17 +219,13 @@ const Within = "within"
 
 // unmeasured names the published metrics with a tolerance that have no measured value; judged is false where none was published.
 func (r ComparedRow) unmeasured() (names []string, judged bool) {
-	for _, m := range []struct {
-		name       string
-		published  float64
-		difference float64
-	}{{"mse", r.published("mse"), r.MSEDifference()}, {"Hoyer", r.published("hoyer"), r.HoyerDifference()}} {
-		if math.IsNaN(m.published) {
+	for _, t := range toleranceTests {
+		if math.IsNaN(r.published(t.metric)) {
 			continue
 		}
 		judged = true
-		if math.IsNaN(m.difference) {
-			names = append(names, m.name)
+		if math.IsNaN(t.difference(r)) {
+			names = append(names, t.name)
 		}
 	}
 	return names, judged

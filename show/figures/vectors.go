@@ -45,7 +45,7 @@ func HeatMaps(rows ...ImageRow) (*Figure, error) {
 		most = max(most, m.lines)
 		title := fmt.Sprintf("%s: red up to %s, blue down to %s", row.Caption, shortNumber(m.most), shortNumber(-m.most))
 		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
-			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true}}})
+			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true, names: row.Names}}})
 	}
 	const frame, least, largest = 110, 260, 1200 // pixels
 	return panels(all, nil, min(max(frame+12*most, least), largest)+namedTicks(all[0][0].x.names).height())

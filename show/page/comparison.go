@@ -72,14 +72,3 @@ func (c *Comparison) pairs() (list []pairedModel) {
 	}
 	return list
 }
-
-// meanText prints the mean of a metric with its deviation.
-func meanText(c comparison.Cell) string {
-	switch {
-	case !c.Measured:
-		return "-"
-	case c.Deviation > 0:
-		return fmt.Sprintf("%s ± %.2g", short(c.Mean), c.Deviation)
-	}
-	return short(c.Mean)
-}

@@ -93,6 +93,7 @@ type Panel struct {
 var panelTexts = []Panel{
 	{Title: "Loss", About: "Mean of the objective over each epoch.", Columns: []string{"loss"}, Log: true},
 	{Title: "Error on the validation set", About: "Mean squared error on the validation set, after each epoch.", Columns: []string{"val_mse"}, Log: true},
+	{Title: "Objective on the validation set", About: "The loss on the validation set, after each epoch, without noise.", Columns: []string{"val_loss"}, Log: true},
 	{Title: "Accuracy on the validation set", Columns: []string{"val_accuracy"}},
 	{Title: "Negative log-likelihood on the validation set", Columns: []string{"val_nll"}, Log: true},
 	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
@@ -102,17 +103,25 @@ var panelTexts = []Panel{
 	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
 }
 
-// panelsOf lists the charts of curves: those of known columns, then the terms of the loss.
+// panelsOf lists the charts of curves: those of known columns, then the terms of the loss, then further metrics of the validation
+// set.
 func panelsOf(curves []Curve) (list []Panel) {
 	known := map[string]bool{}
-	var terms []string
+	var terms, further []string
 	for _, p := range panelTexts {
 		known[p.Columns[0]] = true
 	}
 	for _, c := range curves {
 		for _, name := range c.names {
-			if !known[name] && !slices.Contains(terms, name) && c.positive(name) {
-				terms = append(terms, name)
+			if known[name] || !c.positive(name) {
+				continue
+			}
+			list := &terms
+			if strings.HasPrefix(name, "val_") {
+				list = &further
+			}
+			if !slices.Contains(*list, name) {
+				*list = append(*list, name)
 			}
 		}
 	}
@@ -124,6 +133,9 @@ func panelsOf(curves []Curve) (list []Panel) {
 		if p.Columns[0] == "loss" && len(terms) > 1 {
 			list = append(list, Panel{Title: "Terms of the loss", About: "Each term, weighted: their sum is the loss.", Columns: terms, Log: true})
 		}
+	}
+	for _, name := range further {
+		list = append(list, Panel{Title: name, About: "On the validation set, after each epoch.", Columns: []string{name}})
 	}
 	return list
 }

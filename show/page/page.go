@@ -49,7 +49,6 @@ var (
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
 	"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
-	"mean":  meanText,
 }).ParseFS(files, "templates/*.html"))
 
 // frame is what surrounds every page.

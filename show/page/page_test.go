@@ -153,7 +153,7 @@ func classifier(t *testing.T) string {
 	m, err := tessera.Declare(config.Model{
 		Dataset: config.Dataset{Source: images},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "sigmoid"}}},
-		Heads:   map[string]config.Head{"class": {From: losses.Code, Layers: []config.Layer{{Layer: &layers.Dense{Units: 3, Activation: "linear"}}}}},
+		Heads:   map[string]config.Head{"class": {From: config.Names{losses.Code}, Layers: []config.Layer{{Layer: &layers.Dense{Units: 3, Activation: "linear"}}}}},
 		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.CrossEntropy{}, On: "class"}},
 		Train:   config.Train{Epochs: 12},
 	})

@@ -156,7 +156,7 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // refused returns the [*Refusal] of a connection that would be refused again; nil for other errors.
-func (a Access) refused(address string, err error) error {
+func refused(address string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -198,6 +198,18 @@ func named(c *x509.Certificate) string {
 		return "no name: it has no subjectAltName"
 	}
 	return strings.Join(names, ", ")
+}
+
+// dial connects to a server. The error is a [*Refusal], or an [ErrNoServer].
+func dial(address string, options ...nats.Option) (*nats.Conn, error) {
+	conn, err := nats.Connect(address, options...)
+	if err == nil {
+		return conn, nil
+	}
+	if why := refused(address, err); why != nil {
+		return nil, why
+	}
+	return nil, absent(address, err)
 }
 
 // absent is the error for a server that never answered.

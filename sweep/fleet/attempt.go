@@ -71,21 +71,9 @@ func (s *serving) busy(trial string) bool {
 
 // keepLease extends the lease of the trial until the returned function is called, which ends the trial in this process.
 func (a *attempt) keepLease() (end func()) {
-	stop := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(a.lease / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				_ = a.message.InProgress()
-			}
-		}
-	}()
+	stop := every(context.Background(), a.lease/3, func(context.Context) { _ = a.message.InProgress() })
 	return func() {
-		close(stop)
+		stop()
 		a.mu.Lock()
 		delete(a.running, a.task.Trial)
 		a.mu.Unlock()
@@ -145,7 +133,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 			err = fmt.Errorf("internal error: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	one, err := a.one(ctx)
+	one, err := a.standalone(ctx)
 	if err != nil {
 		return err
 	}
@@ -177,7 +165,7 @@ func unreadable(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &text)
 }
 
-// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
+// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used; why is the error.
 func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
@@ -196,8 +184,8 @@ func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	return err
 }
 
-// one returns the trial with its data.
-func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
+// standalone returns the trial with its data.
+func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
 		return nil, err
@@ -207,7 +195,7 @@ func (a *attempt) one(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	if err != nil {
 		return nil, err
 	}
-	tested, err := a.sets.of(ctx, a.serving, a.task, d, data.NeedOf(d.Source, d.Selection, data.TestSplit), needTested, a.task.Tested)
+	tested, err := a.sets.of(ctx, a.serving, a.task, d, d.NeedOf(data.TestSplit), needTested, a.task.Tested)
 	if err != nil {
 		return nil, err
 	}
@@ -270,25 +258,7 @@ func (a *attempt) restore(ctx context.Context, rec record, one *sweep.Standalone
 
 // send sends checkpoints of the trial while it is trained, at most four per lease, until the returned function is called.
 func (a *attempt) send(ctx context.Context) (end func()) {
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(a.lease / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_ = a.sendCheckpoint(ctx, true) // the next one may succeed
-			}
-		}
-	}()
-	return func() {
-		stop()
-		<-ended
-	}
+	return every(ctx, a.lease/4, func(ctx context.Context) { _ = a.sendCheckpoint(ctx, true) }) // the next one may succeed
 }
 
 // sendCheckpoint sends the state that the trial has on the disk, if it is later than the last one, and enters it into the
@@ -429,11 +399,7 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
-	unique := a.task.Trial + newID()
-	if err := a.store.again(ctx, func(ctx context.Context) error {
-		_, err := a.store.js.Publish(ctx, a.names.subject("result."+a.task.Trial), text, jetstream.WithMsgID(unique))
-		return err
-	}); err != nil {
+	if err := a.store.publish(ctx, a.names.subject("result."+a.task.Trial), a.task.Trial, text); err != nil {
 		return err
 	}
 	what := "done"

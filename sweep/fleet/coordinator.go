@@ -65,16 +65,16 @@ type Coordinator struct {
 	records records
 	inbox   jetstream.ConsumeContext
 	local   chan error         // the end of the worker in this process; nil without one
-	stop    context.CancelFunc // of that worker, and of what runs behind
+	stop    context.CancelFunc // of that worker and of the goroutines
 	outage  outage
 
 	mu       sync.Mutex
 	state    string
 	waiting  map[string]*waiting
-	arrived  map[string]bool // trials whose results it has left
+	arrived  map[string]bool // trials of an earlier coordinator whose results are in the queue
 	workers  map[string]*member
 	kernels  string // of the first worker
-	mixed    bool   // that there are several kernels was said
+	mixed    bool   // workers with different kernels were reported
 	sets     map[*data.Set]*manifest
 	rejected map[string]int // results of a trial that could not be used
 	broken   error
@@ -170,10 +170,7 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 	c.workHere(behind)
 	if resumed { // workers that do trials say so
 		c.setState(stateRun)
-		select {
-		case <-ctx.Done():
-		case <-time.After(2*helloEvery + helloEvery/2):
-		}
+		sleep(ctx, 2*helloEvery+helloEvery/2)
 	}
 	go c.watch(behind)
 	return nil
@@ -226,14 +223,8 @@ func (c *Coordinator) connect() error {
 			lost(conn)
 		}
 	}))
-	c.conn, err = nats.Connect(address, options...)
-	if why := inside.refused(address, err); why != nil {
-		return why
-	}
-	if err != nil {
-		return absent(address, err)
-	}
-	return nil
+	c.conn, err = dial(address, options...)
+	return err
 }
 
 // answer starts to listen to workers.
@@ -328,7 +319,7 @@ func (c *Coordinator) setState(state string) {
 func (c *Coordinator) Width() int { return width }
 
 // Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
-// lets the sweep in.
+// accepts the sweep.
 func (c *Coordinator) Ready() error {
 	o := c.options
 	if err := o.Check(); err != nil {
@@ -355,12 +346,9 @@ func (o Options) reach() error {
 	if err != nil {
 		return err
 	}
-	conn, err := nats.Connect(o.URL, options...)
-	if why := o.refused(o.URL, err); why != nil {
-		return why
-	}
+	conn, err := dial(o.URL, options...)
 	if err != nil {
-		return absent(o.URL, err)
+		return err
 	}
 	defer conn.Close()
 	js, err := jetstream.New(conn)
@@ -378,12 +366,11 @@ func (o Options) reach() error {
 
 // prepare opens the streams of the sweep, or makes them.
 func (c *Coordinator) prepare(ctx context.Context) error {
-	js, err := jetstream.New(c.conn)
-	if err != nil {
+	var err error
+	if c.store, c.records, err = c.names.storage(c.conn, c.options.Log); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
-	patient := retry{requestTime, c.options.Log}
-	c.store, c.records = &store{retry: patient, js: js, bucket: c.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	js := c.store.js
 	err = c.store.again(ctx, func(ctx context.Context) (err error) {
 		if c.work, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: c.names.work(), Subjects: []string{c.names.subject("work.*.*")},
 			Retention: jetstream.WorkQueuePolicy}); err != nil {
@@ -547,11 +534,7 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 	if err := c.withdraw(ctx, t.ID); err != nil {
 		return err
 	}
-	unique := t.ID + newID() // a repeated request adds nothing
-	return c.store.again(ctx, func(ctx context.Context) error {
-		_, err := c.store.js.Publish(ctx, c.names.task(t.ID, w.digest), text, jetstream.WithMsgID(unique))
-		return err
-	})
+	return c.store.publish(ctx, c.names.task(t.ID, w.digest), t.ID, text)
 }
 
 // withdraw takes the tasks of a trial out of the queue.

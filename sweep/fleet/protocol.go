@@ -41,7 +41,7 @@ var (
 	isObject = regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,199}$`).MatchString // of an object in the store
 )
 
-// hello is what a worker says about itself, every second.
+// hello is the state that a worker reports every second.
 type hello struct {
 	Protocol int       `json:"protocol"`
 	Version  string    `json:"version"` // of tessera
@@ -70,7 +70,7 @@ type running struct {
 const (
 	stateRun    = "run"
 	stateCancel = "cancel" // give your trials back
-	stateEnd    = "end"    // nothing is left to do
+	stateEnd    = "end"    // all trials have ended
 )
 
 // welcome answers a hello.
@@ -82,7 +82,7 @@ type welcome struct {
 	Lease    int    `json:"lease_ms,omitempty"` // after which a trial without a sign of life is given to another worker
 }
 
-// task is one trial that is to be done.
+// task describes one trial to a worker.
 type task struct {
 	Protocol    int               `json:"protocol"`
 	Trial       string            `json:"trial"`
@@ -95,13 +95,13 @@ type task struct {
 	Start       string            `json:"start,omitempty"` // SHA-256 of the file of the initial parameters
 }
 
-// try is one worker that has begun a trial and has not brought it to an end.
+// try is one worker that began a trial and did not finish it.
 type try struct {
 	Worker  string `json:"worker"`
 	Problem string `json:"problem,omitempty"` // "" while it works, and if it died
 }
 
-// record is what is known of a trial that is not done.
+// record is the state of a trial that has no result yet.
 type record struct {
 	Tries      []try     `json:"tries,omitempty"` // since the last checkpoint
 	Step       int       `json:"step,omitempty"`  // of the checkpoint
@@ -116,11 +116,11 @@ type result struct {
 	Worker   string    `json:"worker"`
 	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which names the parameters and all metrics
 	Problem  string    `json:"problem,omitempty"`
-	GaveUp   bool      `json:"gave_up,omitempty"` // the problem is that of machines; another one may not have it
+	GaveUp   bool      `json:"gave_up,omitempty"` // the problem may be due to the machines
 	Run      *manifest `json:"run,omitempty"`     // also of a training that diverged
 }
 
-// need asks the coordinator for what a trial reads: needFitted, needTested or needStart.
+// need asks the coordinator for the files that a trial reads: needFitted, needTested or needStart.
 type need struct {
 	Trial string `json:"trial"`
 	What  string `json:"what"`
@@ -138,7 +138,7 @@ type supply struct {
 	Manifest *manifest `json:"manifest,omitempty"`
 }
 
-// message is a decoded message that can say what is wrong with it.
+// message is a message that can check its values.
 type message interface{ check() error }
 
 // encode returns the message as JSON.
@@ -266,7 +266,7 @@ func cut(text string) string {
 	return text
 }
 
-// Limits of what is sent as files.
+// Limits of files that are sent.
 const (
 	partSize  = 8 << 20
 	mostParts = 2048 // 16 GiB
@@ -296,7 +296,7 @@ type piece struct {
 // setFile is the name of a packed data set in a manifest.
 const setFile = "set"
 
-// known are the only names of files that are sent.
+// known lists the names of all files that may be sent.
 var known = []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, evalFile, setFile}
 
 // evalFile holds the metrics of a trial.
@@ -364,7 +364,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	if m.Baseline != nil {
 		units = int64(m.Baseline.Units())
 		parameters = (units + 1) * (pixels + units + 1)
-	} else if l, err := m.Layout(shape); err == nil { // else the training says what is wrong
+	} else if l, err := m.Layout(shape); err == nil { // else the training reports the error
 		for _, p := range l.Parameters() {
 			n := int64(1)
 			for _, d := range p.Shape {
@@ -401,7 +401,7 @@ func (m *manifest) split(b []byte) ([]folder.File, error) {
 	return files, nil
 }
 
-// errChecksum is for bytes that are not those that were sent.
+// errChecksum reports bytes that differ from those that were sent.
 var errChecksum = errors.New("the checksum is wrong")
 
 // find returns the contents of a file of that name, nil for none.
@@ -414,7 +414,7 @@ func find(files []folder.File, name string) []byte {
 	return nil
 }
 
-// resumable reports whether files of a run are those without which nothing resumes it.
+// resumable reports whether the files of a run include those that a resume needs.
 func resumable(files []folder.File) bool {
 	return find(files, folder.Config) != nil && find(files, folder.State) != nil
 }

@@ -44,7 +44,7 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, one := range l.list {
-		if one.need == need && slices.Equal(one.sums, sums) && reflect.DeepEqual(one.source, d.Source) {
+		if one.need.Equal(need) && slices.Equal(one.sums, sums) && reflect.DeepEqual(one.source, d.Source) {
 			l.list = append(slices.Delete(l.list, i, i+1), one)
 			return one, nil
 		}
@@ -130,14 +130,13 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	if b := cached(path); b != nil {
 		return data.Unpack(b)
 	}
-	held, err := folder.Hold(filepath.Join(dir, ".fetching-"+m.Files[0].SHA256), s.options.Disk)
+	fetching := filepath.Join(dir, ".fetching-"+m.Files[0].SHA256)
+	held, err := folder.Hold(fetching, s.options.Disk)
 	for errors.Is(err, folder.ErrLocked) { // another process of this machine fetches it
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, 100*time.Millisecond) {
 			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
 		}
-		held, err = folder.Hold(filepath.Join(dir, ".fetching-"+m.Files[0].SHA256), s.options.Disk)
+		held, err = folder.Hold(fetching, s.options.Disk)
 	}
 	if err != nil {
 		return nil, err

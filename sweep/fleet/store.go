@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/train/folder"
 )
@@ -21,6 +23,13 @@ type store struct {
 	objects jetstream.ObjectStore
 	bucket  string
 	stream  handle
+}
+
+// storage returns the files and the records of a sweep, whose buckets are not open yet.
+func (n names) storage(conn *nats.Conn, log func(string)) (*store, records, error) {
+	js, err := jetstream.New(conn)
+	patient := retry{requestTime, log}
+	return &store{retry: patient, js: js, bucket: n.files()}, records{retry: patient, js: js, stream: &handle{}}, err
 }
 
 // handle is a stream that is looked up once.
@@ -46,36 +55,24 @@ func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (j
 // put stores files. Objects that an interrupted put with the same prefix has stored are not sent again.
 func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*manifest, error) {
 	m := &manifest{}
-	var readers []io.Reader
+	var all []byte
 	for _, f := range files {
 		m.Files = append(m.Files, entry{f.Name, int64(len(f.Data)), sum(f.Data)})
-		readers = append(readers, bytes.NewReader(f.Data))
-	}
-	all, buffer := io.MultiReader(readers...), []byte(nil)
-	for {
-		if buffer == nil {
-			buffer = make([]byte, min(partSize, totalSize(files)+1))
-		}
-		n, err := io.ReadFull(all, buffer)
-		if n > 0 {
-			p := piece{Size: int64(n), SHA256: sum(buffer[:n])}
-			p.Object = fmt.Sprintf("%s.%s.%d", prefix, p.SHA256[:32], len(m.Parts)) // equal parts are different objects
-			if err := s.putPart(ctx, p, buffer[:n]); err != nil {
-				return nil, err
-			}
-			m.Parts = append(m.Parts, p)
-		}
-		if err != nil { // the end: memory does not fail
-			return m, m.check()
+		if len(files) == 1 { // a data set, which is large
+			all = f.Data
+		} else {
+			all = append(all, f.Data...)
 		}
 	}
-}
-
-func totalSize(files []folder.File) (n int) {
-	for _, f := range files {
-		n += len(f.Data)
+	for b := range slices.Chunk(all, partSize) {
+		p := piece{Size: int64(len(b)), SHA256: sum(b)}
+		p.Object = fmt.Sprintf("%s.%s.%d", prefix, p.SHA256[:32], len(m.Parts)) // equal parts are different objects
+		if err := s.putPart(ctx, p, b); err != nil {
+			return nil, err
+		}
+		m.Parts = append(m.Parts, p)
 	}
-	return n
+	return m, m.check()
 }
 
 // putPart stores one object, unless it is there.
@@ -89,7 +86,7 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest, which have at most so many bytes.
+// get returns the files of a manifest, which may have at most that many bytes.
 func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
 	if n := m.size(); n > most {
 		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)
@@ -155,9 +152,9 @@ type retry struct {
 	log   func(string)
 }
 
-// again repeats a request until it succeeds, fails for good, or the context ends. The error of an ended context has the
-// last try's, too. A server that answers but refuses for longer than the limit, for example because its storage is
-// full, is reported once: a lost connection is reported by whoever made it.
+// again repeats a request until it succeeds, fails for good, or the context ends; then the error also contains that of the
+// last try. A server that answers but refuses for longer than the limit, for example because its storage is full, is
+// reported once. The owner of the connection reports its loss.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
 	f := refusals{what: "a request", retry: r}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
@@ -168,12 +165,45 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 			return err
 		}
 		f.note(err)
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait) {
 			return errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
 		}
 	}
+}
+
+// sleep waits for that time and reports whether it passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// every calls f at that interval until ctx ends or the returned function is called, which ends f's context and waits for the last call.
+func every(ctx context.Context, d time.Duration, f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sleep(ctx, d) {
+			f(ctx)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// publish sends a message to a stream, once even if the request is repeated.
+func (s *store) publish(ctx context.Context, subject, trial string, text []byte) error {
+	unique := trial + newID()
+	return s.again(ctx, func(ctx context.Context) error {
+		_, err := s.js.Publish(ctx, subject, text, jetstream.WithMsgID(unique))
+		return err
+	})
 }
 
 // refusals counts the refusals of one repeated request.
@@ -184,11 +214,11 @@ type refusals struct {
 	reported bool
 }
 
-// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. That somebody else has
-// written is none.
+// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. A record that another
+// process has changed is not a refusal.
 func (f *refusals) note(err error) bool {
 	switch {
-	case !refused(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+	case !answered(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		f.since = time.Time{}
 		return false
 	case f.since.IsZero():
@@ -200,8 +230,8 @@ func (f *refusals) note(err error) bool {
 	return true
 }
 
-// refused reports whether an error is an answer of the server, not the lack of one.
-func refused(err error) bool {
+// answered reports whether an error is an answer of the server, not the lack of one.
+func answered(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api)
 }

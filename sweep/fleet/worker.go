@@ -27,7 +27,7 @@ type WorkerOptions struct {
 	Cache string        // folder of data sets that were fetched, and of trials in progress
 	Wait  time.Duration // how long a worker without a coordinator waits for one; 0: ten minutes
 	Disk  folder.Disk   // nil: the operating system's
-	Log   func(string)  // lines about what is done; may be nil
+	Log   func(string)  // lines about trials and connections; may be nil
 
 	inside *nats.Conn                                              // the connection of the coordinator in the same process
 	sets   func(trial, what string) *data.Set                      // its data sets
@@ -99,7 +99,7 @@ func (w *worker) work(ctx context.Context) error {
 
 // place creates the folder of this process and removes those of killed processes.
 func (w *worker) place() (err error) {
-	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: folders of killed processes are removed
 	w.dir = filepath.Join(all, w.self.ID)
 	w.sets = sets{worker: w}
 	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
@@ -149,24 +149,22 @@ func (w *worker) connect(ctx context.Context) error {
 		w.wake()
 	}))
 	for said := false; ; said = true {
-		w.conn, err = nats.Connect(w.options.URL, options...)
+		w.conn, err = dial(w.options.URL, options...)
 		if err == nil {
 			w.options.Log("connected to " + w.conn.ConnectedUrlRedacted())
 			return nil
 		}
-		if why := w.options.refused(w.options.URL, err); why != nil {
-			return why
+		if errors.Is(err, ErrRefused) {
+			return err
 		}
 		if !said {
 			w.options.Log(fmt.Sprintf("%v at %s, waiting up to %v", ErrNoServer, shown(w.options.URL), w.options.Wait))
 		}
 		if time.Since(w.alone) > w.options.Wait {
-			return absent(w.options.URL, err)
+			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, 500*time.Millisecond) {
 			return train.ErrInterrupted
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
@@ -221,7 +219,7 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 }
 
-// problem is why the worker takes no more trials; nil for none.
+// problem is the error because of which the worker takes no more trials; nil for none.
 func (w *worker) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -265,7 +263,7 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 // unanswered returns the error of a hello without an answer, nil as long as the worker waits.
 func (w *worker) unanswered(err error) error {
 	if w.conn.IsClosed() {
-		if why := w.options.refused(w.options.URL, w.conn.LastError()); why != nil {
+		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
 			return why
 		}
 		return fmt.Errorf("%s: %w: %w", shown(w.options.URL), ErrLost, err)
@@ -307,7 +305,7 @@ func (s *serving) continues(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
 
-// reason is why the worker takes no more trials of the sweep.
+// reason explains why the worker takes no more trials of the sweep.
 func (s *serving) reason(answer *welcome) string {
 	switch {
 	case answer.Sweep != s.id():
@@ -323,12 +321,11 @@ func (s *serving) reason(answer *welcome) string {
 // join opens the queue of a sweep and starts the slots.
 func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}
-	js, err := jetstream.New(w.conn)
-	if err != nil {
+	var err error
+	if s.store, s.records, err = s.names.storage(w.conn, w.options.Log); err != nil {
 		return nil, err
 	}
-	patient := retry{requestTime, s.options.Log}
-	s.store, s.records = &store{retry: patient, js: js, bucket: s.names.files()}, records{retry: patient, js: js, stream: &handle{}}
+	js := s.store.js
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	if s.consumer, err = js.Consumer(one, s.names.work(), consumerName); err != nil {
@@ -354,22 +351,10 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 // end returns the trials in progress to the queue and waits for that. Meanwhile it says hello, so that the coordinator waits too.
 func (s *serving) end() {
 	s.stop()
-	given := make(chan struct{})
-	go func() {
-		s.slots.Wait()
-		close(given)
-	}()
-	tick := time.NewTicker(helloEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-given:
-			_ = s.control.Unsubscribe()
-			return
-		case <-tick.C:
-			_, _ = s.say(false, s.id()) // the answer changes nothing
-		}
-	}
+	stop := every(context.Background(), helloEvery, func(context.Context) { _, _ = s.say(false, s.id()) }) // the answer changes nothing
+	s.slots.Wait()
+	stop()
+	_ = s.control.Unsubscribe()
 }
 
 // A trial has failed after mostFailures errors that another machine may not have, or after mostLosses workers that ended or lost
@@ -393,11 +378,8 @@ func (s *serving) slot(ctx context.Context) {
 			s.taken(ctx, batch, team)
 			err = batch.Error()
 		}
-		if err != nil && ctx.Err() == nil {
-			select { // the server is away: the connection is made again
-			case <-ctx.Done():
-			case <-time.After(200 * time.Millisecond):
-			}
+		if err != nil {
+			sleep(ctx, 200*time.Millisecond) // the server is away: the connection is made again
 		}
 	}
 }

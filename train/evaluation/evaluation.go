@@ -52,10 +52,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = s.Images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts}
-	if target, _, ok := m.KL(); ok {
-		sample.Known = map[string]float64{"kl.target": target}
-	}
+	sample := metrics.Sample{Images: rows, Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts, Known: Known(m)}
 	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
 	if errors.As(err, &bad) { // package metrics does not know the data set
@@ -72,6 +69,15 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		r.Dataset = s.Name
 	}
 	return r, nil
+}
+
+// Known returns the settings of a model's losses that metrics compare with; see [metrics.Sample].
+func Known(m *config.Model) map[string]float64 {
+	target, _, ok := m.KL()
+	if !ok {
+		return nil
+	}
+	return map[string]float64{"kl.target": target}
 }
 
 // MostFitted is the number of fitted images that an evaluation measures: enough for every metric.

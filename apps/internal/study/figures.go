@@ -25,24 +25,14 @@ type figure struct {
 
 // drawings are those that pages may have, in their order.
 var drawings = []figure{
-	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*figures.Figure, error) { return imageRows(g.reconstructions) }},
+	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*figures.Figure, error) { return of(g.reconstructions, figures.ImageRows) }},
 	{"codes", "Histograms of the codes of these images: 100 bins, counts clipped at a quarter of the units, the largest value in red",
-		func(g *gallery) (*figures.Figure, error) {
-			if len(g.codes) == 0 {
-				return nil, nil
-			}
-			return figures.Histograms(g.codes...)
-		}},
+		func(g *gallery) (*figures.Figure, error) { return of(g.codes, figures.Histograms) }},
 	{"atoms", "Atoms, each scaled by its largest magnitude: 0 is black; if values have signs, positive is red and negative blue",
-		func(g *gallery) (*figures.Figure, error) { return imageRows(g.atoms) }},
+		func(g *gallery) (*figures.Figure, error) { return of(g.atoms, figures.ImageRows) }},
 	{"max-approximations", "Dilated images and max-approximations (atoms dilated, bias not); grey levels as above",
-		func(g *gallery) (*figures.Figure, error) { return imageRows(g.maxApproximations) }},
-	{"training", "Training of the first seed", func(g *gallery) (*figures.Figure, error) {
-		if len(g.courses) == 0 {
-			return nil, nil
-		}
-		return figures.Training(g.courses...)
-	}},
+		func(g *gallery) (*figures.Figure, error) { return of(g.maxApproximations, figures.ImageRows) }},
+	{"training", "Training of the first seed", func(g *gallery) (*figures.Figure, error) { return of(g.courses, figures.Training) }},
 	{"curves", "Four metrics over β, one line per p", func(g *gallery) (*figures.Figure, error) { return figures.Curves(g.penalized, g.curves) }},
 	{"hoyer-scatter", "Max-approximation error against sparsity of the codes",
 		func(g *gallery) (*figures.Figure, error) { return figures.HoyerScatter(g.penalized, g.curves) }},
@@ -53,16 +43,12 @@ var drawings = []figure{
 	{"penalties", "Sparsity penalties over the mean activation of a unit, p = 0.3", func(*gallery) (*figures.Figure, error) { return figures.Penalties(0.3) }},
 }
 
-// allFigures are the names of all figures.
-func allFigures() []string {
-	return []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "curves", "hoyer-scatter", "mse-scatter", "pareto", "penalties"}
-}
-
-func imageRows(rows []figures.ImageRow) (*figures.Figure, error) {
+// of draws rows, nothing where there are none.
+func of[R any](rows []R, draw func(...R) (*figures.Figure, error)) (*figures.Figure, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	return figures.ImageRows(rows...)
+	return draw(rows...)
 }
 
 // gallery has the data of the figures of a page.
@@ -89,7 +75,7 @@ func (r Reproduction) newGallery(ctx context.Context, path string, all []shown, 
 		g.curves = figures.PublishedCurves(r.Deep)
 	}
 	g.tables = figures.PublishedTables(r.Dataset)
-	open := slices.ContainsFunc(r.Figures, func(name string) bool { return slices.Contains(runsFigures, name) })
+	open := r.Figures == nil || slices.ContainsFunc(r.Figures, func(name string) bool { return slices.Contains(runsFigures, name) })
 	for _, s := range all {
 		if s.row == nil {
 			continue

@@ -112,7 +112,7 @@ func (p *Page) tidy() {
 func (p *Page) drawAll(g *gallery) error {
 	for _, f := range drawings {
 		path := filepath.Join(p.Path, f.name+".png")
-		if !slices.Contains(p.Figures, f.name) {
+		if p.Figures != nil && !slices.Contains(p.Figures, f.name) {
 			continue
 		}
 		drawn, err := f.draw(g)

@@ -23,7 +23,7 @@ type Reproduction struct {
 	Dataset string   // of these
 	SVM     bool     // the study classified the codes
 	Deep    bool     // its curves are those of deep encoders
-	Figures []string // see Figures
+	Figures []string // names of those that the page has; nil for all
 }
 
 var reproductions = []Reproduction{
@@ -31,13 +31,13 @@ var reproductions = []Reproduction{
 		Name: "table1", Title: "Table 1: shallow auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true,
 		About: "Table 1 of the study: sparse NMF and shallow auto-encoders of 100 units, 500 epochs of Adadelta. The last rows " +
 			"are baselines, measured in the same way.",
-		Sources: []string{"table 1", "notebook"}, Figures: allFigures(),
+		Sources: []string{"table 1", "notebook"},
 	},
 	{
 		Name: "table2", Title: "Table 2: asymmetric auto-encoders on Fashion-MNIST", Dataset: "fashion-mnist", SVM: true, Deep: true,
 		About: "Table 2 of the study: a convolutional encoder, a shallow decoder of 100 atoms. The study trained for 500 epochs; our " +
 			"epochs are in the table.",
-		Sources: []string{"table 2", "notebook"}, Figures: allFigures(),
+		Sources: []string{"table 2", "notebook"},
 	},
 	{
 		Name: "figure8", Title: "Figure 8: four metrics over p and β", Dataset: "fashion-mnist",

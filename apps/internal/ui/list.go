@@ -201,7 +201,7 @@ func measure(of metrics.Values) (name string, value float64) {
 			return v.Name, v.Number
 		}
 	}
-	for _, name := range []string{"val_mse", "mse"} {
+	for _, name := range []string{"val_mse", train.ObjectiveKey, "mse"} {
 		if value, ok := of.Number(name); ok {
 			return name, value
 		}

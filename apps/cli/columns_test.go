@@ -1,4 +1,4 @@
-package figures
+package cli
 
 import (
 	"strings"
@@ -18,10 +18,10 @@ func TestColumnsAreAligned(t *testing.T) {
 		`  activation  = "linear"  one of "elu", "gelu", "hard_sigmoid", "linear"  activation function ᵀ²`,
 		`  bias                    true or false`,
 		``}, "\n")
-	if got := Columns(keys, 0); got != want {
+	if got := inColumns(keys, 0); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := Columns(nil, 0); got != "" {
+	if got := inColumns(nil, 0); got != "" {
 		t.Errorf("no rows are %q", got)
 	}
 }
@@ -44,7 +44,7 @@ func TestColumnsAreFoldedToAPage(t *testing.T) {
           activation function ᵀ²
   bias    true or false
 `} {
-		got := Columns(keys, width)
+		got := inColumns(keys, width)
 		if got != want {
 			t.Errorf("width %d: got\n%s\nwant\n%s", width, got, want)
 		}
@@ -54,7 +54,7 @@ func TestColumnsAreFoldedToAPage(t *testing.T) {
 			}
 		}
 	}
-	if got, want := Columns([][]string{{"a", strings.Repeat("x", 50)}}, 20), "a  "+strings.Repeat("x", 50)+"\n"; got != want {
+	if got, want := inColumns([][]string{{"a", strings.Repeat("x", 50)}}, 20), "a  "+strings.Repeat("x", 50)+"\n"; got != want {
 		t.Errorf("a long word: got %q, want %q", got, want)
 	}
 }

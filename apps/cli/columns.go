@@ -1,6 +1,8 @@
-package figures
+package cli
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,10 +14,48 @@ const (
 	hanging      = 10
 )
 
-// Columns writes rows of equally many cells as aligned columns of text, one row per line. On a page of width > 0 characters,
-// cells are folded between words, and a cell that does not fit next to a long one begins on the next line. With width 0 lines are as
-// long as their rows.
-func Columns(rows [][]string, width int) string {
+// columns prints aligned columns. An empty row is an empty line; other columns follow.
+type columns struct {
+	out  io.Writer
+	rows [][]string
+}
+
+func newTable(out io.Writer) *columns { return &columns{out: out} }
+
+// row adds one row.
+func (t *columns) row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		texts[i] = cellText(cell)
+	}
+	t.rows = append(t.rows, texts)
+}
+
+// flush prints the rows.
+func (t *columns) flush() error {
+	var text strings.Builder
+	for first, i := 0, 0; i <= len(t.rows); i++ {
+		if i == len(t.rows) || len(t.rows[i]) == 0 {
+			text.WriteString(inColumns(t.rows[first:i], 0))
+			first = i
+		}
+	}
+	t.rows = nil
+	_, err := io.WriteString(t.out, text.String())
+	return err
+}
+
+func cellText(cell any) string {
+	if v, ok := cell.(float64); ok {
+		return number(v)
+	}
+	return inLine(fmt.Sprint(cell))
+}
+
+// inColumns writes rows as aligned columns of text, one row per line. The last cell of a row may be of any length. On a page of
+// width > 0 characters, cells are folded between words, and a cell that does not fit next to a long one begins on the next line. With
+// width 0 lines are as long as their rows.
+func inColumns(rows [][]string, width int) string {
 	p := &columnPrinter{width: width}
 	starts := columnStarts(rows, width > 0)
 	for _, row := range rows {
@@ -36,7 +76,7 @@ func columnStarts(rows [][]string, page bool) []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			if n := utf8.RuneCountInString(cell); !page || n <= longestCell {
+			if n := utf8.RuneCountInString(cell); i < len(row)-1 && (!page || n <= longestCell) {
 				widths[i] = max(widths[i], n)
 			}
 		}
@@ -67,6 +107,11 @@ func (p *columnPrinter) cell(text string, start int) {
 		p.at = 0
 	}
 	p.space(start - p.at)
+	p.fold(text, start)
+}
+
+// fold writes a text; its further lines begin at start.
+func (p *columnPrinter) fold(text string, start int) {
 	if p.width == 0 {
 		p.write(text)
 		return

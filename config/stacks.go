@@ -1,0 +1,481 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/part/table"
+)
+
+// Previous is the name, in the key `from` of a layer, of what it would read without that key.
+const Previous = "previous"
+
+// placing is a stack whose layers are being placed.
+type placing struct {
+	path, part string   // "head.class", "head.class.layers"
+	name       string   // of its value: code, output or the head
+	source     []string // what its first layer reads
+	list       []Layer
+	units      openUnits
+	unsized    string // why the number of outputs has no default, "" where nothing is known
+
+	begun, done bool
+	placed      []Placed
+
+	behind *placing // the stack that it waits for, and how far that one was
+	far    int
+}
+
+// progress is a number that grows with every step of a stack.
+func (s *placing) progress() int {
+	if s.done {
+		return len(s.placed) + 1
+	}
+	return len(s.placed)
+}
+
+// openUnits describes the number of outputs that a stack may leave open.
+type openUnits struct {
+	open bool // the number of outputs of the last such layer is optional
+	size int  // its default; 0 if unknown
+}
+
+// opened is the index of the layer whose number of outputs gets the default, -1 if there is none.
+func (u openUnits) opened(list []Layer) int {
+	for i, l := range slices.Backward(list) {
+		if sized, ok := l.Layer.(layers.Sized); ok && u.open && !isNil(l.Layer) {
+			if sized.OutputUnits() == 0 {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// stackOf is the path of the stack of a value and, for the output of a layer or a value that it publishes, the index of the layer
+// and the name of the published value. For the value of a whole stack the index is -1. ok is false for names of other values.
+func (m *Model) stackOf(name string) (path string, layer int, published string, ok bool) {
+	switch {
+	case name == losses.Code:
+		return "encoder", -1, "", true
+	case name == losses.Output:
+		return "decoder", -1, "", true
+	case m.hasHead(name):
+		return headPart(name), -1, "", true
+	}
+	path, rest, _ := strings.Cut(name, ".")
+	if path == "head" {
+		var head string
+		head, rest, _ = strings.Cut(rest, ".")
+		path = headPart(head)
+	}
+	index, published, _ := strings.Cut(rest, ".")
+	i, err := strconv.Atoi(index)
+	list, exists := m.stack(path)
+	if err != nil || !exists || i < 0 || i >= len(list) || index != strconv.Itoa(i) {
+		return "", 0, "", false
+	}
+	return path, i, published, true
+}
+
+// stack returns the layers of the stack of a path: encoder, decoder or head.NAME.
+func (m *Model) stack(path string) (list []Layer, ok bool) {
+	switch path {
+	case "encoder":
+		return m.Encoder, true
+	case "decoder":
+		return m.Decoder, true
+	}
+	h, ok := m.Heads[strings.TrimPrefix(path, "head.")]
+	return h.Layers, ok && strings.HasPrefix(path, "head.")
+}
+
+// reads lists the names of the values that layer i of a stack reads.
+func (m *Model) reads(path string, source []string, list []Layer, i int) []string {
+	before := source
+	if i > 0 {
+		before = []string{layerPath(path, i-1)}
+	}
+	if i >= len(list) || len(list[i].From) == 0 {
+		return before
+	}
+	var names []string
+	for _, name := range list[i].From {
+		if name == Previous {
+			names = append(names, before...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// layerPath is the path of a layer.
+func layerPath(stack string, i int) string { return stack + "." + strconv.Itoa(i) }
+
+// source lists what the first layer of a stack reads.
+func (m *Model) source(path string) []string {
+	switch path {
+	case "encoder":
+		return []string{losses.Images}
+	case "decoder":
+		return []string{losses.Code}
+	}
+	return m.Heads[strings.TrimPrefix(path, "head.")].From
+}
+
+// walk places every layer for images of shape input; nil means an unknown shape.
+func (m *Model) walk(input []int) *walk {
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.columns, index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
+	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
+	w.stack("decoder", "decoder", losses.Output, m.Decoder, openUnits{open: true, size: product(input)})
+	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
+		w.stack(headPart(name), headPart(name)+".layers", name, m.Heads[name].Layers, openUnits{})
+	}
+	for moved := true; moved; { // each stack as soon as what it reads is placed, in this order
+		moved = false
+		for _, s := range w.order {
+			moved = w.advance(s) || moved
+		}
+	}
+	w.blocked()
+	return w
+}
+
+func (w *walk) stack(path, part, name string, list []Layer, units openUnits) {
+	s := &placing{path: path, part: part, name: name, source: w.model.source(path), list: list, units: units}
+	w.stacks[path], w.order = s, append(w.order, s)
+}
+
+// advance places the layers of a stack whose inputs are placed. It returns whether there were any.
+func (w *walk) advance(s *placing) (moved bool) {
+	if s.behind != nil && s.behind.progress() == s.far { // in a long chain most stacks wait
+		return false
+	}
+	for !s.done {
+		in, ok := w.inputs(s)
+		if !ok {
+			if _, s.behind = w.waits(s); s.behind != nil {
+				s.far = s.behind.progress()
+			}
+			return moved
+		}
+		if !s.begun {
+			s.begun = true
+			w.begin(s)
+		}
+		if moved = true; len(s.placed) == len(s.list) {
+			w.finish(s)
+			return moved
+		}
+		w.next(s, in)
+	}
+	return moved
+}
+
+// inputs returns the shape of what the next layer of a stack reads, nil if it is unknown; ok is false if it is not placed yet.
+func (w *walk) inputs(s *placing) (in []int, ok bool) {
+	i := len(s.placed)
+	if i > 0 && i == len(s.list) {
+		return nil, true
+	}
+	if i > 0 && len(s.list[i].From) == 0 {
+		return s.placed[i-1].Out, true
+	}
+	names := w.model.reads(s.path, s.source, s.list, i)
+	for _, name := range names {
+		if !w.placed(name) {
+			return nil, false
+		}
+	}
+	in, err := joinedShape(names, w.shape)
+	if err != nil {
+		w.wrongInput(s, err.Error(), "")
+	}
+	return in, len(names) > 0
+}
+
+// placed reports whether a value is placed.
+func (w *walk) placed(name string) bool {
+	if _, ok := w.layout.Column(name); ok {
+		return true
+	}
+	path, i, published, ok := w.model.stackOf(name)
+	if !ok {
+		return false
+	}
+	s := w.stacks[path]
+	switch {
+	case i < 0:
+		return s.done && !(name == losses.Output && len(s.list) == 0)
+	case published == "":
+		return i < len(s.placed)
+	}
+	return i < len(s.placed) && slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
+}
+
+// shape is the shape of a value that is placed, nil if it is unknown.
+func (w *walk) shape(name string) []int {
+	if c, ok := w.layout.Column(name); ok {
+		return shapeOfColumn(c)
+	}
+	path, i, published, ok := w.model.stackOf(name)
+	if !ok {
+		return nil
+	}
+	s := w.stacks[path]
+	if i >= 0 {
+		return s.placed[i].shapeOf(published)
+	}
+	if name == losses.Code {
+		return w.layout.Code
+	}
+	if len(s.placed) > 0 && s.placed[len(s.placed)-1].Out != nil {
+		return []int{product(s.placed[len(s.placed)-1].Out)}
+	}
+	return nil
+}
+
+// begin prepares a stack when the values that its first layer reads are placed.
+func (w *walk) begin(s *placing) {
+	s.placed = make([]Placed, 0, len(s.list))
+	if !strings.HasPrefix(s.path, "head.") {
+		return
+	}
+	problem := misnamedHead(s.name)
+	if w.model.hasColumn(s.name) {
+		problem = fmt.Sprintf("invalid name %q of a head: the data set has a column of this name", s.name)
+	}
+	if problem != "" {
+		w.report(s.path, "", "", problem, "")
+	}
+	if w.labelled[s.name] { // the number of classes is the default of its units
+		s.units.size = w.model.Classes()
+		s.units.open = s.units.size > 0
+		w.tooManyClasses(s)
+		if !s.units.open && w.model.Dataset.Source != nil {
+			s.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
+		}
+	} else if n := w.model.targetSize(s.name); n > 0 {
+		s.units = openUnits{open: true, size: n}
+	}
+}
+
+// next places the next layer of a stack.
+func (w *walk) next(s *placing, in []int) {
+	i := len(s.placed)
+	l, open := s.list[i], s.units.opened(s.list)
+	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,
+		From: w.model.reads(s.path, s.source, s.list, i)})
+	p := &s.placed[i]
+	if i == open && s.units.size > 0 {
+		p.Layer.(layers.Sized).SetOutputUnits(s.units.size)
+	}
+	w.unsized = s.unsized
+	p.Out = w.place(fmt.Sprintf("%s[%d]", s.part, i), p, i == open)
+	w.unsized = ""
+}
+
+// finish records a stack whose layers are all placed.
+func (w *walk) finish(s *placing) {
+	s.done = true
+	for i := range s.placed {
+		w.layout.at[s.placed[i].Path] = &s.placed[i]
+	}
+	var out []int
+	if n := len(s.placed); n > 0 {
+		out = s.placed[n-1].Out
+	}
+	switch s.path {
+	case "encoder":
+		if w.layout.Encoder = s.placed; len(s.list) == 0 { // its expected value is unknown
+			w.open = append(w.open, "encoder.0")
+		}
+		if out != nil {
+			w.layout.Code = []int{product(out)}
+		}
+	case "decoder":
+		if w.layout.Decoder = s.placed; out != nil && w.layout.Input != nil && product(out) != product(w.layout.Input) {
+			w.wrongSize(out)
+		}
+	default:
+		w.layout.index[s.name] = len(w.layout.Heads)
+		w.layout.Heads = append(w.layout.Heads, PlacedHead{s.name, s.source, s.placed})
+		if len(s.list) == 0 && w.model.origin.Doubt(s.path) == nil {
+			w.report(s.path, "", "layers", "layers: got none, want at least one layer", "")
+		}
+	}
+}
+
+// wrongSize reports a decoder whose output does not have the size of the images.
+func (w *walk) wrongSize(out []int) {
+	i := w.sizing()
+	s, _ := w.model.Decoder[i].Layer.(layers.Sized)
+	w.report(fmt.Sprintf("decoder[%d]", i), w.model.Decoder[i].Kind, sizeKey(s), fmt.Sprintf(
+		"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(w.layout.Input)), "")
+}
+
+// wrongInput reports what the next layer of a stack reads, where it is declared.
+func (w *walk) wrongInput(s *placing, problem, hint string) {
+	part, kind := w.reading(s)
+	if !w.model.origin.Doubt(part).About("from") {
+		w.report(part, kind, "from", "from: "+problem, hint)
+	}
+}
+
+// reading is the part that declares what the next layer of a stack reads.
+func (w *walk) reading(s *placing) (part, kind string) {
+	if i := len(s.placed); i < len(s.list) && len(s.list[i].From) > 0 {
+		return fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind
+	}
+	return s.path, ""
+}
+
+// blocked reports the stacks that read an unknown value, and each cycle at the first of its names. The layers of an encoder or
+// decoder that are not placed get an unknown shape.
+func (w *walk) blocked() {
+	seen := map[*placing]int{} // the stack from which one was reached
+	for i, s := range w.order {
+		if s.done {
+			continue
+		}
+		name, of := w.waits(s)
+		if of == nil {
+			w.wrongInput(s, fmt.Sprintf("unknown value %q", name), w.suggestValue(name))
+		}
+		var chain []*placing
+		at := s
+		for ; at != nil && !at.done && seen[at] == 0; _, at = w.waits(at) {
+			seen[at], chain = i+1, append(chain, at)
+		}
+		if at != nil && !at.done && seen[at] == i+1 && len(chain) > 0 {
+			w.cycle(chain[slices.Index(chain, at):])
+		}
+	}
+	for _, s := range w.order[:2] {
+		for !s.done {
+			if !s.begun {
+				s.begun = true
+				w.begin(s)
+			}
+			if len(s.placed) == len(s.list) {
+				w.finish(s)
+				break
+			}
+			w.next(s, nil)
+		}
+	}
+}
+
+// cycle reports stacks of which each waits for the next one, and the last for the first.
+func (w *walk) cycle(chain []*placing) {
+	names := make([]string, len(chain))
+	for i, s := range chain {
+		names[i] = s.name
+		if part, _ := w.reading(s); part != s.path || s == w.stacks["decoder"] || s == w.stacks["encoder"] {
+			names[i] = layerPath(s.path, len(s.placed))
+		}
+	}
+	first := slices.Index(names, slices.Min(names))
+	names = slices.Concat(names[first:], names[:first+1])
+	w.wrongInput(chain[first], "a cycle: "+strings.Join(names, " -> "), "")
+}
+
+// waits returns the first value that the next layer of a blocked stack waits for, and its stack, nil if there is no such value.
+func (w *walk) waits(s *placing) (name string, of *placing) {
+	for _, name := range w.model.reads(s.path, s.source, s.list, len(s.placed)) {
+		if w.placed(name) {
+			continue
+		}
+		path, i, published, ok := w.model.stackOf(name)
+		if !ok || name == losses.Output && len(w.model.Decoder) == 0 || published != "" && i < len(w.stacks[path].placed) {
+			return name, nil
+		}
+		return name, w.stacks[path]
+	}
+	return "", nil
+}
+
+// suggestValue suggests the name of a value for one that does not exist.
+func (w *walk) suggestValue(name string) string {
+	valid := w.nameable()
+	if strings.Contains(name, ".") {
+		valid = append(valid, w.layout.Named()...)
+	}
+	return table.Suggest(name, valid)
+}
+
+// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
+func (w *walk) tooManyClasses(s *placing) {
+	i := s.units.opened(s.list)
+	if i < 0 || s.units.size <= maxClasses {
+		return
+	}
+	w.report(fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind, layers.SizeKey, fmt.Sprintf(
+		"%s: the number of classes comes from the largest label (got label %d, want at most %d)", layers.SizeKey, s.units.size-1, maxClasses-1),
+		"number the classes 0, 1, 2, ...")
+	s.units.size = 0
+}
+
+// rangeOf returns the range of a value for images with values in the interval images, whether it is known, and the layer that
+// determines it.
+func (m *Model) rangeOf(name string, images layers.Interval) (r layers.Interval, known bool, last string) {
+	found := m.rangeWithin(name, images, map[string]valueRange{})
+	return found.Interval, found.known, found.last
+}
+
+// valueRange is the range of a value.
+type valueRange struct {
+	layers.Interval
+	known bool
+	last  string // the layer that determines it
+}
+
+// rangeWithin is rangeOf; seen are the ranges that are computed, unknown for a layer in a cycle.
+func (m *Model) rangeWithin(name string, images layers.Interval, seen map[string]valueRange) valueRange {
+	if name == losses.Images {
+		return valueRange{images, true, "the images"}
+	}
+	path, i, published, ok := m.stackOf(name)
+	list, _ := m.stack(path)
+	if i < 0 {
+		i = len(list) - 1
+	}
+	if !ok || published != "" || i < 0 {
+		return valueRange{layers.Everything, false, name}
+	}
+	at := layerPath(path, i)
+	if r, ok := seen[at]; ok {
+		return r
+	}
+	r := valueRange{layers.Everything, false, fmt.Sprintf("%s (%s)", placeOf(at), list[i].Kind)}
+	if seen[at] = r; list[i].Layer == nil || m.origin.Doubt(placeOf(at)).Any(aboutValues) {
+		return r
+	}
+	for k, from := range m.reads(path, m.source(path), list, i) {
+		in := m.rangeWithin(from, images, seen)
+		if k == 0 {
+			r.Interval, r.known = in.Interval, in.known
+		} else {
+			r.Low, r.High, r.known = min(r.Low, in.Low), max(r.High, in.High), r.known && in.known
+		}
+	}
+	r.Interval = layers.OutputRange(list[i].Layer, r.Interval)
+	r.known = r.known || r.Interval == layers.OutputRange(list[i].Layer, unit)
+	seen[at] = r
+	return r
+}
+
+// end is the path of the last layer of the stack of a layer.
+func (m *Model) end(path string) string {
+	stack, _, _, _ := m.stackOf(path)
+	list, _ := m.stack(stack)
+	return layerPath(stack, len(list)-1)
+}

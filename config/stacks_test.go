@@ -1,0 +1,61 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const skipping = `
+[model.m]
+encoder = [{ kind = "conv2d", filters = 2 }, { kind = "dense", units = 4 }]
+decoder = [{ kind = "dense", units = 1024 }, { kind = "reshape", shape = [32, 32] }, { kind = "conv2d", filters = 1, from = ["previous", "encoder.0"] }]
+loss = [{ kind = "mse" }, { kind = "l2", on = "h" }]
+
+[model.m.head.h]
+from = ["code", "decoder.0"]
+layers = [{ kind = "dense", units = 2 }]
+`
+
+func TestLayersAndHeadsReadNamedValues(t *testing.T) {
+	m := model(t, load(t, skipping), "m")
+	l, err := m.Layout([]int{32, 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := l.Decoder[2].In; len(in) != 3 || in[2] != 3 {
+		t.Errorf("the last layer of the decoder reads the shape %v", in)
+	}
+	if in := l.Heads[0].Layers[0].In; len(in) != 1 || in[0] != 4+1024 {
+		t.Errorf("the head reads the shape %v", in)
+	}
+	if err := l.Decodes(); err == nil {
+		t.Error("the model has a decode from the code alone")
+	}
+	checkFillRoundTrip(t, m)
+}
+
+func TestWrongNamesOfValuesAreReportedWhereTheyAre(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no such layer":          {`"encoder.0"]`, `"encoder.7"]`, `decoder[2] (conv2d): from: unknown value "encoder.7"`},
+		"no such value":          {`"encoder.0"]`, `"encoder.0.mean"]`, `decoder[2] (conv2d): from: unknown value "encoder.0.mean"`},
+		"a misspelt value":       {`["code", "decoder.0"]`, `["code", "decoder.O"]`, `head.h: from: unknown value "decoder.O"`},
+		"shapes that do not fit": {`shape = [32, 32]`, `shape = [16, 64]`, `decoder[2] (conv2d): from: encoder.0 has shape 32x32x2 = 2048, but decoder.1 has 16x64 = 1024: want the same but for the last axis`},
+		"a later layer":          {`{ kind = "dense", units = 4 }`, `{ kind = "dense", units = 4, from = "decoder.0" }`, `from: a cycle: decoder.0 -> encoder.1 -> decoder.0`},
+		"itself":                 {`"encoder.0"]`, `"decoder.2"]`, `decoder[2] (conv2d): from: a cycle: decoder.2 -> decoder.2`},
+		"read by nothing":        {`units = 4 }`, `units = 4, from = "images" }`, ``},
+		"a layer without reader": {`from = ["previous", "encoder.0"]`, `from = "encoder.0"`, `decoder[1] (reshape): nothing reads the output of decoder.1`},
+		"a number":               {`["code", "decoder.0"]`, `3`, `head.h: from: got 3, want the name of a value or an array of names`},
+		"no names":               {`["code", "decoder.0"]`, `[]`, `head.h: from: got no names`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(skipping, c.old, c.new, 1)
+			if text == skipping {
+				t.Fatal("nothing was changed")
+			}
+			err := load(t, text).Check()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
