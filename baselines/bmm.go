@@ -93,18 +93,19 @@ func (b *bernoulli) natural(eta, constants []float64) error {
 	return nil
 }
 
-func (b *bernoulli) maximise(counts, sums []float64) (held []string) {
+func (b *bernoulli) maximise(counts, sums []float64) {
 	for k, count := range counts {
 		if count < fewest {
-			held = append(held, emptyNote(k))
 			continue
 		}
 		for d := range b.pixels {
 			b.p[k*b.pixels+d] = min(max(sums[k*b.pixels+d]/count, b.floor), 1-b.floor)
 		}
 	}
-	return held
 }
+
+// held implements family: pixels that are always 0 or 1 are expected.
+func (b *bernoulli) held() ([]int, string) { return nil, "" }
 
 func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
 	eta, constants := make([]float64, len(b.p)), make([]float64, b.components)

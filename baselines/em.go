@@ -31,7 +31,6 @@ type em struct {
 	n      int
 	x      []float32
 	sums   [][]float64 // per lane
-	held   []string    // parameters that the last iteration held at a bound
 }
 
 // hidden is a model with hidden variables. Rows are images less the origin.
@@ -42,8 +41,10 @@ type hidden interface {
 	size() int
 	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
 	expect(sums, rows []float64, n int) float64
-	// maximise sets the most likely parameters for the statistics of n images. It returns the parameters that a bound holds.
-	maximise(sums []float64, n int) (held []string)
+	// maximise sets the most likely parameters for the statistics of n images.
+	maximise(sums []float64, n int)
+	// notes names parameters that a bound holds.
+	notes() []string
 	// prepare computes what expect and infer need of the parameters. An error is one of parameters that are no distribution.
 	prepare() error
 	// infer writes the expected hidden variables of n rows, n x units, and their log densities; either may be nil.
@@ -106,8 +107,10 @@ func (m *em) settle() error {
 	values, absolute := m.hidden.atoms()
 	m.atoms = make([]float32, len(values))
 	for i, v := range values {
-		if absolute {
-			v += m.origin[i%m.pixels]
+		if origin := m.origin[i%m.pixels]; absolute {
+			if v += origin; math.Abs(v) < 1e-13*math.Abs(origin) { // rounding of pixels that are 0 in all images of a component
+				v = 0
+			}
 		}
 		m.atoms[i] = float32(v)
 	}
@@ -166,7 +169,7 @@ func (m *em) step(context.Context) (float64, error) {
 			}
 		}
 	}
-	m.held = m.hidden.maximise(m.sums[0], m.n)
+	m.hidden.maximise(m.sums[0], m.n)
 	return -bound / float64(m.n) / float64(m.pixels), m.settle()
 }
 
@@ -212,7 +215,7 @@ func Notes(m Model) []string {
 		m = r.Model
 	}
 	if e, ok := m.(*em); ok {
-		return slices.Clone(e.held)
+		return e.hidden.notes()
 	}
 	return nil
 }

@@ -123,8 +123,8 @@ func (f *latent) start(m *em, images Images) error {
 	return nil
 }
 
-// bound makes all noise equal where that is declared, and keeps it from falling below the least. It returns the pixels that it holds.
-func (f *latent) bound() (held int) {
+// bound makes all noise equal where that is declared, and keeps it from falling below the least.
+func (f *latent) bound() {
 	if f.settings.Equal {
 		mean := 0.0
 		for _, v := range f.noise {
@@ -137,10 +137,8 @@ func (f *latent) bound() (held int) {
 	for j, v := range f.noise {
 		if v < f.least[0] {
 			f.noise[j] = f.least[0]
-			held++
 		}
 	}
-	return held
 }
 
 // size implements hidden: sums of z x', of z z' and of the squares of x.
@@ -217,7 +215,7 @@ func (f *latent) infer(codes, densities, rows []float64, n int) {
 }
 
 // maximise implements hidden: W = (sum of E zz')^-1 sum of E z x', and the noise is what that leaves.
-func (f *latent) maximise(sums []float64, n int) (held []string) {
+func (f *latent) maximise(sums []float64, n int) {
 	k, d := f.k, f.d
 	zx, zz, squares := sums[:k*d], sums[k*d:k*d+k*k], sums[k*d+k*k:]
 	second := slices.Clone(zz)
@@ -226,11 +224,11 @@ func (f *latent) maximise(sums []float64, n int) (held []string) {
 	}
 	var c mat.Cholesky
 	if !c.Factorize(mat.NewSymDense(k, second)) {
-		return []string{"the second moments of the factors have no inverse: the parameters are kept"}
+		return // the parameters are kept
 	}
 	solved := mat.NewDense(k, d, f.loadings)
 	if err := c.SolveTo(solved, mat.NewDense(k, d, zx)); err != nil && !conditioned(err) {
-		return []string{"the second moments of the factors have no inverse: the parameters are kept"}
+		return // the parameters are kept
 	}
 	for j := range f.noise {
 		left := squares[j]
@@ -239,10 +237,21 @@ func (f *latent) maximise(sums []float64, n int) (held []string) {
 		}
 		f.noise[j] = left / float64(n)
 	}
-	if count := f.bound(); count > 0 {
-		held = append(held, fmt.Sprintf("the noise of %d values is held at the least variance, %.3g", count, f.least[0]))
+	f.bound()
+}
+
+// notes implements hidden.
+func (f *latent) notes() []string {
+	count := 0
+	for _, v := range f.noise {
+		if v <= f.least[0] {
+			count++
+		}
 	}
-	return held
+	if count == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the noise of %d of %d values is held at the least variance, %.3g", count, f.d, f.least[0])}
 }
 
 // conditioned reports whether an error is only a warning of a large condition number.

@@ -165,9 +165,6 @@ const (
 	fewest        = 1e-100 // images, as a weight: a component with fewer is empty
 )
 
-// emptyNote says that a component is empty.
-func emptyNote(k int) string { return fmt.Sprintf("component %d has no images: it keeps its mean", k) }
-
 // features implements family.
 func (g *gaussian) features() int {
 	switch g.covariance {
@@ -281,19 +278,17 @@ func times(y, a, x []float64) {
 }
 
 // maximise implements family.
-func (g *gaussian) maximise(counts, sums []float64) (held []string) {
+func (g *gaussian) maximise(counts, sums []float64) {
 	d, f := g.pixels, g.features()
 	total := 0.0
 	for k, count := range counts {
 		if count < fewest {
-			held = append(held, emptyNote(k))
 			continue
 		}
 		total += count
 		s, mean := sums[k*f:(k+1)*f], g.centres[k*d:(k+1)*d]
 		kernel.Float64().MulScalar(mean, s[:d], 1/count)
 		rest := s[d:]
-		floored := false
 		switch g.covariance {
 		case full:
 			v := g.variances[k*d*d : (k+1)*d*d]
@@ -304,20 +299,15 @@ func (g *gaussian) maximise(counts, sums []float64) (held []string) {
 				}
 				rest = rest[d-i:]
 			}
-			floored = atLeast(v, d, g.floor[0])
+			atLeast(v, d, g.floor[0])
 		case diagonal:
 			for j := range d {
 				v := rest[j]/count - mean[j]*mean[j]
-				floored = floored || v < g.floor[0]
 				g.variances[k*d+j] = max(v, g.floor[0])
 			}
 		case spherical:
 			v := (rest[0]/count - kernel.Float64().SumSquares(mean)) / float64(d)
-			floored = v < g.floor[0]
 			g.variances[k] = max(v, g.floor[0])
-		}
-		if floored {
-			held = append(held, fmt.Sprintf("component %d (weight of %.4g images) is held at the least variance, %.3g", k, count, g.floor[0]))
 		}
 	}
 	if g.covariance == tied {
@@ -326,22 +316,44 @@ func (g *gaussian) maximise(counts, sums []float64) (held []string) {
 			mean := g.centres[k*d : (k+1)*d]
 			kernel.Float64().Gemm(true, false, d, d, 1, -count/total, mean, d, mean, d, 1, g.variances, d)
 		}
-		if atLeast(g.variances, d, g.floor[0]) {
-			held = append(held, fmt.Sprintf("the covariance is held at the least variance, %.3g", g.floor[0]))
-		}
+		atLeast(g.variances, d, g.floor[0])
 	}
-	return held
 }
 
-// atLeast raises the eigenvalues of a symmetric matrix that are below a floor, and reports whether there were some.
-func atLeast(a []float64, d int, floor float64) bool {
+// held implements family.
+func (g *gaussian) held() (components []int, by string) {
+	d, each := g.pixels, g.each()
+	for k := range len(g.variances) / each {
+		v := g.variances[k*each : (k+1)*each]
+		var least bool
+		if g.covariance == full || g.covariance == tied {
+			least = !above(v, d, g.floor[0]*(1+1e-6))
+		} else {
+			least = slices.Min(v) <= g.floor[0]
+		}
+		if least && g.covariance == tied {
+			components = []int{-1}
+		} else if least {
+			components = append(components, k)
+		}
+	}
+	return components, fmt.Sprintf("at the least variance, %.3g", g.floor[0])
+}
+
+// above reports whether all eigenvalues of a symmetric matrix are above a number.
+func above(a []float64, d int, least float64) bool {
 	var c mat.Cholesky
 	less := mat.NewSymDense(d, slices.Clone(a))
 	for i := range d {
-		less.SetSym(i, i, a[i*d+i]-floor)
+		less.SetSym(i, i, a[i*d+i]-least)
 	}
-	if c.Factorize(less) {
-		return false
+	return c.Factorize(less)
+}
+
+// atLeast raises the eigenvalues of a symmetric matrix that are below a floor.
+func atLeast(a []float64, d int, floor float64) {
+	if above(a, d, floor) {
+		return
 	}
 	raised, ok := raisedTo(a, d, floor)
 	for i := range a {
@@ -352,7 +364,6 @@ func atLeast(a []float64, d int, floor float64) bool {
 			a[i] += floor
 		}
 	}
-	return true
 }
 
 // raisedTo returns the matrix whose eigenvalues are those of a, at least floor. ok is false where they cannot be computed: those

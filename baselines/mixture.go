@@ -41,8 +41,10 @@ type family interface {
 	// natural writes eta and the constants c of all components.
 	natural(eta, constants []float64) error
 	// maximise sets the parameters of all components from their counts and sums of features. A component whose count is 0
-	// keeps its own. It returns those that a bound holds.
-	maximise(counts, sums []float64) (held []string)
+	// keeps its own.
+	maximise(counts, sums []float64)
+	// held returns the components that a bound holds, and what holds them; -1 stands for all.
+	held() (components []int, by string)
 	// scores returns log densities of the components for rows x, (batch, components), up to a constant of each.
 	scores(p *ir.Module, x *ir.Value) (scores *ir.Value, constants []float64)
 	// values are the parameters to keep, by name.
@@ -137,12 +139,33 @@ func (m *mixture) prepare() error {
 }
 
 // maximise implements hidden.
-func (m *mixture) maximise(sums []float64, n int) []string {
+func (m *mixture) maximise(sums []float64, n int) {
 	counts := sums[:m.components]
 	for k, c := range counts {
 		m.weights[k] = c / float64(n)
 	}
-	return m.family.maximise(counts, sums[m.components:])
+	m.family.maximise(counts, sums[m.components:])
+}
+
+// notes implements hidden.
+func (m *mixture) notes() (notes []string) {
+	for k, w := range m.weights {
+		if w < fewest {
+			notes = append(notes, fmt.Sprintf("component %d has no images left", k))
+		}
+	}
+	components, by := m.held()
+	if len(components) == 1 && components[0] < 0 {
+		return append(notes, "the covariance is held "+by)
+	}
+	if len(components) > 0 {
+		share := 0.0
+		for _, k := range components {
+			share += m.weights[k]
+		}
+		notes = append(notes, fmt.Sprintf("components %v (%.3g %% of the images) are held %s", components, 100*share, by))
+	}
+	return notes
 }
 
 // largestFeatures bounds the values of the features that are computed at once.

@@ -540,7 +540,6 @@ func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
 }
 
-<<<<<<< HEAD
 // LogLikelihood implements [metrics.Density]: a standard normal distribution.
 func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 	pixels := volume.Of(m.shape)
@@ -554,7 +553,6 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
 
-=======
 // MeasuresObjective implements [metrics.ObjectiveCoder].
 func (m *measured) MeasuresObjective(bool) bool { return !m.encodes }
 
@@ -566,7 +564,6 @@ func (m *measured) Objective(images []float32, _ []int) (sum float64, _ error) {
 	return sum, nil
 }
 
->>>>>>> main
 // scaled returns the same model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by
 // it: outputs differ by rounding only.
 func (m *measured) scaled() *measured {
