@@ -670,7 +670,7 @@ func (w *walk) drawn() {
 			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
 				continue
 			}
-			if _, err := a.Prepare(w.layout.Input); err != nil {
+			if _, err := augment.Prepare(a, w.layout.Input); err != nil {
 				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}

@@ -27,7 +27,7 @@ type progressFlags struct {
 	every int // 0: about [mostLines] lines
 }
 
-// add adds the flags; what is counted are "epochs" or "trials".
+// add adds the flags; what names the counted things: "epochs" or "trials".
 func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
 	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
