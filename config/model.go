@@ -50,6 +50,7 @@ type Model struct {
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
 	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with loss terms and an optimizer of its own; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
@@ -165,6 +166,7 @@ type Loss struct {
 	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
 	Loss   losses.Loss   `part:"kind"`
 
+	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
 	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
@@ -326,11 +328,15 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: its kind, or "kind.2", "kind.3", ... if the kind is repeated.
+// TermName is the name of Losses[i] in metrics and taps: its key name, else its kind, or "kind.2", "kind.3", ... if the kind is
+// repeated.
 func (m *Model) TermName(i int) string {
+	if m.Losses[i].Name != "" {
+		return m.Losses[i].Name
+	}
 	kind, n := m.Losses[i].Kind, 1
 	for _, l := range m.Losses[:i] {
-		if l.Kind == kind {
+		if l.Kind == kind && l.Name == "" {
 			n++
 		}
 	}

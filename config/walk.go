@@ -357,6 +357,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 			w.loss(fmt.Sprintf("loss[%d]", i), l)
 		}
 	}
+	w.termNames()
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
@@ -369,6 +370,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.players()
 	w.watched()
 	return w.found
 }

@@ -49,6 +49,11 @@ type Request struct {
 	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
+	// Player is the index of the only player that moves (config.Model.AllPlayers), from 1: with Loss the program computes its terms and
+	// the gradient with respect to its parameters. 0 stands for all players, each with the gradient of its own terms. Programs of all
+	// players have the same inputs.
+	Player int
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -63,6 +68,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
+		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
 		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
@@ -266,7 +273,7 @@ func (b *builder) addTaps(terms []int) error {
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
 	case slices.Contains(b.request.Want, Terms):
-		_, err := b.sum(terms, 1, true)
+		_, _, err := b.weighted(terms, 1, all)
 		return err
 	}
 	return nil

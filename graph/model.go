@@ -77,8 +77,18 @@ func Check(spec *config.Model, shape []int) error {
 		m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !frozen, Frozen: frozen})
 		m.Lent = append(m.Lent, &Parameter{Path: teacherPrefix + p.Path, Shape: p.Shape})
 	}
-	_, err = m.Program(Request{Batch: max(1, spec.Train.Batch), Want: m.TrainingOutputs()})
-	return err
+	r := Request{Batch: max(1, spec.Train.Batch), Want: m.TrainingOutputs()}
+	if !spec.TakesTurns() {
+		_, err = m.Program(r)
+		return err
+	}
+	for i := range spec.AllPlayers() {
+		r.Player = i + 1
+		if _, err := m.Program(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Encodes reports whether the objective reads a value of the images, not only of their views.

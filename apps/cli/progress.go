@@ -119,7 +119,14 @@ func (p *progress) terms(r train.Progress) string {
 	}
 	var b strings.Builder
 	for _, t := range r.Terms {
-		fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
+		if t.Missing == "" { // its player had a turn
+			fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
+		}
+	}
+	for _, p := range r.Players {
+		if name, ok := strings.CutSuffix(strings.TrimPrefix(p.Name, train.PlayerKey), ".loss"); ok {
+			fmt.Fprintf(&b, "  %s %s", name, number(p.Number))
+		}
 	}
 	return b.String()
 }
