@@ -182,12 +182,12 @@ func init() {
 func (*Charbonnier) On() string { return "output" }
 
 // Reads says what it is computed from: that value, and the images.
-func (*Charbonnier) Reads() losses.Reads { return losses.Reads{On: true, Images: true} }
+func (*Charbonnier) Reads() losses.Reads { return losses.Reads{On: true, Against: losses.Images} }
 
 // Build returns the loss as an expression. Gorgonia differentiates it.
 func (l *Charbonnier) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	output, images := c.Do("output", v.On), c.Do("images", v.Images)
+	output, images := c.Do("output", v.On), c.Do("images", v.Against)
 	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, images)), l.Epsilon*l.Epsilon))), c.Err()
 }
 

@@ -613,7 +613,7 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), data.NeedOf(source, r.Model.Dataset.Selection, split))
+	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), r.Model.Dataset.NeedOf(split))
 	if err != nil || set == nil {
 		return set, err
 	}

@@ -100,7 +100,7 @@ type Tensor struct {
 // The names of the tensors that several methods save.
 const (
 	atomsName = "atoms" // k x pixels
-	biasName  = "bias"  // pixels: what is added to every decoded image
+	biasName  = "bias"  // pixels: added to every decoded image
 	codesName = "codes" // n x k, of the fitted images
 )
 
@@ -250,7 +250,7 @@ func (s State) numbers(into map[string]*float64) error {
 	return errors.Join(errs...)
 }
 
-// algorithm is what one method does. Its [base] makes a [Model] of it.
+// algorithm is the part of a [Model] that differs between methods; its [base] adds the common part.
 type algorithm interface {
 	Model
 	// begin takes images whose size and number the base has checked; see [Model.Begin].

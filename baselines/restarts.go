@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/internal/random"
+	"tessera/metrics"
 	"tessera/part"
 )
 
@@ -27,7 +28,7 @@ type restarted struct {
 	kept    State   // of the best fit that has ended, unless that is the present one
 }
 
-// The names of what is saved in addition to the present fit's state; the best fit's names get a prefix.
+// The names of the numbers that are saved in addition to the state of the present fit, and the prefix of the best fit's names.
 const (
 	restartName = "restart"
 	beforeName  = "before"
@@ -167,3 +168,6 @@ func unprefixed[T any](all map[string]T) map[string]T {
 	}
 	return kept
 }
+
+// Unwrap returns the present fit, or the best one in the end.
+func (m *restarted) Unwrap() metrics.Coder { return m.Model }

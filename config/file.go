@@ -265,6 +265,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 		return append(d.Found, m.fits(m.input(f.shape))...)
 	}
 	m.prepare()
+	m.know(f)
 	m.shape = m.input(f.shape)
 	return append(d.Found, m.check(m.shape)...)
 }

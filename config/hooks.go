@@ -34,7 +34,7 @@ func (w *walk) search() {
 			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "weight", fmt.Sprintf("weight: changes with the epochs, but %s needs an objective that is the same at every evaluation", w.model.Optimizer.Kind),
 				"give a number, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
-		if l.Loss != nil && !l.Loss.Reads().InParts(l.On) {
+		if l.Loss != nil && !l.Reads().InParts(l.On) {
 			w.report(fmt.Sprintf("loss[%d]", i), l.Kind, "", fmt.Sprintf("%s needs the whole batch in one piece, but %s computes the full batch in micro-batches", l.Kind, w.model.Optimizer.Kind),
 				"leave it out, or choose a mini-batch optimizer: "+table.Quoted(rules()))
 		}
@@ -160,6 +160,9 @@ func (w *walk) hook(h Hook) {
 	if h.Name == "" || strings.ContainsAny(h.Name, `./*?[]\ `) {
 		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: paths of its values contain the name", h.Name), "")
 	}
+	if _, lends := h.Hook.(hooks.Lender); lends && slices.Contains([]string{"encoder", "decoder", "head"}, h.Name) {
+		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: the parameters that it lends would be named like those of the model", h.Name), "")
+	}
 	_, search := w.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
@@ -192,7 +195,7 @@ func (w *walk) hook(h Hook) {
 func (w *walk) declared() hooks.Declared {
 	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
-			if p.TransposeOf == "" && MatchPath(glob, p.Path) {
+			if p.Of == "" && MatchPath(glob, p.Path) {
 				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})
 			}
 		}
@@ -209,14 +212,14 @@ func (w *walk) declared() hooks.Declared {
 func (w *walk) distorting(h Hook) {
 	m := w.model
 	none := func(reads func(r losses.Reads, on string) bool) bool {
-		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Loss.Reads(), l.On) })
+		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Reads(), l.On) })
 	}
 	_, attacks := h.Hook.(*hooks.Adversarial)
 	known := slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Problem == uncompared })
 	switch {
 	case len(m.Views) > 0 && !m.inDoubt("view") && none(func(r losses.Reads, _ string) bool { return r.On && !r.Views }):
 		w.report(h.part(), "", "", "no loss reads the images, only their views: there is nothing to attack", "remove the table")
-	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Images && on == losses.Output }):
+	case attacks && !known && none(func(r losses.Reads, on string) bool { return r.Against == losses.Images && on == losses.Output }):
 		w.report(h.part(), "", "", uncompared+": there is no error to maximise", "remove the table, or add one of "+table.Quoted(reconstructions()))
 	}
 }

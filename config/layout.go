@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/part/table"
@@ -20,6 +21,8 @@ type Layout struct {
 	Code    []int // the encoder's flattened output, the decoder's input
 	Decoder []Placed
 	Heads   []PlacedHead // each after what it reads
+
+	Columns []data.Column // besides images and labels, as far as they are known
 
 	index map[string]int     // of each head in Heads
 	at    map[string]*Placed // the layers by their paths
@@ -96,8 +99,8 @@ func (l *Layout) Of(name string) (p *Placed, published string) {
 // Shape is the shape of a value for one image: one axis for code, output and heads; nil if there is no such value or its shape is
 // unknown.
 func (l *Layout) Shape(name string) []int {
-	if name == losses.Images {
-		return l.Input
+	if c, ok := l.Column(name); ok {
+		return shapeOfColumn(c)
 	}
 	p, published := l.Of(name)
 	if p == nil {
@@ -113,11 +116,10 @@ func (l *Layout) Shape(name string) []int {
 // Size is the length of a value for one image, 0 if there is no such value or its length is unknown.
 func (l *Layout) Size(name string) int { return product(l.Shape(name)) }
 
-// Sources returns the values that a value is computed from and that no layer computes: the images. The values in given are taken as
-// they are.
+// Sources returns the columns that a value is computed from: the images and others. The values in given are taken as they are.
 func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	for _, v := range l.closure([]string{name}, given) {
-		if v == losses.Images {
+		if _, ok := l.Column(v); ok {
 			sources = append(sources, v)
 		}
 	}
@@ -129,8 +131,8 @@ func (l *Layout) DependsOn(name, other string) bool {
 	return slices.Contains(l.closure([]string{name}, nil), other)
 }
 
-// Decodes returns an error if the output cannot be computed from the code alone: there is no decoder, or one of its layers reads the
-// images or a value of the encoder.
+// Decodes returns an error if the output cannot be computed from the code alone: there is no decoder, or one of its layers reads a
+// column or a value of the encoder.
 func (l *Layout) Decodes() error {
 	if len(l.Decoder) == 0 {
 		return errors.New("the model has no decoder: there is no output")
@@ -142,7 +144,7 @@ func (l *Layout) Decodes() error {
 			continue
 		}
 		for _, from := range p.From {
-			if from == losses.Images || strings.HasPrefix(from, "encoder.") {
+			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
 				return fmt.Errorf("the model has no decode from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
 			}
 		}
@@ -175,12 +177,33 @@ func (l *Layout) closure(names, given []string) (all []string) {
 	return all
 }
 
+// ValuesOf lists the columns and values that a term reads.
+func (l *Layout) ValuesOf(t Loss) (names []string) {
+	r := t.Reads()
+	if names = t.Names(); r.Atoms {
+		names = append(names, losses.Output)
+	}
+	for _, name := range r.Published {
+		names = append(names, l.PublishedBy(t.On, name))
+	}
+	return names
+}
+
+// PublishedBy is the name of a value that the layer publishes that gives another value: "encoder.2.mean" for "encoder.2", and for
+// "code" if that layer is the encoder's last one.
+func (l *Layout) PublishedBy(on, name string) string {
+	if p, _ := l.Of(on); p != nil {
+		return p.Path + "." + name
+	}
+	return on + "." + name
+}
+
 // readBy returns the values that terms read, and everything that these and the heads are computed from.
 func (l *Layout) readBy(terms []Loss) map[string]bool {
 	read := map[string]bool{}
 	var names []string
 	for _, t := range terms {
-		names = append(names, append(slices.Clone(t.Loss.Reads().Values), t.On)...)
+		names = append(names, append(l.ValuesOf(t), t.On)...)
 	}
 	for _, h := range l.Heads {
 		names = append(names, h.From...)
@@ -369,8 +392,8 @@ func (l *Layout) MatchParameters(glob string) []string {
 	taken := map[string]bool{}
 	for _, own := range []bool{true, false} {
 		for _, p := range l.Parameters() {
-			of := cmp.Or(p.TransposeOf, p.Path)
-			if own == (p.TransposeOf == "") && !taken[of] && MatchPath(glob, p.Path) {
+			of := cmp.Or(p.Of, p.Path)
+			if own == (p.Of == "") && !taken[of] && MatchPath(glob, p.Path) {
 				paths, taken[of] = append(paths, p.Path), true
 			}
 		}

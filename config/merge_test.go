@@ -23,7 +23,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Resolved([]int{32, 32}).Decoder[0].Layer, want) {
 		t.Errorf("decoder %+v", m.Decoder)
 	}
-	if want := []Loss{{"mse", "output", &losses.Constant{Value: 1}, &losses.MSE{}}}; !reflect.DeepEqual(m.Losses, want) {
+	if want := []Loss{{Kind: "mse", On: "output", Weight: &losses.Constant{Value: 1}, Loss: &losses.MSE{}, Against: "images"}}; !reflect.DeepEqual(m.Losses, want) {
 		t.Errorf("losses %+v", m.Losses)
 	}
 	if m.Optimizer.Kind != "adam" || m.Optimizer.Schedule.Kind != "constant" || m.Optimizer.ClipNorm != 0 {
@@ -122,8 +122,8 @@ func TestSetChangesAnyKey(t *testing.T) {
 	}{
 		{[]string{"loss.1.weight=0.01"}, func(m *Model) any { return m.Losses[1].Weight.At(0) }, 0.01},
 		{[]string{"loss.1.weight=0.01"}, func(m *Model) any { return m.Losses[1].Loss }, &losses.KL{Target: 0.3}},
-		{[]string{"loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{"l1", "code", &losses.Constant{Value: 1}, &losses.L1{}}},
-		{[]string{"loss.1.weight=3", "loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{"l1", "code", &losses.Constant{Value: 3}, &losses.L1{}}},
+		{[]string{"loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{Kind: "l1", On: "code", Weight: &losses.Constant{Value: 1}, Loss: &losses.L1{}}},
+		{[]string{"loss.1.weight=3", "loss.1.kind=l1"}, func(m *Model) any { return m.Losses[1] }, Loss{Kind: "l1", On: "code", Weight: &losses.Constant{Value: 3}, Loss: &losses.L1{}}},
 		{[]string{"loss.1.kind=kl"}, func(m *Model) any { return m.Losses[1].Weight.At(0) }, 0.5},
 		{[]string{"train.batch=64"}, func(m *Model) any { return m.Train.Batch }, 64},
 		{[]string{"train.batch = 64 # as on the other machine"}, func(m *Model) any { return m.Train.Batch }, 64},
@@ -138,7 +138,7 @@ func TestSetChangesAnyKey(t *testing.T) {
 		{[]string{"encoder.0.init.kind=normal", "encoder.0.init.stddev=0.1"}, func(m *Model) any { return m.Encoder[0].Layer.(*layers.Dense).Init }, &layers.Normal{Stddev: 0.1}},
 		{[]string{"encoder.0.activation=softmax"}, func(m *Model) any { return m.Encoder[0].Layer.(*layers.Dense).Activation }, layers.ActivationName("softmax")},
 		{[]string{"decoder.0.bias=false"}, func(m *Model) any { return m.Decoder[0].Layer.(*layers.Dense).Bias }, false},
-		{[]string{`loss=[{kind="mse"}]`, "loss.0.weight=2"}, func(m *Model) any { return m.Losses }, []Loss{{"mse", "output", &losses.Constant{Value: 2}, &losses.MSE{}}}},
+		{[]string{`loss=[{kind="mse"}]`, "loss.0.weight=2"}, func(m *Model) any { return m.Losses }, []Loss{{Kind: "mse", On: "output", Weight: &losses.Constant{Value: 2}, Loss: &losses.MSE{}, Against: "images"}}},
 		{[]string{`train={epochs=3}`, "train.batch=2"}, func(m *Model) any { return [2]int{m.Train.Epochs, m.Train.Batch} }, [2]int{3, 2}},
 		{[]string{"train.batch=2", `train={epochs=3}`}, func(m *Model) any { return [2]int{m.Train.Epochs, m.Train.Batch} }, [2]int{3, 2}},
 		{[]string{`constraint=[{kind="nonneg"}]`}, func(m *Model) any { return len(m.Constraints) }, 1},

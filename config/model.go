@@ -50,6 +50,7 @@ type Model struct {
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
 	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with loss terms and an optimizer of its own; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
@@ -60,6 +61,8 @@ type Model struct {
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
 	trained bool // the model is that of a run
+
+	columns []data.Column // the further columns of the data set as far as they are known, see WithColumns
 }
 
 // Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only this model,
@@ -125,12 +128,23 @@ type Dataset struct {
 	Name   string      `toml:"name" doc:"the data set"`
 	Source data.Source `part:"name,short"`
 	data.Selection
+
+	reads []string // the further columns that the model reads
+}
+
+// Need is what fitting and validating the model read: the splits, and the columns besides images and labels.
+func (d *Dataset) Need() data.Need { return d.Selection.Need().WithColumns(d.reads) }
+
+// NeedOf is what measuring the model on a split reads.
+func (d *Dataset) NeedOf(split data.Split) data.Need {
+	return data.NeedOf(d.Source, d.Selection, split).WithColumns(d.reads)
 }
 
 // Layer is one element of an encoder or decoder. Its path is the list and its index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
+	Share string       `toml:"share" optional:"true" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`
 }
 
@@ -148,10 +162,75 @@ type View struct {
 
 // Loss is one weighted term of the objective.
 type Loss struct {
-	Kind   string        `toml:"kind" doc:"the term"`
-	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
-	Loss   losses.Loss   `part:"kind"`
+	Kind    string        `toml:"kind" doc:"the term"`
+	On      string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
+	Teacher string        `toml:"teacher" optional:"true" doc:"name of the hook whose parameters are the teacher of a term that reads one; teacher by default"`
+	Weight  losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
+	Loss    losses.Loss   `part:"kind"`
+
+	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
+	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
+	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
+	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
+}
+
+// Reads are the inputs of the term as it is declared: Against is the column or value that it compares with, and a mean over what counts
+// depends on the other samples of the batch.
+func (l Loss) Reads() losses.Reads {
+	r := l.Loss.Reads()
+	if r.Against != "" {
+		r.Against = cmp.Or(l.Against, r.Against)
+	}
+	if r.Per == losses.Image && l.counted() {
+		r.Per = losses.Means
+	}
+	return r
+}
+
+// counted reports whether the term is a mean over what counts.
+func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" }
+
+// Refused lists the keys that do not apply to the term.
+func (l *Loss) Refused() (keys []string) {
+	r := l.Loss.Reads()
+	if r.Against == "" {
+		keys = append(keys, "against")
+	}
+	if !r.Counts {
+		keys = append(keys, "mask", "sample_weight")
+	}
+	if !r.Teacher {
+		keys = append(keys, "teacher")
+	}
+	return keys
+}
+
+// Names lists the columns and values that the term reads, once each, in the order of its keys.
+func (l Loss) Names() (names []string) {
+	r := l.Reads()
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if r.On {
+		add(l.On)
+	}
+	for _, name := range r.Values {
+		add(name)
+	}
+	add(r.Against)
+	add(l.Mask)
+	add(l.SampleWeight)
+	return names
+}
+
+// DefaultTeacher is the name of the hook that is the teacher of a term that names none.
+const DefaultTeacher = "teacher"
+
+// TeacherName is the name of the hook that is the teacher of the term.
+func (l *Loss) TeacherName() string {
+	return cmp.Or(l.Teacher, DefaultTeacher)
 }
 
 // Constraint is a projection of every parameter that its glob matches.
@@ -193,8 +272,10 @@ const AtomWeights = "decoder.*.weight"
 // Defaults sets the selection to [data.DefaultSelection] of the source, whose keys are already read.
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
-// Defaults sets the weight to 1 and `on` to the term's default.
-func (l *Loss) Defaults() { l.On, l.Weight = l.Loss.On(), &losses.Constant{Value: 1} }
+// Defaults sets the weight to 1, and `on` and `against` to the term's defaults.
+func (l *Loss) Defaults() {
+	l.On, l.Against, l.Weight = l.Loss.On(), l.Loss.Reads().Against, &losses.Constant{Value: 1}
+}
 
 // Defaults sets `on` to the decoder's weights.
 func (c *Constraint) Defaults() { c.On = AtomWeights }
@@ -260,11 +341,15 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: its kind, or "kind.2", "kind.3", ... if the kind is repeated.
+// TermName is the name of Losses[i] in metrics and taps: its key name, else its kind, or "kind.2", "kind.3", ... if the kind is
+// repeated.
 func (m *Model) TermName(i int) string {
+	if m.Losses[i].Name != "" {
+		return m.Losses[i].Name
+	}
 	kind, n := m.Losses[i].Kind, 1
 	for _, l := range m.Losses[:i] {
-		if l.Kind == kind {
+		if l.Kind == kind && l.Name == "" {
 			n++
 		}
 	}

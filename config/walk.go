@@ -11,6 +11,7 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
@@ -136,7 +137,7 @@ func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err e
 			err = fmt.Errorf("its parameter %d has no name", i)
 		case len(p.Shape) > 0 && slices.Min(p.Shape) < 1:
 			err = fmt.Errorf("its parameter %q has the shape %v, want axes > 0", p.Name, p.Shape)
-		case isNil(p.Init) && p.TransposeOf == "":
+		case isNil(p.Init) && p.Of == "":
 			err = fmt.Errorf("its parameter %q has no Init", p.Name)
 		}
 		if err != nil {
@@ -198,11 +199,11 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	b.Lend(nil)
 	var valid []string
 	for _, q := range w.layout.Parameters() {
-		if q.Path == path && q.TransposeOf == "" {
+		if q.Path == path && q.Of == "" {
 			b.Lend(q.Shape)
 			return true
 		}
-		if len(q.Shape) == 2 && q.TransposeOf == "" {
+		if len(q.Shape) == 2 && q.Of == "" {
 			valid = append(valid, q.Path)
 		}
 	}
@@ -267,12 +268,16 @@ var unit = layers.Interval{Low: 0, High: 1}
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
-		reads := l.Loss.Reads()
+		reads := l.Reads()
 		if !reads.Unit {
 			continue
 		}
 		of, r := "the images", images
-		if !reads.Images {
+		switch {
+		case reads.Against == losses.Images:
+		case reads.Against != "": // another column, whose own values are checked
+			continue
+		default:
 			of = "the " + l.On
 			var known bool
 			if r, known, _ = m.rangeOf(l.On, images); !known {
@@ -353,6 +358,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 			w.loss(fmt.Sprintf("loss[%d]", i), l)
 		}
 	}
+	w.termNames()
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
@@ -365,6 +371,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.freeze()
 	w.start()
 	w.hooks()
+	w.players()
 	w.watched()
 	return w.found
 }
@@ -428,11 +435,31 @@ func (m *Model) hasHead(name string) bool {
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
-		if l.Loss != nil && l.Loss.Reads().Labels {
+		if l.Loss != nil && l.Reads().Classes && l.Reads().Against == losses.Labels {
 			values[l.On] = true
 		}
 	}
 	return values
+}
+
+// targetSize is the size of the column that a loss compares a head with, the default number of its outputs; 0 if there is none, or it is
+// not known.
+func (m *Model) targetSize(head string) int {
+	layout := &Layout{Columns: m.columns}
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != head {
+			continue
+		}
+		r := l.Reads()
+		switch c, _ := layout.Column(r.Against); {
+		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "":
+		case r.Classes && len(c.Names) > 0:
+			return len(c.Names)
+		case !r.Classes:
+			return layout.Size(r.Against)
+		}
+	}
+	return 0
 }
 
 // Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
@@ -460,7 +487,11 @@ func (m *Model) sized(shape []int) *Model {
 	}
 	labelled := m.labelled()
 	for name, h := range m.Heads {
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, openUnits{open: labelled[name], size: m.Classes()})}
+		s := openUnits{open: true, size: m.targetSize(name)}
+		if labelled[name] {
+			s.size = m.Classes()
+		}
+		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, s)}
 	}
 	return &resolved
 }
@@ -479,7 +510,7 @@ func sizedBy(list []Layer, s openUnits) []Layer {
 
 // loss checks that the values that a term reads exist, and that the term is defined on them.
 func (w *walk) loss(part string, l Loss) {
-	reads := l.Loss.Reads()
+	reads := l.Reads()
 	if l.Weight != nil && w.model.origin.Doubt(part) == nil && w.model.origin.Doubt(part+".weight") == nil {
 		for _, epoch := range []float64{0, math.Inf(1)} {
 			if v := l.Weight.At(epoch); !(v >= 0) || math.IsInf(v, 1) {
@@ -499,9 +530,10 @@ func (w *walk) loss(part string, l Loss) {
 		}
 		w.atoms(part, l)
 	}
-	if reads.On && !w.hasValue(part, l.Kind, "on", l.On) {
+	if (reads.On || len(reads.Published) > 0) && !w.hasValue(part, l.Kind, "on", l.On) {
 		return
 	}
+	w.publishes(part, l, reads.Published)
 	for _, name := range reads.Values {
 		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
@@ -515,6 +547,31 @@ func (w *walk) loss(part string, l Loss) {
 	}
 }
 
+// publishes checks that the layer of the value that `on` names publishes what the term reads.
+func (w *walk) publishes(part string, l Loss, names []string) {
+	p, _ := w.layout.Of(l.On)
+	if p == nil || p.Out == nil {
+		return // unknown
+	}
+	for _, name := range names {
+		if p.shapeOf(name) != nil {
+			continue
+		}
+		var valid []string
+		for _, other := range w.layout.Stacked() {
+			if other.shapeOf(name) != nil {
+				valid = append(valid, other.Path)
+			}
+		}
+		hint := "no layer of the model publishes it"
+		if len(valid) > 0 {
+			hint = table.Suggest(l.On, valid)
+		}
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %s reads the value %s of a layer, but %s (%s) publishes none", l.Kind, name, p.Path, p.Kind), hint)
+		return
+	}
+}
+
 // value checks that the value that `on` names has a size and a range that suit the term.
 func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	size := w.layout.Size(l.On)
@@ -523,20 +580,38 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 			w.report(part, l.Kind, "", err.Error(), "")
 		}
 	}
-	if pixels := product(w.layout.Input); reads.Images && l.On != losses.Output && size > 0 && pixels > 0 && size != pixels {
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, size, l.Kind, pixels), "")
-	}
+	w.compared(part, l, reads)
 	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
-	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
-		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
+	if reads.Teacher && !w.model.inDoubt("hook") {
+		w.teacher(part, l)
 	}
-	if reads.Labels {
+	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
 	if reads.Unit {
 		w.unitInterval(part, l)
+	}
+}
+
+// teacher checks that the hook that a term names lends parameters.
+func (w *walk) teacher(part string, l Loss) {
+	name := l.TeacherName()
+	var valid []string
+	for _, h := range w.model.AllHooks() {
+		if _, ok := h.Hook.(hooks.Lender); ok {
+			valid = append(valid, h.Name)
+		}
+	}
+	switch {
+	case slices.Contains(valid, name):
+	case l.Teacher == "" && len(valid) == 0:
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
+	case w.model.Hooks[name] != nil:
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), table.Suggest(name, valid))
+	default:
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the model has no hook %q", name), table.Suggest(name, valid))
 	}
 }
 
@@ -564,7 +639,7 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
 	}
-	if slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
+	if _, column := w.layout.Column(name); column || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
 		return true
 	}
 	if name == losses.Output {
@@ -618,7 +693,7 @@ func (w *walk) unread(sound bool) {
 // reconstructions lists the terms that compare the output with the images.
 func reconstructions() (names []string) {
 	for _, e := range losses.Registry.All() {
-		if l := e.New(); l.On() == losses.Output && l.Reads().Images {
+		if l := e.New(); l.On() == losses.Output && l.Reads().Against == losses.Images {
 			names = append(names, e.Name)
 		}
 	}
@@ -635,7 +710,7 @@ func (w *walk) drawn() {
 	if len(m.Views) > 2 {
 		w.report("view[2]", "", "", fmt.Sprintf("an image has two views, but %d are declared", len(m.Views)), "give two tables, one for each view, or one table for both")
 	}
-	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Loss.Reads().Views }) {
+	if !m.inDoubt("loss") && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || l.Reads().Views }) {
 		w.report("view[0]", "", "", "no loss compares the views", `add one, for example kind = "nt_xent"`)
 	}
 	for i, v := range m.Views {
@@ -644,7 +719,7 @@ func (w *walk) drawn() {
 			if a == nil || w.layout.Input == nil || m.origin.Doubt(part) != nil {
 				continue
 			}
-			if _, err := a.Prepare(w.layout.Input); err != nil {
+			if _, err := augment.Prepare(a, w.layout.Input); err != nil {
 				w.report(part, language.NameOf(m.origin, part, a), "", err.Error(), "")
 			}
 		}
@@ -681,8 +756,8 @@ func (w *walk) trainable(part, kind, glob string, still func(path string) bool, 
 		return // unknown whether it is trained
 	}
 	for _, p := range w.all {
-		own := cmp.Or(p.TransposeOf, p.Path)
-		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
+		own := cmp.Or(p.Of, p.Path)
+		named := p.Of == "" || slices.Contains(also, p.Path)
 		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
 			return
 		}
@@ -701,7 +776,7 @@ func (w *walk) views() []string { return w.other }
 func (w *walk) listed() {
 	w.all = w.layout.Parameters()
 	for _, p := range w.all {
-		if p.TransposeOf == "" {
+		if p.Of == "" {
 			w.own = append(w.own, p.Path)
 		} else {
 			w.other = append(w.other, p.Path)
@@ -770,7 +845,7 @@ func (w *walk) freeze() {
 		return // or parameters are not known
 	}
 	for _, p := range w.all {
-		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
+		if !p.State && p.Of == "" && !w.model.Frozen(p.Path) {
 			return
 		}
 	}

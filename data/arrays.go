@@ -295,7 +295,7 @@ func (h arrayHeader) values(b []byte) (array, error) {
 // valueSize returns the bytes of one value; types that are not read are an error.
 func (h arrayHeader) valueSize() (int, error) {
 	switch h.kind {
-	case "u1", "i1":
+	case "u1", "i1", "b1":
 		return 1, nil
 	case "u2", "i2", "f2":
 		return 2, nil

@@ -11,7 +11,7 @@ import (
 func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
 	own := &CSV{Names: "id"}
 	own.Labels = "species"
-	chosen := &CSV{Names: "id", Columns: []string{"4*"}}
+	chosen := &CSV{Names: "id", Columns: ColumnNames{ImagesColumn: {"4*"}}}
 	chosen.Labels = "species"
 	arrays := &NPZ{}
 	arrays.Labels = "y"
@@ -65,7 +65,7 @@ func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
 
 func TestColumnsOfTheDataSetAreStillFoundByTheirNames(t *testing.T) {
 	dir := t.TempDir()
-	own := &CSV{Names: "id", Columns: []string{"1", "2"}}
+	own := &CSV{Names: "id", Columns: ColumnNames{ImagesColumn: {"1", "2"}}}
 	own.Labels = "species"
 	path := write(t, dir, "counted.csv", []byte("species,0,1,2,3\nowl,1,2,3,4\n"))
 	got, err := ReadRows(background, path, []int{2}, own)
@@ -92,7 +92,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		zeros := strings.Repeat("0,", strings.Count(c.train, ",")) + "0\n"
-		source := &CSV{Tables: Tables{Images: write(t, dir, "train.csv", []byte(c.train+"\n"+zeros))}, Columns: c.globs}
+		source := &CSV{Tables: Tables{Images: write(t, dir, "train.csv", []byte(c.train+"\n"+zeros))}, Columns: ColumnNames{ImagesColumn: c.globs}}
 		source.TestImages = write(t, dir, "test.csv", []byte(c.test))
 		set, err := source.Load(background, nil, Need{Test: true})
 		if err != nil || !slices.Equal(set.Test.Float32(), c.want) {

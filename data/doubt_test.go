@@ -35,8 +35,8 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 	}{
 		"number and class":  {CSV{Tables: Tables{Labels: "kind"}}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
 		"number of samples": {CSV{Tables: Tables{Labels: "kind"}, Names: "id"}, rows, []string{`column "target"`}},
-		"both are named":    {CSV{Tables: Tables{Labels: "target"}, Names: "id", Columns: []string{"mass", "age"}}, rows, nil},
-		"they are meant":    {CSV{Tables: Tables{Labels: "kind"}, Columns: []string{"id", "mass", "target"}}, rows, nil},
+		"both are named":    {CSV{Tables: Tables{Labels: "target"}, Names: "id", Columns: ColumnNames{"images": {"mass", "age"}}}, rows, nil},
+		"they are meant":    {CSV{Tables: Tables{Labels: "kind"}, Columns: ColumnNames{"images": {"id", "mass", "target"}}}, rows, nil},
 		"no name":           {CSV{Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
 		"name of an index":  {CSV{}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
 		"few rows":          {CSV{}, "id,b\n1,2\n2,3\n", nil},

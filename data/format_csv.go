@@ -27,6 +27,13 @@ type csvFile struct {
 type csvColumns struct {
 	values        []int
 	labels, names int // -1 for none
+	further       []csvColumn
+}
+
+// csvColumn is a further column of the set, which has the values of some columns of the file.
+type csvColumn struct {
+	name string
+	at   []int
 }
 
 // openCSV reads a file and its first line. The separator is the comma, the semicolon or the tab, whichever the first line has
@@ -132,6 +139,9 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	if c.names, err = find(r.names, nameNames, nameColumn); err != nil {
 		return c, err
 	}
+	if c.further, err = f.further(r); err != nil {
+		return c, err
+	}
 	if c.values, err = f.values(r, c); err != nil {
 		return c, err
 	}
@@ -150,14 +160,38 @@ func (r reading) size() int {
 	return n
 }
 
-// values are the columns of values: those that the key columns chooses, or all but labels and names. Columns that WriteRows
+// further finds the columns of the file for each further column of the set.
+func (f *csvFile) further(r reading) (list []csvColumn, err error) {
+	for _, name := range r.held.further() {
+		c := csvColumn{name: name}
+		for _, wanted := range r.held[name] {
+			before := len(c.at)
+			for i, column := range f.header {
+				if ok, _ := path.Match(wanted, column); (ok || wanted == column) && !slices.Contains(c.at, i) {
+					c.at = append(c.at, i)
+				}
+			}
+			if len(c.at) == before && r.shape == nil {
+				return nil, fmt.Errorf("column %q: has no column %q, want %s", name, wanted, f.columnList())
+			}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// values are the columns of values: those that the key columns chooses, or all but labels, names and further columns. Columns that WriteRows
 // numbered are chosen if there are as many as the caller needs. They are in the order of the names that the caller knows, if they are
 // the columns of these names.
 func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 	var all []int
 	var names []string
+	taken := []int{c.labels, c.names}
+	for _, one := range c.further {
+		taken = append(taken, one.at...)
+	}
 	for i, column := range f.header {
-		if i == c.labels || i == c.names {
+		if slices.Contains(taken, i) && len(r.columns) == 0 || i == c.labels || i == c.names {
 			continue
 		}
 		all, names = append(all, i), append(names, column)
@@ -242,6 +276,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	if err != nil {
 		return t, err
 	}
+	further := newCSVColumns(c, r)
 	missing, first := 0, ""
 	lines := f.reader()
 	_, _ = lines.Read() // the header, which was read before
@@ -275,6 +310,18 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		if c.names >= 0 {
 			t.names = append(t.names, strings.Clone(cells[c.names]))
 		}
+		for _, one := range further {
+			if err := one.add(f.header, cells, line); err != nil {
+				return t, err
+			}
+		}
+	}
+	for _, one := range further {
+		v, err := one.finish(r.known)
+		if err != nil {
+			return t, err
+		}
+		t.further = append(t.further, v)
 	}
 	if missing > 0 {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); missing values are not supported: remove these rows or columns, or fill the cells in",

@@ -27,6 +27,8 @@ type Images struct {
 	rows   []int     // the row of each image, nil for all rows in order
 	n      int
 
+	further []*Values // columns besides images and labels
+
 	columns []string // the names of the values, nil for none
 	lines   []int    // of the rows in a file of text, nil for none
 	finite  bool     // floats were checked

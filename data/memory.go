@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +24,8 @@ func init() {
 type Memory struct {
 	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, set by the Go program"`
 	Tests  bool   `toml:"tests" doc:"whether there are test images"`
+	// Further are the names of the further columns.
+	Further []string `toml:"columns" optional:"true" doc:"names of further columns, set by the Go program"`
 
 	train, test *Images // nil in a declaration that was read
 }
@@ -48,6 +51,106 @@ func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 		return nil, err
 	}
 	return &Memory{SHA256: checksumOf(m.train, images), Tests: true, train: m.train, test: images}, nil
+}
+
+// FromColumns returns a data set of training samples by column: `images`, which every set has, `labels`, whole numbers, and any
+// further columns, such as targets, masks, weights and groups:
+//
+//	data.FromColumns(data.FloatColumn("images", []int{28, 28}, pixels), data.FloatColumn("weight", nil, weights))
+//
+// The slices are kept and must not change afterwards. Values that are not finite and lengths that do not fit are an [*Error].
+func FromColumns(columns ...*Values) (*Memory, error) {
+	images, err := columnImages("training samples", columns)
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{SHA256: checksumOf(images, nil), train: images}
+	for _, c := range images.Columns() {
+		m.Further = append(m.Further, c.Name)
+	}
+	return m, nil
+}
+
+// WithTestColumns returns the data set with test samples of the same columns, in the form of [FromColumns].
+func (m *Memory) WithTestColumns(columns ...*Values) (*Memory, error) {
+	if m == nil || m.train == nil {
+		return nil, m.missing()
+	}
+	test, err := columnImages("test samples", columns)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(test.Shape, m.train.Shape) {
+		return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("test samples have shape %v, want %v", test.Shape, m.train.Shape)}
+	}
+	for _, c := range m.train.Columns() {
+		if other, ok := test.Column(c.Name); !ok || other.Type != c.Type || !slices.Equal(other.Shape, c.Shape) {
+			return nil, &Error{Dataset: MemoryName, Problem: fmt.Sprintf("test samples need a column %q of %s and shape %v, as the training samples have", c.Name, c.Type, c.Shape)}
+		}
+	}
+	return &Memory{SHA256: checksumOf(m.train, test), Tests: true, Further: m.Further, train: m.train, test: test}, nil
+}
+
+// columnImages returns samples with their columns.
+func columnImages(what string, columns []*Values) (*Images, error) {
+	wrong := func(format string, args ...any) error {
+		return &Error{Dataset: MemoryName, Problem: what + ": " + fmt.Sprintf(format, args...)}
+	}
+	var own, labels *Values
+	var further []*Values
+	for _, v := range columns {
+		switch {
+		case v == nil:
+			return nil, wrong("a column is nil")
+		case v.Name == ImagesColumn:
+			own = v
+		case v.Name == LabelsColumn:
+			labels = v
+		default:
+			further = append(further, v)
+		}
+	}
+	if own == nil || own.Type == Whole {
+		return nil, wrong("want a column %q of floats or bytes", ImagesColumn)
+	}
+	var classes []int
+	if labels != nil {
+		if labels.Type != Whole || len(labels.Shape) > 0 {
+			return nil, wrong("want labels of one whole number for each sample (got %s of shape %v)", labels.Type, labels.Shape)
+		}
+		for _, n := range labels.whole {
+			classes = append(classes, int(n))
+		}
+	}
+	images, err := memoryImages(what, own.floats, own.Shape, classes)
+	if own.Type == Bytes {
+		images, err = NewBytes(own.Shape, own.bytes, classes)
+	}
+	if err == nil {
+		images, err = images.WithColumns(further...)
+	}
+	if err == nil {
+		err = images.checkColumns()
+	}
+	var known *Error
+	if err != nil && !errors.As(err, &known) {
+		err = wrong("%v", err)
+	}
+	return images, err
+}
+
+// DescribeColumns implements [Columned]: names alone where the samples are not in this process.
+func (m *Memory) DescribeColumns(Dirs) (list []Column) {
+	if m == nil {
+		return nil
+	}
+	if m.train != nil {
+		return m.train.Columns()
+	}
+	for _, name := range m.Further {
+		list = append(list, Column{Name: name})
+	}
+	return list
 }
 
 func memoryImages(what string, values []float32, shape []int, labels []int) (*Images, error) {
@@ -91,6 +194,13 @@ func checksumOf(all ...*Images) string {
 			b = binary.LittleEndian.AppendUint64(b, uint64(l))
 		}
 		h.Write(b)
+		h.Write(m.bytes)
+		for _, v := range m.further {
+			fmt.Fprintf(h, "%s %v %s\n", v.Name, v.Shape, v.Type)
+			for i := range v.length() {
+				h.Write(binary.LittleEndian.AppendUint32(b[:0], math.Float32bits(v.at(i))))
+			}
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -124,7 +124,7 @@ func TestVectorsAreReadFromEveryFormat(t *testing.T) {
 		"bfloat16":    {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "acts"}}, o.Brain, nil, nil},
 		"float16":     {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "half"}}, o.Half, nil, nil},
 		"csv":         {&CSV{Tables: birds, Names: "id"}, three, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
-		"csv columns": {&CSV{Tables: at("birds.csv"), Columns: []string{"w*", "mass"}}, picked(o.Samples, 0, 2), nil, nil},
+		"csv columns": {&CSV{Tables: at("birds.csv"), Columns: ColumnNames{ImagesColumn: {"w*", "mass"}}}, picked(o.Samples, 0, 2), nil, nil},
 	} {
 		set, err := c.source.Load(background, nil, Both)
 		if err != nil {

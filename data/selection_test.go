@@ -126,7 +126,7 @@ func TestNeedNamesTheSplitsThatASelectionReads(t *testing.T) {
 		{Selection{Fit: "train", Validation: Validation{Test: true}}, Both},
 		{Selection{Fit: "test", Validation: Validation{Fraction: 0.1}}, Need{Test: true}},
 	} {
-		if got := c.sel.Need(); got != c.want {
+		if got := c.sel.Need(); !got.Equal(c.want) {
 			t.Errorf("%+v: need %+v, want %+v", c.sel, got, c.want)
 		}
 	}

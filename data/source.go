@@ -70,11 +70,60 @@ func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return set, set.Check()
+	if err := set.Check(); err != nil {
+		return nil, err
+	}
+	return set, set.lacks(need.Columns)
 }
 
-// Need selects the splits that a caller uses: an evaluation on 10,000 images does not read the other 60,000.
-type Need struct{ Train, Test bool }
+// lacks returns an [*Error] for columns that the set should have. Others that a source returns are no harm.
+func (s *Set) lacks(names []string) error {
+	for _, images := range []*Images{s.Train, s.Test} {
+		for _, name := range names {
+			if images != nil && images.column(name) == nil {
+				return &Error{Dataset: s.Name, Problem: fmt.Sprintf("has no column %q, only %s", name, columnNames(images.Columns()))}
+			}
+		}
+	}
+	return nil
+}
+
+// columnNames lists the columns of a set for a message.
+func columnNames(further []Column) string {
+	names := []string{strconv.Quote(ImagesColumn), strconv.Quote(LabelsColumn)}
+	for _, c := range further {
+		names = append(names, strconv.Quote(c.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Columns describes the further columns that were loaded.
+func (s *Set) Columns() []Column {
+	for _, images := range []*Images{s.Train, s.Test} {
+		if images != nil {
+			return images.Columns()
+		}
+	}
+	return nil
+}
+
+// Need selects what a caller uses: an evaluation on 10,000 images does not read the other 60,000, and a column that no one names is
+// not loaded.
+type Need struct {
+	Train, Test bool
+	Columns     []string // the further columns, by name
+}
+
+// Equal reports whether two needs are the same.
+func (n Need) Equal(other Need) bool {
+	return n.Train == other.Train && n.Test == other.Test && slices.Equal(n.Columns, other.Columns)
+}
+
+// WithColumns returns the need with further columns.
+func (n Need) WithColumns(names []string) Need {
+	n.Columns = names
+	return n
+}
 
 // Both is the need for all images of a set.
 var Both = Need{Train: true, Test: true}
@@ -120,6 +169,9 @@ func (s *Set) Check() error {
 	for _, images := range []*Images{s.Train, s.Test} {
 		if place, v := images.notFinite(); place != "" {
 			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("%s: got %v, want a finite number", place, v)}
+		}
+		if err := images.checkColumns(); err != nil {
+			return &Error{Dataset: s.Name, Problem: err.Error()}
 		}
 	}
 	return nil

@@ -1,9 +1,11 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +27,9 @@ type Named struct {
 	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
 	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
 	TestLabels string `toml:"test_labels" doc:"name of their labels; by default that of the training labels, but none for another array of the same file"`
+
+	Columns     ColumnNames `toml:"columns" doc:"further columns by name, such as { mask = \"observed\" }: arrays in the file"`
+	TestColumns ColumnNames `toml:"test_columns" doc:"those of the test samples; by default arrays of the same names"`
 }
 
 func init() {
@@ -36,11 +41,12 @@ func init() {
 // CSV is the user's data set in .csv files. The separator may be the comma, the semicolon or the tab.
 type CSV struct {
 	Tables
-	Height  int      `toml:"height" want:"> 0" doc:"image height in pixels, where a line is an image; without height and width it is a vector"`
-	Width   int      `toml:"width" want:"> 0" doc:"image width in pixels, where a line is an image"`
-	Scale   Scale    `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
-	Names   string   `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
-	Columns []string `toml:"columns" doc:"columns of the values, names or globs; by default all but those of labels and names"`
+	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a line is an image; without height and width it is a vector"`
+	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, where a line is an image"`
+	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
+	Names  string `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
+
+	Columns ColumnNames `toml:"columns" doc:"further columns by name, such as { weight = \"w\", target = [\"age\", \"dose\"] }, each by names or globs in the file; images = names or globs, or the list alone, are the columns of the values, by default all that are nothing else"`
 }
 
 // NPZ is the user's data set in .npz files, as numpy.savez writes them.
@@ -70,7 +76,15 @@ func (s *Safetensors) HasTest() bool { return s.Tables.HasTest() || s.TestTensor
 func (*Tables) Origin() Origin { return OwnFiles }
 
 // Check reports keys that need another one.
-func (s *CSV) Check() error { return s.layout().check() }
+func (s *CSV) Check() error {
+	if s.Labels != "" && s.Columns[LabelsColumn] != nil {
+		return part.KeyErrorf("columns", "labels are named twice: leave out the key labels or the column")
+	}
+	if len(s.Columns[LabelsColumn]) > 1 {
+		return part.KeyErrorf("columns", "labels: got %d names, want one", len(s.Columns[LabelsColumn]))
+	}
+	return s.layout().check()
+}
 
 func (s *CSV) layout() *Layout { return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale} }
 
@@ -85,10 +99,23 @@ func (s *Safetensors) Check() error {
 }
 
 func (n *Named) check(hasTest bool) error {
-	if n.TestLabels != "" && !hasTest {
+	switch {
+	case n.TestLabels != "" && !hasTest:
 		return part.KeyError{Key: "test_labels", Problem: "is given without test_images or test_tensor"}
+	case len(n.TestColumns) > 0 && !hasTest:
+		return part.KeyError{Key: "test_columns", Problem: "is given without test_images or test_tensor"}
+	case n.Tensor != "" && n.Columns[ImagesColumn] != nil:
+		return part.KeyErrorf("columns", "images are named twice: leave out the key tensor or the column")
 	}
-	return nil
+	for name := range n.TestColumns {
+		if n.Columns[name] == nil {
+			return part.KeyErrorf("test_columns", "%s: is no column of the training samples", name)
+		}
+	}
+	if err := n.TestColumns.checkOne("array"); err != nil {
+		return err
+	}
+	return n.Columns.checkOne("array")
 }
 
 // Shape implements [Source] by the first line of the file.
@@ -131,22 +158,23 @@ func (s *CSV) Describe(ctx context.Context) (string, error) {
 // Load implements [Source].
 func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	r := s.reading()
+	r.need = need.Columns
 	return s.load(ctx, "csv", need, s.HasTest(), [2]reading{r, r})
 }
 
 // Load implements [Source].
 func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables, s.Layout))
+	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables, s.Layout, need.Columns))
 }
 
 // Load implements [Source].
 func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables, s.Layout))
+	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables, s.Layout, need.Columns))
 }
 
 // reading implements [reader].
 func (s *CSV) reading() reading {
-	return reading{labels: s.Labels, names: s.Names, columns: s.Columns, layout: *s.layout()}
+	return reading{labels: cmp.Or(s.Labels, s.Columns.one(LabelsColumn)), names: s.Names, columns: s.Columns[ImagesColumn], held: s.Columns, layout: *s.layout()}
 }
 
 // reading implements [reader].
@@ -159,20 +187,23 @@ func (s *Safetensors) reading() reading { return s.train(s.Labels, s.Layout) }
 func (*Tables) pictures() pictures { return pictures{} }
 
 func (n *Named) train(labels string, l Layout) reading {
-	return reading{tensor: n.Tensor, labels: labels, layout: l}
+	return reading{tensor: cmp.Or(n.Tensor, n.Columns.one(ImagesColumn)), labels: cmp.Or(labels, n.Columns.one(LabelsColumn)), held: n.Columns, layout: l}
 }
 
 // readings are those of the training and of the test samples. Labels and names in the file of the training samples are not those of
 // another array in it, unless the key test_labels names them.
-func (n *Named) readings(t *Tables, l Layout) [2]reading {
+func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 	train := n.train(t.Labels, l)
+	train.need = need
 	test := train
-	if n.TestTensor != "" {
-		test.tensor = n.TestTensor
+	test.held = maps.Clone(n.Columns)
+	for name, held := range n.TestColumns {
+		test.held[name] = held
 	}
+	test.tensor = cmp.Or(n.TestTensor, n.TestColumns.one(ImagesColumn), test.tensor)
 	inOne := t.TestImages == "" || filepath.Clean(t.TestImages) == filepath.Clean(t.Images)
-	if test.apart = inOne && n.Tensor != "" && test.tensor != n.Tensor; test.apart || n.TestLabels != "" {
-		test.labels = n.TestLabels
+	if test.apart = inOne && train.tensor != "" && test.tensor != train.tensor; test.apart || n.TestLabels != "" || n.TestColumns[LabelsColumn] != nil {
+		test.labels = cmp.Or(n.TestLabels, n.TestColumns.one(LabelsColumn))
 	}
 	return [2]reading{train, test}
 }
@@ -206,7 +237,7 @@ func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool,
 	if path == "" {
 		path = t.Images
 	}
-	r[1].order = columns
+	r[1].order, r[1].known = columns, images.Columns()
 	if set.Test, _, err = t.split(ctx, set, path, r[1]); err != nil {
 		return nil, err
 	}
@@ -241,6 +272,9 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 		set.Notes = append(set.Notes, read.notes(path, r, set.Scale)...)
 	}
 	images.labels, images.columns, images.lines = read.labels, read.columns, read.lines
+	if images, err = images.WithColumns(read.further...); err != nil {
+		return nil, nil, badFile(set.Name, path, err)
+	}
 	return images, read.columns, nil
 }
 
@@ -253,19 +287,23 @@ type table struct {
 	labels  []int    // one per sample, nil for none
 	texts   []string // labels that are names of classes, or may be; labels are nil if these are no numbers
 	classes []string // the names of the labels, where the file has them
+	further []*Values
 }
 
 // reading is the keys of a data set that apply to a file of samples.
 type reading struct {
-	layout  Layout   // how the values are understood
-	tensor  string   // the array of the samples, where the file has several; "" for the only one that can be it
-	labels  string   // the array or column of the labels; "" for one that is named so
-	names   string   // the column of the names; "" for one that is named so
-	columns []string // globs of the columns of values; nil for all others
-	loose   bool     // the file belongs to no data set: there are no keys
-	apart   bool     // arrays with usual names are those of other samples in the file
-	order   []string // the names of the columns of values in the order that is needed; nil for that of the file
-	shape   []int    // of one sample, as the caller needs it; nil for any
+	layout  Layout      // how the values are understood
+	tensor  string      // the array of the samples, where the file has several; "" for the only one that can be it
+	labels  string      // the array or column of the labels; "" for one that is named so
+	names   string      // the column of the names; "" for one that is named so
+	columns []string    // globs of the columns of values; nil for all others
+	held    ColumnNames // what holds the further columns
+	need    []string    // the further columns to read
+	known   []Column    // the further columns of the training samples, for test samples
+	loose   bool        // the file belongs to no data set: there are no keys
+	apart   bool        // arrays with usual names are those of other samples in the file
+	order   []string    // the names of the columns of values in the order that is needed; nil for that of the file
+	shape   []int       // of one sample, as the caller needs it; nil for any
 }
 
 // tablePart is one array of a file that has several, before its values are read.
@@ -354,7 +392,10 @@ func tableOf(parts []tablePart, r reading) (t table, err error) {
 	if t.values, err = samples.read(); err != nil {
 		return t, err
 	}
-	if err := t.readLabels(parts, samples, r); err != nil || r.apart {
+	if err := t.readLabels(parts, samples, r); err != nil {
+		return t, err
+	}
+	if err := t.readColumns(parts, r); err != nil || r.apart {
 		return t, err
 	}
 	t.names, err = textsOf(parts, samples, nameNames)
@@ -385,6 +426,57 @@ func (t *table) readLabels(parts []tablePart, samples *tablePart, r reading) err
 	t.classes, err = textsOf(parts, samples, classNames)
 	return err
 }
+
+// readColumns reads the further columns that are needed.
+func (t *table) readColumns(parts []tablePart, r reading) error {
+	for _, name := range r.need {
+		p, err := namedPart(parts, r.held.one(name), nil)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", name, err)
+		}
+		if p == nil { // the set has no such column
+			continue
+		}
+		a, err := p.read()
+		if err != nil {
+			return err
+		}
+		v, err := a.values(name, t.values.dims[0])
+		if err != nil {
+			return err
+		}
+		t.further = append(t.further, v)
+	}
+	return nil
+}
+
+// columnsOf describes the further columns of a file without reading them. Where it cannot be read they only have names.
+func (t *Tables) columnsOf(r reading) (list []Column) {
+	o, _, ok, err := openTable(context.Background(), t.Images)
+	for _, name := range r.held.further() {
+		c := Column{Name: name}
+		switch {
+		case err != nil || !ok:
+		case o.csv != nil:
+			c, _ = o.csv.describeColumn(name, r)
+		default:
+			if p, _ := namedPart(o.parts, r.held.one(name), nil); p != nil && len(p.dims) > 0 {
+				c.Type, c.Shape = typeOf(p.kind), p.dims[1:]
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// DescribeColumns implements [Columned] by the training samples.
+func (s *CSV) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
+
+// DescribeColumns implements [Columned] by the headers of the arrays.
+func (s *NPZ) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
+
+// DescribeColumns implements [Columned] by the header of the file.
+func (s *Safetensors) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
 
 // textsOf returns the texts of the first array that has a usual name; nil if there is none, or one of numbers.
 func textsOf(parts []tablePart, samples *tablePart, usual []string) ([]string, error) {
@@ -421,8 +513,8 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	var all, fitting []*tablePart
 	for i := range parts {
 		p := &parts[i]
-		other := slices.Contains(slices.Concat(labelNames, nameNames, classNames, []string{r.labels}), p.name)
-		if other || p.kind != "u1" && !strings.HasPrefix(p.kind, "f") && !strings.HasPrefix(p.kind, "b") {
+		other := slices.Contains(slices.Concat(labelNames, nameNames, classNames, []string{r.labels}, r.held.arrays()), p.name)
+		if other || p.kind != "u1" && !strings.HasPrefix(p.kind, "f") && p.kind != "b2" {
 			continue
 		}
 		if len(p.dims) >= 2 && len(p.dims) <= 4 {

@@ -49,6 +49,11 @@ type Request struct {
 	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
+	// Player is the index of the only player that moves (config.Model.AllPlayers), from 1: with Loss the program computes its terms and
+	// the gradient with respect to its parameters. 0 stands for all players, each with the gradient of its own terms. Programs of all
+	// players have the same inputs.
+	Player int
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -63,6 +68,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
+		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
 		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
@@ -75,7 +82,7 @@ type builder struct {
 	request Request
 	program *Program
 	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of images and labels, by name
+	streams map[string]*gorgonia.Node // inputs of columns, by name
 	values  map[value]*gorgonia.Node  // computed so far
 	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
 }
@@ -89,7 +96,7 @@ type value struct {
 // pass is one evaluation of the model.
 type pass struct {
 	stream  string // Images or Views
-	teacher bool   // with the teacher's parameters, in inference mode
+	teacher string // the hook whose parameters are used, in inference mode; "" for the model's
 }
 
 // building lets one goroutine at a time build a graph: Gorgonia's graphs share constants, such as 1, whose hashes it stores
@@ -143,7 +150,7 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Atoms }) {
+	if b.reads(terms, readsImages) {
 		if _, err := b.target(); err != nil {
 			return err
 		}
@@ -180,16 +187,10 @@ func (b *builder) needed(terms []int) (list []value) {
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Loss.Reads()
-		p := passOf(r)
-		if r.On {
-			wanted[value{declared.On, p}] = true
-		}
-		if r.Atoms {
-			wanted[value{losses.Output, p}] = true
-		}
-		for _, name := range r.Values {
-			wanted[value{name, p}] = true
+		for _, name := range b.model.Layout.ValuesOf(declared) {
+			if !b.isColumn(name) {
+				wanted[value{name, passOf(declared.Reads())}] = true
+			}
 		}
 	}
 	for _, p := range []pass{{stream: Images}, {stream: Views}} {
@@ -221,24 +222,27 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient)
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Images || r.Teacher && !r.Views }) {
-		b.streams[Images] = b.input(Images, nil, shape...)
+	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
-		b.streams[Target] = b.input(Target, nil, shape...)
+		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
 	}
 	if b.reads(terms, func(r losses.Reads) bool { return r.Views }) {
 		shape[0] *= 2
 		b.streams[Views] = b.input(Views, nil, shape...)
 	}
-	if b.reads(terms, func(r losses.Reads) bool { return r.Labels }) {
-		b.streams[Labels] = b.input(Labels, nil, b.request.Batch, b.model.Classes())
+	for _, i := range terms {
+		l := b.model.Spec.Losses[i]
+		if r := l.Reads(); r.Classes {
+			b.classes(r.Against, b.model.Layout.Size(l.On))
+		}
 	}
 }
 
 // reads reports whether selected returns true for the inputs of one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
-	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Loss.Reads()) })
+	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
 // addTaps taps the outputs in this order: values, terms, loss, input gradient.
@@ -261,7 +265,7 @@ func (b *builder) addTaps(terms []int) error {
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
 	case slices.Contains(b.request.Want, Terms):
-		_, err := b.sum(terms, 1, true)
+		_, _, err := b.weighted(terms, 1, all)
 		return err
 	}
 	return nil
@@ -307,6 +311,12 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 			return n, nil
 		}
 		return nil, fmt.Errorf("the stream %q is not read", v.stream)
+	}
+	if b.isColumn(v.name) {
+		if v.stream == Views {
+			return nil, fmt.Errorf("the column %q has no views", v.name)
+		}
+		return b.column(v.name)
 	}
 	placed, published := b.model.Layout.Of(v.name)
 	if placed == nil {
@@ -396,7 +406,7 @@ func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 
 // encodes reports whether a value is computed from images, not only from given values.
 func (b *builder) encodes(v value) bool {
-	return len(b.model.Layout.Sources(v.name, b.request.Given...)) > 0
+	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
 // lacksValue is the error for a value that the model does not have.
@@ -426,7 +436,7 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
 	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
-		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Jacobian })
+		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
 // layer applies one layer and checks that the result agrees with its declaration.
@@ -459,6 +469,17 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 	return y, nil
 }
 
+// readsImages reports whether a term reads the images themselves.
+func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
+
+// filled adds an input that the caller fills with a column, one-hot if it has classes.
+func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
+	n := b.input(name, nil, shape...)
+	in := &b.program.Inputs[len(b.program.Inputs)-1]
+	in.Column, in.Classes = column, classes
+	return n
+}
+
 // input adds an input that the caller fills.
 func (b *builder) input(name string, s ops.Sampler, shape ...int) *gorgonia.Node {
 	n := b.leaf(name, shape)
@@ -489,10 +510,14 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
-		if of := b.model.transposeOf(path); of != "" {
+		switch of, transposed := b.model.alias(path); {
+		case of == "":
+			return nil, err
+		case transposed:
 			return b.transposed(path, of)
+		default:
+			return b.parameter(of)
 		}
-		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
 	b.nodes[path] = n
@@ -523,9 +548,6 @@ func flat(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Reshape(x, shape[0], volume.Of(shape[1:]))
 }
 
-// teacherPrefix is the prefix of the paths of the teacher's parameters, which the hook teacher lends.
-const teacherPrefix = "teacher."
-
 // scope implements [layers.Scope] for one layer of the model.
 type scope struct {
 	*builder
@@ -545,8 +567,8 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 
 // path is the path of the layer whose parameters are read.
 func (s *scope) path() string {
-	if s.pass.teacher {
-		return teacherPrefix + s.placed.Path
+	if s.pass.teacher != "" {
+		return s.pass.teacher + "." + s.placed.Path
 	}
 	return s.placed.Path
 }
@@ -554,6 +576,9 @@ func (s *scope) path() string {
 // Update implements [layers.Scope].
 func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
+	if s.owned(name) != path {
+		return // the layer to which the state belongs updates it
+	}
 	p, err := s.model.Parameter(path)
 	if err == nil && p.Trainable {
 		err = fmt.Errorf("parameter %q is updated by the optimizer; declare it with State", path)
@@ -612,8 +637,22 @@ func noiseName(of string, n int) string {
 // frozen normalisation does not change its running averages. In a block, this is decided for every layer separately.
 func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
-	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
+	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
-// Frozen implements [layers.Scope].
-func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }
+// Frozen implements [layers.Scope]. A parameter that the layer shares is frozen where it belongs.
+func (s *scope) Frozen(names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+		return !s.model.Spec.Frozen(s.owned(name))
+	})
+}
+
+// owned is the path of a parameter of the layer where it belongs: the path in the layer whose parameters this one shares.
+func (s *scope) owned(name string) string {
+	for _, p := range s.placed.Parameters {
+		if p.Name == name && p.Of != "" && !p.Transposed {
+			return p.Of
+		}
+	}
+	return s.placed.Path + "." + name
+}

@@ -134,8 +134,11 @@ func (c *Coder) MeasuresObjective(labelled bool) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
-		r := l.Loss.Reads()
-		return !r.Validates() || r.Jacobian || r.Labels && !labelled // with derivatives a term may draw noise
+		r := l.Reads()
+		others := slices.ContainsFunc(l.Names(), func(name string) bool {
+			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		})
+		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
 	})
 }
 
@@ -339,7 +342,7 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	path := m.Layout.Decoder[i].Path
 	weight, _ = m.Parameter(path + ".weight")
 	if weight == nil {
-		weight = m.transposed(path + ".weight")
+		weight = m.borrowed(path + ".weight")
 	}
 	bias, _ = m.Parameter(path + ".bias")
 	return weight, bias
@@ -357,11 +360,17 @@ func (m *Model) indirect() string {
 	return ""
 }
 
-// transposed returns the transposed copy of the encoder's weight that a tied decoder has under that path.
-func (m *Model) transposed(path string) *Parameter {
-	w, err := m.Parameter(m.transposeOf(path))
+// borrowed returns a copy of the weight of another layer, transposed in a tied decoder, that a layer has under that path.
+func (m *Model) borrowed(path string) *Parameter {
+	of, swapped := m.alias(path)
+	w, err := m.Parameter(of)
 	if err != nil || len(w.Shape) != 2 {
 		return nil
+	}
+	if !swapped {
+		t := w.with(w.Data)
+		t.Path = path
+		return t
 	}
 	rows, columns := w.Shape[0], w.Shape[1]
 	t := &Parameter{Path: path, Shape: []int{columns, rows}, Data: make([]float32, len(w.Data))}

@@ -44,6 +44,8 @@ type Input struct {
 	Shape   []int       // batch included
 	Sampler ops.Sampler // nil for data
 	Fixed   bool        // noise that is drawn once for each image, for a full-batch objective
+	Column  string      // the column of the data that fills it, "" for others
+	Classes int         // of a column that is given one-hot; 0 for values
 
 	Weight losses.Weight // of a term's weight: the schedule whose value the caller fills in; nil for other inputs
 

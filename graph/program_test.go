@@ -70,8 +70,8 @@ func mean(of ...func() (*gorgonia.Node, error)) (sum *gorgonia.Node, err error) 
 
 // A term may compare values of the views with the images, which need not be encoded.
 func TestATermReadsViewsAndImages(t *testing.T) {
-	p, err := alone(t, termOf{losses.Reads{Per: losses.Batch, On: true, Views: true, Images: true}, "output",
-		func(v losses.Values) (*gorgonia.Node, error) { return mean(v.On, v.Images) }})
+	p, err := alone(t, termOf{losses.Reads{Per: losses.Batch, On: true, Views: true, Against: losses.Images}, "output",
+		func(v losses.Values) (*gorgonia.Node, error) { return mean(v.On, v.Against) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,11 +95,11 @@ func (t lossTrial) appliedTo() error {
 	switch {
 	case on == "":
 		wrong = "has no default value"
-	case reads.Per == losses.Parameter && (named || on == losses.Atoms || reads.On || reads.Images || reads.Labels || reads.Atoms || reads.Jacobian):
+	case reads.Per == losses.Parameter && (named || on == losses.Atoms || reads.On || reads.Against != "" || reads.Atoms || reads.Jacobian):
 		wrong = "reads parameters and other values"
 	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms):
 		wrong = "must read the atoms if and only if it applies to them"
-	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On:
+	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On && len(reads.Published) == 0:
 		wrong = "applies to a value that it does not read"
 	}
 	if wrong != "" {

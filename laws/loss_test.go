@@ -31,11 +31,13 @@ type wrongReconstruction struct{}
 
 func (wrongReconstruction) On() string { return "output" }
 
-func (wrongReconstruction) Reads() losses.Reads { return losses.Reads{On: true, Images: true} }
+func (wrongReconstruction) Reads() losses.Reads {
+	return losses.Reads{On: true, Against: losses.Images}
+}
 
 func (wrongReconstruction) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	return c.Sqrt(c.Mean(c.Square(c.Sub(c.Do("on", v.On), c.Do("images", v.Images))))), c.Err()
+	return c.Sqrt(c.Mean(c.Square(c.Sub(c.Do("on", v.On), c.Do("images", v.Against))))), c.Err()
 }
 
 func TestWrongLossesBreakTheirLaw(t *testing.T) {

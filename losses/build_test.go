@@ -25,24 +25,24 @@ func (r reading) Build(v losses.Values) (*gorgonia.Node, error) {
 
 func TestATermReadsOnlyWhatItDeclares(t *testing.T) {
 	asks := map[string]func(v losses.Values) (any, error){
-		"the value that `on` names": func(v losses.Values) (any, error) { return v.On() },
-		`the value "head"`:          func(v losses.Values) (any, error) { return v.Value("head") },
-		"the teacher":               func(v losses.Values) (any, error) { return v.Teacher() },
-		"the images":                func(v losses.Values) (any, error) { return v.Images() },
-		"the labels":                func(v losses.Values) (any, error) { return v.Labels() },
-		"parameters":                func(v losses.Values) (any, error) { return v.Weights() },
-		"the atoms":                 func(v losses.Values) (any, error) { return v.Dictionary() },
-		"derivatives":               func(v losses.Values) (any, error) { return v.Encoding() },
+		"the value that `on` names":  func(v losses.Values) (any, error) { return v.On() },
+		`the value "head"`:           func(v losses.Values) (any, error) { return v.Value("head") },
+		"the teacher":                func(v losses.Values) (any, error) { return v.Teacher() },
+		"what `against` names":       func(v losses.Values) (any, error) { return v.Against() },
+		"`mask` and `sample_weight`": func(v losses.Values) (any, error) { return v.Counts() },
+		"parameters":                 func(v losses.Values) (any, error) { return v.Weights() },
+		"the atoms":                  func(v losses.Values) (any, error) { return v.Dictionary() },
+		"derivatives":                func(v losses.Values) (any, error) { return v.Encoding() },
 	}
 	declared := map[string]losses.Reads{
-		"the value that `on` names": {On: true},
-		`the value "head"`:          {Values: []string{"head"}},
-		"the teacher":               {Teacher: true},
-		"the images":                {Images: true},
-		"the labels":                {Labels: true},
-		"parameters":                {Per: losses.Parameter},
-		"the atoms":                 {Atoms: true},
-		"derivatives":               {Jacobian: true},
+		"the value that `on` names":  {On: true},
+		`the value "head"`:           {Values: []string{"head"}},
+		"the teacher":                {Teacher: true},
+		"what `against` names":       {Against: losses.Images},
+		"`mask` and `sample_weight`": {Counts: true},
+		"parameters":                 {Per: losses.Parameter},
+		"the atoms":                  {Atoms: true},
+		"derivatives":                {Jacobian: true},
 	}
 	for what, ask := range asks {
 		for other, reads := range declared {

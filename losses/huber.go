@@ -12,7 +12,7 @@ import (
 // It is PyTorch's HuberLoss with a smaller default delta: with PyTorch's delta = 1 all errors of images in [0,1] would be
 // squared. Source: Huber, Robust estimation of a location parameter, 1964.
 type Huber struct {
-	onOutput
+	meanOnOutput
 	Delta float64 `toml:"delta" want:"> 0" doc:"error from which the loss grows linearly"`
 }
 
@@ -25,7 +25,7 @@ func init() {
 // Build implements [Loss]. With the error d clipped to c the function is c (d - c/2).
 func (l *Huber) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	d := c.Sub(c.Do("on", v.On), c.Do("images", v.Images))
+	d := c.Sub(c.Do("on", v.On), c.Do("against", v.Against))
 	clipped := c.Clip(d, -l.Delta, l.Delta)
-	return c.Mean(c.Mul(clipped, c.Sub(d, c.Scale(clipped, 0.5)))), c.Err()
+	return MeanOf(&c, v, c.Mul(clipped, c.Sub(d, c.Scale(clipped, 0.5)))), c.Err()
 }

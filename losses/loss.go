@@ -34,10 +34,15 @@ var Registry = part.New[Loss]("loss")
 const (
 	Code   = "code"   // the output of the encoder
 	Output = "output" // the output of the decoder
-	Images = "images" // the images that are encoded
 
 	// Atoms is the value of `on` for a term with Reads.Atoms.
 	Atoms = "atoms"
+)
+
+// The columns that every data set may have. They are also values of every model.
+const (
+	Images = "images" // the images that are encoded
+	Labels = "labels" // whole numbers
 )
 
 // Per classifies how a term depends on the images of a batch. The tests of package laws verify the declaration.
@@ -59,14 +64,20 @@ const (
 type Reads struct {
 	Per Per
 
-	On     bool // the value that `on` names
-	Unit   bool // that value must lie in [0,1]
-	Views  bool // that value and Values are computed from the two views instead of the images: (2 batch, values)
-	Images bool // the images as targets: the value that `on` names must have the size of an image
-	Labels bool // the labels: the value that `on` names must have one unit for each class
+	On    bool // the value that `on` names
+	Unit  bool // that value must lie in [0,1]
+	Views bool // that value and Values are computed from the two views instead of the images: (2 batch, values)
 
-	Values  []string // further values by name
-	Teacher bool     // the values of the teacher
+	// Against is the default of the key `against`: the column or value that the term compares with the value that `on` names, which
+	// must have its size. It is [Images], [Labels], or "" for a term that compares with nothing.
+	Against string
+	Classes bool // what it compares with are classes: one unit for each of them, see [Values.Against]
+	Counts  bool // the term is a mean that takes the keys `mask` and `sample_weight`: see [MeanOf]
+
+	Values []string // further values by name
+	// Published are values that the layer publishes whose output `on` names, by their names there: [Values.Published].
+	Published []string
+	Teacher   bool // the values of the teacher
 
 	Atoms    bool // the decoder, starting at its atoms: [Values.Dictionary]
 	Jacobian bool // derivatives of the value that `on` names with respect to the images: [Values.Encoding]
@@ -80,7 +91,7 @@ func (r Reads) InParts(on string) bool {
 
 // Alone reports whether a term on that value reads only these values and parameters.
 func (r Reads) Alone(on string, values ...string) bool {
-	if r.Images || r.Labels || r.Views || r.Teacher || r.Atoms || r.Jacobian || r.On && !slices.Contains(values, on) {
+	if r.Against != "" || r.Views || r.Teacher || r.Atoms || r.Jacobian || len(r.Published) > 0 || r.On && !slices.Contains(values, on) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
@@ -110,14 +121,19 @@ type Values interface {
 	On() (*gorgonia.Node, error)
 	// Value returns a value by its name: "code", "output" or a head, (batch, units).
 	Value(name string) (*gorgonia.Node, error)
+	// Published returns a value that the layer publishes whose output `on` names, (batch, units). With on = "encoder.2" it is
+	// encoder.2.NAME; the layer of "code", "output" or a head is the last one of that stack.
+	Published(name string) (*gorgonia.Node, error)
 	// Teacher returns the value that `on` names as the teacher computes it. No gradient flows through it.
 	Teacher() (*gorgonia.Node, error)
-	// Images returns the target images, (batch, pixels): the clean images if the encoder gets distorted ones.
-	Images() (*gorgonia.Node, error)
-	// Shape returns the shape of one image: (height, width), (height, width, channels) or (values).
+	// Against returns what the term compares with, (batch, values): the column or value that `against` names. Images are the clean
+	// ones if the encoder gets distorted ones. Classes are one-hot, (batch, classes); the row of a sample without a class is 0.
+	Against() (*gorgonia.Node, error)
+	// Shape returns the shape of what the term compares with, for one sample: (height, width), (height, width, channels) or (values);
+	// for a term on the atoms that of an image.
 	Shape() ([]int, error)
-	// Labels returns the labels, (batch, classes), one-hot; the row of an image without a label is 0.
-	Labels() (*gorgonia.Node, error)
+	// Counts returns what the keys `mask` and `sample_weight` name.
+	Counts() (Counts, error)
 	// Weights returns the parameters that match the glob `on`, at least one.
 	Weights() ([]*gorgonia.Node, error)
 	// Dictionary returns the decoder, starting at its atoms.
@@ -185,6 +201,14 @@ func (d *declared) Value(name string) (*gorgonia.Node, error) {
 	return d.values.Value(name)
 }
 
+// Published implements [Values].
+func (d *declared) Published(name string) (*gorgonia.Node, error) {
+	if !slices.Contains(d.reads.Published, name) {
+		return nil, undeclared(fmt.Sprintf("the published value %q", name))
+	}
+	return d.values.Published(name)
+}
+
 // Teacher implements [Values].
 func (d *declared) Teacher() (*gorgonia.Node, error) {
 	if !d.reads.Teacher {
@@ -193,28 +217,28 @@ func (d *declared) Teacher() (*gorgonia.Node, error) {
 	return d.values.Teacher()
 }
 
-// Images implements [Values].
-func (d *declared) Images() (*gorgonia.Node, error) {
-	if !d.reads.Images {
-		return nil, undeclared("the images")
+// Against implements [Values].
+func (d *declared) Against() (*gorgonia.Node, error) {
+	if d.reads.Against == "" {
+		return nil, undeclared("what `against` names")
 	}
-	return d.values.Images()
+	return d.values.Against()
 }
 
 // Shape implements [Values].
 func (d *declared) Shape() ([]int, error) {
-	if !d.reads.Images && !d.reads.Atoms {
-		return nil, undeclared("the images")
+	if d.reads.Against == "" && !d.reads.Atoms {
+		return nil, undeclared("what `against` names")
 	}
 	return d.values.Shape()
 }
 
-// Labels implements [Values].
-func (d *declared) Labels() (*gorgonia.Node, error) {
-	if !d.reads.Labels {
-		return nil, undeclared("the labels")
+// Counts implements [Values].
+func (d *declared) Counts() (Counts, error) {
+	if !d.reads.Counts {
+		return Counts{}, undeclared("`mask` and `sample_weight`")
 	}
-	return d.values.Labels()
+	return d.values.Counts()
 }
 
 // Weights implements [Values].
@@ -241,14 +265,20 @@ func (d *declared) Encoding() (*Encoding, error) {
 	return d.values.Encoding()
 }
 
-// onOutput is embedded by the terms that compare the output with the images, as a mean over the images.
+// onOutput is embedded by the terms that compare the output with the images or with another column.
 type onOutput struct{}
 
 // On implements [Loss].
 func (onOutput) On() string { return Output }
 
 // Reads implements [Loss].
-func (onOutput) Reads() Reads { return Reads{On: true, Images: true} }
+func (onOutput) Reads() Reads { return Reads{On: true, Against: Images} }
+
+// meanOnOutput is embedded by those that are means over entries and images.
+type meanOnOutput struct{ onOutput }
+
+// Reads implements [Loss].
+func (meanOnOutput) Reads() Reads { return Reads{On: true, Against: Images, Counts: true} }
 
 // onCode is embedded by penalties of the code that are means over the images.
 type onCode struct{}

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// MAE is the mean over pixels and batch of |output - target|. Its gradient is 0 where they are equal.
-type MAE struct{ onOutput }
+// MAE is the mean over pixels and batch of |output - target|, or over what counts, see [MeanOf]. Its gradient is 0 where they are equal.
+type MAE struct{ meanOnOutput }
 
 func init() {
 	Registry.Register("mae", "mean absolute error over pixels and batch", func() Loss { return &MAE{} })
@@ -15,6 +15,6 @@ func init() {
 // Build implements [Loss].
 func (MAE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	output, target := c.Do("on", v.On), c.Do("images", v.Images)
-	return c.Mean(c.Abs(c.Sub(output, target))), c.Err()
+	output, target := c.Do("on", v.On), c.Do("against", v.Against)
+	return MeanOf(&c, v, c.Abs(c.Sub(output, target))), c.Err()
 }

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// MSE is the mean over pixels and batch of (output - target)².
-type MSE struct{ onOutput }
+// MSE is the mean over pixels and batch of (output - target)²; with `mask` and `sample_weight` over what counts, see [MeanOf].
+type MSE struct{ meanOnOutput }
 
 func init() {
 	Registry.Register("mse", "mean squared error over pixels and batch", func() Loss { return &MSE{} })
@@ -15,6 +15,6 @@ func init() {
 // Build implements [Loss].
 func (MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
-	output, target := c.Do("on", v.On), c.Do("images", v.Images)
-	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
+	output, target := c.Do("on", v.On), c.Do("against", v.Against)
+	return MeanOf(&c, v, c.Square(c.Sub(output, target))), c.Err()
 }

@@ -71,7 +71,7 @@ func (l *SSIM) Build(v Values) (*gorgonia.Node, error) {
 	local := func(x *gorgonia.Node) *gorgonia.Node {
 		return c.Do("window", func() (*gorgonia.Node, error) { return filter.Apply(x) })
 	}
-	y, x := c.Do("on", v.On), c.Do("images", v.Images)
+	y, x := c.Do("on", v.On), c.Do("against", v.Against)
 	my, mx := local(y), local(x)
 	product := c.Mul(my, mx)
 	squares := c.Add(c.Square(my), c.Square(mx))

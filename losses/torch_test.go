@@ -34,9 +34,10 @@ type shaped struct {
 	on, images *gorgonia.Node
 }
 
-func (s shaped) On() (*gorgonia.Node, error)     { return s.on, nil }
-func (s shaped) Images() (*gorgonia.Node, error) { return s.images, nil }
-func (s shaped) Shape() ([]int, error)           { return s.shape, nil }
+func (s shaped) On() (*gorgonia.Node, error)      { return s.on, nil }
+func (s shaped) Against() (*gorgonia.Node, error) { return s.images, nil }
+func (s shaped) Shape() ([]int, error)            { return s.shape, nil }
+func (s shaped) Counts() (losses.Counts, error)   { return losses.Counts{}, nil }
 
 // compile builds the loss of the case.
 func (c torchCase) compile(t *testing.T) *gradcheck.Graph[float64] {

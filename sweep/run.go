@@ -478,7 +478,7 @@ func (s *Sweep) Check(t *Trial) error {
 // Started returns the file with the initial parameters of the trial's model; nil if it starts from no other run.
 func (t *Trial) Started() *data.File {
 	start, err := train.StartOf(t.Model)
-	if err != nil { // the training says what is wrong
+	if err != nil { // the training reports the error
 		return nil
 	}
 	return start

@@ -45,7 +45,7 @@ type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
 	Out     string            // the sweep's folder; "" takes sweeps/NAME
 	Jobs    int               // how many trials at once; < 1 takes one per processor
-	Metrics metrics.Selection // what is measured of every trial; nil: [metrics.Default]
+	Metrics metrics.Selection // measured of every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
@@ -174,7 +174,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if t.fitted, err = s.load(ctx, d, d.Need()); err != nil {
 		return nil, err
 	}
-	if t.tested, err = s.load(ctx, d, data.NeedOf(d.Source, d.Selection, data.TestSplit)); err != nil {
+	if t.tested, err = s.load(ctx, d, d.NeedOf(data.TestSplit)); err != nil {
 		return nil, err
 	}
 	images, err := t.tested.Evaluation()
@@ -194,7 +194,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 // load reads a data set once for all trials.
 func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*data.Set, error) {
 	for _, l := range s.sets {
-		if l.need == need && reflect.DeepEqual(l.source, d.Source) {
+		if l.need.Equal(need) && reflect.DeepEqual(l.source, d.Source) {
 			return l.set, nil
 		}
 	}
@@ -257,7 +257,7 @@ func checkFolder(path string) error {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", path, folder.ErrNotFolder)
 		}
-		return nil // it is not there, or making it says what is wrong
+		return nil // it does not exist, or making it reports the error
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}

@@ -36,7 +36,6 @@ type loader struct {
 	rank, processes int // this process of how many; 0 processes is 1
 
 	order  []int       // of the images in the pass of the next batch
-	labels []int       // of the images
 	plain  [][]float32 // per thread: images before they are augmented
 	drawn  [][]float32 // per thread: a block of which this process needs some rows
 	failed []error     // per thread: of the batch being prepared
@@ -60,7 +59,7 @@ type batch struct {
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.passes = max(l.passes, 1)
-	l.order, l.labels = make([]int, l.images.Len()), l.images.Labels()
+	l.order = make([]int, l.images.Len())
 	l.drawn, l.failed = make([][]float32, l.threads), make([]error, l.threads)
 	if l.views != nil {
 		for range l.threads {
@@ -171,13 +170,15 @@ func (l *loader) done() float64 {
 	return float64(l.epoch) + float64(l.position)/float64(l.passes*len(l.order))
 }
 
-// oneHot writes one row per label: 1 at its class, or zeros if the label is unknown.
-func oneHot(dst []float32, classes int, labels, indices []int) {
-	clear(dst)
-	for k, i := range indices {
-		if label := labels[i]; label >= 0 {
-			dst[k*classes+label] = 1
-		}
+// gather writes the rows of an input of data.
+func gather(images *data.Images, prepared hooks.Prepared, in graph.Input, dst []float32, indices []int) {
+	switch {
+	case in.Preparation != nil:
+		prepared.Batch(dst, indices)
+	case in.Classes > 0:
+		images.OneHot(dst, in.Column, indices)
+	default:
+		images.Gather(dst, in.Column, indices)
 	}
 }
 
@@ -199,20 +200,12 @@ func (l *loader) blocks(thread, n, from, to, all int, f func(block, first, end i
 	}
 }
 
-// fillRows writes images or labels.
+// fillRows writes the rows of a column.
 func (l *loader) fillRows(thread int, b *batch, values []float32, in graph.Input) {
 	row := len(values) / (b.to - b.from)
 	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(_, first, end int) {
 		first, end = max(first, b.from), min(end, b.to)
-		dst, indices := values[(first-b.from)*row:(end-b.from)*row], b.indices[first:end]
-		switch {
-		case in.Name == graph.Labels:
-			oneHot(dst, row, l.labels, indices)
-		case in.Preparation != nil:
-			l.prepared.Batch(dst, indices)
-		default:
-			l.images.Batch(dst, indices)
-		}
+		gather(l.images, l.prepared, in, values[(first-b.from)*row:(end-b.from)*row], b.indices[first:end])
 	})
 }
 

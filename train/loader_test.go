@@ -29,7 +29,7 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	t.Helper()
 	inputs := map[int][]graph.Input{}
 	for _, size := range []int{4, 2} {
-		inputs[size] = []graph.Input{{Name: "input", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
+		inputs[size] = []graph.Input{{Name: "input", Column: "images", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
 	}
 	l := &loader{images: numbered(t, 10), seed: 7, size: 4, epochs: 3, threads: 2, inputs: inputs}
 	l.Start(epoch, position, step)
@@ -54,7 +54,7 @@ func TestPassesAreEpochsOfOnePass(t *testing.T) {
 	for first := range want {
 		l := &loader{images: numbered(t, 10), seed: 7, size: 4, epochs: 1, passes: passes, threads: 2, inputs: map[int][]graph.Input{}}
 		for _, size := range []int{4, 2} {
-			l.inputs[size] = []graph.Input{{Name: "input", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
+			l.inputs[size] = []graph.Input{{Name: "input", Column: "images", Shape: []int{size, 1}}, {Name: "encoder.0.noise", Shape: []int{size, 3}, Sampler: uniform{}}}
 		}
 		l.Start(0, first/3*10+first%3*4, first)
 		fill(l)
@@ -134,7 +134,7 @@ func TestALoaderStartsAtAnyPosition(t *testing.T) {
 }
 
 func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
-	inputs := map[int][]graph.Input{70: {{Name: "input", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: uniform{}}}}
+	inputs := map[int][]graph.Input{70: {{Name: "input", Column: "images", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: uniform{}}}}
 	var want *batch
 	for _, threads := range []int{1, 2, 3, 9} {
 		l := &loader{images: numbered(t, 70), seed: 7, size: 70, epochs: 1, threads: threads, inputs: inputs}
@@ -158,7 +158,7 @@ type spoilt struct{}
 func (spoilt) Sample([]float32, *rand.Rand) { panic("no noise") }
 
 func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
-	inputs := map[int][]graph.Input{70: {{Name: "input", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}
+	inputs := map[int][]graph.Input{70: {{Name: "input", Column: "images", Shape: []int{70, 1}}, {Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}
 	for _, n := range []int{1, 3} {
 		n := &network{
 			trainee: &trainee{job: &job{options: Options{Team: threads(t, n)}}},

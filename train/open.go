@@ -166,6 +166,11 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
+	columns, err := storedColumns(path, f)
+	if err != nil {
+		return nil, err
+	}
+	spec = spec.WithColumns(columns)
 	t := &Trained{Spec: spec, Path: path}
 	if method, ok := spec.Baseline.(baselines.Method); ok {
 		t.Baseline, err = openBaseline(spec, method, shape, path, f)

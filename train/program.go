@@ -137,7 +137,6 @@ func (c compiled) Close() error {
 // feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.
 type feed struct {
 	images   *data.Images
-	labels   []int          // of the images
 	prepared hooks.Prepared // nil if no program reads it
 	seed     uint64         // of noise
 	upstream []float32      // upstream gradient of all codes, if a program reads it
@@ -148,7 +147,7 @@ type feed struct {
 
 // newFeed returns the feed of these programs, which read the images or a hook's preparation of them.
 func newFeed(images *data.Images, h hookList, seed uint64, programs ...compiled) (f *feed, err error) {
-	f = &feed{images: images, labels: images.Labels(), seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
+	f = &feed{images: images, seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
 	for i := range f.order {
 		f.order[i] = i
 	}
@@ -184,17 +183,12 @@ func (f *feed) run(p *program, from, to int) error {
 
 // fill writes an input for a range of images. The noise of an image is the same at every evaluation and in every batch.
 func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
-	switch {
-	case in.Preparation != nil:
-		f.prepared.Batch(dst, indices)
-	case in.Name == graph.Labels:
-		oneHot(dst, len(dst)/len(indices), f.labels, indices)
-	case in.Sampler == nil:
-		f.images.Batch(dst, indices)
-	default:
-		row := len(dst) / len(indices)
-		for k, i := range indices {
-			sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
-		}
+	if in.Sampler == nil {
+		gather(f.images, f.prepared, in, dst, indices)
+		return
+	}
+	row := len(dst) / len(indices)
+	for k, i := range indices {
+		sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
 	}
 }

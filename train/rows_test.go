@@ -35,7 +35,7 @@ func opener(t *testing.T) (func(rank, processes int) *loader, map[int][]graph.In
 	inputs := map[int][]graph.Input{}
 	for _, batch := range []int{size, n % size} {
 		inputs[batch] = []graph.Input{
-			{Name: graph.Images, Shape: []int{batch, side, side}}, {Name: graph.Labels, Shape: []int{batch, classes}},
+			{Name: graph.Images, Column: "images", Shape: []int{batch, side, side}}, {Name: graph.Labels, Column: "labels", Classes: classes, Shape: []int{batch, classes}},
 			{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: "noise", Shape: []int{batch, 5}, Sampler: uniform{}},
 			{Name: "views.noise", Shape: []int{2 * batch, 3}, Sampler: uniform{}}, {Name: "tokens.noise", Shape: []int{4 * batch, 2}, Sampler: uniform{}},
 		}

@@ -113,7 +113,7 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	_, err = begun(spec, set)
+	_, err = begun(spec.WithColumns(set.Columns()), set)
 	return set.Notes, err
 }
 
@@ -135,6 +135,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
 	}
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
+	if err := sound(spec, set, splits); err != nil {
 		return err
 	}
 	if method, ok := spec.Baseline.(baselines.Method); ok && !baselines.TakesSigned(method, set.Shape) {
@@ -165,7 +168,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 
 // labelled returns an error for images without the labels that a term of the model needs.
 func labelled(spec *config.Model, name string, images *data.Images) error {
-	i := slices.IndexFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	i := slices.IndexFunc(spec.Losses, comparesLabels)
 	if i < 0 {
 		return nil
 	}

@@ -79,6 +79,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 			o.Warn(note)
 		}
 	}
+	spec = spec.WithColumns(set.Columns())
 	splits, err := begun(spec, set)
 	if err != nil {
 		return nil, splits, err
@@ -132,7 +133,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 
 // finishedSession returns a session that checks and completes a finished run.
 func finishedSession(spec *config.Model, from *stored, o Options) (*session, error) {
-	s, err := bareSession(spec, from.shape, o)
+	s, err := bareSession(spec.WithColumns(from.columns), from.shape, o)
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +320,9 @@ func (j *job) metadata(contents string, epoch, step int) map[string]string {
 		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(j.spec.Text())}
 	if j.spec.Baseline != nil {
 		m[kindKey] = j.spec.Kind
+	}
+	if text := columnsText(j.spec); text != "" {
+		m[columnsKey] = text
 	}
 	return m
 }

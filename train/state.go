@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/train/checkpoint"
 )
@@ -26,6 +27,7 @@ const (
 	modelKey       = "model"       // the model's name
 	kindKey        = "kind"        // of a baseline
 	shapeKey       = "shape"       // of one image, JSON
+	columnsKey     = "columns"     // besides images and labels that the model reads: [data.Column]s, JSON; left out if there are none
 	epochKey       = "epoch"       // complete epochs (of best parameters: their epoch)
 	stepKey        = "step"        // steps done
 	identityKey    = "identity"    // of a state: [identity], JSON
@@ -56,12 +58,22 @@ type progress struct {
 	Step     int       `json:"step"`               // steps done
 	Position int       `json:"position,omitempty"` // images of the current epoch done
 	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over those images
+	Counted  []int     `json:"counted,omitempty"`  // of the players that have turns: the number of images in each of these sums
 	Seconds  float64   `json:"seconds,omitempty"`  // time spent on them
 	Weights  []float64 `json:"weights,omitempty"`  // of the loss terms at the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
 	Search *optim.SearchState `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
 	Begun  bool               `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
+}
+
+// count counts the images of the terms that a program computed, if the players have turns.
+func (p *progress) count(of *program, images int) {
+	for i := range p.Counted {
+		if of.terms[i] >= 0 {
+			p.Counted[i] += images
+		}
+	}
 }
 
 // newIdentity returns the identity of a run.
@@ -80,7 +92,13 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 
 // readsLabels reports whether a loss of the model compares with labels.
 func readsLabels(spec *config.Model) bool {
-	return slices.ContainsFunc(spec.Losses, func(l config.Loss) bool { return l.Loss.Reads().Labels })
+	return slices.ContainsFunc(spec.Losses, comparesLabels)
+}
+
+// comparesLabels reports whether a term compares a value with the labels.
+func comparesLabels(l config.Loss) bool {
+	r := l.Reads()
+	return r.Classes && r.Against == losses.Labels
 }
 
 // labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
@@ -140,6 +158,7 @@ type stored struct {
 	progress
 	arithmetic Arithmetic
 	shape      []int
+	columns    []data.Column
 }
 
 // declared returns the model that the state declares.
@@ -166,6 +185,9 @@ func readState(path string) (*stored, error) {
 func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	s = &stored{path: path, file: f}
 	if s.shape, err = storedShape(path, f); err != nil {
+		return nil, err
+	}
+	if s.columns, err = storedColumns(path, f); err != nil {
 		return nil, err
 	}
 	for _, record := range []struct {
@@ -217,6 +239,16 @@ func storedShape(path string, f *checkpoint.File) ([]int, error) {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", shapeKey, err)
 	}
 	return shape, nil
+}
+
+// storedColumns returns the columns that the model of a checkpoint reads.
+func storedColumns(path string, f *checkpoint.File) (list []data.Column, err error) {
+	if text, ok := f.Metadata[columnsKey]; ok {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, checkpoint.Errorf(path, "damaged: %s: %v", columnsKey, err)
+		}
+	}
+	return list, nil
 }
 
 // loadParameters sets a model's parameters from a checkpoint; a mismatch is an error. Tensors with a slash in their names

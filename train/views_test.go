@@ -29,7 +29,7 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 	}
 	inputs := map[int][]graph.Input{}
 	for _, batch := range []int{size, n % size} {
-		inputs[batch] = []graph.Input{{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: graph.Labels, Shape: []int{batch, classes}}}
+		inputs[batch] = []graph.Input{{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: graph.Labels, Column: "labels", Classes: classes, Shape: []int{batch, classes}}}
 	}
 	chain, err := augment.NewChain([]augment.Augmentation{&augment.Noise{Std: 0.3}}, []int{side, side})
 	if err != nil {

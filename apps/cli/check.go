@@ -204,7 +204,7 @@ func loadOnce(dirs data.Dirs) train.LoadData {
 	var last *config.Dataset
 	var set *data.Set
 	return func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
-		if last != nil && last.Need() == d.Need() && reflect.DeepEqual(last.Source, d.Source) {
+		if last != nil && last.Need().Equal(d.Need()) && reflect.DeepEqual(last.Source, d.Source) {
 			return set, nil
 		}
 		loaded, err := data.Load(ctx, d.Source, dirs, d.Need())

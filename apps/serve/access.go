@@ -42,7 +42,7 @@ type files struct {
 func newFiles(paths ...string) files { return files{paths: paths, seen: signatureOf(paths...)} }
 
 // refresh calls read if the files have changed, and logs what it returns. Invalid contents are read again when they change again. An
-// error of the system, such as a lack of file descriptors, says nothing about the contents: refresh tries again the next time.
+// error of the system, such as a lack of file descriptors, is not an error of the contents: the next refresh tries again.
 func (f *files) refresh(log func(string), what string, read func() (news string, err error)) {
 	now := signatureOf(f.paths...)
 	if now == f.seen && !f.retry {

@@ -18,7 +18,7 @@ type cursor struct {
 	i int
 }
 
-// mostText bounds the bytes of a string or a number: what is copied of a body stays small.
+// mostText bounds the bytes of a string or a number, and so the copies of parts of a body.
 const mostText = 4096
 
 // next skips white space and returns the next byte, 0 at the end.

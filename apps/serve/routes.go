@@ -180,7 +180,7 @@ func problemf(status int, format string, args ...any) error {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// errFull says that the queue of a model has no place for a request.
+// errFull reports a full queue of a model.
 var errFull = &problem{http.StatusTooManyRequests, "the queue of the model is full; try again later"}
 
 // retryAfter is when clients of a full queue, or of a server that ends, are asked to try again.

@@ -13,7 +13,7 @@ import (
 // for the whole picture would miss a lost label, so every tile has a bound.
 const (
 	tolerance = 24 // of a channel, of 255
-	side      = 16 // of a tile, in pixels; tiles overlap by half, so that what is drawn is not divided among four
+	side      = 16 // of a tile, in pixels; tiles overlap by half, so that no drawing is divided among four
 	mayDiffer = 6  // pixels of a tile
 )
 

@@ -13,7 +13,7 @@ import (
 const mostNested = 100
 
 // Read fills the struct that message points to from the bytes of a message. Strings and bytes are copies. It returns an error
-// for bytes that are no message, whose fields have other types than the struct says, or with messages nested more than 100 deep.
+// for bytes that are not a message, fields whose types are not those of the struct, and messages nested more than 100 deep.
 func Read(b []byte, message any) error { return read(b, reflect.ValueOf(message).Elem(), mostNested) }
 
 func read(b []byte, v reflect.Value, nested int) error {
@@ -61,7 +61,7 @@ func readField(b []byte, n protowire.Number, kind protowire.Type, message reflec
 
 var errKind = errors.New("has another type on the wire")
 
-// wireKinds says how each kind of Go value is encoded; all others are length-delimited.
+// wireKinds lists how kinds of Go values are encoded; all others are length-delimited.
 var wireKinds = map[reflect.Kind]protowire.Type{
 	reflect.Bool: protowire.VarintType, reflect.Int32: protowire.VarintType, reflect.Int64: protowire.VarintType,
 	reflect.Float32: protowire.Fixed32Type, reflect.Float64: protowire.Fixed64Type,

@@ -34,7 +34,7 @@ type local struct {
 	next uint64 // number of its next operation
 }
 
-// signature is what the members must agree on.
+// signature describes an operation; it must be the same for all members.
 type signature struct {
 	name   string
 	op     Op

@@ -28,7 +28,7 @@ const (
 	bySlurm = "srun"
 )
 
-// Launched returns what the launcher says; ok is false for a process that neither mpirun nor srun started.
+// Launched returns the description by the launcher; ok is false for a process that neither mpirun nor srun started.
 func Launched() (l Launch, ok bool) { return launched(os.Getenv) }
 
 func launched(env func(string) string) (l Launch, ok bool) {
@@ -67,7 +67,7 @@ func (l Launch) Abort(code int) {
 		return
 	}
 	connection := os.NewFile(uintptr(fd), "PMI_FD")
-	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error says that the launcher has ended
+	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error means that the launcher has ended
 }
 
 // Program is the launcher's program: mpirun or srun.

@@ -17,7 +17,8 @@
 // A field tagged part:"kind" holds the part that the key "kind" names; the keys of the part belong to the struct's table.
 // part:"kind,short" also accepts the name instead of the table. part:"kind,or=NAME" also accepts NAME, which is not a part,
 // and makes it the default. A slice of tables tagged none:"true" is also written if it is empty. A field tagged of:"KIND"
-// is a key only if the kind of the outermost table is KIND. For a number tagged pair:"KEY" an array of two numbers gives the
+// is a key only if the kind of the outermost table is KIND. A field tagged optional:"true" is not written if it has the zero
+// value. For a number tagged pair:"KEY" an array of two numbers gives the
 // suggestion to write the second one under KEY.
 //
 // Structs and parts may implement two methods. Defaults() sets the defaults of a table's keys after the keys of its part
@@ -124,6 +125,7 @@ type column struct {
 	of, bare, pair string
 	bounds         bounds
 	none           bool  // an empty list differs from a missing one
+	optional       bool  // the zero value is not written
 	at             []int // of the field in its struct
 }
 
@@ -175,7 +177,8 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), none: f.Tag.Get("none") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), none: f.Tag.Get("none") == "true",
+				optional: f.Tag.Get("optional") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })

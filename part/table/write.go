@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -90,6 +91,8 @@ func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
 	isNumber := v.CanInt() || v.CanUint() || v.CanFloat()
 	switch zero := v.IsZero(); {
+	case zero && f.optional:
+		return nil
 	case zero && isNumber && !f.bounds.hold(0):
 		return nil
 	case zero && w.Given && !(isNumber && f.Required): // a required number has no default that 0 could stand for
@@ -108,7 +111,14 @@ func (w *Writer) field(f Field, at string) *Node {
 
 func (w *Writer) value(v reflect.Value, at string) *Node {
 	if t, ok := v.Interface().(interface{ TOML() any }); ok {
-		return w.value(reflect.ValueOf(t.TOML()), at)
+		switch own := t.TOML().(type) {
+		case nil:
+			return nil
+		case map[string]any:
+			return w.inline(own, at)
+		default:
+			return w.value(reflect.ValueOf(own), at)
+		}
 	}
 	switch kind := v.Kind(); {
 	case kind == reflect.String:
@@ -139,6 +149,15 @@ func (w *Writer) value(v reflect.Value, at string) *Node {
 		return w.table(v.Elem(), at)
 	}
 	return nil
+}
+
+// inline writes a table of values within a line.
+func (w *Writer) inline(values map[string]any, at string) *Node {
+	n := NewTable()
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		n.Put(key, w.value(reflect.ValueOf(values[key]), spot{part: at}.key(KeyText(key)).part))
+	}
+	return n
 }
 
 // list writes an array; its tables have headers.

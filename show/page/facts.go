@@ -109,7 +109,7 @@ func (f *facts) addModel(m *config.Model, input string, units int, weights bool)
 
 // classifies reports whether a model without a decoder learns labels.
 func classifies(m *config.Model) bool {
-	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Loss.Reads().Labels })
+	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Reads().Against == losses.Labels })
 }
 
 func shapeText(shape []int) string {

@@ -165,7 +165,7 @@ func unreadable(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &text)
 }
 
-// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used. why says so.
+// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used; why is the error.
 func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
@@ -195,7 +195,7 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	if err != nil {
 		return nil, err
 	}
-	tested, err := a.sets.of(ctx, a.serving, a.task, d, data.NeedOf(d.Source, d.Selection, data.TestSplit), needTested, a.task.Tested)
+	tested, err := a.sets.of(ctx, a.serving, a.task, d, d.NeedOf(data.TestSplit), needTested, a.task.Tested)
 	if err != nil {
 		return nil, err
 	}

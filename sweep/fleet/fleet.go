@@ -129,7 +129,7 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 		if err == nil {
 			return rec, nil
 		}
-		wait := 20 * time.Millisecond // somebody else has written, or the answer is lost: what counts is what is there
+		wait := 20 * time.Millisecond // another process has written, or the answer is lost: read the record again
 		if f.note(err) {
 			wait = time.Second
 		}

@@ -26,9 +26,9 @@ type member struct {
 	cores              int
 	running            []running
 	leaving            bool
-	asked              bool      // it was told to give its trials back
+	asked              bool      // it knows that it must give its trials back
 	absent             bool      // it was reported as lost
-	knowsEnd           bool      // it was told that the sweep has ended
+	knowsEnd           bool      // it knows that the sweep has ended
 	seen               time.Time // by this machine's clock
 }
 
@@ -163,7 +163,7 @@ func (c *Coordinator) reportAbsent() {
 	}
 	c.mu.Unlock()
 	for _, name := range names {
-		c.options.Log(fmt.Sprintf("worker %s is lost: nothing was heard of it for %v; its trials are given to others", name, absentAfter))
+		c.options.Log(fmt.Sprintf("worker %s is lost: it has sent nothing for %v; its trials go to other workers", name, absentAfter))
 	}
 }
 
@@ -276,7 +276,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := c.writable(); err != nil {
-			c.fail(err) // the server of this process answers no more, and does not say why
+			c.fail(err) // with a full disk the server of this process stops without an error
 			return
 		}
 		c.reportAbsent()

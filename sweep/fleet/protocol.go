@@ -364,7 +364,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	if m.Baseline != nil {
 		units = int64(m.Baseline.Units())
 		parameters = (units + 1) * (pixels + units + 1)
-	} else if l, err := m.Layout(shape); err == nil { // else the training says what is wrong
+	} else if l, err := m.Layout(shape); err == nil { // else the training reports the error
 		for _, p := range l.Parameters() {
 			n := int64(1)
 			for _, d := range p.Shape {

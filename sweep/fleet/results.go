@@ -66,7 +66,7 @@ func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why
 func (c *Coordinator) apply(ctx context.Context, t *sweep.Trial, r *result) error {
 	current, err := c.task(t)
 	if err != nil {
-		return nil // the sweep says so
+		return nil // the sweep reports the error
 	}
 	text, err := encode(current)
 	if err != nil || sum(text) != r.Task { // other metrics were asked for

@@ -44,7 +44,7 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, one := range l.list {
-		if one.need == need && slices.Equal(one.sums, sums) && reflect.DeepEqual(one.source, d.Source) {
+		if one.need.Equal(need) && slices.Equal(one.sums, sums) && reflect.DeepEqual(one.source, d.Source) {
 			l.list = append(slices.Delete(l.list, i, i+1), one)
 			return one, nil
 		}

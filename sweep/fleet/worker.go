@@ -99,7 +99,7 @@ func (w *worker) work(ctx context.Context) error {
 
 // place creates the folder of this process and removes those of killed processes.
 func (w *worker) place() (err error) {
-	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: what is left here is removed
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: folders of killed processes are removed
 	w.dir = filepath.Join(all, w.self.ID)
 	w.sets = sets{worker: w}
 	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {

@@ -1,0 +1,456 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"tessera/internal/volume"
+	"tessera/kernel"
+	"tessera/part"
+)
+
+// The names of the columns that every set may have. A further column has any other name.
+const (
+	ImagesColumn = "images"
+	LabelsColumn = "labels"
+)
+
+// Type is the type of the values of a column in memory. A model gets float32 numbers in any case.
+type Type string
+
+// The types.
+const (
+	Bytes   Type = "bytes"   // 0 to 255, which mean value/255
+	Float32 Type = "float32" // used as they are
+	Whole   Type = "whole"   // whole numbers of less than 2^24, which float32 represents exactly; a negative class is unknown
+)
+
+// wholeBound is the first whole number whose successor is not a float32.
+const wholeBound = 1 << 24
+
+// Column describes one column of a set: the same kind of value for every sample.
+type Column struct {
+	Name  string   `json:"name"`
+	Shape []int    `json:"shape"`             // of the value of one sample; empty for one number
+	Type  Type     `json:"type"`              // "" where it is not known without the file
+	Names []string `json:"classes,omitempty"` // of the classes that the whole numbers count, where the file has names
+}
+
+// Size is the number of values for one sample.
+func (c Column) Size() int { return volume.Of(c.Shape) }
+
+// Columned is implemented by sources that may have columns besides images and labels.
+type Columned interface {
+	// DescribeColumns describes the further columns without reading more than their types need. Where the files are missing, a
+	// column has a name but no type.
+	DescribeColumns(dirs Dirs) []Column
+}
+
+// ColumnsOf describes the further columns of a source.
+func ColumnsOf(s Source, dirs Dirs) []Column {
+	if c, ok := s.(Columned); ok {
+		return c.DescribeColumns(dirs)
+	}
+	return nil
+}
+
+// Values are a column with the values of all rows, row after row. Exactly one of bytes, floats and whole holds them.
+type Values struct {
+	Column
+	bytes  []byte
+	floats []float32
+	whole  []int32
+}
+
+// FloatColumn returns a column of floats: the values of the samples, each of that shape, one after the other. The slice is not
+// copied.
+func FloatColumn(name string, shape []int, values []float32) *Values {
+	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Float32}, floats: values}
+}
+
+// ByteColumn returns a column of bytes, which mean value/255. The slice is not copied.
+func ByteColumn(name string, shape []int, values []byte) *Values {
+	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Bytes}, bytes: values}
+}
+
+// WholeColumn returns a column of whole numbers: groups, classes, indices. The slice is not copied.
+func WholeColumn(name string, shape []int, values []int32) *Values {
+	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Whole}, whole: values}
+}
+
+// length is the number of values of all rows.
+func (v *Values) length() int { return max(len(v.bytes), len(v.floats), len(v.whole)) }
+
+// rows returns the number of samples.
+func (v *Values) rows() (int, error) {
+	size, err := product(v.Shape)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("column %q: %w", v.Name, err)
+	case size == 0 || v.length()%size != 0:
+		return 0, fmt.Errorf("column %q: %d values are not a whole number of values of shape %v", v.Name, v.length(), v.Shape)
+	}
+	return v.length() / size, nil
+}
+
+// at returns the i-th of all values as a number.
+func (v *Values) at(i int) float32 {
+	switch v.Type {
+	case Bytes:
+		return float32(v.bytes[i]) / 255
+	case Whole:
+		return float32(v.whole[i])
+	}
+	return v.floats[i]
+}
+
+// copyRow writes the values of one row.
+func (v *Values) copyRow(dst []float32, row int) {
+	from, to := row*len(dst), (row+1)*len(dst)
+	switch v.Type {
+	case Bytes:
+		kernel.Float32().FromBytes(dst, v.bytes[from:to])
+	case Whole:
+		for i, n := range v.whole[from:to] {
+			dst[i] = float32(n)
+		}
+	default:
+		copy(dst, v.floats[from:to])
+	}
+}
+
+// unsound returns the first value that a model must not get, as an error.
+func (v *Values) unsound() error {
+	place := func(i int) string {
+		size := v.Size()
+		if size == 1 {
+			return fmt.Sprintf("sample %d, column %q", i, v.Name)
+		}
+		return fmt.Sprintf("sample %d, column %q, value %d", i/size, v.Name, i%size)
+	}
+	for i, x := range v.floats {
+		if x-x != 0 {
+			return fmt.Errorf("%s: got %v, want a finite number", place(i), x)
+		}
+	}
+	for i, n := range v.whole {
+		if n >= wholeBound || n <= -wholeBound {
+			return fmt.Errorf("%s: got %d, want a whole number of less than %d, which float32 represents exactly", place(i), n, wholeBound)
+		}
+	}
+	return nil
+}
+
+// WithColumns returns the same samples with further columns, which have a value for each row. A column of the same name is
+// replaced.
+func (m *Images) WithColumns(columns ...*Values) (*Images, error) {
+	other := *m
+	other.further = slices.Clone(m.further)
+	for _, v := range columns {
+		n, err := v.rows()
+		if err != nil {
+			return nil, err
+		}
+		if v.Name == "" || v.Name == ImagesColumn || v.Name == LabelsColumn {
+			return nil, fmt.Errorf("a further column cannot have the name %q", v.Name)
+		}
+		if rows := m.stock(); n != rows {
+			return nil, fmt.Errorf("column %q has values for %d samples, want %d", v.Name, n, rows)
+		}
+		other.further = slices.DeleteFunc(other.further, func(o *Values) bool { return o.Name == v.Name })
+		other.further = append(other.further, v)
+	}
+	return &other, nil
+}
+
+// stock is the number of rows in memory, of which a subset takes some.
+func (m *Images) stock() int { return max(len(m.bytes), len(m.floats)) / m.pixels }
+
+// Columns describes the further columns.
+func (m *Images) Columns() []Column {
+	var list []Column
+	for _, v := range m.further {
+		list = append(list, v.Column)
+	}
+	return list
+}
+
+// column returns a further column, nil if there is none of that name.
+func (m *Images) column(name string) *Values {
+	if i := slices.IndexFunc(m.further, func(v *Values) bool { return v.Name == name }); i >= 0 {
+		return m.further[i]
+	}
+	return nil
+}
+
+// Column describes a column by its name, images and labels among them; ok is false if the samples have no such column.
+func (m *Images) Column(name string) (c Column, ok bool) {
+	switch name {
+	case ImagesColumn:
+		c = Column{Name: name, Shape: m.Shape, Type: Float32}
+		if m.bytes != nil && m.scaling == nil {
+			c.Type = Bytes
+		}
+		return c, true
+	case LabelsColumn:
+		return Column{Name: name, Type: Whole}, m.labels != nil
+	}
+	if v := m.column(name); v != nil {
+		return v.Column, true
+	}
+	return c, false
+}
+
+// Gather writes the values of a column for the samples of those indices into dst, one sample after the other. It panics, as
+// indexing does, when there is no such column, an index is out of range or dst is too short.
+func (m *Images) Gather(dst []float32, column string, indices []int) {
+	switch column {
+	case ImagesColumn:
+		m.Batch(dst, indices)
+		return
+	case LabelsColumn:
+		for k, i := range indices {
+			dst[k] = float32(m.labels[m.row(i)])
+		}
+		return
+	}
+	v := m.column(column)
+	if v == nil {
+		panic(fmt.Sprintf("data: no column %q", column))
+	}
+	size := v.Size()
+	for k, i := range indices {
+		v.copyRow(dst[k*size:(k+1)*size], m.row(i))
+	}
+}
+
+// Class returns the class of sample i in a column of whole numbers: the label, or one number of a further column; negative if it
+// is unknown.
+func (m *Images) Class(column string, i int) int {
+	if column == LabelsColumn {
+		if m.labels == nil {
+			return UnknownLabel
+		}
+		return m.labels[m.row(i)]
+	}
+	return int(m.column(column).whole[m.row(i)])
+}
+
+// OneHot writes one row for each of those indices: 1 at the class in the column, or zeros if the class is unknown. dst has a row of
+// the same length for each index.
+func (m *Images) OneHot(dst []float32, column string, indices []int) {
+	if len(indices) == 0 {
+		return
+	}
+	clear(dst)
+	classes := len(dst) / len(indices)
+	for k, i := range indices {
+		if class := m.Class(column, i); class >= 0 {
+			dst[k*classes+class] = 1
+		}
+	}
+}
+
+// RangeOf returns the smallest and the largest value of a further column among the samples, and where they are: 0 and 0 without
+// samples.
+func (m *Images) RangeOf(column string) (low, high float32) {
+	v := m.column(column)
+	if v == nil || m.n == 0 {
+		return 0, 0
+	}
+	size := v.Size()
+	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
+	for i := range m.n {
+		for k := m.row(i) * size; k < (m.row(i)+1)*size; k++ {
+			low, high = min(low, v.at(k)), max(high, v.at(k))
+		}
+	}
+	return low, high
+}
+
+// FirstOutside returns the place of the first value of a further column that is not wanted, and the value; "" if there is none.
+func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place string, value float32) {
+	v := m.column(column)
+	if v == nil {
+		return "", 0
+	}
+	size := v.Size()
+	for i := range m.n {
+		row := m.row(i)
+		for k := range size {
+			if x := v.at(row*size + k); !wanted(x) {
+				return m.placeIn(v, row, k), x
+			}
+		}
+	}
+	return "", 0
+}
+
+// placeIn names value k of a row of a column for a message.
+func (m *Images) placeIn(v *Values, row, k int) string {
+	place := fmt.Sprintf("sample %d", row)
+	if m.lines != nil {
+		place = fmt.Sprintf("line %d", m.lines[row])
+	}
+	place += fmt.Sprintf(", column %q", v.Name)
+	if v.Size() > 1 {
+		place += fmt.Sprintf(", value %d", k)
+	}
+	return place
+}
+
+// ColumnNames say which columns a set has: by the name of a column what holds its values in the file, one or several names (or
+// globs) of columns of a .csv file, the name of an array, or a file. `images` and `labels` may be among them. It is the key
+//
+//	columns = { group = "sex", target = ["age", "dose"] }
+//
+// A list alone, columns = ["m*"], stands for the columns of `images`.
+type ColumnNames map[string][]string
+
+// FromTOML sets c from a TOML value.
+func (c *ColumnNames) FromTOML(value any) error {
+	const want = `want a table of names, such as { weight = "w", target = ["age", "dose"] }`
+	*c = ColumnNames{}
+	if list, ok := value.([]any); ok {
+		value = map[string]any{ImagesColumn: list}
+	}
+	all, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("got %v, %s", value, want)
+	}
+	for name, held := range all {
+		if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
+			return fmt.Errorf("invalid name %q of a column: it must not be empty and not contain . / * ? [ ] \\ or spaces", name)
+		}
+		list, ok := held.([]any)
+		if !ok {
+			list = []any{held}
+		}
+		for _, one := range list {
+			text, ok := one.(string)
+			if !ok || text == "" {
+				return fmt.Errorf("%s: got %v, %s", name, one, want)
+			}
+			if _, err := path.Match(text, ""); err != nil {
+				return fmt.Errorf("%s: malformed glob %q", name, text)
+			}
+			(*c)[name] = append((*c)[name], text)
+		}
+		if len(list) == 0 {
+			return fmt.Errorf("%s: got an empty list, %s", name, want)
+		}
+	}
+	return nil
+}
+
+// TOML returns the value that [ColumnNames.FromTOML] reads back, nil if there are no names.
+func (c ColumnNames) TOML() any {
+	if len(c) == 0 {
+		return nil
+	}
+	if images := c[ImagesColumn]; len(c) == 1 && images != nil {
+		return images
+	}
+	all := map[string]any{}
+	for name, list := range c {
+		all[name] = list
+		if len(list) == 1 {
+			all[name] = list[0]
+		}
+	}
+	return all
+}
+
+// further lists the names of the columns besides images and labels, sorted.
+func (c ColumnNames) further() (names []string) {
+	for name := range c {
+		if name != ImagesColumn && name != LabelsColumn {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// arrays are all names of arrays that hold no images.
+func (c ColumnNames) arrays() (names []string) {
+	for name, held := range c {
+		if name != ImagesColumn {
+			names = append(names, held...)
+		}
+	}
+	return names
+}
+
+// one is what holds a column that only one thing can hold; "" if the column is not named.
+func (c ColumnNames) one(name string) string {
+	if list := c[name]; len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// checkOne returns an error for a column of several names, where each is one array.
+func (c ColumnNames) checkOne(what string) error {
+	for name, list := range c {
+		if len(list) > 1 {
+			return part.KeyErrorf("columns", "%s: got %d names, want that of one %s", name, len(list), what)
+		}
+	}
+	return nil
+}
+
+// values returns an array as a column of n samples.
+func (a array) values(name string, n int) (*Values, error) {
+	if len(a.dims) == 0 || a.dims[0] != n {
+		return nil, fmt.Errorf("column %q: the array has the axes %v, want %d samples first", name, a.dims, n)
+	}
+	v := &Values{Column: Column{Name: name, Shape: slices.Clone(a.dims[1:])}}
+	switch {
+	case a.texts != nil:
+		return nil, fmt.Errorf("column %q: the array holds texts, want numbers", name)
+	case a.bytes != nil:
+		v.Type, v.bytes = Bytes, a.bytes
+	case a.ints != nil:
+		v.Type, v.whole = Whole, make([]int32, len(a.ints))
+		for i, n := range a.ints {
+			v.whole[i] = int32(min(max(n, -wholeBound), wholeBound))
+		}
+	default:
+		v.Type, v.floats = Float32, a.floats
+	}
+	if size, err := product(v.Shape); err != nil || size == 0 {
+		return nil, errors.Join(fmt.Errorf("column %q: the array has the axes %v", name, a.dims), err)
+	}
+	return v, v.unsound()
+}
+
+// typeOf is the type of a column that is an array of a kind, as NPY names them; "" if it cannot be one.
+func typeOf(kind string) Type {
+	switch {
+	case kind == "u1":
+		return Bytes
+	case kind == "b1" || strings.HasPrefix(kind, "u") || strings.HasPrefix(kind, "i"):
+		return Whole
+	case kind == "b2" || strings.HasPrefix(kind, "f"):
+		return Float32
+	}
+	return ""
+}
+
+// checkColumns returns the first error of the further columns.
+func (m *Images) checkColumns() error {
+	if m == nil {
+		return nil
+	}
+	for _, v := range m.further {
+		if err := v.unsound(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

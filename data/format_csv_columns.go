@@ -1,0 +1,131 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// csvValues collects the cells of one further column. Its values are whole numbers if all cells are, classes if one column of the
+// file holds texts, and floats otherwise.
+type csvValues struct {
+	csvColumn
+	floats []float32
+	texts  []string // of a single column whose cells are not all numbers
+	whole  bool     // so far
+	number bool     // so far
+	bad    string   // the first cell that is no number
+}
+
+// newCSVColumns returns what collects the further columns that are needed.
+func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
+	for _, one := range c.further {
+		if slices.Contains(r.need, one.name) {
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true})
+		}
+	}
+	return list
+}
+
+// add takes the cells of one line.
+func (c *csvValues) add(header, cells []string, line int) error {
+	for _, i := range c.at {
+		cell := strings.TrimSpace(cells[i])
+		if isMissing(cell) {
+			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; missing values are not supported: remove these rows, or fill the cells in", line, header[i], c.name)
+		}
+		v, err := strconv.ParseFloat(cell, 32)
+		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+			if c.number {
+				c.bad = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
+			}
+			c.number, v = false, 0
+		}
+		c.whole = c.whole && v == math.Trunc(v) && math.Abs(v) < wholeBound
+		c.floats = append(c.floats, float32(v))
+		if len(c.at) == 1 {
+			c.texts = append(c.texts, strings.Clone(cell))
+		}
+	}
+	return nil
+}
+
+// finish returns the column. The type and the classes of test samples are those of the training samples, if these are known.
+func (c *csvValues) finish(known []Column) (*Values, error) {
+	var shape []int
+	if len(c.at) > 1 {
+		shape = []int{len(c.at)}
+	}
+	var want Column
+	if i := slices.IndexFunc(known, func(k Column) bool { return k.Name == c.name }); i >= 0 {
+		want = known[i]
+	}
+	switch {
+	case want.Names != nil || !c.number && len(c.at) == 1 && want.Type == "":
+		return c.classes(want.Names)
+	case !c.number:
+		return nil, fmt.Errorf("column %q: %s", c.name, c.bad)
+	case want.Type == Whole && !c.whole:
+		return nil, fmt.Errorf("column %q has values that are not whole numbers, but those of the training samples are", c.name)
+	case want.Type == Float32 || !c.whole:
+		return FloatColumn(c.name, shape, c.floats), nil
+	}
+	whole := make([]int32, len(c.floats))
+	for i, v := range c.floats {
+		whole[i] = int32(v)
+	}
+	return WholeColumn(c.name, shape, whole), nil
+}
+
+// classes returns texts as the numbers of their classes: those of the names, or all texts in alphabetical order.
+func (c *csvValues) classes(names []string) (*Values, error) {
+	if names == nil {
+		names = slices.Compact(slices.Sorted(slices.Values(c.texts)))
+	}
+	whole := make([]int32, len(c.texts))
+	for i, text := range c.texts {
+		at, ok := slices.BinarySearch(names, text)
+		if !ok {
+			return nil, fmt.Errorf("column %q: sample %d has %.40q, which no training sample has (%.200s)", c.name, i, text, strings.Join(names, ", "))
+		}
+		whole[i] = int32(at)
+	}
+	v := WholeColumn(c.name, nil, whole)
+	v.Names = names
+	return v, nil
+}
+
+// describeColumn reads one further column for its type.
+func (f *csvFile) describeColumn(name string, r reading) (Column, error) {
+	r.need = []string{name}
+	unknown := Column{Name: name}
+	c, err := f.columns(r)
+	if err != nil {
+		return unknown, err
+	}
+	list := newCSVColumns(c, r)
+	lines := f.reader()
+	_, _ = lines.Read()
+	for {
+		cells, err := lines.Read()
+		if err != nil { // the end, or an error that Load reports
+			break
+		}
+		line, _ := lines.FieldPos(0)
+		for _, one := range list {
+			if err := one.add(f.header, cells, line); err != nil {
+				return unknown, err
+			}
+		}
+	}
+	for _, one := range list {
+		v, err := one.finish(nil)
+		if err != nil {
+			return unknown, err
+		}
+		return v.Column, nil
+	}
+	return unknown, nil
+}
