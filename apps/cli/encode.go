@@ -62,7 +62,7 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	rows, err := readSamples(cmd, r, f.in)
+	rows, err := readSamples(cmd, r, f.in, r.Columns(f.value)...)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (f *codeFlags) encodeValue(cmd *cobra.Command, r *tessera.Run, rows *data.R
 		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
 	}
 	samples := rows.Float32()
-	values, err := r.Value(f.value, samples)
+	values, err := r.ValueOf(f.value, columnValues(rows.Images, r.Columns(f.value)))
 	if err != nil {
 		return err
 	}
@@ -185,9 +185,10 @@ func outputFile(in, out string) error {
 	return refuseFolder(out)
 }
 
-// readSamples reads the samples of a file as the training of a run read its own, with warnings about what is odd.
-func readSamples(cmd *cobra.Command, r *tessera.Run, path string) (*data.Rows, error) {
-	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), like(cmd.Context(), r))
+// readSamples reads the samples of a file as the training of a run read its own, with warnings about what is odd. It
+// also reads the further columns.
+func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), columns...))
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +196,22 @@ func readSamples(cmd *cobra.Command, r *tessera.Run, path string) (*data.Rows, e
 	low, high := r.Range()
 	warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
 	return rows, nil
+}
+
+// columnValues returns the values of columns for all samples, by name.
+func columnValues(images *data.Images, columns []data.Column) map[string][]float32 {
+	all := map[string][]float32{data.ImagesColumn: images.Float32()}
+	indices := make([]int, images.Len())
+	for i := range indices {
+		indices[i] = i
+	}
+	for _, c := range columns {
+		if c.Name != data.ImagesColumn {
+			all[c.Name] = make([]float32, len(indices)*c.Size())
+			images.Gather(all[c.Name], c.Name, indices)
+		}
+	}
+	return all
 }
 
 // like is the data set whose keys say how files of samples are read, with columns in the order of the training where its file still
