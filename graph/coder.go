@@ -147,34 +147,29 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 }
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
-func (c *Coder) MeasuresObjective(labelled bool) bool {
+func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	if c.model == nil || len(c.model.Spec.Losses) == 0 {
 		return false
 	}
+	lacks := func(column string) bool { return !has(column) }
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
 		r := l.Reads()
-		others := slices.ContainsFunc(l.Names(), func(name string) bool {
-			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		return !r.Validates() || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // with derivatives a term may draw noise
+			return slices.ContainsFunc(c.model.Layout.Sources(name), lacks)
 		})
-		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
 	})
 }
 
 // Objective implements [metrics.ObjectiveCoder]. A large model computes it in smaller batches, of which it returns the mean.
-func (c *Coder) Objective(images []float32, labels []int) (sum float64, err error) {
+func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
 	if c.model == nil {
 		return 0, ErrNoModel
 	}
-	pixels := c.model.Pixels()
-	n := len(images) / pixels
+	n := len(b.Images) / c.model.Pixels()
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
 		to := min(from+batch, n)
-		var known []int
-		if labels != nil {
-			known = labels[from:to]
-		}
-		one, err := c.objective(images[from*pixels:to*pixels], known, to-from)
+		one, err := c.objective(b, n, from, to)
 		if err != nil {
 			return 0, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
 		}
@@ -183,25 +178,25 @@ func (c *Coder) Objective(images []float32, labels []int) (sum float64, err erro
 	return sum, nil
 }
 
-// objective returns the objective of one batch.
-func (c *Coder) objective(images []float32, labels []int, n int) (sum float64, err error) {
-	p, err := c.program(Request{Want: []string{Terms}, Batch: n})
+// objective returns the objective of the samples [from, to) of n.
+func (c *Coder) objective(b *metrics.Batch, n, from, to int) (sum float64, err error) {
+	p, err := c.program(Request{Want: []string{Terms}, Batch: to - from})
 	if err != nil {
 		return 0, err
 	}
 	for i, in := range p.of.Inputs {
-		values := images
-		switch in.Name {
-		case Images:
-		case Labels:
-			values = make([]float32, n*c.model.Classes())
-			for k, label := range labels {
-				if label >= 0 {
-					values[k*c.model.Classes()+label] = 1
-				}
-			}
-		default:
+		all := b.Columns[in.Column]
+		if in.Column == losses.Images {
+			all = b.Images
+		}
+		values := all[from*len(all)/n : to*len(all)/n]
+		switch {
+		case in.Column == losses.Labels && in.Classes > 0 && b.Labels != nil:
+			values = oneHot(to-from, in.Classes, func(k int) int { return b.Labels[from+k] })
+		case all == nil:
 			return 0, fmt.Errorf("loss: its input %q is not given", in.Name)
+		case in.Classes > 0:
+			values = oneHot(to-from, in.Classes, func(k int) int { return int(all[from+k]) })
 		}
 		if err := p.runner.Bind(i, values); err != nil {
 			return 0, err
@@ -214,6 +209,17 @@ func (c *Coder) objective(images []float32, labels []int, n int) (sum float64, e
 		sum += float64(p.runner.Tap(i)[0])
 	}
 	return sum, nil
+}
+
+// oneHot returns a row for each of n samples: 1 at its class, or zeros if the class is unknown.
+func oneHot(n, classes int, class func(k int) int) []float32 {
+	values := make([]float32, n*classes)
+	for k := range n {
+		if i := class(k); i >= 0 && i < classes {
+			values[k*classes+i] = 1
+		}
+	}
+	return values
 }
 
 // run computes one value batch by batch. The values of its inputs are given by the names of columns, or of values.

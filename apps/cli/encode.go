@@ -82,7 +82,12 @@ func (f *codeFlags) encodeValue(cmd *cobra.Command, r *tessera.Run, rows *data.R
 		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
 	}
 	samples := rows.Float32()
-	values, err := r.ValueOf(f.value, columnValues(rows.Images, r.Columns(f.value)))
+	given := rows.All()
+	if given == nil {
+		given = map[string][]float32{}
+	}
+	given[data.ImagesColumn] = samples
+	values, err := r.ValueOf(f.value, given)
 	if err != nil {
 		return err
 	}
@@ -196,22 +201,6 @@ func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...dat
 	low, high := r.Range()
 	warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
 	return rows, nil
-}
-
-// columnValues returns the values of columns for all samples, by name.
-func columnValues(images *data.Images, columns []data.Column) map[string][]float32 {
-	all := map[string][]float32{data.ImagesColumn: images.Float32()}
-	indices := make([]int, images.Len())
-	for i := range indices {
-		indices[i] = i
-	}
-	for _, c := range columns {
-		if c.Name != data.ImagesColumn {
-			all[c.Name] = make([]float32, len(indices)*c.Size())
-			images.Gather(all[c.Name], c.Name, indices)
-		}
-	}
-	return all
 }
 
 // like is the data set whose keys say how files of samples are read, with columns in the order of the training where its file still
