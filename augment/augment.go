@@ -22,8 +22,8 @@ import (
 // augmentation is safe for concurrent use.
 type Augmentation interface {
 	// Prepare returns the change for images of that shape, (height, width) or (height, width, channels), with separate working
-	// memory: one goroutine uses it at a time. It returns an error if a setting is invalid or the shape is not accepted;
-	// [Check] returns the common ones.
+	// memory: one goroutine uses it at a time. It returns an error if the augmentation does not accept the shape. The function
+	// [Prepare] calls it and has checked the shape and the settings before.
 	Prepare(shape []int) (Change, error)
 }
 
@@ -59,16 +59,23 @@ func checkShape(shape []int) error {
 	return nil
 }
 
-// Check returns an error if images do not have that shape, (height, width) or (height, width, channels), or else the first
-// invalid setting of a as a [part.KeyError]: a value that its tags do not allow or for which its method Check() error returns
-// an error. Prepare begins with it, because augmentations made in Go have any settings; declarations in TOML are checked when
-// they are read.
-func Check(a Augmentation, shape []int) error {
+// Prepare prepares a for images of that shape. It returns an error if images cannot have the shape, or else the first invalid
+// setting of a as a [part.KeyError]: a value that its tags do not allow or for which its method Check() error returns an error.
+// Augmentations made in Go can have any settings; declarations in TOML are checked when they are read.
+func Prepare(a Augmentation, shape []int) (Change, error) {
 	if err := checkShape(shape); err != nil {
-		return err
+		return nil, err
 	}
+	if err := checkSettings(a); err != nil {
+		return nil, err
+	}
+	return a.Prepare(slices.Clone(shape))
+}
+
+// checkSettings returns the first invalid setting of a.
+func checkSettings(a Augmentation) error {
 	v := reflect.ValueOf(a)
-	if v.Kind() == reflect.Pointer && v.IsNil() {
+	if a == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return fmt.Errorf("got a nil %T", a)
 	}
 	if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {

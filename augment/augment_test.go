@@ -10,7 +10,7 @@ import (
 // tried returns n draws of a on one image.
 func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]float32 {
 	t.Helper()
-	change, err := a.Prepare(shape)
+	change, err := Prepare(a, shape)
 	if err != nil {
 		t.Fatal(err)
 	}

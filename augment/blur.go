@@ -32,9 +32,6 @@ func (b *Blur) Clips() bool { return b.Probability > 0 }
 
 // Prepare implements [Augmentation].
 func (b *Blur) Prepare(shape []int) (Change, error) {
-	if err := Check(b, shape); err != nil {
-		return nil, err
-	}
 	low, high, probability := b.Sigma[0], b.Sigma[1], b.Probability
 	s := newSmoother(sizeOf(shape), high)
 	return func(dst, src []float32, r *rand.Rand) {

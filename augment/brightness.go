@@ -23,9 +23,6 @@ func (*Brightness) Clips() bool { return true }
 
 // Prepare implements [Augmentation].
 func (b *Brightness) Prepare(shape []int) (Change, error) {
-	if err := Check(b, shape); err != nil {
-		return nil, err
-	}
 	low, high := max(0, 1-b.By), 1+b.By
 	return func(dst, src []float32, r *rand.Rand) {
 		factor := float32(uniform(r, low, high))

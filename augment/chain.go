@@ -123,11 +123,7 @@ func (c *Chain) newWorker() (*worker, error) {
 		if a == nil {
 			return nil, fmt.Errorf("augment: step %d is nil", i)
 		}
-		err := Check(a, c.shape)
-		if err != nil {
-			return nil, fmt.Errorf("augment: step %d: %w", i, err)
-		}
-		change, err := a.Prepare(slices.Clone(c.shape))
+		change, err := Prepare(a, c.shape)
 		if err != nil {
 			return nil, fmt.Errorf("augment: step %d: %w", i, err)
 		}

@@ -197,7 +197,7 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 func TestZeroSettingsDoNotPanic(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Crop{}, &augment.Flip{}, &augment.Rotate{}, &augment.Shift{}, &augment.Erase{},
 		&augment.Brightness{}, &augment.Contrast{}, &augment.Blur{}, &augment.Noise{}, &augment.Dilate{}, &augment.Erode{}} {
-		if change, err := a.Prepare([]int{3, 3}); err == nil {
+		if change, err := augment.Prepare(a, []int{3, 3}); err == nil {
 			change(make([]float32, 9), make([]float32, 9), generator(1))
 		}
 		if c, err := augment.NewChain([]augment.Augmentation{a}, []int{3, 3}); err == nil {
@@ -210,19 +210,19 @@ func TestZeroSettingsDoNotPanic(t *testing.T) {
 func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Dilate{Radius: -1, Probability: 1}, &augment.Erode{Radius: -1, Probability: 1},
 		&augment.Shift{Pixels: -1}, &augment.Blur{Probability: 1}, &augment.Crop{Ratio: []float64{1, 1}}, &augment.Erase{Fill: "mean"}, (*augment.Flip)(nil)} {
-		if _, err := a.Prepare([]int{3, 3}); err == nil {
+		if _, err := augment.Prepare(a, []int{3, 3}); err == nil {
 			t.Errorf("%T %+v is prepared", a, a)
 		}
 	}
 	for _, a := range every() {
 		for _, shape := range [][]int{nil, {9}, {3, -3}, {3, 3, 0}, {1, 2, 3, 4}, {1 << 40, 1 << 40}} {
-			if _, err := a.Prepare(shape); err == nil {
+			if _, err := augment.Prepare(a, shape); err == nil {
 				t.Errorf("%T is prepared for images of shape %v", a, shape)
 			}
 		}
 	}
 	a := &augment.Shift{Pixels: 1}
-	change, err := a.Prepare([]int{3, 3})
+	change, err := augment.Prepare(a, []int{3, 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,9 +24,6 @@ func (*Contrast) Clips() bool { return true }
 
 // Prepare implements [Augmentation].
 func (c *Contrast) Prepare(shape []int) (Change, error) {
-	if err := Check(c, shape); err != nil {
-		return nil, err
-	}
 	low, high := max(0, 1-c.By), 1+c.By
 	return func(dst, src []float32, r *rand.Rand) {
 		factor, m := uniform(r, low, high), float64(mean(src))

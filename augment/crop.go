@@ -39,9 +39,6 @@ func (c *Crop) Check() error {
 
 // Prepare implements [Augmentation].
 func (c *Crop) Prepare(shape []int) (Change, error) {
-	if err := Check(c, shape); err != nil {
-		return nil, err
-	}
 	in, scale, ratio := sizeOf(shape), slices.Clone(c.Scale), slices.Clone(c.Ratio)
 	return func(dst, src []float32, r *rand.Rand) { enlarge(dst, src, in, drawBox(r, scale, ratio, in)) }, nil
 }

@@ -22,9 +22,6 @@ func init() {
 
 // Prepare implements [Augmentation].
 func (d *Dilate) Prepare(shape []int) (Change, error) {
-	if err := Check(d, shape); err != nil {
-		return nil, err
-	}
 	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
 }
 

@@ -34,9 +34,6 @@ func (e *Erase) Check() error {
 
 // Prepare implements [Augmentation].
 func (e *Erase) Prepare(shape []int) (Change, error) {
-	if err := Check(e, shape); err != nil {
-		return nil, err
-	}
 	in, own := sizeOf(shape), *e
 	own.Scale, own.Ratio = slices.Clone(e.Scale), slices.Clone(e.Ratio)
 	return func(dst, src []float32, r *rand.Rand) { own.erase(dst, src, in, r) }, nil

@@ -18,8 +18,5 @@ func init() {
 
 // Prepare implements [Augmentation].
 func (e *Erode) Prepare(shape []int) (Change, error) {
-	if err := Check(e, shape); err != nil {
-		return nil, err
-	}
 	return filtered(morph.Erosion, e.Radius, e.Probability, shape)
 }

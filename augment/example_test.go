@@ -14,9 +14,6 @@ type invert struct {
 
 // Prepare implements [augment.Augmentation].
 func (v *invert) Prepare(shape []int) (augment.Change, error) {
-	if err := augment.Check(v, shape); err != nil {
-		return nil, err
-	}
 	return func(dst, src []float32, r *rand.Rand) {
 		copy(dst, src)
 		if r.Float64() < v.Probability {

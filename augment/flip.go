@@ -19,9 +19,6 @@ func init() {
 
 // Prepare implements [Augmentation].
 func (f *Flip) Prepare(shape []int) (Change, error) {
-	if err := Check(f, shape); err != nil {
-		return nil, err
-	}
 	in, own := sizeOf(shape), *f
 	return func(dst, src []float32, r *rand.Rand) { own.flip(dst, src, in, r) }, nil
 }

@@ -67,7 +67,7 @@ func TestNeutralSettingsLeaveEveryImageAsItIs(t *testing.T) {
 				t.Errorf("%s: %T stands in its place", e.Name, a)
 			}
 			for _, shape := range [][]int{{1, 1}, {1, 5}, {28, 28}, {7, 9, 3}} {
-				change, err := a.Prepare(shape)
+				change, err := augment.Prepare(a, shape)
 				if err != nil {
 					t.Fatalf("%s %+v of %v: %v", e.Name, a, shape, err)
 				}

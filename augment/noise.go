@@ -22,9 +22,6 @@ func (*Noise) Clips() bool { return true }
 
 // Prepare implements [Augmentation].
 func (n *Noise) Prepare(shape []int) (Change, error) {
-	if err := Check(n, shape); err != nil {
-		return nil, err
-	}
 	std := n.Std
 	return func(dst, src []float32, r *rand.Rand) {
 		for i, v := range src {

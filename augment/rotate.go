@@ -25,9 +25,6 @@ func init() {
 
 // Prepare implements [Augmentation].
 func (t *Rotate) Prepare(shape []int) (Change, error) {
-	if err := Check(t, shape); err != nil {
-		return nil, err
-	}
 	in, degrees, fill := sizeOf(shape), t.Degrees, float32(t.Fill)
 	return func(dst, src []float32, r *rand.Rand) { turn(dst, src, in, uniform(r, -degrees, degrees), fill) }, nil
 }

@@ -21,9 +21,6 @@ func init() {
 
 // Prepare implements [Augmentation].
 func (m *Shift) Prepare(shape []int) (Change, error) {
-	if err := Check(m, shape); err != nil {
-		return nil, err
-	}
 	in, own := sizeOf(shape), *m
 	return func(dst, src []float32, r *rand.Rand) { own.shift(dst, src, in, r) }, nil
 }

@@ -50,6 +50,7 @@ type Model struct {
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
 	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
+	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with loss terms and an optimizer of its own; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
@@ -143,6 +144,7 @@ func (d *Dataset) NeedOf(split data.Split) data.Need {
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
+	Share string       `toml:"share" optional:"true" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`
 }
 
@@ -160,11 +162,13 @@ type View struct {
 
 // Loss is one weighted term of the objective.
 type Loss struct {
-	Kind   string        `toml:"kind" doc:"the term"`
-	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
-	Loss   losses.Loss   `part:"kind"`
+	Kind    string        `toml:"kind" doc:"the term"`
+	On      string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
+	Teacher string        `toml:"teacher" optional:"true" doc:"name of the hook whose parameters are the teacher of a term that reads one; teacher by default"`
+	Weight  losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
+	Loss    losses.Loss   `part:"kind"`
 
+	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
 	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
@@ -195,6 +199,9 @@ func (l *Loss) Refused() (keys []string) {
 	if !r.Counts {
 		keys = append(keys, "mask", "sample_weight")
 	}
+	if !r.Teacher {
+		keys = append(keys, "teacher")
+	}
 	return keys
 }
 
@@ -216,6 +223,14 @@ func (l Loss) Names() (names []string) {
 	add(l.Mask)
 	add(l.SampleWeight)
 	return names
+}
+
+// DefaultTeacher is the name of the hook that is the teacher of a term that names none.
+const DefaultTeacher = "teacher"
+
+// TeacherName is the name of the hook that is the teacher of the term.
+func (l *Loss) TeacherName() string {
+	return cmp.Or(l.Teacher, DefaultTeacher)
 }
 
 // Constraint is a projection of every parameter that its glob matches.
@@ -326,11 +341,15 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: its kind, or "kind.2", "kind.3", ... if the kind is repeated.
+// TermName is the name of Losses[i] in metrics and taps: its key name, else its kind, or "kind.2", "kind.3", ... if the kind is
+// repeated.
 func (m *Model) TermName(i int) string {
+	if m.Losses[i].Name != "" {
+		return m.Losses[i].Name
+	}
 	kind, n := m.Losses[i].Kind, 1
 	for _, l := range m.Losses[:i] {
-		if l.Kind == kind {
+		if l.Kind == kind && l.Name == "" {
 			n++
 		}
 	}

@@ -26,7 +26,7 @@ func (m *Model) ValidatedTerms() (list []int) {
 // compared with labels.
 func (m *Model) MeasuresObjective() bool {
 	return m.Dataset.Validates() && len(m.ValidatedTerms()) > 0 &&
-		(slices.Contains(m.Train.Metrics, ObjectiveMetric) || len(m.Decoder) == 0 && len(m.labelled()) == 0)
+		(slices.Contains(m.Train.Metrics, ObjectiveMetric) || len(m.Decoder) == 0 && len(m.labelled()) == 0 && !m.Opposed())
 }
 
 // SelectsOnValidation reports whether early stopping selects the epoch on validation images: by val_mse, by val_loss or by the
@@ -38,7 +38,7 @@ func (m *Model) SelectsOnValidation() bool {
 
 // hasValidationError reports whether the model has an error on validation images.
 func (m *Model) hasValidationError() bool {
-	return len(m.Decoder) > 0 || len(m.labelled()) > 0 || len(m.Losses) > 0 && len(m.ValidatedTerms()) == len(m.Losses)
+	return len(m.Decoder) > 0 || len(m.labelled()) > 0 || len(m.Losses) > 0 && len(m.ValidatedTerms()) == len(m.Losses) && !m.Opposed()
 }
 
 // noValidationError says why early stopping has no validation error, and what gives it one.
@@ -47,6 +47,9 @@ func (m *Model) noValidationError() (why, remedy string) {
 		return "no images are held out: validation = 0", "hold out images: dataset.validation = 0.1"
 	}
 	can, term := m.ValidatedTerms(), "it has no loss"
+	if m.Opposed() {
+		term = "its players minimise different terms"
+	}
 	for i, l := range m.Losses {
 		if !slices.Contains(can, i) {
 			term = fmt.Sprintf("loss[%d] (%s) cannot be measured on validation images", i, l.Kind)

@@ -73,6 +73,7 @@ func TestDescriptionsTellKeysDefaultsAndWants(t *testing.T) {
 		{Key: "target", Want: "a number in (0,1)", Default: "0.1", About: "p, the target mean activation of every unit"},
 		{Key: "on", Want: "a string", Default: `"code"`, About: "value that the term reads: output, code, a head, atoms, or a glob over parameter paths"},
 		{Key: "weight", Want: "a number, a name or a table", Default: "1.0", About: "factor of the term: a number or a schedule"},
+		{Key: "name", Want: "a string", About: "name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"},
 	}
 	if !reflect.DeepEqual(list[i].Keys, want) {
 		t.Errorf("kl: got\n%+v\nwant\n%+v", list[i].Keys, want)

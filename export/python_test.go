@@ -301,7 +301,7 @@ func parametersOf(t *testing.T, kind, settings string) []layers.Parameter {
 	t.Helper()
 	for _, placed := range oneLayer(t, kind, settings).Layout.Stacked() {
 		if placed.Kind == kind {
-			return slices.DeleteFunc(slices.Clone(placed.Parameters), func(p layers.Parameter) bool { return p.TransposeOf != "" })
+			return slices.DeleteFunc(slices.Clone(placed.Parameters), func(p layers.Parameter) bool { return p.Of != "" })
 		}
 	}
 	t.Fatalf("the model of %s has no such layer", kind)

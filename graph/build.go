@@ -50,6 +50,11 @@ type Request struct {
 	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
+	// Player is the index of the only player that moves (config.Model.AllPlayers), from 1: with Loss the program computes its terms and
+	// the gradient with respect to its parameters. 0 stands for all players, each with the gradient of its own terms. Programs of all
+	// players have the same inputs.
+	Player int
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // the zero value means tensor.Float32
@@ -66,6 +71,8 @@ func (r Request) check() error {
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
 	case slices.ContainsFunc(r.Want, isGradient) && len(r.Want) > 1:
 		return fmt.Errorf("want: got %q, a gradient with respect to a column is computed alone", r.Want)
+	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
+		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
 		return fmt.Errorf("want: got %q with a gradient, which uses other terms; build two programs", Terms)
 	}
@@ -92,7 +99,7 @@ type value struct {
 // pass is one evaluation of the model.
 type pass struct {
 	stream  string // Images or Views
-	teacher bool   // with the teacher's parameters, in inference mode
+	teacher string // the hook whose parameters are used, in inference mode; "" for the model's
 }
 
 // building lets one goroutine at a time build a graph: Gorgonia's graphs share constants, such as 1, whose hashes it stores
@@ -183,17 +190,9 @@ func (b *builder) needed(terms []int) (list []value) {
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Reads()
-		p := passOf(r)
-		if r.On {
-			wanted[value{declared.On, p}] = true
-		}
-		if r.Atoms {
-			wanted[value{losses.Output, p}] = true
-		}
-		for _, name := range append(slices.Clone(r.Values), r.Against, declared.Mask, declared.SampleWeight) {
-			if name != "" && !b.isColumn(name) {
-				wanted[value{name, p}] = true
+		for _, name := range b.model.Layout.ValuesOf(declared) {
+			if !b.isColumn(name) {
+				wanted[value{name, passOf(declared.Reads())}] = true
 			}
 		}
 	}
@@ -271,7 +270,7 @@ func (b *builder) addTaps(terms []int) error {
 	case slices.ContainsFunc(b.request.Want, isGradient):
 		return b.gradientOf(strings.TrimPrefix(b.request.Want[0], gradientPrefix), terms)
 	case slices.Contains(b.request.Want, Terms):
-		_, err := b.sum(terms, 1, true)
+		_, _, err := b.weighted(terms, 1, all)
 		return err
 	}
 	return nil
@@ -516,10 +515,14 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
-		if of := b.model.transposeOf(path); of != "" {
+		switch of, transposed := b.model.alias(path); {
+		case of == "":
+			return nil, err
+		case transposed:
 			return b.transposed(path, of)
+		default:
+			return b.parameter(of)
 		}
-		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
 	b.nodes[path] = n
@@ -550,9 +553,6 @@ func flat(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Reshape(x, shape[0], volume.Of(shape[1:]))
 }
 
-// teacherPrefix is the prefix of the paths of the teacher's parameters, which the hook teacher lends.
-const teacherPrefix = "teacher."
-
 // scope implements [layers.Scope] for one layer of the model.
 type scope struct {
 	*builder
@@ -572,8 +572,8 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 
 // path is the path of the layer whose parameters are read.
 func (s *scope) path() string {
-	if s.pass.teacher {
-		return teacherPrefix + s.placed.Path
+	if s.pass.teacher != "" {
+		return s.pass.teacher + "." + s.placed.Path
 	}
 	return s.placed.Path
 }
@@ -581,6 +581,9 @@ func (s *scope) path() string {
 // Update implements [layers.Scope].
 func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
+	if s.owned(name) != path {
+		return // the layer to which the state belongs updates it
+	}
 	p, err := s.model.Parameter(path)
 	if err == nil && p.Trainable {
 		err = fmt.Errorf("parameter %q is updated by the optimizer; declare it with State", path)
@@ -639,8 +642,22 @@ func noiseName(of string, n int) string {
 // frozen normalisation does not change its running averages. In a block, this is decided for every layer separately.
 func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
-	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
+	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
-// Frozen implements [layers.Scope].
-func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }
+// Frozen implements [layers.Scope]. A parameter that the layer shares is frozen where it belongs.
+func (s *scope) Frozen(names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+		return !s.model.Spec.Frozen(s.owned(name))
+	})
+}
+
+// owned is the path of a parameter of the layer where it belongs: the path in the layer whose parameters this one shares.
+func (s *scope) owned(name string) string {
+	for _, p := range s.placed.Parameters {
+		if p.Name == name && p.Of != "" && !p.Transposed {
+			return p.Of
+		}
+	}
+	return s.placed.Path + "." + name
+}

@@ -400,7 +400,7 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	path := m.Layout.Decoder[i].Path
 	weight, _ = m.Parameter(path + ".weight")
 	if weight == nil {
-		weight = m.transposed(path + ".weight")
+		weight = m.borrowed(path + ".weight")
 	}
 	bias, _ = m.Parameter(path + ".bias")
 	return weight, bias
@@ -418,11 +418,17 @@ func (m *Model) indirect() string {
 	return ""
 }
 
-// transposed returns the transposed copy of the encoder's weight that a tied decoder has under that path.
-func (m *Model) transposed(path string) *Parameter {
-	w, err := m.Parameter(m.transposeOf(path))
+// borrowed returns a copy of the weight of another layer, transposed in a tied decoder, that a layer has under that path.
+func (m *Model) borrowed(path string) *Parameter {
+	of, swapped := m.alias(path)
+	w, err := m.Parameter(of)
 	if err != nil || len(w.Shape) != 2 {
 		return nil
+	}
+	if !swapped {
+		t := w.with(w.Data)
+		t.Path = path
+		return t
 	}
 	rows, columns := w.Shape[0], w.Shape[1]
 	t := &Parameter{Path: path, Shape: []int{columns, rows}, Data: make([]float32, len(w.Data))}

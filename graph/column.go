@@ -114,7 +114,7 @@ func isGradient(name string) bool { return strings.HasPrefix(name, gradientPrefi
 
 // gradientOf adds the gradient of the terms with respect to a column.
 func (b *builder) gradientOf(column string, terms []int) error {
-	loss, err := b.sum(terms, 1, false)
+	_, loss, err := b.weighted(terms, 1, all)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,15 @@ func (b *builder) objective(terms []int) error {
 	if b.request.Of > 0 {
 		factor = float64(b.request.Batch) / float64(b.request.Of)
 	}
-	loss, err := b.sum(terms, factor, true)
+	players := b.model.Spec.AllPlayers()
+	if n := b.request.Player; n > len(players) {
+		return fmt.Errorf("player: got %d, but the model has %d", n, len(players))
+	} else if n > 0 {
+		players = players[n-1 : n]
+	}
+	nodes, loss, err := b.weighted(terms, factor, func(i int) bool {
+		return slices.ContainsFunc(players, func(p config.Moving) bool { return slices.Contains(p.Terms, i) })
+	})
 	if err != nil {
 		return err
 	}
@@ -62,33 +70,73 @@ func (b *builder) objective(terms []int) error {
 	if err := b.tap(Loss, loss); err != nil {
 		return err
 	}
-	return b.gradients(loss)
+	if !slices.ContainsFunc(players, func(p config.Moving) bool { return !slices.Equal(p.Terms, players[0].Terms) }) {
+		return b.gradients(loss, gorgonia.Grad, players...)
+	}
+	for len(players) > 0 {
+		p := players[0]
+		same := func(q config.Moving) bool { return slices.Equal(q.Terms, p.Terms) } // differentiated together
+		others := slices.DeleteFunc(slices.Clone(players), same)
+		loss, err := of(p, nodes)
+		if err == nil {
+			err = b.gradients(loss, ops.Gradient, slices.DeleteFunc(slices.Clone(players), func(q config.Moving) bool { return !same(q) })...)
+		}
+		if err != nil {
+			return fmt.Errorf("player %q: %w", p.Name, err)
+		}
+		players = others
+	}
+	return nil
 }
 
-// sum adds the weighted terms times a factor; nil if there are none.
-func (b *builder) sum(terms []int, factor float64, tapped bool) (loss *gorgonia.Node, err error) {
-	for _, i := range terms {
-		declared := b.model.Spec.Losses[i]
-		term, err := b.term(i, factor)
-		if err != nil {
-			return nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
-		}
-		if tapped {
-			if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
-				return nil, err
-			}
-		}
-		if loss == nil {
-			loss = term
-		} else if loss, err = gorgonia.Add(loss, term); err != nil {
+// of returns the sum of the terms that a player minimises.
+func of(p config.Moving, terms map[int]*gorgonia.Node) (sum *gorgonia.Node, err error) {
+	for _, i := range p.Terms {
+		if sum == nil {
+			sum = terms[i]
+		} else if sum, err = gorgonia.Add(sum, terms[i]); err != nil {
 			return nil, err
 		}
 	}
-	return loss, nil
+	if sum == nil {
+		return nil, errors.New("it has no loss term")
+	}
+	return sum, nil
 }
 
+// weighted builds the weighted terms times a factor. It returns those that are read by their indices, and their sum, nil if there
+// are none; the others are built for their inputs only. With a loss it taps the terms.
+func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
+	nodes = map[int]*gorgonia.Node{}
+	for _, i := range terms {
+		declared := b.model.Spec.Losses[i]
+		term, err := b.term(i, factor, read(i))
+		if err != nil {
+			return nil, nil, fmt.Errorf("loss[%d] (%s): %w", i, declared.Kind, err)
+		}
+		if !read(i) {
+			continue
+		}
+		if !slices.Contains(b.request.Want, InputGradient) {
+			if err := b.tap("loss."+b.model.Spec.TermName(i), term); err != nil {
+				return nil, nil, err
+			}
+		}
+		nodes[i] = term
+		if sum == nil {
+			sum = term
+		} else if sum, err = gorgonia.Add(sum, term); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nodes, sum, nil
+}
+
+// all reads every term.
+func all(int) bool { return true }
+
 // term returns the i-th weighted loss term, a scalar.
-func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
+func (b *builder) term(i int, factor float64, read bool) (*gorgonia.Node, error) {
 	declared := b.model.Spec.Losses[i]
 	n, err := losses.Build(declared.Loss, declared.On, &term{builder: b, index: i, declared: declared, reads: declared.Reads()})
 	switch {
@@ -106,7 +154,7 @@ func (b *builder) term(i int, factor float64) (*gorgonia.Node, error) {
 	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
-	if _, follows := declared.Weight.(losses.Adaptive); follows {
+	if _, follows := declared.Weight.(losses.Adaptive); follows && read {
 		if err := b.tap(UnweightedName(b.model.Spec.TermName(i)), n); err != nil {
 			return nil, err
 		}
@@ -127,14 +175,17 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of the loss with respect to every trainable parameter that it depends on. Other parameters
-// have no gradient.
-func (b *builder) gradients(loss *gorgonia.Node) error {
+// gradients adds the derivatives of a loss with respect to every trainable parameter of these players that the loss depends on. Their
+// other parameters have no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or [ops.Gradient].
+func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error), players ...config.Moving) error {
+	moves := func(path string) bool {
+		return slices.Contains(b.request.Given, path) || slices.ContainsFunc(players, func(p config.Moving) bool { return p.Moves(path) })
+	}
 	reached := ancestors(loss)
 	var wrt gorgonia.Nodes
 	var of []int
 	for i, p := range b.program.Parameters {
-		if p.Trainable && reached[p.Node] {
+		if p.Trainable && reached[p.Node] && moves(p.Path) {
 			wrt, of = append(wrt, p.Node), append(of, i)
 		}
 	}
@@ -144,7 +195,7 @@ func (b *builder) gradients(loss *gorgonia.Node) error {
 		}
 		return errors.New("the loss depends on no trainable parameter")
 	}
-	grads, err := gorgonia.Grad(loss, wrt...)
+	grads, err := differentiate(loss, wrt...)
 	if err != nil {
 		return b.undifferentiable(err)
 	}
@@ -175,7 +226,7 @@ func (b *builder) undifferentiable(err error) error {
 // inputGradient adds the gradient of the terms with respect to the images.
 func (b *builder) inputGradient(terms []int) error {
 	images := b.streams[Images]
-	loss, err := b.sum(terms, 1, false)
+	_, loss, err := b.weighted(terms, 1, all)
 	if err != nil {
 		return err
 	}
@@ -224,10 +275,15 @@ func (t *term) Value(name string) (*gorgonia.Node, error) {
 	return t.flatValue(value{name, passOf(t.reads)})
 }
 
+// Published implements [losses.Values].
+func (t *term) Published(name string) (*gorgonia.Node, error) {
+	return t.Value(t.model.Layout.PublishedBy(t.declared.On, name))
+}
+
 // Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
-	p.teacher = true
+	p.teacher = t.declared.TeacherName()
 	return t.flatValue(value{t.declared.On, p})
 }
 

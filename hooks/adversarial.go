@@ -21,15 +21,9 @@ type Adversarial struct {
 }
 
 func init() {
-	Registry.Register("adversarial", "trains on adversarial examples", func() Hook {
-		a := &Adversarial{}
-		a.Defaults()
-		return a
-	})
+	Registry.Register("adversarial", "trains on adversarial examples",
+		func() Hook { return &Adversarial{Attack: attack.Default(), Share: 1} })
 }
-
-// Defaults sets the attack [attack.Default] on all images.
-func (a *Adversarial) Defaults() { *a = Adversarial{Attack: attack.Default(), Share: 1} }
 
 // Distorts implements [Distorting].
 func (*Adversarial) Distorts() {}

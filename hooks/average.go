@@ -17,15 +17,8 @@ type Average struct {
 }
 
 func init() {
-	Registry.Register("average", "the run's model is a moving average of the parameters", func() Hook {
-		a := &Average{}
-		a.Defaults()
-		return a
-	})
+	Registry.Register("average", "the run's model is a moving average of the parameters", func() Hook { return &Average{Decay: 0.999} })
 }
-
-// Defaults sets a decay of 0.999.
-func (a *Average) Defaults() { a.Decay = 0.999 }
 
 // NeedsSteps implements [NeedsSteps].
 func (a *Average) NeedsSteps() (problem, hint string) {

@@ -29,15 +29,9 @@ type Prune struct {
 }
 
 func init() {
-	Registry.Register("prune", "prunes small weights during a phase of the training", func() Hook {
-		p := &Prune{}
-		p.Defaults()
-		return p
-	})
+	Registry.Register("prune", "prunes small weights during a phase of the training",
+		func() Hook { return &Prune{On: "*.weight", Rate: 0.1} })
 }
-
-// Defaults sets the defaults: all weights, and a tenth of the learning rate after the phase.
-func (p *Prune) Defaults() { p.On, p.Rate = "*.weight", 0.1 }
 
 // Check returns an error unless exactly one of fraction and threshold is set and the phase ends after it begins.
 func (p *Prune) Check() error {

@@ -46,7 +46,7 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 	r, refused, accepted := source(), error(nil), false
 	t := augmentTrial{Augmentation: fresh(), fresh: fresh, changes: map[string]augment.Change{}}
 	for _, t.shape = range [][]int{{1, 1}, {1, 9}, {9, 1}, {1, 1, 3}, {2, 3}, {5, 4, 3}, {12, 12}, {28, 28, 1}} {
-		err := guarded(func() error { _, err := t.Prepare(t.shape); return err })
+		err := guarded(func() error { _, err := augment.Prepare(t.Augmentation, t.shape); return err })
 		if err != nil && !errors.Is(err, errPanics) {
 			refused = err
 			continue
@@ -79,7 +79,7 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 
 // augmented prepares the augmentation and returns the image after its change. The result's memory is filled with before.
 func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float32, error) {
-	change, err := a.Prepare(t.shape)
+	change, err := augment.Prepare(a, t.shape)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (t augmentTrial) stream() *rand.Rand { return rand.New(rand.NewPCG(uint64(t
 
 func (t augmentTrial) everyShape() error {
 	shape := slices.Clone(t.shape)
-	if _, err := t.augmented(t, 0); err != nil {
+	if _, err := t.augmented(t.Augmentation, 0); err != nil {
 		return err
 	}
 	if !slices.Equal(shape, t.shape) {
@@ -108,22 +108,22 @@ func (t augmentTrial) everyShape() error {
 }
 
 func (t augmentTrial) inRange() error {
-	out, err := t.augmented(t, 0)
+	out, err := t.augmented(t.Augmentation, 0)
 	if i := slices.IndexFunc(out, func(v float32) bool { return !(v >= 0 && v <= 1) }); i >= 0 {
 		return fmt.Errorf("value %d becomes %v", i, out[i])
 	}
 	return err
 }
 
-func (t augmentTrial) repeatable() error { return t.same("a second time", t, 0) }
+func (t augmentTrial) repeatable() error { return t.same("a second time", t.Augmentation, 0) }
 
 func (t augmentTrial) everyValue() error {
-	return errors.Join(t.same("over 1", t, 1), t.same("over NaN", t, float32(math.NaN())))
+	return errors.Join(t.same("over 1", t.Augmentation, 1), t.same("over NaN", t.Augmentation, float32(math.NaN())))
 }
 
 // same compares the image after another augmentation, in memory filled with before, with the image after this one.
 func (t augmentTrial) same(what string, other augment.Augmentation, before float32) error {
-	want, err := t.augmented(t, 0)
+	want, err := t.augmented(t.Augmentation, 0)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (t augmentTrial) same(what string, other augment.Augmentation, before float
 
 func (t augmentTrial) inside() error {
 	all, inner := padded(make([]float32, len(t.image)))
-	change, err := t.Prepare(t.shape)
+	change, err := augment.Prepare(t.Augmentation, t.shape)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (t augmentTrial) inside() error {
 
 func (t augmentTrial) readsSource() error {
 	src := slices.Clone(t.image)
-	change, err := t.Prepare(t.shape)
+	change, err := augment.Prepare(t.Augmentation, t.shape)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (t augmentTrial) forgets() error {
 	}
 	shape := fmt.Sprint(t.shape)
 	if t.changes[shape] == nil {
-		if t.changes[shape], err = t.Prepare(t.shape); err != nil {
+		if t.changes[shape], err = augment.Prepare(t.Augmentation, t.shape); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (t augmentTrial) allocates() error {
 	if t.draw > 0 {
 		return nil
 	}
-	change, err := t.Prepare(t.shape)
+	change, err := augment.Prepare(t.Augmentation, t.shape)
 	if err != nil {
 		return err
 	}

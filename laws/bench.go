@@ -20,6 +20,7 @@ import (
 	"tessera/ops"
 	"tessera/parallel/collective"
 	"tessera/parallel/team"
+	"tessera/part/table"
 )
 
 // backend runs a graph: Gorgonia's tape machine or the engine.
@@ -455,13 +456,12 @@ func (c *crew) images(values []float64, rank, views int) (own []float64) {
 // Set assigns value to the setting of part whose TOML key is key. part is a pointer to a struct, whose embedded structs are
 // searched too.
 func Set(part any, key string, value any) error {
-	settings := reflect.ValueOf(part).Elem()
-	fields := reflect.VisibleFields(settings.Type())
-	i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return f.Tag.Get("toml") == key })
+	fields := table.Fields(part)
+	i := slices.IndexFunc(fields, func(f table.Field) bool { return f.Key == key })
 	if i < 0 {
 		return fmt.Errorf("%T has no key %q", part, key)
 	}
-	field, v := settings.FieldByIndex(fields[i].Index), reflect.ValueOf(value)
+	field, v := fields[i].Value, reflect.ValueOf(value)
 	if t, ok := field.Addr().Interface().(interface{ FromTOML(any) error }); ok && v.Type() != field.Type() {
 		if v.CanInt() {
 			value = v.Int() // as TOML is read

@@ -540,6 +540,19 @@ func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
 }
 
+// LogLikelihood implements [metrics.Density]: a standard normal distribution.
+func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
+	pixels := volume.Of(m.shape)
+	densities := make([]float64, len(images)/pixels)
+	for i, v := range images {
+		densities[i/pixels] -= (math.Log(2*math.Pi) + float64(v)*float64(v)) / 2
+	}
+	return densities, nil
+}
+
+// Freedom implements [metrics.Density].
+func (m *measured) Freedom() int { return 2 }
+
 // MeasuresObjective implements [metrics.ObjectiveCoder].
 func (m *measured) MeasuresObjective(func(string) bool) bool { return !m.encodes }
 

@@ -15,6 +15,6 @@ func init() {
 			if slices.Index(logits, slices.Max(logits)) == class {
 				right++
 			}
-		}, &right), nil
+		}, func() float64 { return right }), nil
 	})
 }

@@ -15,9 +15,9 @@ import (
 //	k_in = max(0, y_in - max(0, y0_n)), y0 = s(b)         what is there beyond the decoder's image of the zero code
 //	additivity_lost = sum_in max(0, a_in - k_in) / sum_in a_in
 //
-// 0 says that reconstructions are sums of parts. A negative bias, atoms of the other sign, a relu and a saturating activation
-// take away. What one pixel gains does not make up for what another loses, and a positive bias is subtracted before, so that
-// it hides nothing. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output loses nothing. The
+// 0 means that reconstructions are sums of parts. A negative bias, atoms of the other sign, a relu and a saturating activation
+// reduce the sum. A gain in one pixel does not compensate for a loss in another. A positive bias is subtracted first and therefore
+// hides no loss. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output loses nothing. The
 // value lies between 0 and 1; it is 0 where nothing is added.
 func init() {
 	register("additivity", "share of what the atoms add that is taken away again", Description{
@@ -25,11 +25,8 @@ func init() {
 			Doc: "share of what the atoms add that other atoms, the bias and the last activation take away again, Σ max(0, a - max(0, y - max(0, s(b)))) / Σ a " +
 				"with a = Σ_j max(0, h_j w_j) for each pixel. 0 for sums of parts; a positive bias hides nothing. " +
 				"Only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsOutputs | ReadsAtoms, ScaleFree: true, Partial: true,
+		Reads: ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {
-		if why := otherAtoms(s); why != "" {
-			return Fixed(NotApplicable(why)), nil
-		}
 		m := &additivityMeter{units: s.Units, pixels: volume.Of(s.Shape)}
 		base, err := decode(s.Coder, make([]float32, s.Units))
 		if err != nil {

@@ -53,19 +53,6 @@ func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
 	return &Atoms{Shape: a.Shape, Count: a.Count, Values: values, Bias: a.Bias}, nil
 }
 
-// ApplyToBias returns the same atoms with the operator applied to the bias, as one image; without a bias nothing changes.
-func (a *Atoms) ApplyToBias(m Morphology) (*Atoms, error) {
-	if a.Bias == nil {
-		return a, nil
-	}
-	m = m.orDefault()
-	bias, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Bias, a.Shape)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: bias of the atoms: %w", err)
-	}
-	return &Atoms{Shape: a.Shape, Count: a.Count, Values: a.Values, Bias: bias}, nil
-}
-
 // Pixels returns the number of values of one atom.
 func (a *Atoms) Pixels() int { return volume.Of(a.Shape) }
 
@@ -109,7 +96,7 @@ func classHeads(c Coder) []string {
 	return nil
 }
 
-// headValue is coder.Value of n images with its error and its answer's length checked.
+// headValue is coder.Value of n images with its error and the length of its result checked.
 func headValue(coder Coder, head string, images []float32, n int) ([]float32, error) {
 	logits, err := coder.(ValueCoder).Value(head, images)
 	if err != nil {

@@ -8,21 +8,15 @@ import (
 	"tessera/data"
 )
 
-// contributing is the fraction of the largest contribution from which a unit counts as contributing.
+// contributing is the fraction of the largest contribution above which a unit counts as contributing.
 const contributing = 0.01
 
-// otherWeights says why what weighs atoms by codes is not applicable.
-const otherWeights = "a deeper decoder weighs its atoms by other values than the codes"
-
-// otherAtoms returns why the codes do not weigh the atoms, y = s(sum_j h_j w_j + b), "" where they do.
-func otherAtoms(s *Subject) string {
-	switch {
-	case s.Atoms.Indirect != "":
-		return s.Atoms.Indirect
-	case s.Atoms.Count != s.Units:
-		return otherWeights
+// otherWeights returns the reason why the values of a code of that many units do not weigh the atoms, "" if they do.
+func (a *Atoms) otherWeights(units int) string {
+	if a.Indirect == "" && a.Count != units {
+		return "a deeper decoder weighs its atoms by other values than the codes"
 	}
-	return ""
+	return a.Indirect
 }
 
 // scales are the lengths |w_j|_2 of the atoms. The contribution of unit j to an image is h_j |w_j|_2: multiplying a unit's
@@ -39,18 +33,37 @@ func (a *Atoms) scales() []float64 {
 	return scales
 }
 
-// ofContributions returns the meter of a mean over images of a function of |h_j| |w_j|, which must not keep its argument; a
-// meter of one value that is not applicable where codes do not weigh atoms.
-func ofContributions(s *Subject, of func(contributions []float64) float64) Meter {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why))
+// ofCodes starts the meter of a mean over images of a function of their codes.
+func ofCodes(of func(code []float32) float64) func(*Subject) (Meter, error) {
+	return func(s *Subject) (Meter, error) {
+		var sum imageSum
+		return meter{func(b *Batch) error {
+			sum.add(len(b.Codes)/s.Units, 64, func(i int) float64 { return of(b.Codes[i*s.Units : (i+1)*s.Units]) })
+			return nil
+		}, func() []Value { return []Value{Number(sum.mean(1))} }}, nil
 	}
-	scales, k := s.Atoms.scales(), s.Atoms.Count
-	var sum imageSum
+}
+
+// ofContributions starts the meter of a mean over images of a function of |h_j| |w_j|, which must not keep its argument.
+func ofContributions(of func(contributions []float64) float64) func(*Subject) (Meter, error) {
+	return func(s *Subject) (Meter, error) {
+		scales := s.Atoms.scales()
+		return ofCodes(func(code []float32) float64 { return of(absolute(code, scales)) })(s)
+	}
+}
+
+// greatestOfUnits returns the meter of a number that result computes from the greatest of of(h_j) over all codes, for each of
+// the units; where there is no code, that is least.
+func greatestOfUnits(units int, least float64, of func(h float32) float64, result func(greatest []float64) float64) Meter {
+	greatest := slices.Repeat([]float64{least}, units)
 	return meter{func(b *Batch) error {
-		sum.add(len(b.Codes)/k, 64, func(i int) float64 { return of(absolute(b.Codes[i*k:(i+1)*k], scales)) })
+		for i := 0; i < len(b.Codes); i += units {
+			for j, v := range b.Codes[i : i+units] {
+				greatest[j] = max(greatest[j], of(v))
+			}
+		}
 		return nil
-	}, func() []Value { return []Value{Number(sum.mean(1))} }}
+	}, func() []Value { return []Value{Number(result(greatest))} }}
 }
 
 // absolute returns |code_j| scales_j.
@@ -70,7 +83,7 @@ type labelled struct {
 	labels []int
 }
 
-// newLabelled returns a collection of what a subject contributes.
+// newLabelled returns an empty collection for a subject.
 func newLabelled(name string, s *Subject) labelled {
 	return labelled{name: name, scales: s.Atoms.scales()}
 }
@@ -90,7 +103,7 @@ func (l *labelled) Add(b *Batch) error {
 	return nil
 }
 
-// classes returns the index of the class of each image, and how many classes there are. Contributions that are not finite
+// classes returns the index of the class of each image, and the number of classes. Contributions that are not finite
 // are an error; fewer than two classes are a [*data.Error].
 func (l *labelled) classes() (indices []int, count int, err error) {
 	for i, v := range l.rows {
@@ -98,13 +111,20 @@ func (l *labelled) classes() (indices []int, count int, err error) {
 			return nil, 0, fmt.Errorf("metrics: %s: the code of labelled image %d is not finite", l.name, i/len(l.scales))
 		}
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(l.labels)))
-	if len(all) < 2 {
-		return nil, 0, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", l.name, len(all)), Hint: "measure without " + l.name}
+	classes, indices, err := classIndices(l.name, l.labels)
+	return indices, len(classes), err
+}
+
+// classIndices returns the classes that occur, ascending, and the index of each label among them. Fewer than two classes are
+// a [*data.Error] of the metric of that name.
+func classIndices(metric string, labels []int) (classes, indices []int, err error) {
+	classes = slices.Compact(slices.Sorted(slices.Values(labels)))
+	if len(classes) < 2 {
+		return nil, nil, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", metric, len(classes)), Hint: "measure without " + metric}
 	}
-	indices = make([]int, len(l.labels))
-	for i, label := range l.labels {
-		indices[i], _ = slices.BinarySearch(all, label)
+	indices = make([]int, len(labels))
+	for i, label := range labels {
+		indices[i], _ = slices.BinarySearch(classes, label)
 	}
-	return indices, len(all), nil
+	return classes, indices, nil
 }

@@ -1,16 +1,12 @@
 package metrics
 
-import "tessera/internal/volume"
-
 // The metric cosine is the mean over samples of x.y / (|x| |y|). A sample where x or y is all zero counts as 0.
 func init() {
 	register("cosine", "mean cosine similarity of samples and reconstructions", Description{
 		Measures: []Measure{{Name: "cosine", Better: Higher,
 			Doc: "mean over samples of the cosine similarity of x and y, x·y / (\\|x\\| \\|y\\|). A sample where x or y is all zero counts as 0"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true,
-	}, func(s *Subject) (Meter, error) {
-		return &squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
-			return float64(len(x)) * cosine(x, y) // squares divides by the number of values
-		}}, nil
-	})
+	}, ofPixels(func(x, y []float32) float64 {
+		return float64(len(x)) * cosine(x, y) // the sum is divided by the number of values
+	}))
 }

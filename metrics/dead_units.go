@@ -13,25 +13,18 @@ func init() {
 			Doc: "units whose largest activation over these images is below 1 % of the largest of any unit"}},
 		Reads: ReadsCodes,
 	}, func(s *Subject) (Meter, error) {
-		greatest := slices.Repeat([]float64{math.Inf(-1)}, s.Units) // activation of each unit
-		return meter{func(b *Batch) error {
-			for i := 0; i < len(b.Codes); i += s.Units {
-				for j, v := range b.Codes[i : i+s.Units] {
-					greatest[j] = max(greatest[j], float64(v))
-				}
-			}
-			return nil
-		}, func() []Value {
+		itself := func(h float32) float64 { return float64(h) }
+		return greatestOfUnits(s.Units, math.Inf(-1), itself, func(greatest []float64) float64 {
 			most, dead := slices.Max(greatest), 0
 			for _, v := range greatest {
 				if most <= 0 || v < deadFraction*most {
 					dead++
 				}
 			}
-			return []Value{Number(float64(dead))}
-		}}, nil
+			return float64(dead)
+		}), nil
 	})
 }
 
-// deadFraction of the greatest activation of any unit is what a unit must reach once to count as alive.
+// deadFraction is the fraction of the greatest activation of any unit below which a unit is dead.
 const deadFraction = 0.01

@@ -12,31 +12,23 @@ func init() {
 		Measures: []Measure{{Name: "dead_units_contribution", Unit: "units", Better: Lower, Count: true,
 			Doc: "units whose largest contribution \\|h_j\\| \\|w_j\\|₂ over these images is below 1 % of the largest of any unit. " +
 				"Only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
+		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {
-		if why := otherAtoms(s); why != "" {
-			return Fixed(NotApplicable(why)), nil
-		}
-		scales, greatest := s.Atoms.scales(), make([]float32, s.Units) // greatest |h_j| of each unit
-		return meter{func(b *Batch) error {
-			for i := 0; i < len(b.Codes); i += s.Units {
-				for j, v := range b.Codes[i : i+s.Units] {
-					greatest[j] = max(greatest[j], float32(math.Abs(float64(v))))
-				}
+		scales := s.Atoms.scales()
+		return greatestOfUnits(s.Units, 0, func(h float32) float64 { return math.Abs(float64(h)) }, func(greatest []float64) float64 {
+			for j := range greatest {
+				greatest[j] *= scales[j]
 			}
-			return nil
-		}, func() []Value {
-			c := absolute(greatest, scales)
-			most, dead := slices.Max(c), 0
+			most, dead := slices.Max(greatest), 0
 			if math.IsNaN(most) {
-				return []Value{Number(most)}
+				return most
 			}
-			for _, v := range c {
+			for _, v := range greatest {
 				if most == 0 || v < contributing*most {
 					dead++
 				}
 			}
-			return []Value{Number(float64(dead))}
-		}}, nil
+			return float64(dead)
+		}), nil
 	})
 }

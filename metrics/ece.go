@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"math"
 	"slices"
 )
@@ -38,45 +37,24 @@ func (m *ECE) Start(*Subject) (Meter, error) {
 	if bins < 1 {
 		bins = 15
 	}
-	return &eceMeter{bins: make([]confidenceBin, bins)}, nil
-}
-
-type eceMeter struct {
-	bins []confidenceBin
-	n    int
-}
-
-// confidenceBin holds the sums over the images of one bin.
-type confidenceBin struct{ right, confidence float64 }
-
-// Add implements [Meter].
-func (m *eceMeter) Add(b *Batch) error {
-	return b.EachLabelled(func(logits []float32, class int) {
+	sums := make([]confidenceBin, bins)
+	add := func(logits []float32, class int) {
 		best := max(slices.Index(logits, slices.Max(logits)), 0) // of NaN there is no largest
 		confidence := math.Exp(logProbability(logits, best))
-		bin := &m.bins[m.bin(confidence)]
+		// A confidence of NaN is counted in the first bin, which makes the result NaN.
+		bin := &sums[min(max(int(math.Ceil(confidence*float64(bins)))-1, 0), bins-1)]
 		bin.confidence += confidence
 		if best == class {
 			bin.right++
 		}
-		m.n++
-	})
+	}
+	return classMean(add, func() (sum float64) {
+		for _, bin := range sums {
+			sum += math.Abs(bin.right - bin.confidence)
+		}
+		return sum
+	}), nil
 }
 
-// bin is the one of a confidence; one of NaN is counted in the first, which makes the result NaN.
-func (m *eceMeter) bin(confidence float64) int {
-	i := int(math.Ceil(confidence*float64(len(m.bins)))) - 1
-	return min(max(i, 0), len(m.bins)-1)
-}
-
-// Values implements [Meter].
-func (m *eceMeter) Values(context.Context) ([]Value, error) {
-	if m.n == 0 {
-		return []Value{NotApplicable(noLabels)}, nil
-	}
-	sum := 0.0
-	for _, bin := range m.bins {
-		sum += math.Abs(bin.right - bin.confidence)
-	}
-	return []Value{Number(sum / float64(m.n))}, nil
-}
+// confidenceBin holds the sums over the images of one bin.
+type confidenceBin struct{ right, confidence float64 }

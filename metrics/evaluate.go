@@ -14,7 +14,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// Sample is the images on which a coder is evaluated, with what is known of them.
+// Sample contains the images on which a coder is evaluated, with their labels and other known values.
 type Sample struct {
 	Images []float32 // n x pixels, row-major
 	Labels []int     // one class per image, negative where it is unknown; nil where none is known
@@ -208,6 +208,9 @@ func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, err
 	if err := chosen.Check(); err != nil {
 		return nil, err
 	}
+	if has.Has(ReadsAtoms) && s.Atoms.otherWeights(s.Units) == "" {
+		has |= ReadsSums
+	}
 	m := &Meters{}
 	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
@@ -224,7 +227,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		if lacks.Has(ReadsLabels) && !c.Optional {
 			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
 		}
-		m.running = append(m.running, running{choice: c, missing: lacks.why()})
+		m.running = append(m.running, running{choice: c, missing: lacks.missing(&s)})
 		return nil
 	}
 	of := []string{""}
@@ -263,29 +266,6 @@ func (c Choice) guarded(do func() error) (err error) {
 		}
 	}()
 	return do()
-}
-
-// why returns the reason why a metric is not applicable if these inputs are missing.
-func (r Reads) why() string {
-	switch {
-	case r.Has(ReadsOutputs):
-		return "the model has no decoder"
-	case r.Has(ReadsAtoms):
-		return "the decoder's last layer has no atoms"
-	case r.Has(ReadsWeights):
-		return "the decoder has no weight"
-	case r.Has(ReadsPictures):
-		return "the images have no rows and columns"
-	case r.Has(ReadsParts):
-		return "the true parts of the images are not known"
-	case r.Has(ReadsLogits):
-		return "the model has no head that is compared with labels"
-	case r.Has(ReadsLabels):
-		return "the images have no labels"
-	case r.Has(ReadsObjective):
-		return "the model has no objective that can be computed outside of its training"
-	}
-	return notKnown
 }
 
 // Reads returns the inputs that the metrics read of the batches and the subject. Others need not be computed.
@@ -381,7 +361,7 @@ func batches(n int) iter.Seq2[int, int] {
 	}
 }
 
-// imageCount checks that values are whole images of the coder's shape and returns how many; none is an error.
+// imageCount checks that values are whole images of the coder's shape and returns their number; no images are an error.
 func imageCount(coder Coder, values []float32) (int, error) {
 	n, err := rowCount(values, volume.Of(coder.Shape()))
 	if err != nil {
@@ -393,28 +373,26 @@ func imageCount(coder Coder, values []float32) (int, error) {
 	return n, nil
 }
 
-// encode is coder.Encode with its error and its answer's length checked.
+// encode is coder.Encode with its error and the length of its result checked.
 func encode(coder Coder, images []float32) ([]float32, error) {
 	codes, err := coder.Encode(images)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: encode: %w", err)
-	}
-	if want := len(images) / volume.Of(coder.Shape()) * coder.Units(); len(codes) != want {
-		return nil, fmt.Errorf("metrics: encode returned %d values, want %d", len(codes), want)
-	}
-	return codes, nil
+	return checked("encode", codes, len(images)/volume.Of(coder.Shape())*coder.Units(), err)
 }
 
-// decode is coder.Decode with its error and its answer's length checked.
+// decode is coder.Decode with its error and the length of its result checked.
 func decode(coder Coder, codes []float32) ([]float32, error) {
 	images, err := coder.Decode(codes)
+	return checked("decode", images, len(codes)/coder.Units()*volume.Of(coder.Shape()), err)
+}
+
+func checked(method string, values []float32, want int, err error) ([]float32, error) {
 	if err != nil {
-		return nil, fmt.Errorf("metrics: decode: %w", err)
+		return nil, fmt.Errorf("metrics: %s: %w", method, err)
 	}
-	if want := len(codes) / coder.Units() * volume.Of(coder.Shape()); len(images) != want {
-		return nil, fmt.Errorf("metrics: decode returned %d values, want %d", len(images), want)
+	if len(values) != want {
+		return nil, fmt.Errorf("metrics: %s returned %d values, want %d", method, len(values), want)
 	}
-	return images, nil
+	return values, nil
 }
 
 // imageSum is a sum over images, in their order: it does not depend on batches or processors.

@@ -16,22 +16,23 @@ func init() {
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Partial: true,
 	}, func(s *Subject) (Meter, error) {
 		pixels := volume.Of(s.Shape)
-		return &varianceMeter{residual: squares{pixels: pixels, of: squaredError}, sums: make([]float64, pixels)}, nil
+		return &varianceMeter{pixels: pixels, sums: make([]float64, pixels)}, nil
 	})
 }
 
-// varianceMeter sums values less those of the first sample, x0, so that a large mean costs no digits:
+// varianceMeter sums the differences from the first sample, x0, so that a large mean costs no precision:
 // sum |x - m|^2 = sum |x - x0|^2 - n |m - x0|^2.
 type varianceMeter struct {
-	residual squares
+	pixels   int
 	first    []float32
 	sums     []float64 // of x - x0, by value
 	squares  imageSum  // of |x - x0|^2
+	residual imageSum  // of |x - y|^2
 }
 
 // Add implements [Meter].
 func (m *varianceMeter) Add(b *Batch) error {
-	pixels := m.residual.pixels
+	pixels := m.pixels
 	if m.first == nil {
 		m.first = append(m.first, b.Images[:pixels]...)
 	}
@@ -42,7 +43,10 @@ func (m *varianceMeter) Add(b *Batch) error {
 		}
 	}
 	m.squares.add(n, 25, func(i int) float64 { return squaredError(b.Images[i*pixels:(i+1)*pixels], m.first) })
-	return m.residual.Add(b)
+	m.residual.add(n, 25, func(i int) float64 {
+		return squaredError(b.Images[i*pixels:(i+1)*pixels], b.Outputs[i*pixels:(i+1)*pixels])
+	})
+	return nil
 }
 
 // Values implements [Meter].
@@ -55,5 +59,5 @@ func (m *varianceMeter) Values(context.Context) ([]Value, error) {
 	if !(total > 1e-12*m.squares.sum) { // equal samples, up to rounding; also without any
 		return []Value{NotApplicable("the samples are all equal")}, nil
 	}
-	return []Value{Number(1 - m.residual.sum.sum/total)}, nil
+	return []Value{Number(1 - m.residual.sum/total)}, nil
 }

@@ -11,18 +11,12 @@ func init() {
 		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
 			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0. The study's sparsity of encodings"}},
 		Reads: ReadsCodes,
-	}, func(s *Subject) (Meter, error) {
-		var sum imageSum
-		return meter{func(b *Batch) error {
-			sum.add(len(b.Codes)/s.Units, 64, func(i int) float64 { return Hoyer(b.Codes[i*s.Units : (i+1)*s.Units]) })
-			return nil
-		}, func() []Value { return []Value{Number(sum.mean(1))} }}, nil
-	})
+	}, ofCodes(Hoyer))
 }
 
 // Hoyer returns the sparsity of a vector of k values, (sqrt k - |v|_1 / |v|_2) / (sqrt k - 1): 0 when all values are equal,
 // 1 when one value is not zero. An all-zero vector has sparsity 0 by definition, and so has a vector of one value. The study
-// adds 1e-7 to |v|_2, which would call small equal values sparse; else it changes the sparsity by about 1e-7 / |v|_2.
+// adds 1e-7 to |v|_2: small equal values then look sparse, and other sparsities change by about 1e-7 / |v|_2.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func Hoyer(v []float32) float64 {
@@ -35,7 +29,7 @@ func Hoyer(v []float32) float64 {
 	return sparsity(len(v), l1, squares)
 }
 
-// sparsity is that of n values with these sums of their sizes and of their squares.
+// sparsity returns the sparsity of n values from the sums of their magnitudes and of their squares.
 func sparsity(n int, l1, squares float64) float64 {
 	if n < 2 || squares == 0 {
 		return 0
@@ -55,7 +49,7 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 	return sum.mean(1), nil
 }
 
-// rowCount checks that values are whole rows of that width and returns how many.
+// rowCount checks that values are whole rows of that width and returns their number.
 func rowCount(values []float32, width int) (int, error) {
 	if width < 1 || len(values)%width != 0 {
 		return 0, fmt.Errorf("metrics: got %d values, want a multiple of %d", len(values), width)

@@ -11,17 +11,14 @@ type HoyerAtomsDilated struct{ Morphology }
 func (*HoyerAtomsDilated) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer_atoms_dilated", Better: Higher,
-			Doc: "`hoyer_atoms` of the dilated atoms (or of the atoms after `--operator`). Only if every value of a code weighs one atom"}},
-		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, Partial: true, OnRequest: true,
+			Doc: "`hoyer_atoms` of the dilated atoms (or of the atoms after another `operator`). Only if every value of a code weighs one atom"}},
+		Reads: ReadsSums | ReadsPictures, ScaleFree: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
-	operated, err := m.apply(s.Atoms)
+	operated, err := s.Atoms.Apply(m.Morphology)
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,8 @@ func init() {
 		Measures: []Measure{{Name: "hoyer_contribution", Better: Higher,
 			Doc: "mean over images of the sparsity of the contributions c_j = \\|h_j\\| \\|w_j\\|₂, (√k - \\|c\\|₁ / \\|c\\|₂) / (√k - 1). `hoyer` of the codes " +
 				"that the model has with atoms of length 1. Only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
-	}, func(s *Subject) (Meter, error) {
-		return ofContributions(s, contributionSparsity), nil
-	})
+		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
+	}, ofContributions(contributionSparsity))
 }
 
 // contributionSparsity is [Hoyer] of contributions, which are not negative.

@@ -10,7 +10,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// JaccardImages is how many images, the first ones, the study averages its Jaccard measure over.
+// JaccardImages is the number of images, from the first, over which the study averages its Jaccard index.
 const JaccardImages = 1000
 
 func init() {
@@ -32,18 +32,15 @@ func (*Jaccard) Describe() Description {
 		Measures: []Measure{
 			{Name: "jaccard", Better: Lower, Doc: "grey-scale Jaccard index of the weighted atoms \\|h_j w_j\\|, Σ min(A, B) / Σ max(A, B). Mean over all pairs " +
 				"and the first 1000 images; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
-			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after `--operator`)"},
+			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after another `operator`)"},
 		},
-		Reads: ReadsCodes | ReadsAtoms | ReadsPictures, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsPictures, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *Jaccard) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why), NotApplicable(why)), nil
-	}
-	operated, err := m.apply(s.Atoms)
+	operated, err := s.Atoms.Apply(m.Morphology)
 	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err
 }
 

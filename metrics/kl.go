@@ -1,23 +1,23 @@
 package metrics
 
 import (
-	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 func init() {
 	Registry.Register("kl", "divergence of mean activations from their target", func() Metric { return &KL{} })
 }
 
-// KLTarget is the activation that the study's measure expects where a model declares no target.
+// KLTarget is the study's target activation, used if a model declares none.
 const KLTarget = 0.01
 
 // klClip keeps means away from 0 and 1, where the divergence is infinite.
 const klClip = 1e-7
 
 // KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)),
-// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable where a code leaves
+// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code leaves
 // [0,1] or is NaN.
 type KL struct {
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 takes that of the model's first kl term, else 0.01"`
@@ -45,38 +45,31 @@ func (m *KL) Start(s *Subject) (Meter, error) {
 	if !(target > 0 && target < 1) {
 		return nil, fmt.Errorf("metrics: kl target %g, want in (0,1)", target)
 	}
-	return &klMeter{target: target, means: unitSums{sums: make([]float64, s.Units)}}, nil
-}
-
-type klMeter struct {
-	target  float64
-	means   unitSums
-	outside bool // a code left [0,1]
-}
-
-// Add implements [Meter].
-func (m *klMeter) Add(b *Batch) error {
-	for _, v := range b.Codes {
-		if !(v >= 0 && v <= 1) {
-			m.outside = true
-			break
+	outside := false // a code left [0,1]
+	means := ofMeans(s.Units, func(means []float64) Value {
+		if outside {
+			return NotApplicable("codes leave [0,1]")
 		}
-	}
-	m.means.add(b.Codes)
-	return nil
+		sum := 0.0
+		for _, t := range means {
+			t = min(max(t, klClip), 1-klClip)
+			sum += target*math.Log(target/t) + (1-target)*math.Log((1-target)/(1-t))
+		}
+		return Number(sum)
+	})
+	return meter{func(b *Batch) error {
+		outside = outside || slices.ContainsFunc(b.Codes, func(v float32) bool { return !(v >= 0 && v <= 1) })
+		return means.add(b)
+	}, means.values}, nil
 }
 
-// Values implements [Meter].
-func (m *klMeter) Values(context.Context) ([]Value, error) {
-	if m.outside {
-		return []Value{NotApplicable("codes leave [0,1]")}, nil
-	}
-	p, sum := m.target, 0.0
-	for _, t := range m.means.means() {
-		t = min(max(t, klClip), 1-klClip)
-		sum += p*math.Log(p/t) + (1-p)*math.Log((1-p)/(1-t))
-	}
-	return []Value{Number(sum)}, nil
+// ofMeans returns the meter of a value that is computed from the mean activation of every unit.
+func ofMeans(units int, result func(means []float64) Value) meter {
+	sums := unitSums{sums: make([]float64, units)}
+	return meter{func(b *Batch) error {
+		sums.add(b.Codes)
+		return nil
+	}, func() []Value { return []Value{result(sums.means())} }}
 }
 
 // unitSums adds up the activations of every unit, code after code.

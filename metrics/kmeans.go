@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	Registry.Register("kmeans", "clusters of the codes beside the classes", func() Metric { return &KMeans{Seed: 1, Starts: 10} })
+	Registry.Register("kmeans", "clusters of the codes compared with the classes", func() Metric { return &KMeans{Seed: 1, Starts: 10} })
 }
 
 // KMeans clusters the contributions h_j |w_j|_2 of the labelled images by k-means, with as many clusters as classes, and
@@ -28,7 +28,7 @@ func init() {
 // IEEE Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).
 type KMeans struct {
 	Seed   uint64 `toml:"seed" doc:"seed of the starts"`
-	Starts int    `toml:"starts" want:"> 0" doc:"how often k-means is started; 0 takes 10"`
+	Starts int    `toml:"starts" want:"> 0" doc:"number of starts of k-means; 0 takes 10"`
 }
 
 // Describe implements [Metric].
@@ -40,15 +40,12 @@ func (*KMeans) Describe() Description {
 				"value of a code weighs one atom"},
 			{Name: "kmeans_nmi", Better: Higher, Doc: "mutual information of these clusters and the classes, divided by the larger of their entropies"},
 		},
-		Reads: ReadsCodes | ReadsAtoms | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *KMeans) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why), NotApplicable(why)), nil
-	}
 	meter := &kmeansMeter{labelled: newLabelled("kmeans", s), seed: m.Seed, starts: m.Starts}
 	if meter.starts < 1 {
 		meter.starts = 10
@@ -86,7 +83,7 @@ func (m *kmeansMeter) Values(ctx context.Context) ([]Value, error) {
 }
 
 // compareClusters returns accuracy and normalised mutual information of clusters, both numbered from 0 to count-1. With one
-// cluster and one class, nothing is to be known: the information is 0.
+// cluster and one class both entropies, and the information, are 0.
 func compareClusters(clusters, classes []int, count int) (accuracy, nmi float64, err error) {
 	together := make([]float64, count*count)
 	ofCluster, ofClass := make([]float64, count), make([]float64, count)
@@ -125,7 +122,7 @@ func entropyOf(p []float64) (sum float64) {
 	return sum
 }
 
-// lloydIterations is how many iterations a start of k-means has at most.
+// lloydIterations is the maximum number of iterations of one start of k-means.
 const lloydIterations = 300
 
 // lloyd is k-means of rows in float64, until no row changes its cluster.

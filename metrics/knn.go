@@ -13,15 +13,15 @@ func init() {
 
 // KNN classifies every labelled image by the Neighbours nearest of all other labelled images (leave one out): the set of the
 // neighbours and the set that is classified are all labelled images that are measured, and no image is its own neighbour.
-// There is no random split. Distances are Euclidean between the contributions h_j |w_j|_2; the nearer image is that with the
-// lower index among equals. The class that occurs most often among the neighbours wins, the lowest among equals. With fewer
+// There is no random split. Distances are Euclidean between the contributions h_j |w_j|_2; of equally distant
+// images the one with the lower index is nearer. The class that occurs most often among the neighbours wins, the lowest among equals. With fewer
 // images than neighbours all others are neighbours.
 //
 // The work is O(images² units).
 //
 // Source: T. Cover, P. Hart, Nearest neighbor pattern classification, IEEE Trans. Information Theory 13(1), 1967.
 type KNN struct {
-	Neighbours int `toml:"neighbours" want:"> 0" doc:"how many neighbours decide; 0 takes 5"`
+	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that decide; 0 takes 5"`
 }
 
 // Describe implements [Metric].
@@ -30,15 +30,12 @@ func (*KNN) Describe() Description {
 		Measures: []Measure{{Name: "knn_accuracy", Better: Higher,
 			Doc: "accuracy of classifying every labelled image by the 5 nearest of all other labelled images that are measured. Euclidean distance of the " +
 				"contributions h_j \\|w_j\\|₂; only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsAtoms | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+		Reads: ReadsCodes | ReadsSums | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *KNN) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
 	k := m.Neighbours
 	if k < 1 {
 		k = 5

@@ -12,19 +12,17 @@ func init() {
 		Measures: []Measure{{Name: "l0", Better: Lower,
 			Doc: "mean over images of the share of units whose contribution \\|h_j\\| \\|w_j\\|₂ is above 1 % of the image's largest. " +
 				"Only where every value of a code weighs one atom"}},
-		Reads: ReadsCodes | ReadsAtoms, ScaleFree: true, Partial: true,
-	}, func(s *Subject) (Meter, error) {
-		return ofContributions(s, func(c []float64) float64 {
-			least, above := contributing*slices.Max(c), 0
-			if math.IsNaN(least) {
-				return least
+		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
+	}, ofContributions(func(c []float64) float64 {
+		least, above := contributing*slices.Max(c), 0
+		if math.IsNaN(least) {
+			return least
+		}
+		for _, v := range c {
+			if v > least {
+				above++
 			}
-			for _, v := range c {
-				if v > least {
-					above++
-				}
-			}
-			return float64(above) / float64(len(c))
-		}), nil
-	})
+		}
+		return float64(above) / float64(len(c))
+	}))
 }

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"tessera/data"
 	"tessera/parallel/team"
 )
 
@@ -19,7 +18,7 @@ import (
 //	f(w) = 1/2 w.w + C sum_i max(0, 1 - y_i w.x_i)^2,
 //
 // where every x has a constant 1 appended, so that the last weight is the bias (and is regularised like the others).
-// Features are taken as they are. An image belongs to the class with the greatest w.x.
+// Features are not scaled. An image belongs to the class with the greatest w.x.
 //
 // Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
 type LinearSVM struct {
@@ -27,7 +26,7 @@ type LinearSVM struct {
 	Tolerance float64 // > 0; stops at |f'(w)| <= Tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does
 }
 
-// SVMTolerance is LIBLINEAR's default in the study's use.
+// SVMTolerance is LIBLINEAR's default, which the study uses.
 const SVMTolerance = 1e-4
 
 // LinearClassifier is a fitted [LinearSVM].
@@ -97,7 +96,7 @@ func newSVMProblem(features []float32, width int, labels []int) (*svmProblem, er
 	if len(labels) != n {
 		return nil, fmt.Errorf("metrics: svm: %d labels for %d codes", len(labels), n)
 	}
-	p := &svmProblem{width: width + 1, n: n, rows: make([]float64, n*(width+1)), labels: make([]int, n)}
+	p := &svmProblem{width: width + 1, n: n, rows: make([]float64, n*(width+1))}
 	for i := range n {
 		row := p.rows[i*p.width : (i+1)*p.width]
 		for j, v := range features[i*width : (i+1)*width] {
@@ -108,14 +107,8 @@ func newSVMProblem(features []float32, width int, labels []int) (*svmProblem, er
 		}
 		row[width] = 1
 	}
-	p.classes = slices.Compact(slices.Sorted(slices.Values(labels)))
-	if len(p.classes) < 2 {
-		return nil, &data.Error{Problem: fmt.Sprintf("svm: %d classes, want at least 2", len(p.classes)), Hint: "measure without the SVM"}
-	}
-	for i, l := range labels {
-		p.labels[i], _ = slices.BinarySearch(p.classes, l)
-	}
-	return p, nil
+	p.classes, p.labels, err = classIndices("svm", labels)
+	return p, err
 }
 
 // subset returns the problem of some of the rows. All classes keep their indices.

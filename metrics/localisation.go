@@ -96,7 +96,7 @@ func (e *extent) aboveHalf() (pixels, components int) {
 	return pixels, components
 }
 
-// neighbours are the pixels above, below, to the left and to the right; a pixel stands for those that there are not.
+// neighbours are the pixels above, below, to the left and to the right; a pixel itself replaces missing ones.
 func (e *extent) neighbours(p int) (near [4]int) {
 	near = [4]int{p, p, p, p}
 	if p >= e.width {

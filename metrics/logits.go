@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// noLabels says why what needs a labelled image is not applicable.
+// noLabels is the reason why a mean over labelled images is not applicable.
 const noLabels = "the class of no image is known"
 
 // EachLabelled calls f with the logits and the class of every image of a known class, in order. A class that has no logit is
@@ -28,19 +28,19 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	return nil
 }
 
-// classMean returns the meter of a mean over the images of a known class: each of them adds to *sum.
-func classMean(each func(logits []float32, class int), sum *float64) Meter {
+// classMean returns the meter of a mean over the images of a known class: the sum after each of them was added.
+func classMean(add func(logits []float32, class int), sum func() float64) Meter {
 	n := 0
 	return meter{func(b *Batch) error {
 		return b.EachLabelled(func(logits []float32, class int) {
 			n++
-			each(logits, class)
+			add(logits, class)
 		})
 	}, func() []Value {
 		if n == 0 {
 			return []Value{NotApplicable(noLabels)}
 		}
-		return []Value{Number(*sum / float64(n))}
+		return []Value{Number(sum() / float64(n))}
 	}}
 }
 

@@ -14,7 +14,7 @@ func init() {
 	Registry.Register("max_approx", "error of an operator on atoms in the place of images", func() Metric { return &MaxApprox{Dilation()} })
 }
 
-// ErrNoAtoms says that a coder's decoder has no dictionary of atoms to measure or operate on.
+// ErrNoAtoms is the error for a decoder without a dictionary of atoms.
 var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 
 // Morphology is the flat morphological operator of metrics that apply one.
@@ -27,7 +27,7 @@ type Morphology struct {
 // Dilation is the study's operator: dilation by the disk of radius 1.
 func Dilation() Morphology { return Morphology{Operator: morph.Dilation, Radius: 1} }
 
-// orDefault fills in what is not given.
+// orDefault replaces missing settings by their defaults.
 func (m Morphology) orDefault() Morphology {
 	if m.Operator == "" {
 		m.Operator = morph.Dilation
@@ -38,14 +38,8 @@ func (m Morphology) orDefault() Morphology {
 	return m
 }
 
-// apply applies the operator to atoms.
-func (m Morphology) apply(a *Atoms) (*Atoms, error) {
-	return a.Apply(m)
-}
-
-// Coder returns the coder that decodes with the operator applied to the atoms, and to the bias image where that is asked
-// for: what draws max-approximations. It fails with [ErrNoAtoms] where there are none. Where the coder is an io.Closer,
-// the caller closes it.
+// Coder returns the coder of max-approximations: it decodes with the operator applied to the atoms and, with operateBias, to
+// the bias image. The error of a coder without atoms is [ErrNoAtoms]. If the result is an io.Closer, the caller closes it.
 func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	atoms := coder.Atoms()
 	if atoms == nil {
@@ -54,14 +48,17 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	if err := atoms.check(); err != nil {
 		return nil, err
 	}
-	operated, err := m.apply(atoms)
+	operated, err := atoms.Apply(m)
 	if err != nil {
 		return nil, err
 	}
-	if operateBias {
-		if operated, err = operated.ApplyToBias(m); err != nil {
+	if operateBias && atoms.Bias != nil {
+		bias := Atoms{Shape: atoms.Shape, Count: 1, Values: atoms.Bias}
+		image, err := bias.Apply(m)
+		if err != nil {
 			return nil, err
 		}
+		operated.Bias = image.Values
 	}
 	return coder.WithAtoms(operated)
 }
@@ -79,7 +76,7 @@ func (*MaxApprox) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "max_approx", Better: Lower, Doc: "mean over images and pixels of (D(x) - δ(x))², D(x) = s(Σ h_j δ(w_j) + b). δ is the grey-level dilation " +
-				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of `--operator`, `--radius` and `--element`. Each atom is dilated, the bias is not, nothing is " +
+				"by the disk of radius 1 (a pixel and its four neighbours), or the operator of the settings `operator`, `radius` and `element`. Each atom is dilated, the bias is not, nothing is " +
 				"clipped. The study's max-approximation error, as in its text and curves"},
 			{Name: "max_approx_clipped", Better: Lower, Doc: "`max_approx` with D(x) clipped to [0,1], as in later notebooks of the study's author"},
 			{Name: "max_approx_bias_dilated", Better: Lower, Doc: "`max_approx` with the bias dilated too, as in tables 1 and 2 of the report"},
@@ -109,7 +106,7 @@ type approxMeter struct {
 	shape   []int
 	pixels  int
 	dilated Coder // decodes with operated atoms
-	biased  Coder // decodes with an operated bias as well; nil without a bias, where dilated says the same
+	biased  Coder // decodes with an operated bias as well; nil without a bias: dilated then gives the same
 
 	each []approxErrors // of the images of one batch
 	sum  approxErrors

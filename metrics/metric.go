@@ -10,15 +10,15 @@ import (
 	"tessera/part"
 )
 
-// Metric is one computation that gives one or more numbers of a model. Its settings are tagged fields, as
-// those of every part. A metric is one file: the struct, its meter and one call of Registry.Register in init.
+// Metric computes one or more numbers of a model. Its settings are tagged fields, like those of every part. A metric is one
+// file: the struct, its meter and one call of Registry.Register in init.
 //
-// A metric is not changed by being used: several goroutines may start it at once.
+// Start does not change a metric: several goroutines may call it at once.
 type Metric interface {
 	// Describe returns the measures and the inputs. It does not depend on the settings.
 	Describe() Description
-	// Start returns a meter for one model. It is called only if all inputs that the metric reads are there. A meter that is an
-	// io.Closer is closed in the end.
+	// Start returns a meter for one model. It is called only if all inputs that the metric reads are available. A meter that is
+	// an io.Closer is closed at the end.
 	Start(s *Subject) (Meter, error)
 }
 
@@ -43,7 +43,7 @@ func (m *plain) Describe() Description { return m.description }
 // Start implements [Metric].
 func (m *plain) Start(s *Subject) (Meter, error) { return m.start(s) }
 
-// meter is a [Meter] of functions.
+// meter is a [Meter] made of two functions.
 type meter struct {
 	add    func(b *Batch) error
 	values func() []Value
@@ -61,14 +61,14 @@ type Description struct {
 	Reads     Reads     // the inputs; if a model or the images lack one, no number is applicable
 	ScaleFree bool      // multiplying a unit's code by a factor > 0 and dividing its atom by it changes nothing
 	Ordered   bool      // the numbers depend on the order of the images, for example by random splits
-	Partial   bool      // a number may be not applicable although all inputs are there
+	Partial   bool      // a number may be not applicable even if all inputs are available
 	OnRequest bool      // measured only if it is selected by name, because it is slow
 }
 
 // Measure is one number of a metric.
 type Measure struct {
-	Name   string // the key in `eval --json`
-	Doc    string // its formula and source, as Markdown; the first sentence stands alone in `tessera list metrics`
+	Name   string // the key in results
+	Doc    string // its formula and source, as Markdown; the first sentence is the [Measure.Summary]
 	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number
@@ -105,12 +105,39 @@ const (
 	ReadsPictures                    // rows and columns of the images: vectors have none
 	ReadsParts                       // the true parts of the images
 	ReadsObjective                   // the objective of the training, of each batch
+
+	ReadsSums = 1<<iota | ReadsAtoms // the atoms, where the values of a code weigh them: y = s(sum_j h_j w_j + b)
 )
 
 // Has reports whether the set contains all of the others.
 func (r Reads) Has(others Reads) bool { return r&others == others }
 
-// Subject is a model, and what is known of it before the first image.
+// missing returns the reason why a metric that reads these inputs is not applicable to a model that lacks them.
+func (r Reads) missing(s *Subject) string {
+	for _, input := range []struct {
+		reads  Reads
+		reason string
+	}{
+		{ReadsOutputs, "the model has no decoder"},
+		{ReadsAtoms, "the decoder's last layer has no atoms"},
+		{ReadsWeights, "the decoder has no weight"},
+		{ReadsPictures, "the images have no rows and columns"},
+		{ReadsParts, "the true parts of the images are not known"},
+		{ReadsLogits, "the model has no head that is compared with labels"},
+		{ReadsLabels, "the images have no labels"},
+		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
+	} {
+		if r.Has(input.reads) {
+			return input.reason
+		}
+	}
+	if r&ReadsSums != 0 {
+		return s.Atoms.otherWeights(s.Units)
+	}
+	return notKnown
+}
+
+// Subject is a model with the values that are known before the first batch.
 type Subject struct {
 	Coder  Coder
 	Shape  []int // of one image
@@ -125,7 +152,7 @@ type Subject struct {
 	Head   string      // the head whose logits are measured; "" unless the metric reads logits
 }
 
-// Batch is consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
+// Batch contains consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
 // A meter must not change the slices or keep them after the call of Add.
 type Batch struct {
 	Images  []float32 // n x pixels

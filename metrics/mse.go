@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"context"
-
 	"tessera/internal/volume"
 	"tessera/kernel"
 )
@@ -11,7 +9,7 @@ func init() {
 	Registry.Register("mse", "mean squared error of reconstructions", func() Metric { return &MSE{} })
 }
 
-// MSE is the mean squared error over images and pixels, mean (x - y)^2, as the study's tables have it: nothing is clipped.
+// MSE is the mean squared error over images and pixels, mean (x - y)^2, as in the study's tables: nothing is clipped.
 type MSE struct {
 	Single bool `toml:"single" doc:"sum the squares of an image in float32: faster, accurate to seven digits"`
 }
@@ -28,51 +26,38 @@ func (*MSE) Describe() Description {
 // Start implements [Metric].
 func (m *MSE) Start(s *Subject) (Meter, error) {
 	if m.Single {
-		return &singleMSE{pixels: volume.Of(s.Shape)}, nil
+		return singleMSE(volume.Of(s.Shape)), nil
 	}
-	return &squares{pixels: volume.Of(s.Shape), of: squaredError}, nil
+	return ofPixels(squaredError)(s)
 }
 
-// squares measures a mean of squared errors, each image's by of.
-type squares struct {
-	pixels int
-	of     func(x, y []float32) float64
-	sum    imageSum
-}
-
-// Add implements [Meter].
-func (m *squares) Add(b *Batch) error {
-	m.sum.add(len(b.Images)/m.pixels, 25, func(i int) float64 {
-		return m.of(b.Images[i*m.pixels:(i+1)*m.pixels], b.Outputs[i*m.pixels:(i+1)*m.pixels])
-	})
-	return nil
-}
-
-// Values implements [Meter].
-func (m *squares) Values(context.Context) ([]Value, error) {
-	return []Value{Number(m.sum.mean(m.pixels))}, nil
-}
-
-// singleMSE adds up one image in float32, the images of a batch and the batches in float64.
-type singleMSE struct {
-	pixels, values int
-	sum            float64
-}
-
-// Add implements [Meter].
-func (m *singleMSE) Add(b *Batch) error {
-	distance, sum := kernel.Float32().SquaredDistance, 0.0
-	for from := 0; from < len(b.Images); from += m.pixels {
-		sum += float64(distance(b.Images[from:from+m.pixels], b.Outputs[from:from+m.pixels]))
+// ofPixels starts the meter of a mean over images and pixels, where of returns the sum over the pixels of an image and its
+// reconstruction.
+func ofPixels(of func(x, y []float32) float64) func(*Subject) (Meter, error) {
+	return func(s *Subject) (Meter, error) {
+		pixels := volume.Of(s.Shape)
+		var sum imageSum
+		return meter{func(b *Batch) error {
+			sum.add(len(b.Images)/pixels, 25, func(i int) float64 {
+				return of(b.Images[i*pixels:(i+1)*pixels], b.Outputs[i*pixels:(i+1)*pixels])
+			})
+			return nil
+		}, func() []Value { return []Value{Number(sum.mean(pixels))} }}, nil
 	}
-	m.sum += sum
-	m.values += len(b.Images)
-	return nil
 }
 
-// Values implements [Meter].
-func (m *singleMSE) Values(context.Context) ([]Value, error) {
-	return []Value{Number(m.sum / float64(m.values))}, nil
+// singleMSE returns the meter that adds up one image in float32, the images of a batch and the batches in float64.
+func singleMSE(pixels int) Meter {
+	distance, total, values := kernel.Float32().SquaredDistance, 0.0, 0
+	return meter{func(b *Batch) error {
+		sum := 0.0
+		for from := 0; from < len(b.Images); from += pixels {
+			sum += float64(distance(b.Images[from:from+pixels], b.Outputs[from:from+pixels]))
+		}
+		total += sum
+		values += len(b.Images)
+		return nil
+	}, func() []Value { return []Value{Number(total / float64(values))} }}
 }
 
 // squaredError returns the sum of (x - y)^2.

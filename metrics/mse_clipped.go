@@ -3,8 +3,6 @@ package metrics
 import (
 	"context"
 	"slices"
-
-	"tessera/internal/volume"
 )
 
 // The metric mse_clipped is the [MSE] of reconstructions clipped to [0,1]: the convention of the study from January 2019 on.
@@ -14,23 +12,24 @@ func init() {
 			"Not applicable to vectors, and if images leave [0,1]"}},
 		Reads: ReadsImages | ReadsOutputs | ReadsPictures, ScaleFree: true, Partial: true,
 	}, func(s *Subject) (Meter, error) {
-		return &clippedMeter{squares: squares{pixels: volume.Of(s.Shape), of: func(x, y []float32) float64 {
+		clipped, err := ofPixels(func(x, y []float32) float64 {
 			_, clipped := squaredErrors(x, y)
 			return clipped
-		}}}, nil
+		})(s)
+		return &clippedMeter{Meter: clipped}, err
 	})
 }
 
 // clippedMeter also looks for images that clipping would change.
 type clippedMeter struct {
-	squares
+	Meter
 	outside bool
 }
 
 // Add implements [Meter].
 func (m *clippedMeter) Add(b *Batch) error {
 	m.outside = m.outside || slices.ContainsFunc(b.Images, func(v float32) bool { return v < 0 || v > 1 })
-	return m.squares.Add(b)
+	return m.Meter.Add(b)
 }
 
 // Values implements [Meter].
@@ -38,7 +37,7 @@ func (m *clippedMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.outside {
 		return []Value{NotApplicable("the images leave [0,1]")}, nil
 	}
-	return m.squares.Values(ctx)
+	return m.Meter.Values(ctx)
 }
 
 // squaredErrors returns the sums of (x - y)^2 and of (x - clip(y))^2.

@@ -12,7 +12,8 @@ func init() {
 	})
 }
 
-// Weighted is a [Coder] that shows a weight of its decoder even where that is no dictionary, as that of a convolution.
+// Weighted is a [Coder] that returns the last weight of its decoder even if this is not a dictionary, for example the filters
+// of a convolution.
 type Weighted interface {
 	Coder
 	// LastWeight returns the values of the weight of the decoder's last layer that has one, nil where none has. They are
@@ -20,8 +21,8 @@ type Weighted interface {
 	LastWeight() []float32
 }
 
-// LastWeight returns the values of the weight of the last layer of a coder's decoder that has one: of a coder
-// that is not [Weighted] its atoms.
+// LastWeight returns the values of the weight of the last layer of a coder's decoder that has one. For a coder
+// that is not [Weighted] these are its atoms.
 func LastWeight(c Coder) []float32 {
 	if w, ok := c.(Weighted); ok {
 		return w.LastWeight()

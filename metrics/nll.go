@@ -9,6 +9,6 @@ func init() {
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}, func(*Subject) (Meter, error) {
 		sum := 0.0
-		return classMean(func(logits []float32, class int) { sum -= logProbability(logits, class) }, &sum), nil
+		return classMean(func(logits []float32, class int) { sum -= logProbability(logits, class) }, func() float64 { return sum }), nil
 	})
 }

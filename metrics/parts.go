@@ -13,7 +13,7 @@ const PartCosine = 0.95
 const (
 	// BiasAtom stands for the decoder's bias image where an atom's number is asked for.
 	BiasAtom = -1
-	// NoAtom is the number of the atom of a part that is left over: there are more parts than atoms.
+	// NoAtom stands for the atom of an unmatched part: there are more parts than atoms.
 	NoAtom = -2
 )
 

@@ -2,16 +2,19 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"tessera/part/table"
 )
 
 // Value is one measured number, or the reason why there is none.
 type Value struct {
 	Name    string
 	Number  float64
-	Missing string // why the metric is not applicable; "" where Number holds
+	Missing string // why the metric is not applicable; "" if Number is valid
 
 	optional bool // not shown if it is missing: it was not selected by name
 }
@@ -60,12 +63,10 @@ func (v Values) Shown() Values {
 
 func (v Value) shown() bool { return v.Missing == "" || !v.optional }
 
-// MarshalJSON writes one object in the order of the values, null for what is not applicable.
+// MarshalJSON writes one object in the order of the values, null for those that are not applicable.
 func (v Values) MarshalJSON() ([]byte, error) {
 	var o object
-	for _, one := range v {
-		o.value(one)
-	}
+	(&Result{Values: v}).Each(o.member)
 	return o.bytes()
 }
 
@@ -88,7 +89,7 @@ func (v *Values) read(name string, raw json.RawMessage) {
 	*v = append(*v, one)
 }
 
-// Result is the values of one model on one set of images, as `eval --json` prints them.
+// Result is the values of one model on one set of images, which are one JSON object.
 type Result struct {
 	Model   string // set by the caller
 	Dataset string // set by the caller
@@ -115,8 +116,8 @@ type given struct {
 	value  any
 }
 
-// Whole returns the result with every value shown, so that a later reader of it knows which ones were measured: also those that are
-// not applicable and were not selected by name.
+// Whole returns a copy of the result that also shows the values that are not applicable and were not selected by name: a reader of the
+// copy can tell which values were measured.
 func (r *Result) Whole() *Result {
 	whole := *r
 	whole.Values = slices.Clone(r.Values)
@@ -135,7 +136,7 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		o.member("split", r.Split)
 	}
 	o.member("images", r.Images)
-	r.Each(func(key string, value any) { o.member(key, value) })
+	r.Each(o.member)
 	return o.bytes()
 }
 
@@ -165,7 +166,7 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images}
 	settings := map[string]bool{}
 	for _, e := range Registry.All() {
-		for _, s := range Settings(e.New()) {
+		for _, s := range table.Fields(e.New()) {
 			settings[s.Key] = true
 		}
 	}
@@ -180,44 +181,23 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 	})
 }
 
-// object writes the members of a JSON object in order.
+// object collects the members of a JSON object in order.
 type object struct {
-	text bytes.Buffer
-	err  error
-}
-
-func (o *object) value(v Value) {
-	if v.Missing == "" {
-		o.member(v.Name, v.Number)
-	} else if v.shown() {
-		o.member(v.Name, nil)
-	}
+	members [][]byte
+	err     error // of the first member that cannot be written
 }
 
 func (o *object) member(name string, value any) {
-	separator := byte('{')
-	if o.text.Len() > 0 {
-		separator = ','
+	text, err := json.Marshal(map[string]any{name: value})
+	if err != nil {
+		o.err = cmp.Or(o.err, fmt.Errorf("metrics: %s: %w", name, err))
+		return
 	}
-	o.text.WriteByte(separator)
-	for i, part := range []any{name, value} {
-		text, err := json.Marshal(part)
-		if err != nil && o.err == nil {
-			o.err = fmt.Errorf("metrics: %s: %w", name, err)
-		}
-		if i > 0 {
-			o.text.WriteByte(':')
-		}
-		o.text.Write(text)
-	}
+	o.members = append(o.members, text[1:len(text)-1]) // without its braces
 }
 
 func (o *object) bytes() ([]byte, error) {
-	if o.text.Len() == 0 {
-		o.text.WriteByte('{')
-	}
-	o.text.WriteByte('}')
-	return o.text.Bytes(), o.err
+	return slices.Concat([]byte("{"), bytes.Join(o.members, []byte(",")), []byte("}")), o.err
 }
 
 // eachMember calls f for the members of a JSON object, in order.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"tessera/part/table"
 )
 
 // Standard names the metrics that every evaluation shows, in this order; those that are not applicable are null. The other registered
@@ -17,12 +19,12 @@ var Standard = []string{"mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_appro
 type Choice struct {
 	Metric   Metric
 	Only     []string // the names of the selected measures; nil selects all
-	Optional bool     // left out if it is not applicable; otherwise it is shown as not applicable, and missing labels are an error
+	Optional bool     // omitted if it is not applicable; without Optional it is shown as not applicable, and missing labels are an error
 
 	given []given
 }
 
-// Selection is the selected metrics in the order of output. The zero value stands for [Default].
+// Selection lists the selected metrics in the order of output. A nil selection means [Default].
 type Selection []Choice
 
 // Default returns the metrics that are measured if none is selected.
@@ -45,7 +47,7 @@ func Default() Selection {
 func (s Selection) Check() error {
 	for i, c := range s {
 		if c.first() == "" {
-			return fmt.Errorf("metrics: choice %d has no metric, or one without measures; take it from metrics.Select", i)
+			return fmt.Errorf("metrics: choice %d has no metric, or one without measures; use metrics.Select", i)
 		}
 	}
 	return nil
@@ -67,7 +69,7 @@ type UnknownError struct{ Name string }
 
 // Error implements error.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("metrics: unknown metric %q; `tessera list metrics` shows all", e.Name)
+	return fmt.Sprintf("metrics: unknown metric %q; metrics.Names lists the known names", e.Name)
 }
 
 // Select returns the metrics of these names in their order. A name is that of a measure ("mse_clipped"), that of a metric
@@ -146,54 +148,28 @@ func (c Choice) names() []string {
 	return names
 }
 
-// Set sets a key of every selected metric that has it, and shows it in the result. A key that none of them has, or a value of another
-// type, is an error.
+// Set sets a key of every selected metric that has it, and adds it to the result. A key that none of them has, or a value of another
+// type, is an error. The keys of a metric are those of [table.Fields].
 func (s Selection) Set(key string, value any) error {
 	found := false
-	for i := range s {
-		all := Settings(s[i].Metric)
-		at := slices.IndexFunc(all, func(one Setting) bool { return one.Key == key })
-		if at < 0 {
-			continue
+	for i, c := range s {
+		for _, f := range table.Fields(c.Metric) {
+			if f.Key != key {
+				continue
+			}
+			v := reflect.ValueOf(value)
+			if !v.IsValid() || v.Kind() != f.Value.Kind() {
+				return fmt.Errorf("metrics: %s: got %T, want %s", key, value, f.Value.Type())
+			}
+			f.Value.Set(v.Convert(f.Value.Type()))
+			s[i].given = append(s[i].given, given{key: key, value: value})
+			found = true
 		}
-		field, v := all[at].field, reflect.ValueOf(value)
-		if !v.IsValid() || v.Kind() != field.Kind() {
-			return fmt.Errorf("metrics: %s: got %T, want %s", key, value, field.Type())
-		}
-		field.Set(v.Convert(field.Type()))
-		s[i].given = append(s[i].given, given{key: key, value: value})
-		found = true
 	}
 	if !found {
-		return fmt.Errorf("metrics: none of the chosen metrics has a setting %q", key)
+		return fmt.Errorf("metrics: none of the selected metrics has a setting %q", key)
 	}
 	return nil
-}
-
-// Setting is one setting of a metric.
-type Setting struct {
-	Key   string
-	Want  string // the valid values, "" for any
-	Doc   string
-	Value any // the current one
-
-	field reflect.Value
-}
-
-// Settings lists the settings of a metric: the fields of its struct that are tagged `toml`.
-func Settings(m Metric) []Setting {
-	v := reflect.ValueOf(m)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		return nil
-	}
-	var all []Setting
-	for _, f := range reflect.VisibleFields(v.Elem().Type()) {
-		if key := f.Tag.Get("toml"); key != "" && f.IsExported() {
-			field := v.Elem().FieldByIndex(f.Index)
-			all = append(all, Setting{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Value: field.Interface(), field: field})
-		}
-	}
-	return all
 }
 
 // Of returns the selected values of an earlier result, in the order of the selection. ok is false if one of them is missing and has
@@ -287,15 +263,15 @@ func (s *Selection) UnmarshalJSON(text []byte) error {
 			return &UnknownError{Name: one.Metric}
 		}
 		c := Selection{{Metric: e.New(), Only: one.Only, Optional: one.Optional}}
-		for _, setting := range Settings(c[0].Metric) {
-			value, given := one.Settings[setting.Key]
+		for _, f := range table.Fields(c[0].Metric) {
+			value, given := one.Settings[f.Key]
 			if !given {
 				continue
 			}
-			if number, ok := value.(float64); ok && setting.field.CanInt() {
-				value = reflect.ValueOf(int64(number)).Convert(setting.field.Type()).Interface()
+			if number, ok := value.(float64); ok && f.Value.CanInt() {
+				value = reflect.ValueOf(int64(number)).Convert(f.Value.Type()).Interface()
 			}
-			if err := c.Set(setting.Key, value); err != nil {
+			if err := c.Set(f.Key, value); err != nil {
 				return err
 			}
 		}

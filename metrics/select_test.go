@@ -11,6 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/part/table"
 )
 
 func selected(t *testing.T, names ...string) Selection {
@@ -56,7 +57,7 @@ func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
 	for _, name := range []string{"mes", "", "hoyer**x", "[", "MSE"} {
 		_, err := Select("mse", name)
 		var unknown *UnknownError
-		if !errors.As(err, &unknown) || unknown.Name != name || !strings.Contains(err.Error(), "tessera list metrics") {
+		if !errors.As(err, &unknown) || unknown.Name != name || !strings.Contains(err.Error(), "metrics.Names") || strings.Contains(err.Error(), "tessera ") {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
@@ -94,7 +95,7 @@ func TestEveryMetricDescribesItself(t *testing.T) {
 				t.Errorf("%s is not found: %+v", m.Name, found)
 			}
 		}
-		for _, s := range Settings(e.New()) {
+		for _, s := range table.Fields(e.New()) {
 			if s.Doc == "" {
 				t.Errorf("%s: the setting %s has no doc", e.Name, s.Key)
 			}

@@ -10,10 +10,10 @@ import (
 	"tessera/internal/random"
 )
 
-// permutations is how often pixels are permuted for [Agreement.Permuted].
+// permutations is the number of permutations of the pixels for [Agreement.Permuted].
 const permutations = 10
 
-// Agreement says how alike the atoms of several models are, those of several seeds for instance. With the matrix
+// Agreement measures how similar the atoms of several models are, for example of several seeds. With the matrix
 // C_ij = |cosine| of atom i of one model and atom j of another (0 for atoms of zeros), all numbers are means over the pairs
 // of models.
 type Agreement struct {
@@ -23,12 +23,12 @@ type Agreement struct {
 	// Amari is the distance 1 - (mean_i max_j C_ij + mean_j max_i C_ij) / 2: 0 where every atom of each model is one of
 	// the other's.
 	Amari float64 `json:"amari"`
-	// Random is the mean of C over a random one-to-one matching, which is its expectation: the mean of C. What is not
-	// well above it is not agreement.
+	// Random is the mean of C over a random one-to-one matching, which is its expectation: the mean of C. A value
+	// close to it shows no agreement.
 	Random float64 `json:"random"`
 	// Permuted is Matched after the pixels of every atom of the second model are permuted at random, each atom by a
-	// permutation that differs from the others; the mean over 10 draws. What the best matching reaches by chance for
-	// atoms with such values.
+	// permutation that differs from the others; the mean over 10 draws. This is the agreement that the best matching
+	// reaches by chance.
 	Permuted float64 `json:"permuted"`
 }
 

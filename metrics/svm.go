@@ -16,8 +16,8 @@ func init() {
 	Registry.Register("svm", "classification of the codes by a linear SVM", func() Metric { return &SVM{Seed: 1} })
 }
 
-// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out. The splits of all models
-// whose labels and Seed are the same are the same.
+// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out. Models with the same labels
+// and the same Seed have the same splits.
 type SVM struct {
 	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 
@@ -89,8 +89,8 @@ func (m *svmMeter) Values(ctx context.Context) ([]Value, error) {
 //  3. On the held-out codes alone, that C is fitted and scored on Splits stratified shuffle splits with the test fraction
 //     Test. Their mean and standard deviation are the result.
 //
-// A test set of the study has 100 images, so that a deviation of .035 is noise of the counting: differences below .02
-// mean nothing. Equal seeds give equal results.
+// A test set of the study has 100 images, so a standard deviation of .035 is sampling noise: differences below .02
+// are not significant. Equal seeds give equal results.
 type SVMProtocol struct {
 	HeldOut    float64
 	Grid       []float64 // of C, ascending
@@ -105,16 +105,21 @@ type SVMProtocol struct {
 // NewSVMProtocol returns the study's settings: held out .2; 30 values of C from 1e-2 to 1e3, evenly spaced in the logarithm;
 // 15 splits of .08 for the grid, 25 splits of .05 for the result; tolerance 1e-4.
 func NewSVMProtocol(seed uint64) *SVMProtocol {
-	grid := make([]float64, 30)
-	for i := range grid {
-		grid[i] = math.Pow(10, -2+5*float64(i)/29)
-	}
 	return &SVMProtocol{
-		HeldOut: 0.2, Grid: grid, GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
+		HeldOut: 0.2, Grid: decades(30, -2, 5), GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
 	}
 }
 
-// SVMResult is what [SVMProtocol.Measure] finds.
+// decades returns n values from 10^low, evenly spaced in the logarithm over that many powers of ten.
+func decades(n int, low, many float64) []float64 {
+	grid := make([]float64, n)
+	for i := range grid {
+		grid[i] = math.Pow(10, low+many*float64(i)/float64(n-1))
+	}
+	return grid
+}
+
+// SVMResult is the result of [SVMProtocol.Measure].
 type SVMResult struct {
 	Accuracy float64   // mean over the splits of the held-out codes, in [0,1]
 	Std      float64   // their standard deviation (divided by their number)

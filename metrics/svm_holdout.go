@@ -18,13 +18,7 @@ func init() {
 const holdouts = 4
 
 // holdoutGrid holds the values of C: 13 from 1e-3 to 1e3, evenly spaced in the logarithm.
-func holdoutGrid() []float64 {
-	grid := make([]float64, 13)
-	for i := range grid {
-		grid[i] = math.Pow(10, -3+float64(i)/2)
-	}
-	return grid
-}
+func holdoutGrid() []float64 { return decades(13, -3, 6) }
 
 // SVMHoldout classifies codes by a [LinearSVM] on 4 random splits, stratified by class: a fifth of the codes is held out,
 // 2,000 of 10,000. On the other four fifths C is chosen by the accuracy on a stratified fifth of them; then the SVM is fitted to

@@ -1,7 +1,5 @@
 package metrics
 
-import "context"
-
 func init() {
 	Registry.Register("used_units", "units of a high mean activation", func() Metric { return &UsedUnits{Threshold: UsageThreshold} })
 }
@@ -25,27 +23,13 @@ func (*UsedUnits) Describe() Description {
 
 // Start implements [Metric].
 func (m *UsedUnits) Start(s *Subject) (Meter, error) {
-	return &usageMeter{m.Threshold, unitSums{sums: make([]float64, s.Units)}}, nil
-}
-
-type usageMeter struct {
-	threshold float64
-	means     unitSums
-}
-
-// Add implements [Meter].
-func (m *usageMeter) Add(b *Batch) error {
-	m.means.add(b.Codes)
-	return nil
-}
-
-// Values implements [Meter].
-func (m *usageMeter) Values(context.Context) ([]Value, error) {
-	used := 0
-	for _, mean := range m.means.means() {
-		if mean > m.threshold {
-			used++
+	return ofMeans(s.Units, func(means []float64) Value {
+		used := 0
+		for _, mean := range means {
+			if mean > m.Threshold {
+				used++
+			}
 		}
-	}
-	return []Value{Number(float64(used))}, nil
+		return Number(float64(used))
+	}), nil
 }

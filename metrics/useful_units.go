@@ -16,14 +16,14 @@ func init() {
 }
 
 const (
-	usefulImages = 2000    // how many images are measured at most
-	usefulValues = 1 << 24 // and how many values they have at most
-	usefulMost   = 4096    // units: the order needs the products of all pairs
+	usefulImages = 2000    // maximum number of measured images
+	usefulValues = 1 << 24 // maximum number of their values
+	usefulMost   = 4096    // maximum number of units: the order needs the products of all pairs
 	usefulRise   = 0.01    // of the mean squared error, by default
 )
 
 // UsefulUnits is the least number of units such that freezing all others at their mean activation, over these images, raises
-// the mean squared error of reconstructions by no more than 1 %. The units that are frozen are found in two steps:
+// the mean squared error of reconstructions by no more than 1 %. The frozen units are found in two steps:
 //
 //  1. An order. Freezing the units of a set F changes the sum of the decoder's atoms by sum_(j in F) d_j w_j, d_j = mean(h_j) - h_j.
 //     While the last activation is taken as linear, the squared error of the residuals r = x - y rises by
@@ -45,15 +45,12 @@ func (*UsefulUnits) Describe() Description {
 		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Higher, Count: true,
 			Doc: "least number of units such that freezing all others at their mean activation raises the mean squared error by no more than 1 %. " +
 				"Found greedily, on up to 2000 images evenly spaced over all. Only where every value of a code weighs one atom"}},
-		Reads: ReadsImages | ReadsCodes | ReadsAtoms, ScaleFree: true, Ordered: true, Partial: true,
+		Reads: ReadsImages | ReadsCodes | ReadsSums, ScaleFree: true, Ordered: true, Partial: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
-	if why := otherAtoms(s); why != "" {
-		return Fixed(NotApplicable(why)), nil
-	}
 	if s.Units > usefulMost {
 		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", usefulMost))), nil
 	}
@@ -71,10 +68,10 @@ type usefulMeter struct {
 	atoms  *Atoms
 	pixels int
 	rise   float64
-	every  int // each image of that many is measured
+	every  int // one of that many images is measured
 	seen   int
 
-	images, codes []float32 // of those
+	images, codes []float32 // the measured ones
 }
 
 // Add implements [Meter].
@@ -101,7 +98,7 @@ func (m *usefulMeter) Values(ctx context.Context) ([]Value, error) {
 		return []Value{Number(f.error)}, nil
 	}
 	order := f.order()
-	// The search takes the error as rising with the number of frozen units.
+	// The search assumes that the error rises with the number of frozen units.
 	most := (1 + m.rise) * f.error
 	frozen := sort.Search(len(order), func(n int) bool {
 		if err == nil {
@@ -117,7 +114,7 @@ func (m *usefulMeter) Values(ctx context.Context) ([]Value, error) {
 	return []Value{Number(float64(len(order) - frozen))}, err
 }
 
-// freezing computes what happens to reconstructions when units are frozen at their mean activation.
+// freezing computes the error of reconstructions with units frozen at their mean activation.
 type freezing struct {
 	*usefulMeter
 	n     int
@@ -160,7 +157,7 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 	return f, nil
 }
 
-// addResiduals adds the error of some outputs, and what freezing each unit gains there.
+// addResiduals adds the error of some outputs, and the gain of freezing each unit there.
 func (f *freezing) addResiduals(outputs []float32, atoms, d []float64, from, to int) {
 	k, n := f.atoms.Count, to-from
 	residuals := make([]float64, len(outputs))

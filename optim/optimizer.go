@@ -31,6 +31,19 @@ type Rule interface {
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
 
+// Whole is a [Rule] that updates some parameters as a whole, with their shapes: matrices by their singular values, for example. It
+// updates all other parameters by Update, element by element.
+type Whole interface {
+	Rule
+	// Takes reports whether the rule updates parameters of that shape as a whole.
+	Takes(shape []int) bool
+	// WholeStates is the number of state values per element of such a parameter, all 0 at the beginning.
+	WholeStates() int
+	// UpdateWhole moves w in place. w, g and each state[i] are a complete parameter of that shape, row-major, its gradient and its
+	// state; lr and step are as in Update. Several goroutines call it at once for different parameters.
+	UpdateWhole(w, g []float32, shape []int, state [][]float32, lr float64, step int)
+}
+
 // Search updates all parameters together. It evaluates the full-batch objective at as many points as it needs and chooses
 // the step length by a line search.
 type Search interface {

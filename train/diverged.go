@@ -79,6 +79,9 @@ func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	}
 	r := n.request(want...)
 	r.Batch = inputs.size
+	if turn, _ := n.spec.Turn(n.progress.Step + 1); turn >= 0 {
+		r.Player = turn + 1
+	}
 	backend, err := n.backend()
 	if err != nil {
 		return b, err

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"tessera/config"
@@ -31,11 +32,15 @@ type Metrics struct {
 	Step            int            // steps done since the beginning of the run
 	Loss            float64        // sum of Terms: mean over the images of the epoch, each with the parameters of its step
 	Terms           metrics.Values // the weighted terms of the loss by their kinds, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
+	Players         metrics.Values // PlayerKey + NAME.loss and .learning_rate of each declared player; empty without any
 	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
 	LearningRate    float64        // of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64        // trained images per second
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
+
+// PlayerKey begins the keys of a player's numbers in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.
+const PlayerKey = "player."
 
 // Watched is the number of training images, from the first, on which the code sparsity and the dead units are measured if
 // there are no validation images.
@@ -44,10 +49,7 @@ const Watched = 10000
 // values are the deterministic numbers by their keys: the loss, its terms and the metrics.
 func (m Metrics) values() metrics.Values {
 	v := metrics.Values{finiteValue("loss", m.Loss)}
-	for _, t := range m.Terms {
-		v = append(v, finiteValue(t.Name, t.Number))
-	}
-	for _, one := range m.Measured.Shown() {
+	for _, one := range slices.Concat(m.Terms, m.Players, m.Measured.Shown()) {
 		if one.Missing == "" {
 			one = finiteValue(one.Name, one.Number)
 		}

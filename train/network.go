@@ -18,7 +18,7 @@ import (
 // network trains an auto-encoder with a mini-batch optimizer.
 type network struct {
 	*trainee
-	programs  compiled // for training, by batch size
+	programs  []compiled // for training, by batch size: of each player that has a turn, or one of all players
 	loader    *loader
 	distorted bool       // a hook changes the images that are encoded
 	here      hooks.Step // the current step, for the hooks
@@ -44,20 +44,25 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	if err != nil {
 		return err
 	}
-	n.programs, err = compileAll(n.model, backend, n.request(n.model.TrainingOutputs()...), n.images.Len(), train.Batch)
-	if err != nil {
-		return err
+	for _, r := range n.requests() {
+		programs, err := compileAll(n.model, backend, r, n.images.Len(), train.Batch)
+		if err != nil {
+			return err
+		}
+		n.programs = append(n.programs, programs)
 	}
 	n.loader = &loader{images: n.images, seed: train.Seed, size: min(train.Batch, n.images.Len()), epochs: train.Epochs, passes: n.passes(),
 		threads: n.options.Team.Threads(), inputs: map[int][]graph.Input{}}
 	if g := n.processes.group; g != nil {
 		n.loader.rank, n.loader.processes = g.Rank(), g.Size()
 	}
-	for size, p := range n.programs {
-		p.follow(n.stepper.trainable)
-		n.loader.inputs[size] = p.Inputs
+	for _, programs := range n.programs {
+		for size, p := range programs {
+			p.follow(n.stepper.trainable)
+			n.loader.inputs[size] = p.Inputs // the programs of all players have the same
+		}
 	}
-	if n.loader.prepared, err = n.hooks.prepare(n.images, n.programs); err != nil {
+	if n.loader.prepared, err = n.hooks.prepare(n.images, n.programs...); err != nil {
 		return err
 	}
 	for _, v := range n.spec.Views {
@@ -75,6 +80,33 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	return n.fill()
 }
 
+// requests describe the programs of the steps: of each player that has a turn, or of all players.
+func (n *network) requests() []graph.Request {
+	r := n.request(n.model.TrainingOutputs()...)
+	if !n.spec.TakesTurns() {
+		return []graph.Request{r}
+	}
+	var list []graph.Request
+	for i := range n.stepper.players {
+		r.Player = i + 1
+		list = append(list, r)
+	}
+	return list
+}
+
+// turn sets the players' rates and steps for a step, and returns the programs of the one that moves, or of all.
+func (n *network) turn(step int, factor float64) compiled {
+	turn, own := n.spec.Turn(step)
+	for i, p := range n.stepper.players {
+		o := p.Optimizer
+		p.rate = factor * optim.Rate(p.rule.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
+		if turn < 0 || turn == i {
+			p.step = own
+		}
+	}
+	return n.programs[max(0, turn)]
+}
+
 // backend runs the programs of the steps: each process its part of the batch.
 func (j *job) backend() (ir.Backend, error) {
 	if j.processes.group == nil {
@@ -90,7 +122,9 @@ func (n *network) fill() error {
 
 // close implements learner.
 func (n *network) close() {
-	_ = n.programs.Close() // an error of freeing memory does not affect the result
+	for _, programs := range n.programs {
+		_ = programs.Close() // an error of freeing memory does not affect the result
+	}
 	n.trainee.close()
 }
 
@@ -141,24 +175,22 @@ func (n *network) step() error {
 	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&n.here) }); err != nil {
 		return n.failed(err)
 	}
-	p := n.programs[b.size]
-	n.weigh(p, b.values)
-	if err := p.Run(b.values); err != nil {
-		return n.failed(err)
-	}
 	step := n.progress.Step + 1
-	if loss := p.scalar(p.loss); math.IsNaN(loss) || math.IsInf(loss, 0) {
-		first, err := n.firstBadForward(b)
-		return errors.Join(n.diverged(step, first), err)
-	}
-	o := n.spec.Optimizer
-	n.rate = optim.Rate(n.stepper.optimizer.LearningRate(), o.Schedule.Schedule, o.Schedule.WarmupEpochs, step, n.stepsPerEpoch(), n.spec.Train.Epochs)
 	factor := 1.0
 	if err := n.hooks.each(func(a *attached) error { factor *= a.Rate(); return nil }); err != nil {
 		return n.failed(err)
 	}
-	n.rate *= factor
-	sound := n.stepper.Step(p.Gradients(), n.rate, step)
+	p := n.turn(step, factor)[b.size]
+	n.rate = n.stepper.players[0].rate
+	n.weigh(p, b.values)
+	if err := p.Run(b.values); err != nil {
+		return n.failed(err)
+	}
+	if loss := p.scalar(p.loss); math.IsNaN(loss) || math.IsInf(loss, 0) {
+		first, err := n.firstBadForward(b)
+		return errors.Join(n.diverged(step, first), err)
+	}
+	sound := n.stepper.advance(p.Gradients())
 	if err := n.stepper.Failed(); err != nil {
 		return n.failed(err)
 	}
@@ -166,6 +198,7 @@ func (n *network) step() error {
 		return n.diverged(step, p.firstBadBackward())
 	}
 	p.addTerms(n.progress.Sums, float64(b.size))
+	n.progress.count(p, b.size)
 	if bad := n.adapt(p); bad.tensor != "" {
 		return n.diverged(step, bad)
 	}
@@ -208,6 +241,9 @@ func (n *network) weigh(p *program, values [][]float32) {
 // adapt computes the adaptive weights of the next step from the terms of this one. It returns a weight that is not finite.
 func (n *network) adapt(p *program) (b bad) {
 	for _, a := range p.adaptive {
+		if p.terms[a.term] < 0 { // of a player that had no turn
+			continue
+		}
 		weight := n.progress.Weights[a.term]
 		value := p.scalar(p.terms[a.term]) / float64(float32(weight))
 		if float32(weight) == 0 {

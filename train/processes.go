@@ -274,6 +274,11 @@ func (o Options) together(spec *config.Model) error {
 	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without --distributed", spec.Optimizer.Kind)
 	}
+	for _, p := range spec.AllPlayers() {
+		if _, whole := p.Optimizer.Optimizer.(optim.Whole); whole && o.ShardOptimizer {
+			return refuse("optimizer", "%s updates parameters as a whole, of which each process would have a part; train without --shard-optimizer", p.Optimizer.Kind)
+		}
+	}
 	if _, err := o.Backend.WithGroup(o.Group); err != nil {
 		return refuse("backend", "only the engine sums over processes; train with --backend engine")
 	}

@@ -58,12 +58,22 @@ type progress struct {
 	Step     int       `json:"step"`               // steps done
 	Position int       `json:"position,omitempty"` // images of the current epoch done
 	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over those images
+	Counted  []int     `json:"counted,omitempty"`  // of the players that have turns: the number of images in each of these sums
 	Seconds  float64   `json:"seconds,omitempty"`  // time spent on them
 	Weights  []float64 `json:"weights,omitempty"`  // of the loss terms at the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // early
 
 	Search *optim.SearchState `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
 	Begun  bool               `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
+}
+
+// count counts the images of the terms that a program computed, if the players have turns.
+func (p *progress) count(of *program, images int) {
+	for i := range p.Counted {
+		if of.terms[i] >= 0 {
+			p.Counted[i] += images
+		}
+	}
 }
 
 // newIdentity returns the identity of a run.

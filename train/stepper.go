@@ -22,13 +22,13 @@ import (
 // the check for non-finite values and the elementwise constraints. Constraints on whole parameters follow. The chunks and
 // the order of all sums are fixed: the number of threads changes no bit.
 type stepper struct {
-	optimizer optim.Rule // nil for a full-batch optimizer, which sets the parameters
-	rule      string     // name of the optimizer
-	clipNorm  float64
+	players   []*player // with the rules of their parameters
 	team      *team.Team
 	processes *processes // each updates a part of every parameter, see divided.go; nil: all of this one
 	trainable []*trainable
 	chunks    []chunk
+	wholes    []*trainable // those that a rule updates as a whole
+	begun     atomic.Int64 // of those, in this step
 	projected []*trainable // those with constraints on whole parameters
 	squares   []float64    // per chunk: the sum of its gradient's squares
 	scratch   [][]float32  // per thread: a clipped gradient; two parameters may share an unclipped one
@@ -43,18 +43,30 @@ type stepper struct {
 	watching  []func(p *hooks.Parameter, values []float32, from int, scratch []float32)
 
 	gradients [][]float32 // of this step
-	rate      float64
-	factor    float64
-	step      int
 
 	beside func(thread int) // called in the same pass as the update; may be nil
 
 	sum, update, project, follow func(thread int) // bound once: a method value allocates
 }
 
+// player updates its parameters by a rule of its own.
+type player struct {
+	config.Moving
+	rule     optim.Rule // nil for a full-batch optimizer, which sets the parameters
+	clipNorm float64
+
+	rate   float64 // in this step
+	step   int     // of the rule
+	factor float64 // of the gradients
+}
+
 // trainable is one trainable parameter.
 type trainable struct {
 	*hooks.Parameter
+	index   int         // in trainable
+	by      *player     // that updates it
+	whole   optim.Whole // the rule, if it updates the parameter as a whole; else nil
+	clip    []float32   // memory of its clipped gradient then
 	follows [][]float32 // values of hooks that follow it
 
 	from, to  int       // the elements that this process updates, of which it has the optimizer's state
@@ -66,8 +78,11 @@ type trainable struct {
 
 // newStepper returns the stepper of a model, its optimizer state all zero and divided among these processes; nil keeps it whole.
 func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
-	rule, _ := m.Spec.Optimizer.Optimizer.(optim.Rule)
-	s := &stepper{optimizer: rule, rule: m.Spec.Optimizer.Kind, clipNorm: m.Spec.Optimizer.ClipNorm, team: team, processes: among}
+	s := &stepper{team: team, processes: among}
+	for _, p := range m.Spec.AllPlayers() {
+		rule, _ := p.Optimizer.Optimizer.(optim.Rule)
+		s.players = append(s.players, &player{Moving: p, rule: rule, clipNorm: p.Optimizer.ClipNorm})
+	}
 	for i, p := range m.Parameters {
 		view := &hooks.Parameter{Index: i, Path: p.Path, Shape: p.Shape, Data: p.Data, Trainable: p.Trainable, Frozen: p.Frozen,
 			Started: m.Spec.Start != nil && config.MatchPath(m.Spec.Start.On, p.Path)}
@@ -125,12 +140,21 @@ func (n named) Project(w []float32, shape []int) {
 
 // add splits a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
-	m := &trainable{Parameter: p, to: len(p.Data)}
+	m := &trainable{Parameter: p, to: len(p.Data), index: len(s.trainable)}
+	m.by = s.players[slices.IndexFunc(s.players, func(one *player) bool { return one.Moves(p.Path) })] // each parameter has one
 	if s.processes != nil {
 		s.divide(m)
 	}
-	if s.optimizer != nil {
-		for range s.optimizer.States() {
+	if m.by.rule != nil {
+		states := m.by.rule.States()
+		if whole, ok := m.by.rule.(optim.Whole); ok && whole.Takes(p.Shape) {
+			m.whole, states = whole, whole.WholeStates()
+			s.wholes = append(s.wholes, m)
+			if m.by.clipNorm > 0 {
+				m.clip = make([]float32, len(p.Data))
+			}
+		}
+		for range states {
 			p.State = append(p.State, hugepages.Make[float32](m.to-m.from))
 		}
 	}
@@ -150,7 +174,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {
 		c := chunk{of: len(s.trainable), from: from, to: min(from+optim.NormBlock, len(p.Data))}
-		if c.from >= m.from && c.to <= m.to {
+		if m.whole == nil && c.from >= m.from && c.to <= m.to {
 			c.mine = true
 			for _, values := range p.State {
 				c.state = append(c.state, values[c.from-m.from:c.to-m.from])
@@ -243,19 +267,21 @@ func (s *stepper) afterUpdate(thread int, m *trainable, values []float32, from i
 	}
 }
 
-// Step updates every parameter by its gradient and projects it; gradients[i] belongs to trainable[i], and a parameter with a
-// nil gradient does not change. Step reports whether all updated values were finite before the projection, which could hide
-// a non-finite value. After a panic the parameters are undefined, and [stepper.Failed] returns the error.
+// Step moves all players at this rate, as one step of their rules; see [stepper.advance].
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
-	s.gradients, s.rate, s.step, s.factor = gradients, rate, step, 1
-	if s.clipNorm > 0 {
-		s.team.Do(s.sum)
-		total := 0.0
-		for _, square := range s.squares { // in the order of optim.Norm
-			total += square
-		}
-		s.factor = optim.ClipFactor(math.Sqrt(total), s.clipNorm)
+	for _, p := range s.players {
+		p.rate, p.step = rate, step
 	}
+	return s.advance(gradients)
+}
+
+// advance updates every parameter by its gradient and projects it, at the rates and steps of the players; gradients[i] belongs to
+// trainable[i], and a parameter with a nil gradient does not change. It reports whether all updated values were finite before the
+// projection, which could hide a non-finite value. After a panic the parameters are undefined, and [stepper.Failed] returns the error.
+func (s *stepper) advance(gradients [][]float32) bool {
+	s.gradients = gradients
+	s.clip()
+	s.begun.Store(0)
 	clear(s.bad)
 	for i := range s.queues {
 		s.queues[i].begun.Store(0)
@@ -271,6 +297,26 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 		s.team.Do(s.project)
 	}
 	return sound
+}
+
+// clip determines the factors of the gradients from the global norm of each player.
+func (s *stepper) clip() {
+	if slices.ContainsFunc(s.players, func(p *player) bool { return p.clipNorm > 0 }) {
+		s.team.Do(s.sum)
+	}
+	for _, p := range s.players {
+		p.factor = 1
+		if p.clipNorm == 0 {
+			continue
+		}
+		total := 0.0
+		for i, square := range s.squares { // in the order of optim.Norm
+			if s.trainable[s.chunks[i].of].by == p {
+				total += square
+			}
+		}
+		p.factor = optim.ClipFactor(math.Sqrt(total), p.clipNorm)
+	}
 }
 
 // chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.
@@ -340,6 +386,40 @@ func (s *stepper) updateChunks(thread int) {
 	for i := 1; i < len(s.queues); i++ { // help threads that are delayed
 		s.drain(thread, &s.queues[(thread+i)%len(s.queues)])
 	}
+	for i := int(s.begun.Add(1)) - 1; i < len(s.wholes); i = int(s.begun.Add(1)) - 1 {
+		s.moveWhole(thread, s.wholes[i])
+	}
+}
+
+// moveWhole updates a parameter as a whole and projects it.
+func (s *stepper) moveWhole(thread int, m *trainable) {
+	g := s.gradients[m.index]
+	if g == nil {
+		return
+	}
+	if m.by.factor != 1 {
+		g = scaled(m.clip, g, m.by.factor)
+	}
+	s.applyWhole(m, g)
+	if !finite(m.Data) {
+		s.bad[thread] = true
+	}
+	for _, p := range m.fused {
+		p.Project(m.Data, m.Shape)
+	}
+	s.pass(m, m.Data, 0)
+	if len(m.unfused) > 0 {
+		return
+	}
+	for from := 0; from < len(m.Data); from += optim.NormBlock {
+		s.afterUpdate(thread, m, m.Data[from:min(from+optim.NormBlock, len(m.Data))], from)
+	}
+}
+
+// applyWhole calls the optimizer for a whole parameter.
+func (s *stepper) applyWhole(m *trainable, g []float32) {
+	defer namePart("optimizer", m.by.Optimizer.Kind)
+	m.whole.UpdateWhole(m.Data, g, m.Shape, m.State, m.by.rate, m.by.step)
 }
 
 // drain updates the remaining chunks of a queue and prefetches each chunk during the update of the previous one.
@@ -377,11 +457,11 @@ func (s *stepper) move(thread int, c *chunk) {
 		return
 	}
 	g = g[c.from:c.to]
-	if s.factor != 1 {
-		g = s.scaled(thread, g)
+	if m.by.factor != 1 {
+		g = scaled(s.scratch[thread], g, m.by.factor)
 	}
 	w := m.Data[c.from:c.to]
-	s.apply(w, g, c.state)
+	m.by.apply(w, g, c.state)
 	if !finite(w) {
 		s.bad[thread] = true
 	}
@@ -395,15 +475,15 @@ func (s *stepper) move(thread int, c *chunk) {
 }
 
 // apply calls the optimizer.
-func (s *stepper) apply(w, g []float32, state [][]float32) {
-	defer namePart("optimizer", s.rule)
-	s.optimizer.Update(w, g, state, s.rate, s.step)
+func (p *player) apply(w, g []float32, state [][]float32) {
+	defer namePart("optimizer", p.Optimizer.Kind)
+	p.rule.Update(w, g, state, p.rate, p.step)
 }
 
-// scaled returns the clipped gradient in the thread's own memory.
-func (s *stepper) scaled(thread int, g []float32) []float32 {
-	out := s.scratch[thread][:len(g)]
-	factor := float32(s.factor)
+// scaled returns the clipped gradient in memory of its own.
+func scaled(out, g []float32, by float64) []float32 {
+	out = out[:len(g)]
+	factor := float32(by)
 	for i, v := range g {
 		out[i] = v * factor
 	}
@@ -427,8 +507,8 @@ func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	matched := layout.MatchParameters(glob)
 	for _, p := range layout.Parameters() {
 		if slices.Contains(matched, p.Path) {
-			asIs = asIs || p.Path == path
-			swapped = swapped || p.TransposeOf == path
+			asIs = asIs || p.Path == path || p.Of == path && !p.Transposed
+			swapped = swapped || p.Of == path && p.Transposed
 		}
 	}
 	return asIs, swapped

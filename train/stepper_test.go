@@ -71,7 +71,7 @@ func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 						g[k] *= factor
 					}
 					if g != nil {
-						s.optimizer.Update(p.Data, g, state[j], 0.01, i+1)
+						s.players[0].rule.Update(p.Data, g, state[j], 0.01, i+1)
 					}
 				}
 				projectAll(want)
@@ -152,7 +152,7 @@ func TestAPanicOfAnOptimizerIsAnError(t *testing.T) {
 		if s.Step(steps[0], 0.01, 1); s.Failed() != nil {
 			t.Fatalf("%d threads: %v", team.Threads(), s.Failed())
 		}
-		s.optimizer = broken{s.optimizer}
+		s.players[0].rule = broken{s.players[0].rule}
 		s.Step(steps[1], 0.01, 2)
 		if err := s.Failed(); err == nil || !strings.Contains(err.Error(), "a fault") {
 			t.Errorf("%d threads: got %v", team.Threads(), err)

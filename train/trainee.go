@@ -17,6 +17,7 @@ import (
 	"tessera/internal/random"
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/metrics"
 	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
@@ -50,6 +51,9 @@ func newTrainee(j *job) (*trainee, error) {
 		return nil, fmt.Errorf("model %q: %w", j.spec.Name, err)
 	}
 	t.progress.Sums = make([]float64, len(j.spec.Losses))
+	if j.spec.TakesTurns() {
+		t.progress.Counted = make([]int, len(j.spec.Losses))
+	}
 	return t, nil
 }
 
@@ -142,6 +146,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	t.progress.Epoch++
 	t.progress.Position = 0
 	clear(t.progress.Sums)
+	clear(t.progress.Counted)
 	e := &hooks.Epoch{Epoch: m.Epoch, Step: m.Step, Metrics: m.values()}
 	return m, t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
 }
@@ -149,14 +154,40 @@ func (t *trainee) finish() (m Metrics, err error) {
 // measured returns the metrics of the current epoch's images so far.
 func (t *trainee) measured() Metrics {
 	m := Metrics{Epoch: t.progress.Epoch + 1, Step: t.progress.Step, LearningRate: t.rate}
+	means := make([]float64, len(t.progress.Sums))
 	for i, sum := range t.progress.Sums {
-		value := sum / float64(t.progress.Position)
-		m.Terms.Set(t.spec.TermName(i), value)
-		m.Loss += value
+		images := t.progress.Position
+		if t.progress.Counted != nil {
+			images = t.progress.Counted[i]
+		}
+		if images == 0 { // its player had no turn yet
+			m.Terms = append(m.Terms, metrics.Value{Name: t.spec.TermName(i), Missing: "its player had no turn"})
+			continue
+		}
+		means[i] = sum / float64(images)
+		m.Terms.Set(t.spec.TermName(i), means[i])
+		m.Loss += means[i]
 	}
+	m.Players = t.pace(means)
 	m.Seconds = t.spent()
 	m.ImagesPerSecond = float64(t.progress.Position) / m.Seconds
 	return m
+}
+
+// pace returns the loss and the learning rate of each player, nil for a model without players.
+func (t *trainee) pace(means []float64) (v metrics.Values) {
+	for _, p := range t.stepper.players {
+		if p.Name == "" {
+			return nil
+		}
+		loss := 0.0
+		for _, i := range p.Terms {
+			loss += means[i]
+		}
+		v.Set(PlayerKey+p.Name+".loss", loss)
+		v.Set(PlayerKey+p.Name+".learning_rate", p.rate)
+	}
+	return v
 }
 
 // badEnd checks the values at the end of an epoch that no step checks.
@@ -185,6 +216,9 @@ func (t *trainee) save(state *checkpoint.File) error {
 func (t *trainee) restore(from *stored) error {
 	if got, want := len(from.Sums), len(t.spec.Losses); got != want {
 		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of %d loss terms, want %d", got, want)
+	}
+	if got, want := len(from.Counted), len(t.progress.Counted); got != want {
+		return checkpoint.Mismatchf(from.path, "does not match its model: got counts of %d loss terms, want %d", got, want)
 	}
 	if got, want := len(from.Weights), len(t.spec.Losses); got != 0 && got != want {
 		return checkpoint.Mismatchf(from.path, "does not match its model: got weights of %d loss terms, want %d", got, want)

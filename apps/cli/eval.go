@@ -339,7 +339,7 @@ func fittedImages(r *evaluation.Report) int {
 	return r.Images
 }
 
-// hintUnits says that a model has so many units that they can learn whole images.
+// hintUnits warns of a model with more units than parts can be expected.
 func hintUnits(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
 	units, n := r.Units(), fittedImages(measured)
 	if r.Atoms() == nil || n == 0 || 5*units <= n {

@@ -119,7 +119,7 @@ func figureCommand() *cobra.Command {
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
 	cmd.Flags().IntSliceVar(&w.atoms, "atoms", nil, "numbers of the atoms that the figure atoms shows (default all, or the first 20 of several runs)")
 	cmd.Flags().StringVar(&w.title, "title", "", "title above the figure")
-	cmd.Flags().Var((*positive)(&w.width), "width", "width of a PNG in pixels; an SVG or PDF scales by itself")
+	cmd.Flags().Var((*positive)(&w.width), "width", "width of a PNG in pixels; an SVG or PDF can be scaled without loss")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
 	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")

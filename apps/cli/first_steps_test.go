@@ -51,7 +51,7 @@ func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 		t.Errorf("%v\n%s", err, declared.String())
 	}
 	b := newBench(t)
-	b.contains("help", b.must(0, "help", "models").stdout, "[model.NAME]", "tessera docs DIR")
+	b.contains("help", b.must(0, "help", "models").stdout, "[model.NAME]", "tessera docs DIR", "\n  errors         tessera check [FILE]\n")
 }
 
 func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) {

@@ -363,8 +363,8 @@ func describedMetrics() []describedMetric {
 		for _, one := range m.Describe().Measures {
 			d.Measures = append(d.Measures, metricMeasure{one.Name, one.Better, one.Unit, one.Summary()})
 		}
-		for _, s := range metrics.Settings(m) {
-			d.Settings = append(d.Settings, metricSetting{s.Key, s.Want, s.Value, s.Doc})
+		for _, s := range table.Fields(m) {
+			d.Settings = append(d.Settings, metricSetting{s.Key, s.Want, s.Value.Interface(), s.Doc})
 		}
 		all = append(all, d)
 	}

@@ -55,7 +55,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		{"train xyz -f shipped", exitUsage, []string{`unknown model "xyz" in the shipped models` + "\n", "`tessera list models -f shipped` shows all"}},
 		{"train shalow -f shipped", exitUsage, []string{`in the shipped models: did you mean "shallow"?`}},
 		{"train xyz", exitUsage, []string{`unknown model "xyz" in models.toml and the shipped models`, "`tessera list models` shows all"}},
-		{"list loss", exitUsage, []string{`unknown "loss": did you mean "losses"?`}},
+		{"list lossess", exitUsage, []string{`unknown "lossess": did you mean "losses"?`}},
 		{"train small --epoch 3", exitUsage, []string{`unknown flag: --epoch: did you mean "--epochs"?`}},
 		{"data get", exitUsage, []string{"data get: missing data set, want one of fashion-mnist, mnist"}},
 		{"check empty.toml", 0, []string{"tessera: empty.toml declares nothing: a model begins with [model.NAME]"}},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/metrics"
+	"tessera/part/table"
 )
 
 func TestMetricsAreListedWithTheirDirection(t *testing.T) {
@@ -22,7 +23,7 @@ func TestMetricsAreListedWithTheirDirection(t *testing.T) {
 				t.Errorf("no line of %s, %s:\n%s", one.Name, one.Better, text)
 			}
 		}
-		for _, s := range metrics.Settings(m) {
+		for _, s := range table.Fields(m) {
 			b.contains("list metrics", text, "\n      "+s.Key+" ")
 		}
 	}

@@ -27,7 +27,7 @@ type progressFlags struct {
 	every int // 0: about [mostLines] lines
 }
 
-// add adds the flags; what is counted are "epochs" or "trials".
+// add adds the flags; what names the counted things: "epochs" or "trials".
 func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
 	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
@@ -119,7 +119,14 @@ func (p *progress) terms(r train.Progress) string {
 	}
 	var b strings.Builder
 	for _, t := range r.Terms {
-		fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
+		if t.Missing == "" { // its player had a turn
+			fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
+		}
+	}
+	for _, p := range r.Players {
+		if name, ok := strings.CutSuffix(strings.TrimPrefix(p.Name, train.PlayerKey), ".loss"); ok {
+			fmt.Fprintf(&b, "  %s %s", name, number(p.Number))
+		}
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/optim"
 	"tessera/part/table"
 )
 
@@ -100,7 +101,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
-			if p.TransposeOf != "" {
+			if p.Of != "" {
 				continue // counted in its layer
 			}
 			layer.Parameters += volume.Of(p.Shape)
@@ -170,10 +171,31 @@ func variants(m *config.Model) (lines []string) {
 	if m.Start != nil {
 		add("initial parameters: from %s, %s", m.Start.Run, m.Start.On)
 	}
+	for _, p := range m.AllPlayers() {
+		if p.Name != "" {
+			add("%s", playerText(m, p))
+		}
+	}
 	for _, h := range m.AllHooks() {
 		add("%s", hookText(h))
 	}
 	return lines
+}
+
+// playerText describes a player of a model in one line.
+func playerText(m *config.Model, p config.Moving) string {
+	var terms []string
+	for _, i := range p.Terms {
+		terms = append(terms, m.TermName(i))
+	}
+	text := fmt.Sprintf("player %s: trains %s, minimises %s, by %s", p.Name, strings.Join(p.Trains, ", "), strings.Join(terms, " + "), p.Optimizer.Kind)
+	if rule, ok := p.Optimizer.Optimizer.(optim.Rule); ok {
+		text += fmt.Sprintf(" at %g", rule.LearningRate())
+	}
+	if p.Steps > 0 {
+		text += fmt.Sprintf(", steps in a row: %d", p.Steps)
+	}
+	return text
 }
 
 // hookText describes a hook of a model in one line.

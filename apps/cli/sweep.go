@@ -493,7 +493,7 @@ func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
 }
 
-// check refuses flags that nothing would read.
+// check refuses the flags of workers for a sweep without any.
 func (f *fleetFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"lease", "same-kernels", "token-file", "tls-cert", "tls-key", "tls-ca"} {
 		if cmd.Flags().Changed(name) && !f.used() {
@@ -506,7 +506,7 @@ func (f *fleetFlags) check(cmd *cobra.Command) error {
 // used reports whether the sweep has workers.
 func (f *fleetFlags) used() bool { return f.listen != "" || f.url != "" }
 
-// checkJobs checks --jobs: only a sweep with workers may train nothing by itself.
+// checkJobs checks --jobs: only a sweep with workers may have no trials in this process.
 func (f *fleetFlags) checkJobs(jobs int) error {
 	switch {
 	case jobs < 0 && f.used():

@@ -117,7 +117,7 @@ func panelsOf(curves []Curve) (list []Panel) {
 				continue
 			}
 			list := &terms
-			if strings.HasPrefix(name, "val_") {
+			if strings.HasPrefix(name, "val_") || strings.HasPrefix(name, train.PlayerKey) {
 				list = &further
 			}
 			if !slices.Contains(*list, name) {
@@ -135,9 +135,17 @@ func panelsOf(curves []Curve) (list []Panel) {
 		}
 	}
 	for _, name := range further {
-		list = append(list, Panel{Title: name, About: "On the validation set, after each epoch.", Columns: []string{name}})
+		list = append(list, Panel{Title: name, About: aboutFurther(name), Columns: []string{name}})
 	}
 	return list
+}
+
+// aboutFurther describes a column of declared names.
+func aboutFurther(name string) string {
+	if strings.HasPrefix(name, train.PlayerKey) {
+		return "Of one player of the model, in each epoch."
+	}
+	return "On the validation set, after each epoch."
 }
 
 // positive reports whether a term has a value to draw: one whose weight is always 0 has none.

@@ -140,10 +140,10 @@ func (s *Sweep) rows(results *sweep.Results, names []string) {
 
 // selected lists the selected settings.
 func (s *Sweep) selected(r *sweep.Results, names []string) {
-	s.SelectedOn = fmt.Sprintf("all %[1]ss, for want of test %[1]ss: the %[1]ss of the training and of the selection are among them", s.Noun)
+	s.SelectedOn = fmt.Sprintf("all %[1]ss, because there are no test %[1]ss: those of the training and of the selection are among them", s.Noun)
 	for _, set := range s.sets {
 		if data.HasTest(set.Source) {
-			s.SelectedOn = fmt.Sprintf("the test %ss, which played no part in the selection", s.Noun)
+			s.SelectedOn = fmt.Sprintf("the test %ss, which the selection did not use", s.Noun)
 		}
 	}
 	for _, one := range r.Selected {

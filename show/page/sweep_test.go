@@ -110,7 +110,7 @@ func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
 
 func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *testing.T) {
 	_, text := sweepPage(t, ran(t, weights+"set.dataset.validation = [0.2]\nselect = \"mse\"", "weights"))
-	contains(t, text, "Measured on all images, for want of test images: the images of the training and of the selection are among them.", "The values are of the validation split, by which settings were selected: there the selected ones look too good")
+	contains(t, text, "Measured on all images, because there are no test images: those of the training and of the selection are among them.", "The values are of the validation split, by which settings were selected: there the selected ones look too good")
 	if strings.Contains(text, "One in twenty") {
 		t.Error("the page says that one in twenty intervals misses")
 	}

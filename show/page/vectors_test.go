@@ -56,6 +56,9 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, sweepText, "<td>sample → dense → code</td>", "4 validation samples of ")
+	if !regexp.MustCompile(`4 validation samples of \S+v\.csv`).MatchString(sweepText) { // the file, not the kind of the data set
+		t.Error("the page of the sweep does not name the file of its samples")
+	}
 	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
 	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
 		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {

@@ -23,7 +23,7 @@ function number(v) {
   return v.toExponential(2).replace(/\.?0+e/, "e");
 }
 
-// series are the colours of runs and settings: they are told apart on light and on dark ground.
+// series are the colours of runs and settings: distinguishable on light and on dark ground.
 const series = ["#d9662b", "#3b82c4", "#3f9b5f", "#a05cc0", "#c49a1a", "#d0568a", "#3aa6a6", "#8a8f98"];
 
 // later calls f once, after the last of several calls.

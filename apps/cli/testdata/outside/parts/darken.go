@@ -17,9 +17,6 @@ func init() {
 
 // Prepare implements [augment.Augmentation].
 func (d *Darken) Prepare(shape []int) (augment.Change, error) {
-	if err := augment.Check(d, shape); err != nil {
-		return nil, err
-	}
 	by := float32(d.By)
 	return func(dst, src []float32, r *rand.Rand) {
 		factor := 1 - by*r.Float32()

@@ -1,0 +1,122 @@
+package train
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/engine"
+	"tessera/graph"
+	"tessera/parallel/team"
+)
+
+// opposed is everything with two players: a judge, whose term the other one makes larger by a term of its own.
+const opposed = everything + `
+[[model.everything.loss]]
+kind = "l1"
+on = "judge"
+name = "verdict"
+[[model.everything.loss]]
+kind = "hoyer"
+on = "judge"
+weight = 0.1
+[model.everything.head.judge]
+layers = [{ kind = "dense", units = 3 }]
+[model.everything.player.coder]
+trains = ["encoder.*", "decoder.*"]
+losses = ["mse", "kl", "weight_decay", "hoyer"]
+[model.everything.player.judge]
+trains = "head.judge.*"
+losses = "verdict"
+[model.everything.player.judge.optimizer]
+kind = "sgd"
+learning_rate = 0.02
+momentum = 0.9
+clip_norm = 0.5
+`
+
+// turns are the steps of the two players of opposed, one after the other.
+func turns(t testing.TB, sets ...string) *config.Model {
+	t.Helper()
+	return model(t, opposed, append([]string{"player.coder.steps=2", "player.judge.steps=1"}, sets...)...)
+}
+
+func TestPlayersResumeToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, turns(t, "train.epochs=2", "train.batch=64"))
+	interruptedEverywhere(t, model(t, opposed, "train.epochs=1", "train.batch=64"))
+}
+
+// In its turn a player moves its parameters and no others; its optimizer counts its own steps.
+func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
+	for steps, moved := range map[int][]string{1: {"encoder", "decoder"}, 2: {"encoder", "decoder"}, 3: {"encoder", "decoder", "head"}} {
+		// one batch of all images: an epoch is one step
+		m := turns(t, "train.epochs="+string(rune('0'+steps)), "train.batch=400", "hook.early_stopping=false", "constraint=[]")
+		got, err := Open(trained(t, m, Options{}).Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := graph.New(m, got.Shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range got.Parameters {
+			list, _, _ := strings.Cut(p.Path, ".")
+			if changed := !slices.Equal(p.Data, before.Parameters[i].Data); changed != slices.Contains(moved, list) {
+				t.Errorf("after %d steps: %s moved: %v", steps, p.Path, changed)
+			}
+		}
+	}
+}
+
+// Two players with the objective and the optimizer of one are that one.
+func TestPlayersWithTheSameObjectiveAreOne(t *testing.T) {
+	one := model(t, everything, "optimizer.clip_norm=0")
+	two := model(t, everything+`
+[model.everything.player.first]
+trains = "encoder.*"
+[model.everything.player.second]
+trains = ["decoder.*"]
+`, "optimizer.clip_norm=0")
+	want, got := trained(t, one, Options{}).Run, trained(t, two, Options{}).Run
+	a, b := read(t, want, "model.safetensors"), read(t, got, "model.safetensors")
+	if m, n := tensorsOf(t, want), tensorsOf(t, got); !slices.EqualFunc(m, n, slices.Equal) {
+		t.Errorf("other parameters: %d and %d bytes", len(a), len(b))
+	}
+	line := lines(t, got)[3]
+	if line["player.first.loss"] != line["loss"] || line["player.second.learning_rate"] != line["learning_rate"] {
+		t.Errorf("got %v", line)
+	}
+}
+
+// tensorsOf returns the parameters of a run.
+func tensorsOf(t *testing.T, run string) (list [][]float32) {
+	t.Helper()
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.Parameters {
+		list = append(list, p.Data)
+	}
+	return list
+}
+
+func TestProcessesTrainPlayers(t *testing.T) {
+	members := team.New(1)
+	defer members.Close()
+	m := turns(t, "train.epochs=2")
+	alone := trained(t, m, Options{Backend: engine.Backend{Team: members}, Team: members}).Run
+	sameRun(t, distributed(t, 1, m, plain), alone)
+	first := distributed(t, 2, m, plain)
+	sameRun(t, distributed(t, 2, m, func(o *Options) { o.ShardOptimizer = true }), first)
+	a, b := lines(t, alone), lines(t, first)
+	for i := range a {
+		for _, key := range []string{"loss", "player.judge.loss", "val_mse"} {
+			x, y := a[i][key].(float64), b[i][key].(float64)
+			if d := x - y; d > 1e-5*x || d < -1e-5*x {
+				t.Errorf("epoch %d: %s is %v by two processes, %v by one", i+1, key, y, x)
+			}
+		}
+	}
+}
