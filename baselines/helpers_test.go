@@ -27,10 +27,30 @@ func (v variant) signed() bool {
 	switch m := v.method.(type) {
 	case *Dictionary:
 		return !m.NonNegative
-	case *PCA, *KMeans, *NNSAE, *SemiNMF:
+	case *PCA, *KMeans, *NNSAE, *SemiNMF, *GMM, *FactorAnalysis:
 		return true
 	}
 	return false
+}
+
+// density reports whether the objective is a log density, which has any sign.
+func (v variant) density() bool {
+	switch v.method.(type) {
+	case *GMM, *FactorAnalysis:
+		return true
+	}
+	return false
+}
+
+// mixed returns images that the method takes.
+func (v variant) mixed(n int) Matrix {
+	images := mixed(n)
+	if _, ok := v.method.(*BMM); ok {
+		for i, x := range images.values {
+			images.values[i] = min(x/4, 1)
+		}
+	}
+	return images
 }
 
 // variants lists the methods in every setting that selects another algorithm, 6 iterations each.
@@ -70,7 +90,16 @@ func newerVariants(k, iterations int) []variant {
 	beta := func(loss string, exponent float64) *NMF {
 		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: 0.02, Init: "random", Iterations: iterations}
 	}
+	mixed := func(covariance string, restarts int) *GMM {
+		return &GMM{Components: k, Covariance: covariance, Init: "kmeans", Floor: 1e-4, Iterations: iterations, Restarts: restarts}
+	}
 	return []variant{
+		{"gmm full", mixed(full, 1), true},
+		{"gmm diagonal restarts", mixed(diagonal, 3), true},
+		{"gmm spherical", mixed(spherical, 1), true},
+		{"gmm tied", mixed(tied, 1), true},
+		{"bmm", &BMM{Components: k, Init: "random", Floor: 1e-3, Iterations: iterations}, true},
+		{"factor analysis", &FactorAnalysis{Components: k, Floor: 1e-4, Iterations: iterations}, true},
 		{"nmf restarts", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: iterations, Restarts: 2}, false},
 		{"nmf hals penalised", penalised("hals", "euclidean"), false},
 		{"nmf mu penalised", penalised("mu", "euclidean"), false},

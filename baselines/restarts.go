@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/internal/random"
+	"tessera/metrics"
 	"tessera/part"
 )
 
@@ -167,3 +168,6 @@ func unprefixed[T any](all map[string]T) map[string]T {
 	}
 	return kept
 }
+
+// Unwrap returns the present fit, or the best one in the end.
+func (m *restarted) Unwrap() metrics.Coder { return m.Model }

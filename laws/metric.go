@@ -227,7 +227,7 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	if reads.Has(metrics.ReadsObjective) {
 		pixels := volume.Of(m.shape)
 		for i := range m.images() {
-			one, _ := m.Objective(m.sample.Images[i*pixels:(i+1)*pixels], nil) // has no errors
+			one, _ := m.Objective(&metrics.Batch{Images: m.sample.Images[i*pixels : (i+1)*pixels]}) // has no errors
 			in.objectives = append(in.objectives, one)
 		}
 	}
@@ -540,13 +540,26 @@ func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
 }
 
+// LogLikelihood implements [metrics.Density]: a standard normal distribution.
+func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
+	pixels := volume.Of(m.shape)
+	densities := make([]float64, len(images)/pixels)
+	for i, v := range images {
+		densities[i/pixels] -= (math.Log(2*math.Pi) + float64(v)*float64(v)) / 2
+	}
+	return densities, nil
+}
+
+// Freedom implements [metrics.Density].
+func (m *measured) Freedom() int { return 2 }
+
 // MeasuresObjective implements [metrics.ObjectiveCoder].
-func (m *measured) MeasuresObjective(bool) bool { return !m.encodes }
+func (m *measured) MeasuresObjective(func(string) bool) bool { return !m.encodes }
 
 // Objective implements [metrics.ObjectiveCoder]: the mean square of the images' values.
-func (m *measured) Objective(images []float32, _ []int) (sum float64, _ error) {
-	for _, v := range images {
-		sum += float64(v) * float64(v) / float64(len(images))
+func (m *measured) Objective(b *metrics.Batch) (sum float64, _ error) {
+	for _, v := range b.Images {
+		sum += float64(v) * float64(v) / float64(len(b.Images))
 	}
 	return sum, nil
 }

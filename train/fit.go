@@ -77,6 +77,11 @@ func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error
 	}
 	f.progress.Epoch, f.progress.Step = p.Iteration, p.Iteration
 	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
+	if p.Done && f.options.Warn != nil {
+		for _, note := range baselines.Notes(f.model) {
+			f.options.Warn(note)
+		}
+	}
 	return Metrics{Epoch: p.Iteration, Step: p.Iteration, Loss: p.Objective, LearningRate: math.NaN(), Measured: watchedFit(f.model.Atoms()),
 		Seconds: f.spent()}, nil
 }

@@ -1,0 +1,276 @@
+package baselines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/engine/ir"
+)
+
+// em fits a model with hidden variables by expectation maximisation. Each iteration
+//
+//	E  computes, for every image, the distribution of its hidden variables under the present parameters, and adds the
+//	   expected sufficient statistics and the log-likelihood,
+//	M  replaces the parameters by those that these statistics make most likely.
+//
+// The log-likelihood never falls. It is the bound of the iteration, computed before its M step.
+//
+// Images enter less their mean (origin), in float64. Parameters are rounded to sums of two float32 numbers after every
+// iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
+//
+// Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
+type em struct {
+	base
+	hidden hidden
+	least  float64 // rise of the log-likelihood of an image, in nats, below which the fit ends
+
+	origin []float64 // per pixel
+	n      int
+	x      []float32
+	sums   [][]float64 // per lane
+}
+
+// hidden is a model with hidden variables. Rows are images less the origin.
+type hidden interface {
+	// start sets the first parameters, which depend on the seed of the method and the images only.
+	start(m *em, images Images) error
+	// size is the number of sufficient statistics.
+	size() int
+	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
+	expect(sums, rows []float64, n int) float64
+	// maximise sets the most likely parameters for the statistics of n images.
+	maximise(sums []float64, n int)
+	// notes names parameters that a bound holds.
+	notes() []string
+	// prepare computes what expect and infer need of the parameters. An error is one of parameters that are no distribution.
+	prepare() error
+	// infer writes the expected hidden variables of n rows, n x units, and their log densities; either may be nil.
+	infer(codes, densities, rows []float64, n int)
+	// expression returns the expected hidden variables of rows x (batch, pixels) less the origin.
+	expression(p *ir.Module, x *ir.Value) *ir.Value
+	// parameters are the values to keep, by name, of fixed lengths.
+	parameters() map[string][]float64
+	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (else to the
+	// decoded image).
+	atoms() (values []float64, absolute bool)
+	// freedom is the number of free parameters.
+	freedom() int
+}
+
+// names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
+const (
+	originName = "origin"
+	lowSuffix  = ".low"
+)
+
+// begin implements algorithm.
+func (m *em) begin(images Images) error {
+	m.n, m.x = images.Len(), load(images)
+	if err := m.acceptImages(m.x); err != nil {
+		return err
+	}
+	m.sums = make([][]float64, laneCount(m.n))
+	for i := range m.sums {
+		m.sums[i] = make([]float64, m.hidden.size())
+	}
+	if m.atoms != nil { // restored
+		return nil
+	}
+	m.origin = make([]float64, m.pixels)
+	for i := range m.n {
+		for j, v := range m.x[i*m.pixels : (i+1)*m.pixels] {
+			m.origin[j] += float64(v)
+		}
+	}
+	for j := range m.origin {
+		m.origin[j] /= float64(m.n)
+	}
+	inPairs(m.origin)
+	if err := m.hidden.start(m, images); err != nil {
+		return err
+	}
+	m.objective = math.MaxFloat64
+	return m.settle()
+}
+
+// settle rounds new parameters and derives from them what the steps need.
+func (m *em) settle() error {
+	for _, values := range m.hidden.parameters() {
+		inPairs(values)
+	}
+	if err := m.hidden.prepare(); err != nil {
+		return err
+	}
+	values, absolute := m.hidden.atoms()
+	m.atoms = make([]float32, len(values))
+	for i, v := range values {
+		if origin := m.origin[i%m.pixels]; absolute {
+			if v += origin; math.Abs(v) < 1e-13*math.Abs(origin) { // rounding of pixels that are 0 in all images of a component
+				v = 0
+			}
+		}
+		m.atoms[i] = float32(v)
+	}
+	if !absolute {
+		m.bias = narrow(m.origin)
+	}
+	return nil
+}
+
+// rows writes images [from, to) of x less the origin into dst, grown where it is too short.
+func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
+	dst = slices.Grow(dst[:0], (to-from)*m.pixels)[:(to-from)*m.pixels]
+	for i := range dst {
+		dst[i] = float64(x[from*m.pixels+i]) - m.origin[i%m.pixels]
+	}
+	return dst
+}
+
+// eachBlock calls f with the rows of each block of images.
+func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []float64)) {
+	buffers := make([][]float64, laneCount(n))
+	forLanes(n, func(lane, from, to int) {
+		buffers[lane] = m.rows(buffers[lane], x, from, to)
+		f(lane, from, to, buffers[lane])
+	})
+}
+
+// Step implements [Model]. The fit ends by the rise of the log-likelihood in nats, not as a fraction.
+func (m *em) Step(ctx context.Context) (Progress, error) {
+	before := m.objective
+	p, err := m.base.Step(ctx)
+	if err == nil && (before-p.Objective)*float64(m.pixels) < m.least {
+		m.done, p.Done = true, true
+	}
+	return p, err
+}
+
+// step implements algorithm.
+func (m *em) step(context.Context) (float64, error) {
+	if m.n == 0 {
+		return 0, errors.New("Step before Begin")
+	}
+	likelihoods := make([]float64, len(m.sums))
+	for _, s := range m.sums {
+		clear(s)
+	}
+	m.eachBlock(m.x, m.n, func(lane, from, to int, rows []float64) {
+		likelihoods[lane] += m.hidden.expect(m.sums[lane], rows, to-from)
+	})
+	bound := 0.0
+	for lane, s := range m.sums {
+		bound += likelihoods[lane]
+		if lane > 0 {
+			for i, v := range s {
+				m.sums[0][i] += v
+			}
+		}
+	}
+	m.hidden.maximise(m.sums[0], m.n)
+	return -bound / float64(m.n) / float64(m.pixels), m.settle()
+}
+
+// encode implements algorithm: the expected hidden variables.
+func (m *em) encode(images []float32) ([]float32, error) {
+	n := len(images) / m.pixels
+	codes := make([]float32, n*m.units)
+	m.eachBlock(images, n, func(_, from, to int, rows []float64) {
+		block := make([]float64, (to-from)*m.units)
+		m.hidden.infer(block, nil, rows, to-from)
+		for i, v := range block {
+			codes[from*m.units+i] = float32(v)
+		}
+	})
+	return codes, nil
+}
+
+// expression implements [expressed].
+func (m *em) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, narrow(m.origin))))
+}
+
+// LogLikelihood implements [metrics.Density].
+func (m *em) LogLikelihood(images []float32) ([]float64, error) {
+	if m.atoms == nil {
+		return nil, errUnfitted
+	}
+	if len(images)%m.pixels != 0 {
+		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), m.shape)
+	}
+	n := len(images) / m.pixels
+	densities := make([]float64, n)
+	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
+	return densities, nil
+}
+
+// Freedom implements [metrics.Density].
+func (m *em) Freedom() int { return m.hidden.freedom() }
+
+// Notes returns warnings about a fit that has ended, such as components of a mixture that the least variance holds.
+func Notes(m Model) []string {
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	if e, ok := m.(*em); ok {
+		return e.hidden.notes()
+	}
+	return nil
+}
+
+// save implements algorithm.
+func (m *em) save(s State) {
+	m.base.save(s)
+	if m.atoms == nil {
+		return
+	}
+	put := func(name string, values []float64) {
+		high, low := make([]float32, len(values)), make([]float32, len(values))
+		for i, v := range values {
+			high[i] = float32(v)
+			low[i] = float32(v - float64(high[i]))
+		}
+		s.Tensors[name], s.Tensors[name+lowSuffix] = Tensor{[]int{len(values)}, high}, Tensor{[]int{len(values)}, low}
+	}
+	put(originName, m.origin)
+	for name, values := range m.hidden.parameters() {
+		put(name, values)
+	}
+}
+
+// restore implements algorithm.
+func (m *em) restore(s State) error {
+	if err := m.base.restore(s); err != nil {
+		return err
+	}
+	take := func(name string, values []float64) error {
+		high, err := s.values(name, len(values))
+		if err != nil {
+			return err
+		}
+		low, err := s.values(name+lowSuffix, len(values))
+		for i := 0; err == nil && i < len(values); i++ {
+			values[i] = float64(high[i]) + float64(low[i])
+		}
+		return err
+	}
+	m.origin = make([]float64, m.pixels)
+	errs := []error{take(originName, m.origin)}
+	for name, values := range m.hidden.parameters() {
+		errs = append(errs, take(name, values))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return m.settle()
+}
+
+// inPairs rounds values to sums of two float32 numbers.
+func inPairs(values []float64) {
+	for i, v := range values {
+		high := float64(float32(v))
+		values[i] = high + float64(float32(v-high))
+	}
+}

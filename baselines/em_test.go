@@ -1,0 +1,343 @@
+package baselines
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"tessera/internal/random"
+)
+
+// blobs draws n rows of d values from k normal distributions of different shapes.
+func blobs(seed uint64, n, d, k int, spread float64) []float32 {
+	r := random.Stream(seed, "blobs", 0)
+	means, scales := make([]float64, k*d), make([]float64, k*d*d)
+	for i := range means {
+		means[i] = spread * r.NormFloat64()
+	}
+	for i := range scales {
+		scales[i] = r.NormFloat64()
+	}
+	x := make([]float32, n*d)
+	z := make([]float64, d)
+	for i := range n {
+		c := r.IntN(k)
+		for j := range z {
+			z[j] = r.NormFloat64()
+		}
+		for j := range d {
+			v := means[c*d+j]
+			for q := range d {
+				v += scales[c*d*d+j*d+q] * z[q] / math.Sqrt(float64(d))
+			}
+			x[i*d+j] = float32(v)
+		}
+	}
+	return x
+}
+
+// The bound never falls, on many random data, also where the floor acts.
+func TestTheBoundNeverFalls(t *testing.T) {
+	t.Parallel()
+	cases := 250
+	if testing.Short() {
+		cases = 20
+	}
+	heldSomewhere := false
+	for c := range cases {
+		r := random.Stream(uint64(c), "cases", 0)
+		d, k := 1+r.IntN(6), 1+r.IntN(5)
+		n := k + 2 + r.IntN(120)
+		x := blobs(uint64(c), n, d, 1+r.IntN(4), 4*r.Float64())
+		for i := 0; i < n/8; i++ { // equal rows: a component on them alone has no variance
+			copy(x[i*d:(i+1)*d], x[:d])
+		}
+		floor := []float64{1e-6, 1e-2, 0.5}[c%3]
+		for _, covariance := range []string{full, diagonal, spherical, tied} {
+			m := newModel(t, &GMM{Components: k, Covariance: covariance, Init: []string{"kmeans", "random"}[c%2], Floor: floor, Iterations: 30, Restarts: 1}, []int{d}, uint64(c))
+			heldSomewhere = rising(t, m, x, d, covariance, c) || heldSomewhere
+		}
+		for i := range x {
+			x[i] = min(max(x[i]/8+0.5, 0), 1)
+		}
+		rising(t, newModel(t, &BMM{Components: k, Init: "kmeans", Floor: 1e-3, Iterations: 30, Restarts: 1}, []int{d}, uint64(c)), x, d, "bernoulli", c)
+		if d > 1 && n > d {
+			m := newModel(t, &FactorAnalysis{Components: 1 + r.IntN(d-1), Equal: c%2 == 0, Floor: floor, Iterations: 30}, []int{d}, uint64(c))
+			heldSomewhere = rising(t, m, x, d, "factors", c) || heldSomewhere
+		}
+	}
+	if !heldSomewhere {
+		t.Error("no case reached the floor")
+	}
+}
+
+// rising fits a model and reports whether a bound held a parameter in the end.
+func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool {
+	t.Helper()
+	objectives := fit(t, m, Matrix{x, d})
+	for i := 1; i < len(objectives); i++ {
+		if objectives[i] > objectives[i-1]+1e-9*(1+math.Abs(objectives[i-1])) {
+			t.Errorf("case %d, %s, iteration %d: the log-likelihood fell: %.12g after %.12g", c, what, i+1, -objectives[i], -objectives[i-1])
+		}
+	}
+	return len(Notes(m)) > 0
+}
+
+// The responsibilities and densities are those of plain loops over the definition.
+func TestResponsibilitiesAreTheDefinition(t *testing.T) {
+	const n, d, k = 90, 3, 4
+	x := blobs(3, n, d, k, 3)
+	for _, covariance := range []string{full, diagonal, spherical, tied} {
+		m := newModel(t, &GMM{Components: k, Covariance: covariance, Init: "kmeans", Floor: 1e-6, Iterations: 7, Restarts: 1}, []int{d}, 1).(*em)
+		fit(t, m, Matrix{x, d})
+		g := m.hidden.(*mixture).family.(*gaussian)
+		weights := m.hidden.(*mixture).weights
+		codes, err := m.Encode(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		likelihoods, err := m.LogLikelihood(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			p, sum := make([]float64, k), 0.0
+			for c := range k {
+				diff := make([]float64, d)
+				for j := range diff {
+					diff[j] = float64(x[i*d+j]) - m.origin[j] - g.centres[c*d+j]
+				}
+				p[c] = weights[c] * plainNormal(diff, plainCovariance(g, c))
+				sum += p[c]
+			}
+			if math.Abs(math.Log(sum)-likelihoods[i]) > 1e-8 {
+				t.Errorf("%s, image %d: log density %v, want %v", covariance, i, likelihoods[i], math.Log(sum))
+			}
+			for c := range k {
+				if math.Abs(p[c]/sum-float64(codes[i*k+c])) > 1e-6 {
+					t.Errorf("%s, image %d, component %d: %v, want %v", covariance, i, c, codes[i*k+c], p[c]/sum)
+				}
+			}
+		}
+	}
+}
+
+func plainCovariance(g *gaussian, c int) []float64 {
+	d := g.pixels
+	s := make([]float64, d*d)
+	for i := range d {
+		switch g.covariance {
+		case full:
+			copy(s, g.variances[c*d*d:(c+1)*d*d])
+		case tied:
+			copy(s, g.variances)
+		case diagonal:
+			s[i*d+i] = g.variances[c*d+i]
+		case spherical:
+			s[i*d+i] = g.variances[c]
+		}
+	}
+	return s
+}
+
+// plainNormal is the density of a normal distribution, by elimination.
+func plainNormal(x, s []float64) float64 {
+	d := len(x)
+	a, y := append([]float64{}, s...), append([]float64{}, x...)
+	det := 1.0
+	for i := range d {
+		det *= a[i*d+i]
+		for j := i + 1; j < d; j++ {
+			f := a[j*d+i] / a[i*d+i]
+			for q := i; q < d; q++ {
+				a[j*d+q] -= f * a[i*d+q]
+			}
+			y[j] -= f * y[i]
+		}
+	}
+	for i := d - 1; i >= 0; i-- {
+		for q := i + 1; q < d; q++ {
+			y[i] -= a[i*d+q] * y[q]
+		}
+		y[i] /= a[i*d+i]
+	}
+	square := 0.0
+	for i := range x {
+		square += x[i] * y[i]
+	}
+	return math.Exp(-square/2) / math.Sqrt(math.Pow(2*math.Pi, float64(d))*det)
+}
+
+// With a small common spherical covariance EM is k-means: from the same centres it makes the same steps.
+func TestSmallVariancesAreKMeans(t *testing.T) {
+	const n, d, k = 300, 4, 6
+	x := blobs(9, n, d, k, 1)
+	m := newModel(t, &GMM{Components: k, Covariance: spherical, Init: "random", Floor: 1e-6, Iterations: 40, Restarts: 1}, []int{d}, 5).(*em)
+	if err := m.Begin(t.Context(), Matrix{x, d}); err != nil {
+		t.Fatal(err)
+	}
+	h := m.hidden.(*mixture)
+	g := h.family.(*gaussian)
+	centres := make([]float64, k*d)
+	for step := range 12 {
+		copy(centres, g.centres)
+		for c := range k { // the limit: equal weights, a variance that tends to 0
+			h.weights[c], g.variances[c] = 1.0/k, 1e-7
+		}
+		if err := m.settle(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want, counts := make([]float64, k*d), make([]float64, k)
+		for i := range n {
+			best, least := 0, math.Inf(1)
+			for c := range k {
+				distance := 0.0
+				for j := range d {
+					v := float64(x[i*d+j]) - m.origin[j] - centres[c*d+j]
+					distance += v * v
+				}
+				if distance < least {
+					best, least = c, distance
+				}
+			}
+			counts[best]++
+			for j := range d {
+				want[best*d+j] += float64(x[i*d+j]) - m.origin[j]
+			}
+		}
+		for c := range k {
+			for j := range d {
+				if got := g.centres[c*d+j]; counts[c] > 0 && math.Abs(got-want[c*d+j]/counts[c]) > 1e-6 {
+					t.Fatalf("step %d, centre %d: got %v, want %v", step, c, got, want[c*d+j]/counts[c])
+				}
+			}
+		}
+	}
+}
+
+// Probabilistic PCA has a closed form, at which EM begins and stays: the noise is the mean of the variances that the components leave.
+func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
+	const n, d, k = 400, 6, 2
+	x := blobs(11, n, d, 1, 1)
+	m := newModel(t, &FactorAnalysis{Components: k, Equal: true, Floor: 1e-9, Iterations: 300, Tolerance: 0}, []int{d}, 1).(*em)
+	fit(t, m, Matrix{x, d})
+	gram := make([]float64, d*d)
+	rows := m.rows(nil, x, 0, n)
+	for i := range n {
+		for a := range d {
+			for b := range d {
+				gram[a*d+b] += rows[i*d+a] * rows[i*d+b] / n
+			}
+		}
+	}
+	values, vectors, err := eigen(gram, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	for _, v := range values[k:] {
+		want += v / (d - k)
+	}
+	h := m.hidden.(*latent)
+	if got := h.noise[0]; math.Abs(got-want) > 1e-5*want {
+		t.Errorf("noise %v, want %v", got, want)
+	}
+	for q := range k { // the atoms have no part outside of the leading eigenvectors
+		for _, e := range [][]float64{vectors[k*d : (k+1)*d], vectors[(d-1)*d:]} {
+			along := 0.0
+			for j := range d {
+				along += h.loadings[q*d+j] * e[j]
+			}
+			if math.Abs(along) > 1e-4 {
+				t.Errorf("factor %d has %v along a component that is left out", q, along)
+			}
+		}
+	}
+}
+
+// A component on equal rows is named, and the likelihood stays finite.
+func TestACollapsingComponentIsNamed(t *testing.T) {
+	x := blobs(1, 40, 2, 1, 1)
+	for i := range 10 {
+		x[2*i], x[2*i+1] = 30, 30
+	}
+	m := newModel(t, &GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-6, Iterations: 20, Restarts: 1}, []int{2}, 1).(*em)
+	fit(t, m, Matrix{x, 2})
+	if notes := Notes(m); len(notes) != 1 {
+		t.Errorf("got the notes %q, want one of the collapsed component", notes)
+	}
+}
+
+// mixtureOracles is testdata/mixtures.json, which testdata/mixtures.py writes.
+type mixtureOracles struct {
+	X, Y            []float32
+	Dim, Components int
+	Means, Weights  []float64
+	Start, Bounds   map[string][]float64
+	FactorAnalysis  float64
+}
+
+func readMixtures(t *testing.T) *mixtureOracles {
+	t.Helper()
+	text, err := os.ReadFile("testdata/mixtures.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o mixtureOracles
+	if err := json.Unmarshal(text, &o); err != nil {
+		t.Fatal(err)
+	}
+	return &o
+}
+
+// From the same start, the bounds of 50 iterations are scikit-learn's.
+func TestBoundsAgreeWithScikitLearn(t *testing.T) {
+	o := readMixtures(t)
+	for covariance, want := range o.Bounds {
+		m := newModel(t, &GMM{Components: o.Components, Covariance: covariance, Init: "random", Floor: 1e-12, Iterations: 50, Restarts: 1}, []int{o.Dim}, 1).(*em)
+		if err := m.Begin(t.Context(), Matrix{o.X, o.Dim}); err != nil {
+			t.Fatal(err)
+		}
+		h := m.hidden.(*mixture)
+		g := h.family.(*gaussian)
+		copy(h.weights, o.Weights)
+		copy(g.variances, o.Start[covariance])
+		for i, v := range o.Means {
+			g.centres[i] = v - m.origin[i%o.Dim]
+		}
+		if err := m.settle(); err != nil {
+			t.Fatal(err)
+		}
+		for i, bound := range want {
+			p, err := m.Step(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := -p.Objective * float64(o.Dim); math.Abs(got-bound) > 1e-8*math.Abs(bound) {
+				t.Errorf("%s, iteration %d: bound %.12g, want %.12g", covariance, i+1, got, bound)
+			}
+		}
+	}
+}
+
+// Both find the maximum of the likelihood of factor analysis.
+func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
+	o := readMixtures(t)
+	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
+	fit(t, m, Matrix{o.Y, 6})
+	likelihoods, err := m.LogLikelihood(o.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := 0.0
+	for _, v := range likelihoods {
+		mean += v / float64(len(likelihoods))
+	}
+	if math.Abs(mean-o.FactorAnalysis) > 1e-6 {
+		t.Errorf("log-likelihood %.9g, want %.9g", mean, o.FactorAnalysis)
+	}
+}

@@ -1,0 +1,255 @@
+package baselines
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/data"
+	"tessera/engine/ir"
+	"tessera/internal/random"
+	"tessera/kernel"
+)
+
+// mixture is a mixture of K distributions of one exponential family,
+//
+//	p(x) = sum over k of w_k exp(eta_k . T(x) + c_k)
+//
+// Its hidden variable is the component of an image. The E step is one product of the features T(x) with the parameters eta,
+// in the log domain (log-sum-exp); the M step gets, for each component, the sums of the responsibilities and of the features
+// that they weight.
+type mixture struct {
+	family
+	components int
+	seed       uint64
+	init       string // "kmeans" or "random"
+
+	weights   []float64
+	eta       []float64 // components x features
+	constants []float64 // log w_k + c_k
+}
+
+// family is the distribution of the components.
+type family interface {
+	// begin sets what depends on all images.
+	begin(m *em) error
+	// features is the length of T.
+	features() int
+	// expand writes T of n rows.
+	expand(dst, rows []float64, n int)
+	// natural writes eta and the constants c of all components.
+	natural(eta, constants []float64) error
+	// maximise sets the parameters of all components from their counts and sums of features. A component whose count is 0
+	// keeps its own.
+	maximise(counts, sums []float64)
+	// held returns the components that a bound holds, and what holds them; -1 stands for all.
+	held() (components []int, by string)
+	// scores returns log densities of the components for rows x, (batch, components), up to a constant of each.
+	scores(p *ir.Module, x *ir.Value) (scores *ir.Value, constants []float64)
+	// values are the parameters to keep, by name.
+	values() map[string][]float64
+	// means are the means of the components, and whether they are absolute already.
+	means() (values []float64, absolute bool)
+	// free is the number of free parameters without the weights.
+	free() int
+}
+
+// parameters implements hidden.
+func (m *mixture) parameters() map[string][]float64 {
+	values := m.values()
+	values["mixing weights"] = m.weights
+	return values
+}
+
+// atoms implements hidden.
+func (m *mixture) atoms() ([]float64, bool) { return m.means() }
+
+// freedom implements hidden.
+func (m *mixture) freedom() int { return m.components - 1 + m.free() }
+
+// size implements hidden: the count of each component, then its sums.
+func (m *mixture) size() int { return m.components * (1 + m.features()) }
+
+// start implements hidden: one M step from hard assignments, to the centres of k-means or to images drawn at random.
+func (m *mixture) start(e *em, images Images) error {
+	if err := m.begin(e); err != nil {
+		return err
+	}
+	nearest, err := m.assigned(e, images)
+	if err != nil {
+		return err
+	}
+	sums := make([]float64, m.size())
+	features := m.features()
+	counts, rest := sums[:m.components], sums[m.components:]
+	var rows []float64
+	t := make([]float64, features)
+	for i, k := range nearest {
+		rows = e.rows(rows, e.x, i, i+1)
+		m.expand(t, rows, 1)
+		counts[k]++
+		kernel.Float64().Add(rest[k*features:(k+1)*features], rest[k*features:(k+1)*features], t)
+	}
+	m.maximise(sums, e.n)
+	return nil
+}
+
+// assigned returns the first component of each image.
+func (m *mixture) assigned(e *em, images Images) ([]int, error) {
+	start := &KMeans{Components: m.components, Iterations: 100, Tolerance: 1e-4, Restarts: 1}
+	fitted, err := start.New(e.shape, m.seed)
+	if err != nil {
+		return nil, err
+	}
+	k := fitted.(*kmeans)
+	if m.init == "random" {
+		for _, i := range random.Stream(m.seed, "init/means", 0).Perm(e.n)[:m.components] {
+			k.atoms = append(k.atoms, e.x[i*e.pixels:(i+1)*e.pixels]...)
+		}
+		err = k.begin(images)
+	} else {
+		_, err = Fit(context.Background(), k, images, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	nearest := make([]int, e.n)
+	for i, c := range k.nearest {
+		nearest[i] = int(c)
+	}
+	return nearest, nil
+}
+
+// prepare implements hidden.
+func (m *mixture) prepare() error {
+	if m.eta == nil {
+		m.eta, m.constants = make([]float64, m.components*m.features()), make([]float64, m.components)
+	}
+	if err := m.natural(m.eta, m.constants); err != nil {
+		return err
+	}
+	for k, w := range m.weights {
+		if !(w >= 0 && w <= 1) {
+			return fmt.Errorf("weight %d: got %v, want a number in [0,1]", k, w)
+		}
+		m.constants[k] += math.Log(w)
+	}
+	return nil
+}
+
+// maximise implements hidden.
+func (m *mixture) maximise(sums []float64, n int) {
+	counts := sums[:m.components]
+	for k, c := range counts {
+		m.weights[k] = c / float64(n)
+	}
+	m.family.maximise(counts, sums[m.components:])
+}
+
+// notes implements hidden.
+func (m *mixture) notes() (notes []string) {
+	for k, w := range m.weights {
+		if w < fewest {
+			notes = append(notes, fmt.Sprintf("component %d has no images left", k))
+		}
+	}
+	components, by := m.held()
+	if len(components) == 1 && components[0] < 0 {
+		return append(notes, "the covariance is held "+by)
+	}
+	if len(components) > 0 {
+		share := 0.0
+		for _, k := range components {
+			share += m.weights[k]
+		}
+		notes = append(notes, fmt.Sprintf("components %v (%.3g %% of the images) are held %s", components, 100*share, by))
+	}
+	return notes
+}
+
+// largestFeatures bounds the values of the features that are computed at once.
+const largestFeatures = 1 << 17
+
+// expect implements hidden.
+func (m *mixture) expect(sums, rows []float64, n int) (likelihood float64) {
+	f, pixels := m.features(), len(rows)/n
+	at := max(1, largestFeatures/f)
+	t, r := make([]float64, min(at, n)*f), make([]float64, min(at, n)*m.components)
+	for from := 0; from < n; from += at {
+		count := min(at, n-from)
+		likelihood += m.responsibilities(r, t, rows[from*pixels:(from+count)*pixels], count, nil)
+		for i := range count {
+			kernel.Float64().Add(sums[:m.components], sums[:m.components], r[i*m.components:(i+1)*m.components])
+		}
+		kernel.Float64().Gemm(true, false, m.components, f, count, 1, r, m.components, t, f, 1, sums[m.components:], f)
+	}
+	return likelihood
+}
+
+// infer implements hidden.
+func (m *mixture) infer(codes, densities, rows []float64, n int) {
+	f, pixels := m.features(), len(rows)/n
+	at := max(1, largestFeatures/f)
+	t, r := make([]float64, min(at, n)*f), make([]float64, min(at, n)*m.components)
+	for from := 0; from < n; from += at {
+		count := min(at, n-from)
+		var into []float64
+		if densities != nil {
+			into = densities[from : from+count]
+		}
+		m.responsibilities(r, t, rows[from*pixels:(from+count)*pixels], count, into)
+		if codes != nil {
+			copy(codes[from*m.components:], r[:count*m.components])
+		}
+	}
+}
+
+// responsibilities writes the features of n rows to t and the probabilities of their components to r. It returns the sum of the log
+// densities, and writes each to densities, which may be nil.
+func (m *mixture) responsibilities(r, t, rows []float64, n int, densities []float64) (likelihood float64) {
+	k, f := m.components, m.features()
+	m.expand(t, rows, n)
+	kernel.Float64().Gemm(false, true, n, k, f, 1, t, f, m.eta, f, 0, r, k)
+	for i := range n {
+		row := r[i*k : (i+1)*k]
+		kernel.Float64().Add(row, row, m.constants)
+		most := slices.Max(row)
+		sum := 0.0
+		for j, v := range row {
+			row[j] = math.Exp(v - most)
+			sum += row[j]
+		}
+		kernel.Float64().MulScalar(row, row, 1/sum)
+		density := most + math.Log(sum)
+		likelihood += density
+		if densities != nil {
+			densities[i] = density
+		}
+	}
+	return likelihood
+}
+
+// expression implements hidden: the softmax of the scores.
+func (m *mixture) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	scores, constants := m.scores(p, x)
+	for k, w := range m.weights {
+		constants[k] += math.Log(max(w, leastVariance)) // a component without weight keeps none, and no infinity is exported
+	}
+	scores = ir.Point(ir.Add, scores.Shape, scores, row(p, "constants", narrow(constants)))
+	column := []int{scores.Shape[0], 1}
+	most := ir.Broadcasted(ir.Reduce(ir.Max, scores, column, 1), scores.Shape)
+	e := ir.Point(ir.Exp, scores.Shape, ir.Point(ir.Sub, scores.Shape, scores, most))
+	return ir.Point(ir.Div, e.Shape, e, ir.Broadcasted(ir.Reduce(ir.Sum, e, column, 1), e.Shape))
+}
+
+// unitInterval refuses values outside of [0,1].
+func unitInterval(x []float32, pixels int) error {
+	for i, v := range x {
+		if !(v >= 0 && v <= 1) {
+			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want a number in [0,1]", i/pixels, i%pixels, v),
+				Hint: `write scale = "minmax" in the dataset table`}
+		}
+	}
+	return nil
+}

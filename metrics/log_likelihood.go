@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"context"
+	"math"
+)
+
+// Density is a [Coder] that is a probability density, or a distribution, of images.
+type Density interface {
+	Coder
+	// LogLikelihood returns the log density of each of the images, in nats.
+	LogLikelihood(images []float32) ([]float64, error)
+	// Freedom returns the number of free parameters.
+	Freedom() int
+}
+
+// densityOf returns the density that c is or wraps, nil if there is none.
+func densityOf(c Coder) Density {
+	for {
+		switch is := c.(type) {
+		case Density:
+			return is
+		case interface{ Unwrap() Coder }:
+			c = is.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// The metric log_likelihood is the mean log density of the images under a model that is a density, with the criteria by which such models
+// of different sizes are compared.
+//
+// Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the statistical
+// model identification, IEEE Trans. Automatic Control 19(6), 1974.
+func init() {
+	const where = ". For models that are densities: gmm, bmm, factor_analysis"
+	register("log_likelihood", "log-likelihood of the images, with BIC and AIC", Description{
+		Measures: []Measure{
+			{Name: "log_likelihood", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x)" + where},
+			{Name: "bic", Better: Lower, Doc: "Bayesian information criterion of the measured images, q log n - 2 Σ log p(x), q the number of free parameters. " +
+				"Measured on the images that the model was fitted to (`--split train`)" + where},
+			{Name: "aic", Better: Lower, Doc: "Akaike's information criterion of the measured images, 2 q - 2 Σ log p(x), q the number of free parameters. " +
+				"Measured on the images that the model was fitted to (`--split train`)" + where},
+		},
+		Reads: ReadsImages, Partial: true, OnRequest: true,
+	}, func(s *Subject) (Meter, error) {
+		density := densityOf(s.Coder)
+		if density == nil {
+			none := NotApplicable("the model is not a density")
+			return Fixed(none, none, none), nil
+		}
+		return &likelihoodMeter{density: density}, nil
+	})
+}
+
+// likelihoodMeter sums log densities.
+type likelihoodMeter struct {
+	density Density
+	sum     float64
+	n       int
+}
+
+// Add implements [Meter].
+func (m *likelihoodMeter) Add(b *Batch) error {
+	values, err := m.density.LogLikelihood(b.Images)
+	for _, v := range values {
+		m.sum += v
+	}
+	m.n += len(values)
+	return err
+}
+
+// Values implements [Meter].
+func (m *likelihoodMeter) Values(context.Context) ([]Value, error) {
+	if m.n == 0 {
+		none := NotApplicable("there are no images")
+		return []Value{none, none, none}, nil
+	}
+	q, n := float64(m.density.Freedom()), float64(m.n)
+	return []Value{Number(m.sum / n), Number(q*math.Log(n) - 2*m.sum), Number(2*q - 2*m.sum)}, nil
+}
