@@ -160,6 +160,9 @@ func (w *walk) hook(h Hook) {
 	if h.Name == "" || strings.ContainsAny(h.Name, `./*?[]\ `) {
 		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: paths of its values contain the name", h.Name), "")
 	}
+	if _, lends := h.Hook.(hooks.Lender); lends && slices.Contains([]string{"encoder", "decoder", "head"}, h.Name) {
+		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: the parameters that it lends would be named like those of the model", h.Name), "")
+	}
 	_, search := w.model.Optimizer.Optimizer.(optim.Search)
 	if needs, ok := h.Hook.(hooks.NeedsSteps); search && ok {
 		problem, hint := needs.NeedsSteps()
@@ -192,7 +195,7 @@ func (w *walk) hook(h Hook) {
 func (w *walk) declared() hooks.Declared {
 	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
-			if p.TransposeOf == "" && MatchPath(glob, p.Path) {
+			if p.Of == "" && MatchPath(glob, p.Path) {
 				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})
 			}
 		}

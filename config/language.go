@@ -222,7 +222,7 @@ const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 // if only a new part helps. Edit distance would suggest an unrelated name: pca for ica.
 var lacks = map[string]string{
 	// models
-	"vae": "", "variational": "", "variationalautoencoder": "", "betavae": "", "vqvae": "", "gan": "", "diffusion": "", "flow": "",
+	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": "", "diffusion": "", "flow": "",
 	"rbm": "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "gmm": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
 	"regression": "",
 	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
@@ -231,10 +231,9 @@ var lacks = map[string]string{
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
 	"lstm": "", "gru": "", "rnn": "", "embedding": "", "conv1d": "", "conv3d": "", "separableconv2d": "", "groupnorm": "",
-	"gaussian": "gaussian_noise adds noise to its input; a Gaussian code, as of a variational auto-encoder, needs a part in Go, see " + partsPage,
-	"rmsnorm":  "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
+	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
 	// losses
-	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "gaussiankl": klNote, "vaekl": klNote,
+	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "vaekl": klNote,
 	"perceptual": "", "lpips": "", "wasserstein": "", "adversarialloss": "", "triplet": "", "cosinesimilarity": "",
 	// keys of a model
 	"inputs":    "a model has one input, the image",
@@ -249,7 +248,10 @@ var lacks = map[string]string{
 }
 
 // klNote tells two terms of the same name apart.
-const klNote = "kl is the sparsity penalty on the mean activation of units; the KL term of a variational auto-encoder needs a part in Go, see " + partsPage
+const klNote = "kl is the sparsity penalty on the mean activation of units; the KL term of a variational auto-encoder is gaussian_kl"
+
+// vaeNote tells how a variational auto-encoder is declared.
+const vaeNote = "a variational auto-encoder is an auto-encoder whose encoder ends with the layer gaussian, with the loss gaussian_kl"
 
 func init() { language.Lacks = unsupported } // which reads language
 

@@ -177,12 +177,33 @@ func (l *Layout) closure(names, given []string) (all []string) {
 	return all
 }
 
+// ValuesOf lists the columns and values that a term reads.
+func (l *Layout) ValuesOf(t Loss) (names []string) {
+	r := t.Reads()
+	if names = t.Names(); r.Atoms {
+		names = append(names, losses.Output)
+	}
+	for _, name := range r.Published {
+		names = append(names, l.PublishedBy(t.On, name))
+	}
+	return names
+}
+
+// PublishedBy is the name of a value that the layer publishes that gives another value: "encoder.2.mean" for "encoder.2", and for
+// "code" if that layer is the encoder's last one.
+func (l *Layout) PublishedBy(on, name string) string {
+	if p, _ := l.Of(on); p != nil {
+		return p.Path + "." + name
+	}
+	return on + "." + name
+}
+
 // readBy returns the values that terms read, and everything that these and the heads are computed from.
 func (l *Layout) readBy(terms []Loss) map[string]bool {
 	read := map[string]bool{}
 	var names []string
 	for _, t := range terms {
-		names = append(append(names, t.Names()...), t.On)
+		names = append(names, append(l.ValuesOf(t), t.On)...)
 	}
 	for _, h := range l.Heads {
 		names = append(names, h.From...)
@@ -371,8 +392,8 @@ func (l *Layout) MatchParameters(glob string) []string {
 	taken := map[string]bool{}
 	for _, own := range []bool{true, false} {
 		for _, p := range l.Parameters() {
-			of := cmp.Or(p.TransposeOf, p.Path)
-			if own == (p.TransposeOf == "") && !taken[of] && MatchPath(glob, p.Path) {
+			of := cmp.Or(p.Of, p.Path)
+			if own == (p.Of == "") && !taken[of] && MatchPath(glob, p.Path) {
 				paths, taken[of] = append(paths, p.Path), true
 			}
 		}

@@ -144,6 +144,7 @@ func (d *Dataset) NeedOf(split data.Split) data.Need {
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
+	Share string       `toml:"share" optional:"true" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`
 }
 
@@ -161,10 +162,11 @@ type View struct {
 
 // Loss is one weighted term of the objective.
 type Loss struct {
-	Kind   string        `toml:"kind" doc:"the term"`
-	On     string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
-	Weight losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
-	Loss   losses.Loss   `part:"kind"`
+	Kind    string        `toml:"kind" doc:"the term"`
+	On      string        `toml:"on" doc:"value that the term reads: output, code, a head, atoms, or a glob over parameter paths"`
+	Teacher string        `toml:"teacher" optional:"true" doc:"name of the hook whose parameters are the teacher of a term that reads one; teacher by default"`
+	Weight  losses.Weight `toml:"weight" bare:"constant.value" doc:"factor of the term: a number or a schedule"`
+	Loss    losses.Loss   `part:"kind"`
 
 	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
@@ -197,6 +199,9 @@ func (l *Loss) Refused() (keys []string) {
 	if !r.Counts {
 		keys = append(keys, "mask", "sample_weight")
 	}
+	if !r.Teacher {
+		keys = append(keys, "teacher")
+	}
 	return keys
 }
 
@@ -218,6 +223,14 @@ func (l Loss) Names() (names []string) {
 	add(l.Mask)
 	add(l.SampleWeight)
 	return names
+}
+
+// DefaultTeacher is the name of the hook that is the teacher of a term that names none.
+const DefaultTeacher = "teacher"
+
+// TeacherName is the name of the hook that is the teacher of the term.
+func (l *Loss) TeacherName() string {
+	return cmp.Or(l.Teacher, DefaultTeacher)
 }
 
 // Constraint is a projection of every parameter that its glob matches.

@@ -159,7 +159,7 @@ func (w *walk) player(name string, p Player) bool {
 func (w *walk) owned() {
 	all := w.model.AllPlayers()
 	for _, p := range w.all {
-		if p.State || p.TransposeOf != "" || w.model.Frozen(p.Path) {
+		if p.State || p.Of != "" || w.model.Frozen(p.Path) {
 			continue
 		}
 		var owners []string

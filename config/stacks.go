@@ -186,11 +186,11 @@ func (w *walk) inputs(s *placing) (in []int, ok bool) {
 	if i > 0 && i == len(s.list) {
 		return nil, true
 	}
-	if i > 0 && len(s.list[i].From) == 0 {
+	if i > 0 && len(s.list[i].From) == 0 && s.list[i].Share == "" {
 		return s.placed[i-1].Out, true
 	}
 	names := w.model.reads(s.path, s.source, s.list, i)
-	for _, name := range names {
+	for _, name := range w.needs(s) {
 		if !w.placed(name) {
 			return nil, false
 		}
@@ -200,6 +200,17 @@ func (w *walk) inputs(s *placing) (in []int, ok bool) {
 		w.wrongInput(s, err.Error(), "")
 	}
 	return in, len(names) > 0
+}
+
+// needs lists the values that must be placed before the next layer of a stack: those that it reads, and the layer whose parameters
+// it shares.
+func (w *walk) needs(s *placing) []string {
+	i := len(s.placed)
+	names := w.model.reads(s.path, s.source, s.list, i)
+	if i < len(s.list) && s.list[i].Share != "" {
+		names = append(slices.Clip(names), s.list[i].Share)
+	}
+	return names
 }
 
 // placed reports whether a value is placed.
@@ -279,8 +290,49 @@ func (w *walk) next(s *placing, in []int) {
 		p.Layer.(layers.Sized).SetOutputUnits(s.units.size)
 	}
 	w.unsized = s.unsized
-	p.Out = w.place(fmt.Sprintf("%s[%d]", s.part, i), p, i == open)
+	part := fmt.Sprintf("%s[%d]", s.part, i)
+	p.Out = w.place(part, p, i == open)
 	w.unsized = ""
+	if l.Share != "" && p.Out != nil {
+		w.share(part, p, l.Share)
+	}
+}
+
+// share replaces the parameters of a layer by those of another one.
+func (w *walk) share(part string, p *Placed, name string) {
+	wrong := func(format string, args ...any) {
+		w.report(part, p.Kind, "share", "share: "+fmt.Sprintf(format, args...), "")
+	}
+	path, i, published, ok := w.model.stackOf(name)
+	switch {
+	case !ok || i < 0 || published != "" || i >= len(w.stacks[path].placed):
+		wrong("%q is not the path of a layer", name)
+		return
+	}
+	other := &w.stacks[path].placed[i]
+	if other.Out == nil {
+		return // its parameters are unknown
+	}
+	if len(p.Parameters) == 0 {
+		wrong("%s (%s) has no parameters", p.Path, p.Kind)
+	}
+	p.Parameters = slices.Clone(p.Parameters)
+	for k := range p.Parameters {
+		own := &p.Parameters[k]
+		j := slices.IndexFunc(other.Parameters, func(q layers.Parameter) bool { return q.Name == own.Name })
+		switch {
+		case j < 0:
+			wrong("%s (%s) has no parameter %q", other.Path, other.Kind, own.Name)
+			return
+		case !slices.Equal(other.Parameters[j].Shape, own.Shape):
+			wrong("%s.%s has the shape %v, but here %v is needed", other.Path, own.Name, other.Parameters[j].Shape, own.Shape)
+			return
+		}
+		own.Of, own.Transposed = other.Path+"."+own.Name, false
+		if q := other.Parameters[j]; q.Of != "" {
+			own.Of, own.Transposed = q.Of, q.Transposed
+		}
+	}
 }
 
 // finish records a stack whose layers are all placed.
@@ -325,8 +377,12 @@ func (w *walk) wrongSize(out []int) {
 // wrongInput reports what the next layer of a stack reads, where it is declared.
 func (w *walk) wrongInput(s *placing, problem, hint string) {
 	part, kind := w.reading(s)
-	if !w.model.origin.Doubt(part).About("from") {
-		w.report(part, kind, "from", "from: "+problem, hint)
+	key := "from"
+	if i := len(s.placed); i < len(s.list) && s.list[i].Share != "" && !w.placed(s.list[i].Share) {
+		key, part, kind = "share", fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind
+	}
+	if !w.model.origin.Doubt(part).About(key) {
+		w.report(part, kind, key, key+": "+problem, hint)
 	}
 }
 
@@ -390,7 +446,7 @@ func (w *walk) cycle(chain []*placing) {
 
 // waits returns the first value that the next layer of a blocked stack waits for, and its stack, nil if there is no such value.
 func (w *walk) waits(s *placing) (name string, of *placing) {
-	for _, name := range w.model.reads(s.path, s.source, s.list, len(s.placed)) {
+	for _, name := range w.needs(s) {
 		if w.placed(name) {
 			continue
 		}

@@ -59,3 +59,33 @@ func TestWrongNamesOfValuesAreReportedWhereTheyAre(t *testing.T) {
 		})
 	}
 }
+
+func TestWrongSharesAndTeachersAreReportedWhereTheyAre(t *testing.T) {
+	const right = `
+[model.m]
+encoder = [{ kind = "dense", units = 5 }, { kind = "dense", units = 5 }, { kind = "dense", units = 5, share = "encoder.1" }]
+loss = [{ kind = "mse" }, { kind = "consistency", teacher = "slow" }]
+hook = { slow = { kind = "teacher", decay = 0.9 }, average = {} }
+`
+	if err := load(t, right).Check(); err != nil {
+		t.Fatal(err)
+	}
+	checkFillRoundTrip(t, model(t, load(t, right), "m"))
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no such layer":             {`"encoder.1"`, `"encoder.9"`, `encoder[2] (dense): share: unknown value "encoder.9"`},
+		"not a layer":               {`"encoder.1"`, `"images"`, `encoder[2] (dense): share: "images" is not the path of a layer`},
+		"other shapes":              {`"encoder.1"`, `"encoder.0"`, `encoder[2] (dense): share: encoder.0.weight has the shape [1024 5], but here [5 5] is needed`},
+		"no such teacher":           {`teacher = "slow"`, `teacher = "slo"`, `loss[1] (consistency): teacher: the model has no hook "slo"`},
+		"a hook that lends none":    {`teacher = "slow"`, `teacher = "average"`, `loss[1] (consistency): teacher: the hook "average" lends no parameters`},
+		"a decay that is too large": {`decay = 0.9`, `decay = 1.5`, `hook.slow (teacher): decay: got 1.5, want a number in (0,1)`},
+		"a published value that there is not": {`{ kind = "consistency", teacher = "slow" }`, `{ kind = "consistency", teacher = "slow" }, { kind = "gaussian_kl" }`,
+			`loss[2] (gaussian_kl): on: gaussian_kl reads the value mean of a layer, but encoder.2 (dense) publishes none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(right, c.old, c.new, 1)
+			if err := load(t, text).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/augment"
 	"tessera/data"
+	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
@@ -136,7 +137,7 @@ func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err e
 			err = fmt.Errorf("its parameter %d has no name", i)
 		case len(p.Shape) > 0 && slices.Min(p.Shape) < 1:
 			err = fmt.Errorf("its parameter %q has the shape %v, want axes > 0", p.Name, p.Shape)
-		case isNil(p.Init) && p.TransposeOf == "":
+		case isNil(p.Init) && p.Of == "":
 			err = fmt.Errorf("its parameter %q has no Init", p.Name)
 		}
 		if err != nil {
@@ -198,11 +199,11 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	b.Lend(nil)
 	var valid []string
 	for _, q := range w.layout.Parameters() {
-		if q.Path == path && q.TransposeOf == "" {
+		if q.Path == path && q.Of == "" {
 			b.Lend(q.Shape)
 			return true
 		}
-		if len(q.Shape) == 2 && q.TransposeOf == "" {
+		if len(q.Shape) == 2 && q.Of == "" {
 			valid = append(valid, q.Path)
 		}
 	}
@@ -529,9 +530,10 @@ func (w *walk) loss(part string, l Loss) {
 		}
 		w.atoms(part, l)
 	}
-	if reads.On && !w.hasValue(part, l.Kind, "on", l.On) {
+	if (reads.On || len(reads.Published) > 0) && !w.hasValue(part, l.Kind, "on", l.On) {
 		return
 	}
+	w.publishes(part, l, reads.Published)
 	for _, name := range reads.Values {
 		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
@@ -542,6 +544,31 @@ func (w *walk) loss(part string, l Loss) {
 	}
 	if reads.On {
 		w.value(part, l, reads)
+	}
+}
+
+// publishes checks that the layer of the value that `on` names publishes what the term reads.
+func (w *walk) publishes(part string, l Loss, names []string) {
+	p, _ := w.layout.Of(l.On)
+	if p == nil || p.Out == nil {
+		return // unknown
+	}
+	for _, name := range names {
+		if p.shapeOf(name) != nil {
+			continue
+		}
+		var valid []string
+		for _, other := range w.layout.Stacked() {
+			if other.shapeOf(name) != nil {
+				valid = append(valid, other.Path)
+			}
+		}
+		hint := "no layer of the model publishes it"
+		if len(valid) > 0 {
+			hint = table.Suggest(l.On, valid)
+		}
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %s reads the value %s of a layer, but %s (%s) publishes none", l.Kind, name, p.Path, p.Kind), hint)
+		return
 	}
 }
 
@@ -557,14 +584,34 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
 	}
-	if reads.Teacher && w.model.Hooks["teacher"] == nil && !w.model.inDoubt("hook") {
-		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
+	if reads.Teacher && !w.model.inDoubt("hook") {
+		w.teacher(part, l)
 	}
 	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
 	if reads.Unit {
 		w.unitInterval(part, l)
+	}
+}
+
+// teacher checks that the hook that a term names lends parameters.
+func (w *walk) teacher(part string, l Loss) {
+	name := l.TeacherName()
+	var valid []string
+	for _, h := range w.model.AllHooks() {
+		if _, ok := h.Hook.(hooks.Lender); ok {
+			valid = append(valid, h.Name)
+		}
+	}
+	switch {
+	case slices.Contains(valid, name):
+	case l.Teacher == "" && len(valid) == 0:
+		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
+	case w.model.Hooks[name] != nil:
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), table.Suggest(name, valid))
+	default:
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the model has no hook %q", name), table.Suggest(name, valid))
 	}
 }
 
@@ -709,8 +756,8 @@ func (w *walk) trainable(part, kind, glob string, still func(path string) bool, 
 		return // unknown whether it is trained
 	}
 	for _, p := range w.all {
-		own := cmp.Or(p.TransposeOf, p.Path)
-		named := p.TransposeOf == "" || slices.Contains(also, p.Path)
+		own := cmp.Or(p.Of, p.Path)
+		named := p.Of == "" || slices.Contains(also, p.Path)
 		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
 			return
 		}
@@ -729,7 +776,7 @@ func (w *walk) views() []string { return w.other }
 func (w *walk) listed() {
 	w.all = w.layout.Parameters()
 	for _, p := range w.all {
-		if p.TransposeOf == "" {
+		if p.Of == "" {
 			w.own = append(w.own, p.Path)
 		} else {
 			w.other = append(w.other, p.Path)
@@ -798,7 +845,7 @@ func (w *walk) freeze() {
 		return // or parameters are not known
 	}
 	for _, p := range w.all {
-		if !p.State && p.TransposeOf == "" && !w.model.Frozen(p.Path) {
+		if !p.State && p.Of == "" && !w.model.Frozen(p.Path) {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"tessera/hooks"
 	"tessera/layers"
 )
 
@@ -18,8 +19,11 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch on the test images (dataset.validation = \"test\"), "+
 			"so metrics on the test images are too optimistic; hold out training images: dataset.validation = 0.1", m.Name))
 	}
-	if m.Hooks["teacher"] != nil && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher }) {
-		list = append(list, fmt.Sprintf("model %q: hook.teacher has no effect: no loss reads a teacher; add { kind = \"consistency\" }, or remove the hook", m.Name))
+	for _, h := range m.AllHooks() {
+		_, lends := h.Hook.(hooks.Lender)
+		if lends && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher && l.TeacherName() == h.Name }) {
+			list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no loss reads this teacher; add { kind = \"consistency\" }, or remove the hook", m.Name, h.Name))
+		}
 	}
 	if _, ok := m.Heads["input"]; ok {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))

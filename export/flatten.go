@@ -57,7 +57,7 @@ func stackOf(p config.Placed) string { return strings.TrimSuffix(p.Path, path.Ex
 func unitwise(p config.Placed, units []int) bool {
 	_, block := p.Layer.(layers.Block)
 	return !block && slices.Equal(p.Out, units) && !slices.ContainsFunc(p.Parameters, func(q layers.Parameter) bool {
-		return q.TransposeOf != "" || !slices.Equal(q.Shape, units)
+		return q.Of != "" || !slices.Equal(q.Shape, units)
 	})
 }
 

@@ -53,7 +53,7 @@ func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map
 		return
 	}
 	for _, p := range placed.Parameters {
-		if image := turned[p.TransposeOf]; image != nil {
+		if image := turned[p.Of]; image != nil {
 			own["bias"] = channelsFirst(bias, image)
 		}
 	}
@@ -63,7 +63,7 @@ func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map
 func tensorsOf(m *graph.Model, placed config.Placed) (own map[string]checkpoint.Tensor, names []string, err error) {
 	own = map[string]checkpoint.Tensor{}
 	for _, p := range placed.Parameters {
-		if p.TransposeOf != "" {
+		if p.Of != "" {
 			continue
 		}
 		q, err := m.Parameter(placed.Path + "." + p.Name)

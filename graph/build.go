@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"gorgonia.org/gorgonia"
@@ -68,6 +69,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case slices.ContainsFunc(r.Want, isGradient) && len(r.Want) > 1:
+		return fmt.Errorf("want: got %q, a gradient with respect to a column is computed alone", r.Want)
 	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
 		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
@@ -96,7 +99,7 @@ type value struct {
 // pass is one evaluation of the model.
 type pass struct {
 	stream  string // Images or Views
-	teacher bool   // with the teacher's parameters, in inference mode
+	teacher string // the hook whose parameters are used, in inference mode; "" for the model's
 }
 
 // building lets one goroutine at a time build a graph: Gorgonia's graphs share constants, such as 1, whose hashes it stores
@@ -181,23 +184,15 @@ func (b *builder) addGiven(terms []int) error {
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
-		if name != Loss && name != Terms && name != InputGradient {
+		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
 	for _, i := range terms {
 		declared := b.model.Spec.Losses[i]
-		r := declared.Reads()
-		p := passOf(r)
-		if r.On {
-			wanted[value{declared.On, p}] = true
-		}
-		if r.Atoms {
-			wanted[value{losses.Output, p}] = true
-		}
-		for _, name := range append(slices.Clone(r.Values), r.Against, declared.Mask, declared.SampleWeight) {
-			if name != "" && !b.isColumn(name) {
-				wanted[value{name, p}] = true
+		for _, name := range b.model.Layout.ValuesOf(declared) {
+			if !b.isColumn(name) {
+				wanted[value{name, passOf(declared.Reads())}] = true
 			}
 		}
 	}
@@ -228,7 +223,7 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	from := func(stream string) bool {
 		return slices.ContainsFunc(needed, func(v value) bool { return v.stream == stream && b.encodes(v) })
 	}
-	attacked := slices.Contains(b.request.Want, InputGradient)
+	attacked := slices.Contains(b.request.Want, InputGradient) || slices.Contains(b.request.Want, Gradient(losses.Images))
 	encoded := attacked || from(Images)
 	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
 		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
@@ -272,6 +267,8 @@ func (b *builder) addTaps(terms []int) error {
 		return b.inputGradient(terms)
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
+	case slices.ContainsFunc(b.request.Want, isGradient):
+		return b.gradientOf(strings.TrimPrefix(b.request.Want[0], gradientPrefix), terms)
 	case slices.Contains(b.request.Want, Terms):
 		_, _, err := b.weighted(terms, 1, all)
 		return err
@@ -443,7 +440,7 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 // prepares them at every step.
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
-	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
+	return wants(InputGradient) || wants(Gradient(losses.Images)) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
@@ -518,10 +515,14 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	}
 	p, err := b.model.Parameter(path)
 	if err != nil {
-		if of := b.model.transposeOf(path); of != "" {
+		switch of, transposed := b.model.alias(path); {
+		case of == "":
+			return nil, err
+		case transposed:
 			return b.transposed(path, of)
+		default:
+			return b.parameter(of)
 		}
-		return nil, err
 	}
 	n := b.leaf(path, p.Shape)
 	b.nodes[path] = n
@@ -552,9 +553,6 @@ func flat(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Reshape(x, shape[0], volume.Of(shape[1:]))
 }
 
-// teacherPrefix is the prefix of the paths of the teacher's parameters, which the hook teacher lends.
-const teacherPrefix = "teacher."
-
 // scope implements [layers.Scope] for one layer of the model.
 type scope struct {
 	*builder
@@ -574,8 +572,8 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 
 // path is the path of the layer whose parameters are read.
 func (s *scope) path() string {
-	if s.pass.teacher {
-		return teacherPrefix + s.placed.Path
+	if s.pass.teacher != "" {
+		return s.pass.teacher + "." + s.placed.Path
 	}
 	return s.placed.Path
 }
@@ -583,6 +581,9 @@ func (s *scope) path() string {
 // Update implements [layers.Scope].
 func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
+	if s.owned(name) != path {
+		return // the layer to which the state belongs updates it
+	}
 	p, err := s.model.Parameter(path)
 	if err == nil && p.Trainable {
 		err = fmt.Errorf("parameter %q is updated by the optimizer; declare it with State", path)
@@ -641,8 +642,22 @@ func noiseName(of string, n int) string {
 // frozen normalisation does not change its running averages. In a block, this is decided for every layer separately.
 func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
-	return s.request.Training && !s.pass.teacher && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
+	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
-// Frozen implements [layers.Scope].
-func (s *scope) Frozen(names ...string) bool { return s.model.Spec.AllFrozen(s.placed.Path, names...) }
+// Frozen implements [layers.Scope]. A parameter that the layer shares is frozen where it belongs.
+func (s *scope) Frozen(names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+		return !s.model.Spec.Frozen(s.owned(name))
+	})
+}
+
+// owned is the path of a parameter of the layer where it belongs: the path in the layer whose parameters this one shares.
+func (s *scope) owned(name string) string {
+	for _, p := range s.placed.Parameters {
+		if p.Name == name && p.Of != "" && !p.Transposed {
+			return p.Of
+		}
+	}
+	return s.placed.Path + "." + name
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/hooks"
 	"tessera/internal/hugepages"
 	"tessera/internal/random"
 	"tessera/internal/volume"
@@ -39,7 +40,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
 	for _, placed := range m.Layout.Stacked() {
 		for _, p := range placed.Parameters {
-			if p.TransposeOf != "" {
+			if p.Of != "" {
 				continue // the parameter belongs to another layer
 			}
 			path := placed.Path + "." + p.Name
@@ -70,12 +71,16 @@ func Check(spec *config.Model, shape []int) error {
 	}
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
 	for _, p := range layout.Parameters() {
-		if p.TransposeOf != "" {
+		if p.Of != "" {
 			continue
 		}
 		frozen := spec.Frozen(p.Path)
 		m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !frozen, Frozen: frozen})
-		m.Lent = append(m.Lent, &Parameter{Path: teacherPrefix + p.Path, Shape: p.Shape})
+		for name, h := range spec.Hooks {
+			if _, lends := h.(hooks.Lender); lends {
+				m.Lent = append(m.Lent, &Parameter{Path: name + "." + p.Path, Shape: p.Shape})
+			}
+		}
 	}
 	r := Request{Batch: max(1, spec.Train.Batch), Want: m.TrainingOutputs()}
 	if !spec.TakesTurns() {
@@ -153,8 +158,8 @@ func (m *Model) LastWeight() *Parameter {
 		return nil
 	}
 	last, err := m.Parameter(p.Path)
-	if err != nil { // the transpose of an encoder's weight, unless the atoms were replaced
-		last, _ = m.Parameter(p.TransposeOf)
+	if err != nil { // another layer's weight or its transpose, unless the atoms were replaced
+		last, _ = m.Parameter(p.Of)
 	}
 	return last
 }
@@ -169,18 +174,26 @@ func (m *Model) Twin() *Model {
 	return &twin
 }
 
-// transposeOf returns the path of the encoder's weight whose transpose a tied decoder has under that path, "" if it is not
-// tied. The transpose of a teacher's parameter is the teacher's.
-func (m *Model) transposeOf(path string) string {
-	own, ofTeacher := strings.CutPrefix(path, teacherPrefix)
+// alias returns the path of the parameter that a layer shares, or whose transpose it has, under another path: "" if the parameter is
+// the layer's own. The alias of a teacher's parameter is the teacher's.
+func (m *Model) alias(path string) (of string, transposed bool) {
+	own, teacher := path, ""
+	if t := m.teacherOf(path); t != "" {
+		teacher, own = t+".", path[len(t)+1:]
+	}
 	for _, p := range m.Layout.Parameters() {
-		switch {
-		case p.Path != own:
-		case ofTeacher && p.TransposeOf != "":
-			return teacherPrefix + p.TransposeOf
-		default:
-			return p.TransposeOf
+		if p.Path == own && p.Of != "" {
+			return teacher + p.Of, p.Transposed
 		}
+	}
+	return "", false
+}
+
+// teacherOf is the name of the hook that lends a parameter, "" if the parameter belongs to the model.
+func (m *Model) teacherOf(path string) string {
+	name, _, _ := strings.Cut(path, ".")
+	if _, ok := m.Spec.Hooks[name]; ok {
+		return name
 	}
 	return ""
 }

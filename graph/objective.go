@@ -24,7 +24,7 @@ func (b *builder) terms() (list []int) {
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Against == losses.Images && l.On == losses.Output
-		case slices.Contains(b.request.Want, Terms):
+		case slices.Contains(b.request.Want, Terms), slices.ContainsFunc(b.request.Want, isGradient):
 			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:
@@ -275,10 +275,15 @@ func (t *term) Value(name string) (*gorgonia.Node, error) {
 	return t.flatValue(value{name, passOf(t.reads)})
 }
 
+// Published implements [losses.Values].
+func (t *term) Published(name string) (*gorgonia.Node, error) {
+	return t.Value(t.model.Layout.PublishedBy(t.declared.On, name))
+}
+
 // Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
-	p.teacher = true
+	p.teacher = t.declared.TeacherName()
 	return t.flatValue(value{t.declared.On, p})
 }
 

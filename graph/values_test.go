@@ -85,3 +85,111 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+const publishedText = `
+[model.vae]
+encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "gaussian", units = 3 }]
+loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }, { kind = "l2", on = "encoder.1.mean", weight = 0.1 }, { kind = "l2", on = "h", weight = 0.1 }]
+
+[model.vae.head.h]
+from = "encoder.1.log_variance"
+layers = [{ kind = "dense", units = 2 }]
+
+[model.shared]
+encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense", units = 5, share = "head.h.0" }]
+loss = [{ kind = "mse" }, { kind = "l2", on = "h" }]
+
+[model.shared.head.h]
+from = "encoder.0"
+layers = [{ kind = "dense", units = 5 }]
+
+[model.taught]
+encoder = [{ kind = "dense", units = 3, activation = "tanh" }]
+loss = [{ kind = "mse" }, { kind = "consistency" }, { kind = "consistency", teacher = "slow" }]
+
+[model.taught.hook.teacher]
+decay = { kind = "cosine", from = 0.9, to = 1.0, epochs = 3 }
+
+[model.taught.hook.slow]
+kind = "teacher"
+decay = 0.999
+`
+
+// The code of a variational auto-encoder is as long as the layer has units; inference gives the mean.
+func TestALayerPublishesValues(t *testing.T) {
+	m := model(t, publishedText, "vae", 3, 4)
+	if got := m.Layout.Named(); !slices.Contains(got, "encoder.1.mean") || !slices.Contains(got, "encoder.1.log_variance") || m.Units() != 3 {
+		t.Fatalf("named values: %q, %d units", got, m.Units())
+	}
+	c := graph.NewCoder(m, tape.Backend{})
+	images := make([]float32, 2*12)
+	for i := range images {
+		images[i] = float32(i%5) / 5
+	}
+	code, err := c.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean, err := c.Value("encoder.1.mean", images); err != nil || !slices.Equal(mean, code) {
+		t.Errorf("the code is %v, the mean %v, %v", code, mean, err)
+	}
+	if v, err := c.Value("encoder.1.log_variance", images); err != nil || len(v) != 6 || slices.Equal(v, code) {
+		t.Errorf("log variances: %v, %v", v, err)
+	}
+	if _, err := c.Decode(code); err != nil {
+		t.Error(err)
+	}
+	p, err := m.Program(graph.Request{Batch: 2, Training: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range p.Parameters {
+		if b.Gradient == nil {
+			t.Errorf("%s has no gradient", b.Path)
+		}
+	}
+}
+
+// A layer that shares its parameters has none of its own, and the gradient is of both uses.
+func TestLayersShareParameters(t *testing.T) {
+	m := model(t, publishedText, "shared", 3, 4)
+	var paths []string
+	for _, p := range m.Parameters {
+		paths = append(paths, p.Path)
+	}
+	if want := []string{"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias", "head.h.0.weight", "head.h.0.bias"}; !slices.Equal(paths, want) {
+		t.Errorf("parameters %q, want %q", paths, want)
+	}
+	c := graph.NewCoder(m, tape.Backend{})
+	images := make([]float32, 12)
+	images[3] = 1
+	code, err := c.Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.Value("h", images); err != nil || !slices.Equal(h, code) {
+		t.Errorf("one layer with one input gives %v and %v, %v", code, h, err)
+	}
+	if _, err := m.Program(graph.Request{Batch: 2, Training: true}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each term reads the teacher that it names.
+func TestTermsNameTheirTeachers(t *testing.T) {
+	m := model(t, publishedText, "taught", 3, 4)
+	for _, name := range []string{"teacher", "slow"} {
+		for _, p := range m.Parameters {
+			m.Lent = append(m.Lent, &graph.Parameter{Path: name + "." + p.Path, Shape: p.Shape, Data: p.Data})
+		}
+	}
+	p, err := m.Program(graph.Request{Batch: 2, Training: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"teacher.encoder.0.weight", "slow.encoder.0.weight"} {
+		if !slices.ContainsFunc(p.Parameters, func(b graph.Binding) bool { return b.Path == want }) {
+			t.Errorf("the program does not read %s", want)
+		}
+	}
+}

@@ -82,6 +82,10 @@ type Selective interface {
 // Distorting is implemented by hooks that change the encoded images. A batch then also contains the clean images.
 type Distorting interface{ Distorts() }
 
+// Lender is implemented by hooks that lend values of all parameters of the model ([Active.Lend]): a second model, whose values a loss
+// reads by the name of the hook (key teacher).
+type Lender interface{ Lends() }
+
 // Globbed is implemented by hooks that apply to the parameters of a glob, which must match a trainable parameter.
 type Globbed interface {
 	// Glob returns the key and its value.

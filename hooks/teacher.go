@@ -1,22 +1,50 @@
 package hooks
 
+import (
+	"math"
+
+	"tessera/losses"
+	"tessera/part"
+)
+
 // Teacher maintains an exponential moving average of the parameters, a second model whose values losses can read. It starts
 // with the initial parameters w_0; after every step t
 //
 //	w'_t = decay w'_(t-1) + (1-decay) w_t
 //
-// with w_t after the projection, running averages of layers included. The run's model is not averaged; the run's state
+// with w_t after the projection, running averages of layers included. The decay may be a schedule over the epochs, as a weight of a
+// loss: that of Grill et al. is { kind = "cosine", from = 0.99, to = 1.0, epochs = 100 }. A model may have several teachers, each a
+// table with a name of its own and kind = "teacher"; a loss names the one that it reads (key teacher). The run's model is not averaged; the run's state
 // contains the teacher.
 //
 // Source: Tarvainen and Valpola, Mean teachers are better role models, 2017; Grill et al., Bootstrap your own latent, 2020.
 type Teacher struct {
-	Decay float64 `toml:"decay" want:"in (0,1)" doc:"decay of the exponential moving average"`
+	Decay losses.Weight `toml:"decay" bare:"constant.value" doc:"decay of the exponential moving average: a number in (0,1), or a schedule that may end at 1"`
 }
 
 func init() {
 	Registry.Register("teacher", "a moving average of the parameters whose values losses can read",
-		func() Hook { return &Teacher{Decay: 0.99} })
+		func() Hook { return &Teacher{Decay: &losses.Constant{Value: 0.99}} })
 }
+
+// Check returns an error for a decay outside of (0,1) at the beginning, or of (0,1] at the end.
+func (h *Teacher) Check() error {
+	if h.Decay == nil {
+		return part.KeyErrorf("decay", "got nothing, want a number in (0,1) or a schedule")
+	}
+	first, last := h.Decay.At(0), h.Decay.At(math.Inf(1))
+	_, constant := h.Decay.(*losses.Constant)
+	if !(first > 0 && first < 1) || !(last > 0 && last <= 1) {
+		if constant {
+			return part.KeyErrorf("decay", "got %v, want a number in (0,1)", first)
+		}
+		return part.KeyErrorf("decay", "goes from %v to %v, want numbers in (0,1), 1 only at the end", first, last)
+	}
+	return nil
+}
+
+// Lends implements [Lender].
+func (*Teacher) Lends() {}
 
 // NeedsSteps implements [NeedsSteps].
 func (*Teacher) NeedsSteps() (problem, hint string) {
@@ -28,7 +56,8 @@ func (*Teacher) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
-	active, m := movingAverage(t, func(int) float32 { return float32(1 - h.Decay) })
+	steps := float64(max(1, len(t.BatchSizes())))
+	active, m := movingAverage(t, func(step int) float32 { return float32(1 - h.Decay.At(float64(step-1)/steps)) })
 	active.Lend = func() (list []*Parameter) {
 		for i, p := range m.of {
 			list = append(list, &Parameter{Index: p.Index, Path: p.Path, Shape: p.Shape, Data: m.values[i], Frozen: true})

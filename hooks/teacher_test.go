@@ -3,13 +3,15 @@ package hooks
 import (
 	"math"
 	"testing"
+
+	"tessera/losses"
 )
 
 // The oracle adds up the weights of all steps, in float64.
 func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	f := newFake(t, []float32{1, 0, 0, 0})
 	const decay = 0.75
-	active, err := (&Teacher{Decay: decay}).Attach(f)
+	active, err := (&Teacher{Decay: &losses.Constant{Value: decay}}).Attach(f)
 	if err != nil {
 		t.Fatal(err)
 	}

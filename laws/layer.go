@@ -20,7 +20,7 @@ var Layer = inTrials(eachLayerTrial, []law[layerTrial]{
 	{"changes nothing but its state, and that in training only", layerTrial.changesState},
 	{"is deterministic, given its noise", layerTrial.deterministic},
 	{"treats every image by itself at inference", layerTrial.imagewise},
-	{"is the identity at inference if it is noisy", layerTrial.noiseless},
+	{"draws no noise at inference, and is then the identity if it has no parameters", layerTrial.noiseless},
 	{"says whether it is noisy", layerTrial.saysNoisy},
 	{"draws new noise for every image and run", layerTrial.freshNoise},
 	{"keeps its outputs in the range it declares", layerTrial.outputRange},
@@ -344,6 +344,9 @@ func (t layerTrial) noiseless() error {
 	noisy.training = true
 	if drawn, err := noisy.noises(); err != nil || len(drawn) == 0 {
 		return err
+	}
+	if len(t.fresh().Parameters(t.in)) > 0 {
+		return nil // such as a layer that gives the mean of a learned distribution
 	}
 	return t.eachRun(func(given, got tensors) error {
 		if err := near(got["output"], given["input"], 0); err != nil {

@@ -98,7 +98,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"treats every image by itself at inference": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return c.Sub(x, c.Mean(x))
 		}},
-		"is the identity at inference if it is noisy": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+		"draws no noise at inference, and is then the identity if it has no parameters": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			if s.Training() {
 				return c.Add(x, s.Noise(noisy, x.Shape()...))
 			}
@@ -183,7 +183,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				return wrongKernel(c, x)
 			},
 		},
-		"is the identity at inference if it is noisy": {
+		"draws no noise at inference, and is then the identity if it has no parameters": {
 			"1 of [6] at inference on the tape: draws 1 noise inputs": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return c.Add(x, s.Noise(noisy, x.Shape()...))
 			},

@@ -99,7 +99,7 @@ func (t lossTrial) appliedTo() error {
 		wrong = "reads parameters and other values"
 	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms):
 		wrong = "must read the atoms if and only if it applies to them"
-	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On:
+	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On && len(reads.Published) == 0:
 		wrong = "applies to a value that it does not read"
 	}
 	if wrong != "" {

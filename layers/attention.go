@@ -14,7 +14,7 @@ import (
 //	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
 //
 // where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image
-// (height, width), pixels of one with channels. The output has the input's shape. Parameters: query, key and value, whose
+// (height, width), pixels of one with channels. The output has the input's shape. The layer publishes the softmax under the name attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose
 // columns are ordered by head, and output, all of shape (features, features); with bias = true also query_bias, value_bias
 // and output_bias, which start at 0 (a bias of the keys would have no effect). Vaswani et al., Attention Is All You Need,
 // 2017.
@@ -75,6 +75,12 @@ func (a *Attention) Expands(in []int) (what, advice string) {
 	return fmt.Sprintf("%d x %d x %d weights between tokens", a.Heads, tokens, tokens), "make larger patches, take fewer heads"
 }
 
+// Publishes implements [Publisher]: the weights of each head, one row for every token.
+func (a *Attention) Publishes(in []int) []Value {
+	tokens, _ := tokensOf(in)
+	return []Value{{"attention", []int{a.Heads, tokens, tokens}}}
+}
+
 // Apply implements [Layer].
 func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	g, err := a.geometry(x.Shape()[1:])
@@ -96,6 +102,9 @@ func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	key, value := sequence(mapped(rows, "key")), sequence(mapped(rows, "value"))
 	scores := c.Do("scores", func() (*gorgonia.Node, error) { return g.Scores(query, key) })
 	weights := c.Do("softmax", func() (*gorgonia.Node, error) { return ops.Softmax(scores) })
+	if c.Err() == nil {
+		s.Publish("attention", weights)
+	}
 	mixed := c.Do("mix", func() (*gorgonia.Node, error) { return g.Mix(weights, value) })
 	return c.Reshape(mapped(c.Reshape(mixed, batch*g.Tokens, g.Features), "output"), x.Shape()...), c.Err()
 }

@@ -53,9 +53,10 @@ type Parameter struct {
 	Init          Init
 	FanIn, FanOut int  // inputs and outputs of a unit, > 0, for the Glorot and He rules
 	State         bool // updated by the layer's rule (a running average), not by the optimizer
-	// TransposeOf is the path of another layer's parameter if this parameter is its transpose; it then has no separate
-	// storage. Empty otherwise.
-	TransposeOf string
+	// Of is the path of another layer's parameter if this parameter is that one, or with Transposed its transpose; it then has no
+	// separate storage. Empty otherwise.
+	Of         string
+	Transposed bool
 }
 
 // Names lists the names of parameters.

@@ -58,7 +58,7 @@ func (t *Tied) Parameters(in []int) []Parameter {
 		return nil // OutputShape returns the error
 	}
 	n, units := volume.Of(in), t.lent[0]
-	list := []Parameter{{Name: "weight", Shape: []int{n, units}, Init: &GlorotUniform{}, FanIn: n, FanOut: units, TransposeOf: t.Weight}}
+	list := []Parameter{{Name: "weight", Shape: []int{n, units}, Init: &GlorotUniform{}, FanIn: n, FanOut: units, Of: t.Weight, Transposed: true}}
 	if t.Bias {
 		list = append(list, Parameter{Name: "bias", Shape: []int{units}, Init: &Zeros{}, FanIn: n, FanOut: units})
 	}

@@ -74,8 +74,10 @@ type Reads struct {
 	Classes bool // what it compares with are classes: one unit for each of them, see [Values.Against]
 	Counts  bool // the term is a mean that takes the keys `mask` and `sample_weight`: see [MeanOf]
 
-	Values  []string // further values by name
-	Teacher bool     // the values of the teacher
+	Values []string // further values by name
+	// Published are values that the layer publishes whose output `on` names, by their names there: [Values.Published].
+	Published []string
+	Teacher   bool // the values of the teacher
 
 	Atoms    bool // the decoder, starting at its atoms: [Values.Dictionary]
 	Jacobian bool // derivatives of the value that `on` names with respect to the images: [Values.Encoding]
@@ -89,7 +91,7 @@ func (r Reads) InParts(on string) bool {
 
 // Alone reports whether a term on that value reads only these values and parameters.
 func (r Reads) Alone(on string, values ...string) bool {
-	if r.Against != "" || r.Views || r.Teacher || r.Atoms || r.Jacobian || r.On && !slices.Contains(values, on) {
+	if r.Against != "" || r.Views || r.Teacher || r.Atoms || r.Jacobian || len(r.Published) > 0 || r.On && !slices.Contains(values, on) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
@@ -119,6 +121,9 @@ type Values interface {
 	On() (*gorgonia.Node, error)
 	// Value returns a value by its name: "code", "output" or a head, (batch, units).
 	Value(name string) (*gorgonia.Node, error)
+	// Published returns a value that the layer publishes whose output `on` names, (batch, units). With on = "encoder.2" it is
+	// encoder.2.NAME; the layer of "code", "output" or a head is the last one of that stack.
+	Published(name string) (*gorgonia.Node, error)
 	// Teacher returns the value that `on` names as the teacher computes it. No gradient flows through it.
 	Teacher() (*gorgonia.Node, error)
 	// Against returns what the term compares with, (batch, values): the column or value that `against` names. Images are the clean
@@ -194,6 +199,14 @@ func (d *declared) Value(name string) (*gorgonia.Node, error) {
 		return nil, undeclared(fmt.Sprintf("the value %q", name))
 	}
 	return d.values.Value(name)
+}
+
+// Published implements [Values].
+func (d *declared) Published(name string) (*gorgonia.Node, error) {
+	if !slices.Contains(d.reads.Published, name) {
+		return nil, undeclared(fmt.Sprintf("the published value %q", name))
+	}
+	return d.values.Published(name)
 }
 
 // Teacher implements [Values].

@@ -133,6 +133,9 @@ func (c *Chain) InvSqrt(x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("inverse sqrt", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(Scalar(x, 1), c.Sqrt(x)) })
 }
 
+// Exp returns e to the power of x, element by element.
+func (c *Chain) Exp(x *gorgonia.Node) *gorgonia.Node { return c.unary("exp", gorgonia.Exp, x) }
+
 // Log returns the natural logarithm of x. Use Log1p for the logarithm of 1 + x: Gorgonia would otherwise rewrite it and remove
 // the sum from the graph, even if another node needs it.
 func (c *Chain) Log(x *gorgonia.Node) *gorgonia.Node { return c.unary("log", gorgonia.Log, x) }

@@ -59,10 +59,10 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 			return
 		}
 		values := make([]T, k)
-		largest := selectTopK(k, kernels)(block)
+		places := selectTopK(k, kernels)(block)
 		for start := 0; start < len(dst); start += block {
 			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
-			list := largest(x)
+			list := places(x)
 			for i, j := range list {
 				values[i] = from[j]
 			}
@@ -74,27 +74,44 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// selectTopK returns a function for the indices of the k largest values of rows of block > k values; see [largest].
+// selectTopK returns a function for the places of the k largest values of rows of block > k values; see [largest.of].
 func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
 	return func(block int) func(x []T) []int {
-		chosen := make([]int, k)
-		buffer := make([]T, 0, min(block, 2*k+candidates))
-		maximum := kernels().Maximum
-		return func(x []T) []int { return largest(chosen, x, buffer, maximum) }
+		pieces := (block + piece - 1) / piece
+		l := largest[T]{maximum: kernels().Maximum, chosen: make([]int, k), found: make([]T, 0, min(block, 2*k+candidates)),
+			maxima: make([]T, pieces), sorted: make([]T, pieces)}
+		return l.of
 	}
 }
 
-// largest writes the indices of the k largest values of x to chosen, whose length is k < len(x), in ascending order, and
-// returns them; there are none if a NaN is among the k largest, see [leastKept].
-func largest[T Float](chosen []int, x, buffer []T, maximum vector.Reduce[T]) []int {
-	least, equal := leastKept(x, len(chosen), buffer, maximum)
+// piece is the number of values that are skipped at once if their maximum is too small.
+const piece = 64
+
+// candidates is the number of values that least collects in addition to twice k before it selects among them.
+const candidates = 64
+
+// largest finds the k largest values of rows. It is for one goroutine.
+type largest[T Float] struct {
+	maximum vector.Reduce[T]
+	chosen  []int // k places
+	found   []T   // candidates for the k largest values
+	maxima  []T   // of the pieces of a row
+	sorted  []T   // partly
+}
+
+// of returns the places of the k largest values of x, k < len(x), in ascending order. There are none if a NaN is among the k
+// largest; see [largest.least]. The list is valid until the next call.
+func (l *largest[T]) of(x []T) []int {
+	for i := range l.maxima {
+		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
+	}
+	least, equal := l.least(x)
 	n := 0
-	for from := 0; from < len(x); from += piece {
-		part := x[from:min(from+piece, len(x))]
-		if maximum(part) < least {
+	for i, top := range l.maxima {
+		if top < least {
 			continue
 		}
-		for j, v := range part {
+		for j, v := range x[i*piece : min((i+1)*piece, len(x))] {
 			if v >= least {
 				if v == least {
 					if equal == 0 {
@@ -102,33 +119,38 @@ func largest[T Float](chosen []int, x, buffer []T, maximum vector.Reduce[T]) []i
 					}
 					equal--
 				}
-				chosen[n] = from + j
+				l.chosen[n] = i*piece + j
 				n++
 			}
 		}
 	}
-	return chosen[:n]
+	return l.chosen[:n]
 }
 
-// piece is the number of values that are skipped at once if their maximum is too small.
-const piece = 64
+// bound returns a number that at least k values of x reach: the k-th largest maximum of its pieces.
+func (l *largest[T]) bound() T {
+	k := len(l.chosen)
+	if len(l.maxima) < k || slices.ContainsFunc(l.maxima, func(v T) bool { return v != v }) {
+		return T(math.Inf(-1))
+	}
+	copy(l.sorted, l.maxima)
+	_, least := kLargest(l.sorted, k)
+	return least
+}
 
-// candidates is the number of values that leastKept collects in addition to twice k before it sorts them.
-const candidates = 64
-
-// leastKept returns the smallest of the k largest values of x, k < len(x), and how many of the values equal to it are kept.
-// NaN is smaller than every number. If a NaN is among the k largest, it is returned: nothing is kept.
+// least returns the smallest of the k largest values of x and how many of the values equal to it are kept. NaN is smaller
+// than every number. If a NaN is among the k largest, it is returned: nothing is kept.
 //
-// It scans x once for values above the smallest of the k largest so far, and collects them in buffer. Every time that
-// the buffer is full, it keeps the k largest. For values in random order the buffer receives about k (1 + ln(n/k)) of n values.
-func leastKept[T Float](x []T, k int, buffer []T, maximum vector.Reduce[T]) (least T, equal int) {
-	found := buffer[:0]
-	least = T(math.Inf(-1))
-	for part := range slices.Chunk(x, piece) {
-		if maximum(part) <= least { // false if there is a NaN
+// It scans x once for values above a lower bound of the result, and collects them. Every time that the memory for them is
+// full, it keeps the k largest, and the smallest of them becomes the bound.
+func (l *largest[T]) least(x []T) (least T, equal int) {
+	k, found := len(l.chosen), l.found[:0]
+	least = l.bound()
+	for i, top := range l.maxima {
+		if top <= least { // false if there is a NaN
 			continue
 		}
-		for _, v := range part {
+		for _, v := range x[i*piece : min((i+1)*piece, len(x))] {
 			if v > least {
 				if len(found) == cap(found) {
 					found, least = kLargest(found, k)
@@ -140,7 +162,7 @@ func leastKept[T Float](x []T, k int, buffer []T, maximum vector.Reduce[T]) (lea
 			}
 		}
 	}
-	if len(found) < k { // the others are -Inf or NaN
+	if len(found) < k { // the others equal the bound, or are NaN
 		for _, v := range x {
 			if v == least {
 				equal++

@@ -507,8 +507,8 @@ func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	matched := layout.MatchParameters(glob)
 	for _, p := range layout.Parameters() {
 		if slices.Contains(matched, p.Path) {
-			asIs = asIs || p.Path == path
-			swapped = swapped || p.TransposeOf == path
+			asIs = asIs || p.Path == path || p.Of == path && !p.Transposed
+			swapped = swapped || p.Of == path && p.Transposed
 		}
 	}
 	return asIs, swapped

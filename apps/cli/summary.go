@@ -101,7 +101,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 	for _, placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
-			if p.TransposeOf != "" {
+			if p.Of != "" {
 				continue // counted in its layer
 			}
 			layer.Parameters += volume.Of(p.Shape)

@@ -170,11 +170,12 @@ func difference(g *Graph[float64], l *Leaf[float64], towards []float64) (float64
 
 // Builder collects the leaves of an expression while it is built.
 type Builder[T ops.Float] struct {
-	graph   *gorgonia.ExprGraph
-	leaves  []*Leaf[T]
-	noises  int
-	asked   bool                      // a layer has read the mode
-	updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
+	graph     *gorgonia.ExprGraph
+	leaves    []*Leaf[T]
+	noises    int
+	asked     bool                      // a layer has read the mode
+	published []*gorgonia.Node          // by a layer, in order
+	updates   map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
 // Node returns the node of the i-th leaf.

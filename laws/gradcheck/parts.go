@@ -20,7 +20,6 @@ type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
 	parameters map[string]*Leaf[T]
-	published  map[string]*gorgonia.Node
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
@@ -57,7 +56,9 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 }
 
 // Publish implements [layers.Scope].
-func (s *scope[T]) Publish(name string, value *gorgonia.Node) { s.published[name] = value }
+func (s *scope[T]) Publish(_ string, value *gorgonia.Node) {
+	s.builder.published = append(s.builder.published, value)
+}
 
 // Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
@@ -77,7 +78,7 @@ func (s *scope[T]) Frozen(...string) bool { return false }
 // initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, published: map[string]*gorgonia.Node{}}
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
 		input := b.Leaf("input", append([]int{batch}, in...), x, false)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
@@ -90,7 +91,7 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 	}
 }
 
-// Scalar is the sum of the elements of e's value, weighted by fixed draws from N(0,1): its gradient involves all
+// Scalar is the sum of the elements of e's value and of those that its layer publishes, weighted by fixed draws from N(0,1): its gradient involves all
 // derivatives of the value.
 func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
@@ -98,14 +99,23 @@ func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 		if err != nil {
 			return nil, err
 		}
-		values := make([]T, y.Shape().TotalSize())
-		r := random.Stream(Seed, "scalar", 0)
-		for i := range values {
-			values[i] = T(r.NormFloat64())
-		}
 		var c ops.Chain
-		return c.Sum(c.Mul(y, b.Leaf("scalar", y.Shape().Clone(), values, true))), c.Err()
+		sum := weighted(&c, b, "scalar", y)
+		for i, v := range b.published {
+			sum = c.Add(sum, weighted(&c, b, fmt.Sprintf("scalar.%d", i+1), v))
+		}
+		return sum, c.Err()
 	}
+}
+
+// weighted is the sum of the elements of y, weighted by the leaf of that name.
+func weighted[T ops.Float](c *ops.Chain, b *Builder[T], name string, y *gorgonia.Node) *gorgonia.Node {
+	values := make([]T, y.Shape().TotalSize())
+	r := random.Stream(Seed, name, 0)
+	for i := range values {
+		values[i] = T(r.NormFloat64())
+	}
+	return c.Sum(c.Mul(y, b.Leaf(name, y.Shape().Clone(), values, true)))
 }
 
 // SquaredGradient is the sum of [Scalar] of e and the squared norm of its gradient with respect to the first leaf: its
@@ -199,6 +209,14 @@ func (v *values[T]) On() (*gorgonia.Node, error) {
 // Value implements [losses.Values].
 func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
 	return v.drawn("value."+name, false), nil
+}
+
+// Published implements [losses.Values]. The first declared value is the leaf "x".
+func (v *values[T]) Published(name string) (*gorgonia.Node, error) {
+	if name == v.reads.Published[0] && !v.reads.On {
+		return v.x, nil
+	}
+	return v.drawn("published."+name, false), nil
 }
 
 // Teacher implements [losses.Values].

@@ -50,6 +50,26 @@ func (s settings) stepContests() []contest {
 			},
 		})
 	}
+	for _, decoder := range []string{"dense", "embedding_bag"} {
+		steps := max(3, s.steps/30) // one takes as long as a hundred of a shallow model
+		contests = append(contests, contest{
+			name: "top-k " + decoder,
+			peer: func() (result, error) {
+				if _, err := ready(); err != nil {
+					return result{}, err
+				}
+				return perStep(python(s.torchAtItsBest(), "bench/torch_sae.py", "--decoder", decoder, "--steps", strconv.Itoa(steps),
+					"--threads", strconv.Itoa(s.threads)))
+			},
+			ours: func() (result, error) {
+				binary, err := ready()
+				if err != nil {
+					return result{}, err
+				}
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkTopK$/^threads=%d$", s.threads), binary)
+			},
+		})
+	}
 	return contests
 }
 
@@ -85,11 +105,16 @@ func (s settings) buildSteps() (string, error) {
 }
 
 func (s settings) torch(model, optimizer string, steps int) (result, error) {
-	return perStep(python([]string{
+	return perStep(python(s.torchAtItsBest(), "bench/torch_steps.py", model, optimizer, "--data", s.folder, "--steps", strconv.Itoa(steps), "--threads", strconv.Itoa(s.threads)))
+}
+
+// torchAtItsBest is the environment in which PyTorch is fastest.
+func (s settings) torchAtItsBest() []string {
+	return []string{
 		"OMP_NUM_THREADS=" + strconv.Itoa(s.threads), "LD_PRELOAD=" + preload(),
 		// else glibc gives every large tensor fresh pages, which costs PyTorch up to a quarter of its time
 		"MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=4294967296",
-	}, "bench/torch_steps.py", model, optimizer, "--data", s.folder, "--steps", strconv.Itoa(steps), "--threads", strconv.Itoa(s.threads)))
+	}
 }
 
 // preload is the library that makes PyTorch fastest, "" where it is not installed.

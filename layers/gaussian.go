@@ -1,0 +1,87 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/internal/volume"
+	"tessera/ops"
+	"tessera/part"
+)
+
+// Gaussian is the code of a variational auto-encoder. From the flattened input x of n values it computes a normal distribution for
+// each of its `units` outputs,
+//
+//	mean = x W + b,    log_variance = x V + c,
+//
+// limited to [-30, 20]. In training the output is drawn from it, y = mean + exp(log_variance / 2) e with e ~ N(0, 1), so that
+// gradients reach the mean and the variance; at inference it is the mean. The layer publishes mean and log_variance, both of shape
+// (units), in training as at inference: the loss gaussian_kl compares them with N(0, 1). Parameters: weight W and
+// log_variance_weight V, both (n, units), bias b and log_variance_bias c, both (units), which start at 0. Source: Kingma and
+// Welling, Auto-encoding variational Bayes, 2014.
+type Gaussian struct {
+	Units int  `toml:"units" want:"> 0" doc:"number of outputs"`
+	Init  Init `toml:"init" doc:"initial values of the weights"`
+}
+
+func init() {
+	Registry.Register("gaussian", "a normal distribution for each unit: drawn in training, the mean at inference", func() Layer {
+		return &Gaussian{Init: &GlorotUniform{}}
+	})
+}
+
+// The names of the values that [Gaussian] publishes.
+const (
+	Mean        = "mean"
+	LogVariance = "log_variance"
+)
+
+// OutputUnits implements [Sized].
+func (g *Gaussian) OutputUnits() int { return g.Units }
+
+// SetOutputUnits implements [Sized].
+func (g *Gaussian) SetOutputUnits(n int) { g.Units = n }
+
+// OutputShape implements [Layer].
+func (g *Gaussian) OutputShape([]int) ([]int, error) {
+	if g.Units < 1 {
+		return nil, part.KeyErrorf("units", "got %d, want > 0", g.Units)
+	}
+	return []int{g.Units}, nil
+}
+
+// Parameters implements [Layer].
+func (g *Gaussian) Parameters(in []int) (list []Parameter) {
+	n := volume.Of(in)
+	for _, prefix := range []string{"", LogVariance + "_"} {
+		list = append(list,
+			Parameter{Name: prefix + "weight", Shape: []int{n, g.Units}, Init: g.Init, FanIn: n, FanOut: g.Units},
+			Parameter{Name: prefix + "bias", Shape: []int{g.Units}, Init: &Zeros{}, FanIn: n, FanOut: g.Units})
+	}
+	return list
+}
+
+// Publishes implements [Publisher].
+func (g *Gaussian) Publishes([]int) []Value {
+	return []Value{{Mean, []int{g.Units}}, {LogVariance, []int{g.Units}}}
+}
+
+// Noisy implements [Noisy].
+func (g *Gaussian) Noisy() bool { return true }
+
+// Apply implements [Layer].
+func (g *Gaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	x = c.Flatten(x)
+	mapped := func(prefix string) *gorgonia.Node {
+		return c.AddRow(c.MatMul(x, s.Parameter(prefix+"weight")), s.Parameter(prefix+"bias"))
+	}
+	mean, logVariance := mapped(""), c.Clip(mapped(LogVariance+"_"), -30, 20)
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	s.Publish(Mean, mean)
+	s.Publish(LogVariance, logVariance)
+	if !s.Training() {
+		return mean, nil
+	}
+	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...))), c.Err()
+}
