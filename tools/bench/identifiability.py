@@ -95,7 +95,7 @@ METHODS = {
     "`parts-unrolled`": lambda *a: ours("shipped", "encoder.0.units", *a),
     "NMF, nndsvda": theirs(lambda k, s: NMF(k, init="nndsvda", max_iter=400, tol=1e-5, random_state=s)),
     "NMF, random": theirs(lambda k, s: NMF(k, init="random", max_iter=400, tol=1e-5, random_state=s)),
-    "MBDL 0.02": theirs(lambda k, s: MiniBatchDictionaryLearning(k, alpha=0.02, n_iter=300, batch_size=100, fit_algorithm="cd",
+    "MBDL 0.02": theirs(lambda k, s: MiniBatchDictionaryLearning(k, alpha=0.02, n_iter=100, batch_size=100, fit_algorithm="cd",
                         positive_code=True, positive_dict=True, transform_algorithm="lasso_cd", random_state=s)),
 }
 
