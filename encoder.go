@@ -58,12 +58,20 @@ type Encoder struct {
 	output  bool          // the outputs are computed, in which the scaling is undone
 }
 
+// ErrNotImagesAlone is the error of an [Encoder] of a value that is computed from other columns than images: see [Run.ValueOf].
+var ErrNotImagesAlone = errors.New("the value is not computed from images alone")
+
 // Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it works during and
 // after the use of the run, even after the run's Close, and needs a separate Close. A model in which the code of an image depends on the other images
 // of its batch is an error.
 func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
+	}
+	for _, c := range r.Columns(cmp.Or(o.Value, losses.Code)) {
+		if c.Name != losses.Images {
+			return nil, fmt.Errorf("run %s: encoder: %w: %q is computed from the column %q", r.Path, ErrNotImagesAlone, o.Value, c.Name)
+		}
 	}
 	out, err := r.length(o.Value)
 	if err != nil {

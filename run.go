@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -194,6 +195,35 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
 		}
 		values, err = named.Value(name, r.scaling.Applied(images))
+		return err
+	})
+	if err == nil && name == losses.Output {
+		r.scaling.Undo(values)
+	}
+	return values, err
+}
+
+// Columns describes the columns that a value is computed from: images, and those that a head or a layer reads. A baseline reads images.
+func (r *Run) Columns(value string) []data.Column {
+	if r == nil || r.network == nil {
+		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
+	}
+	return r.network.ColumnsOf(value)
+}
+
+// ValueOf is [Run.Value] for a value that is computed from other columns too: the values of the columns that [Run.Columns] lists, by name,
+// row by row.
+func (r *Run) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		coder, ok := c.(*graph.Coder)
+		if !ok {
+			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
+		}
+		scaled := maps.Clone(columns)
+		if images, ok := columns[losses.Images]; ok {
+			scaled[losses.Images] = r.scaling.Applied(images)
+		}
+		values, err = coder.ValueOf(name, scaled)
 		return err
 	})
 	if err == nil && name == losses.Output {

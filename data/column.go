@@ -454,3 +454,20 @@ func (m *Images) checkColumns() error {
 	}
 	return nil
 }
+
+// All returns the values of all further columns for all samples, row by row, by name; nil if there are none.
+func (m *Images) All() map[string][]float32 {
+	if len(m.further) == 0 {
+		return nil
+	}
+	indices := make([]int, m.n)
+	for i := range indices {
+		indices[i] = i
+	}
+	all := map[string][]float32{}
+	for _, v := range m.further {
+		all[v.Name] = make([]float32, m.n*v.Size())
+		m.Gather(all[v.Name], v.Name, indices)
+	}
+	return all
+}

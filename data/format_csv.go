@@ -277,6 +277,11 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		return t, err
 	}
 	further := newCSVColumns(c, r)
+	for _, one := range further {
+		if len(one.at) == 0 {
+			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.held[one.name], f.columnList())
+		}
+	}
 	missing, first := 0, ""
 	lines := f.reader()
 	_, _ = lines.Read() // the header, which was read before

@@ -56,6 +56,33 @@ func (o ordered) reading() reading {
 	return r
 }
 
+// Reading returns a source like s for [ReadRows] that also reads these columns, where they are not images, in the same file: with the
+// types and classes of the training.
+func Reading(s Source, columns ...Column) Source {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c Column) bool { return c.Name == ImagesColumn })
+	if r, ok := s.(reader); ok && len(columns) > 0 {
+		return withColumns{s, r, columns}
+	}
+	return s
+}
+
+// withColumns is a source whose further columns are read.
+type withColumns struct {
+	Source
+	reader
+	columns []Column
+}
+
+// reading implements [reader].
+func (w withColumns) reading() reading {
+	r := w.reader.reading()
+	r.known = w.columns
+	for _, c := range w.columns {
+		r.need = append(r.need, c.Name)
+	}
+	return r
+}
+
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
 // .safetensors, .csv (detected from the content, but for .csv), one image, or a folder of images. uint8 values become value/255,
 // floats are taken as they are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
@@ -123,7 +150,18 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 		return nil, err
 	}
 	classes, err := t.resolve(nil, true)
+	if err != nil {
+		return nil, err
+	}
 	images.labels = t.labels
+	if images, err = images.WithColumns(t.further...); err != nil {
+		return nil, err
+	}
+	for _, name := range r.need {
+		if _, ok := images.Column(name); !ok {
+			return nil, fmt.Errorf("has no column %q: name it in the key columns of the data set, and give it in the same file", name)
+		}
+	}
 	return &Rows{Images: images, Names: t.names, Classes: classes}, err
 }
 

@@ -3,11 +3,14 @@ package data
 import (
 	"context"
 	"slices"
+
+	"tessera/data/morph"
+	"tessera/internal/random"
 )
 
 func init() {
 	Registry.Register("swimmer", "256 generated 32x32 figures of a torso and four limbs in four positions each; 17 true parts",
-		func() Source { return &Swimmer{} })
+		func() Source { return &Swimmer{Seed: 1} })
 }
 
 // Swimmer is the set of Donoho and Stodden, "When does non-negative matrix factorization give a correct decomposition
@@ -15,7 +18,14 @@ func init() {
 // columns 15 and 16, and one of four positions of each of four limbs of 7 pixels; 4^4 images. The true parts are the
 // torso and the 16 limbs, pairwise disjoint. Image number a + 4 b + 16 c + 64 d has the upper left limb in position a,
 // the upper right one in b, the lower left one in c, the lower right one in d.
-type Swimmer struct{}
+//
+// With `thicken` every part is dilated by a square of that radius: limbs then overlap the torso and each other, and where parts
+// overlap the pixel is 1, not 2. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
+type Swimmer struct {
+	Thicken int     `toml:"thicken" want:"in [0,8]" doc:"radius in pixels of the square that dilates every part; overlapping parts are clipped to 1"`
+	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the Gaussian noise of every pixel"`
+	Seed    uint64  `toml:"seed" doc:"seed of the noise; independent of the run's seed, so that all runs see the same images"`
+}
 
 const (
 	swimmerSide   = 32
@@ -32,8 +42,17 @@ var limbs = [4]struct{ row, column, v, h int }{
 func (*Swimmer) Shape(Dirs) ([]int, bool) { return []int{swimmerSide, swimmerSide}, true }
 
 // Load implements [Source].
-func (*Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
+func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	parts := swimmerParts()
+	if s.Thicken > 0 {
+		for i := range parts {
+			thick, err := morph.ApplyBy(morph.Dilation, morph.Square, s.Thicken, parts[i], []int{swimmerSide, swimmerSide})
+			if err != nil {
+				return nil, err
+			}
+			parts[i] = thick
+		}
+	}
 	const images = 4 * 4 * 4 * 4
 	pixels := make([]byte, images*swimmerPixels)
 	for i := range images {
@@ -45,7 +64,30 @@ func (*Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 		}
 	}
 	kinds := append([]string{"torso"}, slices.Repeat([]string{"limb"}, len(parts)-1)...)
-	return generated("swimmer", []int{swimmerSide, swimmerSide}, pixels, parts, kinds)
+	set, err := generated("swimmer", []int{swimmerSide, swimmerSide}, pixels, parts, kinds)
+	if err != nil || s.Noise == 0 {
+		return set, err
+	}
+	set.Train, err = noisy(set.Train, s.Noise, s.Seed)
+	return set, err
+}
+
+// noisy returns images with Gaussian noise, clipped to [0,1]. Each image has random numbers of its own.
+func noisy(images *Images, deviation float64, seed uint64) (*Images, error) {
+	values := images.Float32()
+	for i := range images.Len() {
+		r := random.Stream(seed, "swimmer noise", uint64(i))
+		row := values[i*images.Pixels() : (i+1)*images.Pixels()]
+		for j, v := range row {
+			row[j] = min(max(v+float32(deviation*r.NormFloat64()), 0), 1)
+		}
+	}
+	other, err := NewFloats(images.Shape, values, nil)
+	if err != nil {
+		return nil, err
+	}
+	other.Parts = images.Parts
+	return other, nil
 }
 
 // swimmerParts returns the torso and then, limb after limb, the four positions of each.

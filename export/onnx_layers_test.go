@@ -37,6 +37,7 @@ var settings = map[string][]string{
 	"patches":           {`size = 2`},
 	"top_k":             {`k = 5`, `k = 1000`},
 	"residual":          {`layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
+	"relative":          {`layers = [{ kind = "unrolled", units = 7, steps = 3 }]`, `layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
 	"upsample":          {`factor = 3`},
 	"concat":            {`layers = [{ kind = "conv2d", filters = 3 }, { kind = "gelu" }]`},
 	"global_pool":       {`value = "mean"`, `value = "max"`},

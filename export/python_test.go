@@ -61,6 +61,10 @@ encoder = [
   { kind = "attention", heads = 2, bias = true }, { kind = "layer_norm" }, { kind = "dense", units = 8, activation = "sigmoid" },
 ]
 
+[model.relative]
+extends = "dense"
+encoder = [{ kind = "relative", layers = [{ kind = "dense", units = 12, activation = "relu" }, { kind = "dense", units = 8, activation = "relu" }] }]
+
 [model.scaled]
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
@@ -285,7 +289,7 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 		}
 		for _, s := range list {
 			for _, p := range parametersOf(t, kind, s) {
-				if name := strings.TrimRight(p.Name, "0123456789"); kind != "residual" && kind != "concat" && !strings.Contains(place, "`"+name) {
+				if name := strings.TrimRight(p.Name, "0123456789"); kind != "residual" && kind != "concat" && kind != "relative" && !strings.Contains(place, "`"+name) {
 					t.Errorf("%s has no place for %s of %s", pythonPage, p.Name, kind)
 				}
 			}

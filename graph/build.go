@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"gorgonia.org/gorgonia"
@@ -68,6 +69,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case slices.ContainsFunc(r.Want, isGradient) && len(r.Want) > 1:
+		return fmt.Errorf("want: got %q, a gradient with respect to a column is computed alone", r.Want)
 	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
 		return fmt.Errorf("player: got %d, want an index from 1, without given values and micro-batches", r.Player)
 	case slices.Contains(r.Want, Terms) && (slices.Contains(r.Want, Loss) || slices.Contains(r.Want, InputGradient)):
@@ -181,7 +184,7 @@ func (b *builder) addGiven(terms []int) error {
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
-		if name != Loss && name != Terms && name != InputGradient {
+		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
@@ -220,7 +223,7 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	from := func(stream string) bool {
 		return slices.ContainsFunc(needed, func(v value) bool { return v.stream == stream && b.encodes(v) })
 	}
-	attacked := slices.Contains(b.request.Want, InputGradient)
+	attacked := slices.Contains(b.request.Want, InputGradient) || slices.Contains(b.request.Want, Gradient(losses.Images))
 	encoded := attacked || from(Images)
 	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
 		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
@@ -264,6 +267,8 @@ func (b *builder) addTaps(terms []int) error {
 		return b.inputGradient(terms)
 	case slices.Contains(b.request.Want, Loss):
 		return b.objective(terms)
+	case slices.ContainsFunc(b.request.Want, isGradient):
+		return b.gradientOf(strings.TrimPrefix(b.request.Want[0], gradientPrefix), terms)
 	case slices.Contains(b.request.Want, Terms):
 		_, _, err := b.weighted(terms, 1, all)
 		return err
@@ -435,7 +440,7 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 // prepares them at every step.
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
-	return wants(InputGradient) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
+	return wants(InputGradient) || wants(Gradient(losses.Images)) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 

@@ -1,12 +1,15 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"tessera/config"
+	"tessera/data"
 	"tessera/engine/ir"
+	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -67,7 +70,7 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	codes, err := c.run(Request{Want: []string{losses.Code}}, c.model.Pixels(), images)
+	codes, err := c.run(Request{Want: []string{losses.Code}}, map[string][]float32{losses.Images: images})
 	if err != nil {
 		return nil, fmt.Errorf("model %q: encode: %w", c.model.Spec.Name, err)
 	}
@@ -82,7 +85,7 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if err := c.model.Layout.Decodes(); err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
-	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, c.Units(), codes)
+	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, map[string][]float32{losses.Code: codes})
 	if err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
@@ -113,15 +116,30 @@ func (c *Coder) Named() []string {
 	return c.model.Layout.Named()
 }
 
-// Value computes the named value, one of Values or Named, for images and returns it row by row.
+// Columns describes the columns that a value is computed from: images, unless it is computed from others alone, and others.
+func (c *Coder) Columns(name string) (list []data.Column) {
+	if c.model == nil {
+		return nil
+	}
+	return c.model.ColumnsOf(name)
+}
+
+// Value computes the named value, one of Values or Named, for images and returns it row by row. A value that is computed from other
+// columns too needs [Coder.ValueOf].
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
+	return c.ValueOf(name, map[string][]float32{losses.Images: images})
+}
+
+// ValueOf computes the named value, one of Values or Named, from the columns that [Coder.Columns] lists, by name, and returns it row by row.
+// Columns that it is not computed from are ignored.
+func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
 	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
 		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
 	}
-	values, err := c.run(Request{Want: []string{name}}, c.model.Pixels(), images)
+	values, err := c.run(Request{Want: []string{name}}, columns)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
 	}
@@ -129,34 +147,29 @@ func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 }
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
-func (c *Coder) MeasuresObjective(labelled bool) bool {
+func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	if c.model == nil || len(c.model.Spec.Losses) == 0 {
 		return false
 	}
+	lacks := func(column string) bool { return !has(column) }
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
 		r := l.Reads()
-		others := slices.ContainsFunc(l.Names(), func(name string) bool {
-			return slices.ContainsFunc(c.model.Layout.Sources(name), func(column string) bool { return column != losses.Images && column != losses.Labels })
+		return !r.Validates() || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // with derivatives a term may draw noise
+			return slices.ContainsFunc(c.model.Layout.Sources(name), lacks)
 		})
-		return !r.Validates() || r.Jacobian || others || r.Classes && !labelled // with derivatives a term may draw noise
 	})
 }
 
 // Objective implements [metrics.ObjectiveCoder]. A large model computes it in smaller batches, of which it returns the mean.
-func (c *Coder) Objective(images []float32, labels []int) (sum float64, err error) {
+func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
 	if c.model == nil {
 		return 0, ErrNoModel
 	}
-	pixels := c.model.Pixels()
-	n := len(images) / pixels
+	n := len(b.Images) / c.model.Pixels()
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
 		to := min(from+batch, n)
-		var known []int
-		if labels != nil {
-			known = labels[from:to]
-		}
-		one, err := c.objective(images[from*pixels:to*pixels], known, to-from)
+		one, err := c.objective(b, n, from, to)
 		if err != nil {
 			return 0, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
 		}
@@ -165,25 +178,25 @@ func (c *Coder) Objective(images []float32, labels []int) (sum float64, err erro
 	return sum, nil
 }
 
-// objective returns the objective of one batch.
-func (c *Coder) objective(images []float32, labels []int, n int) (sum float64, err error) {
-	p, err := c.program(Request{Want: []string{Terms}, Batch: n})
+// objective returns the objective of the samples [from, to) of n.
+func (c *Coder) objective(b *metrics.Batch, n, from, to int) (sum float64, err error) {
+	p, err := c.program(Request{Want: []string{Terms}, Batch: to - from})
 	if err != nil {
 		return 0, err
 	}
 	for i, in := range p.of.Inputs {
-		values := images
-		switch in.Name {
-		case Images:
-		case Labels:
-			values = make([]float32, n*c.model.Classes())
-			for k, label := range labels {
-				if label >= 0 {
-					values[k*c.model.Classes()+label] = 1
-				}
-			}
-		default:
+		all := b.Columns[in.Column]
+		if in.Column == losses.Images {
+			all = b.Images
+		}
+		values := all[from*len(all)/n : to*len(all)/n]
+		switch {
+		case in.Column == losses.Labels && in.Classes > 0 && b.Labels != nil:
+			values = oneHot(to-from, in.Classes, func(k int) int { return b.Labels[from+k] })
+		case all == nil:
 			return 0, fmt.Errorf("loss: its input %q is not given", in.Name)
+		case in.Classes > 0:
+			values = oneHot(to-from, in.Classes, func(k int) int { return int(all[from+k]) })
 		}
 		if err := p.runner.Bind(i, values); err != nil {
 			return 0, err
@@ -198,39 +211,84 @@ func (c *Coder) objective(images []float32, labels []int, n int) (sum float64, e
 	return sum, nil
 }
 
-// run computes one value batch by batch. The rows of the first input have that width; the other inputs have the same number
-// of rows.
-func (c *Coder) run(want Request, width int, inputs ...[]float32) ([]float32, error) {
-	if width == 0 || len(inputs[0])%width != 0 {
-		return nil, fmt.Errorf("got %d values, want a multiple of %d, the length of a row", len(inputs[0]), width)
+// oneHot returns a row for each of n samples: 1 at its class, or zeros if the class is unknown.
+func oneHot(n, classes int, class func(k int) int) []float32 {
+	values := make([]float32, n*classes)
+	for k := range n {
+		if i := class(k); i >= 0 && i < classes {
+			values[k*classes+i] = 1
+		}
 	}
-	n := len(inputs[0]) / width
+	return values
+}
+
+// run computes one value batch by batch. The values of its inputs are given by the names of columns, or of values.
+func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error) {
+	n, err := c.rows(want, given)
+	if err != nil {
+		return nil, err
+	}
 	out := []float32{}
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
 		want.Batch = min(batch, n-from)
-		r, err := c.runner(want)
+		p, err := c.program(want)
 		if err != nil {
 			return nil, err
 		}
-		for i, rows := range inputs {
-			if err := r.Bind(i, rows[from*width:(from+want.Batch)*width]); err != nil {
+		for i, in := range p.of.Inputs {
+			width := volume.Of(in.Shape[1:])
+			if len(given[in.source()]) != n*width { // of an input that no source explains
+				return nil, fmt.Errorf("its input %q is not given", in.Name)
+			}
+			if err := p.runner.Bind(i, given[in.source()][from*width:(from+want.Batch)*width]); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.Run(); err != nil {
+		if err := p.runner.Run(); err != nil {
 			return nil, err
 		}
-		rows := r.Tap(0)
+		rows := p.runner.Tap(0)
 		out = append(slices.Grow(out, len(rows)/want.Batch*(n-from)), rows...)
 	}
 	return out, nil
 }
 
-// runner returns the runner of the compiled program for a batch size.
-func (c *Coder) runner(want Request) (ir.Runner[float32], error) {
-	p, err := c.program(want)
-	return p.runner, err
+// source is the column that fills an input, or the given value; the clean images are [Target].
+func (in Input) source() string {
+	if in.Name == Target {
+		return Target
+	}
+	return cmp.Or(in.Column, in.Name)
+}
+
+// rows is the number of rows of what is given. All that a request needs must be given, with the same number of rows.
+func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error) {
+	names, first := want.Given, ""
+	switch {
+	case want.Want[0] == InputGradient:
+		names = []string{losses.Images, Target}
+	case len(names) == 0:
+		names = c.model.Layout.Sources(want.Want[0])
+	}
+	for _, name := range names {
+		values, ok := given[name]
+		width := c.model.Layout.Size(name)
+		if name == Target {
+			width = c.model.Pixels()
+		}
+		switch {
+		case !ok:
+			return 0, fmt.Errorf("it is computed from the column %q, which is not given", name)
+		case width == 0 || len(values)%width != 0:
+			return 0, fmt.Errorf("got %d values, want a multiple of %d, the length of a row", len(values), width)
+		case first == "":
+			first, n = name, len(values)/width
+		case len(values)/width != n:
+			return 0, fmt.Errorf("got %d rows of %q, want %d as of %q", len(values)/width, name, n, first)
+		}
+	}
+	return n, nil
 }
 
 // program returns the compiled program for a batch size.
@@ -400,11 +458,10 @@ func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	pixels := c.model.Pixels()
 	if len(images) != len(clean) {
 		return nil, fmt.Errorf("model %q: gradient of the input: got %d values of images and %d of clean images, want equal numbers", c.model.Spec.Name, len(images), len(clean))
 	}
-	gradient, err := c.run(Request{Want: []string{InputGradient}}, pixels, images, clean)
+	gradient, err := c.run(Request{Want: []string{InputGradient}}, map[string][]float32{losses.Images: images, Target: clean})
 	if err != nil {
 		return nil, fmt.Errorf("model %q: gradient of the input: %w", c.model.Spec.Name, err)
 	}

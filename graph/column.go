@@ -2,8 +2,10 @@ package graph
 
 import (
 	"fmt"
+	"strings"
 
 	"gorgonia.org/gorgonia"
+	"tessera/data"
 	"tessera/losses"
 	"tessera/ops"
 )
@@ -97,4 +99,45 @@ func (t *term) Counts() (counts losses.Counts, err error) {
 		counts.Samples = n
 	}
 	return counts, nil
+}
+
+// gradientPrefix begins the names of gradients with respect to columns.
+const gradientPrefix = "gradient of column "
+
+// Gradient is the name of a value that a program can compute alone: the gradient of the objective, without noise, with respect to a
+// column. The terms are those that can be measured without training ([losses.Reads.Validates]). Of the images it is the gradient with
+// respect to those that are encoded; the program then has the input [Target], the clean ones.
+func Gradient(column string) string { return gradientPrefix + column }
+
+// isGradient reports whether a name is that of a gradient with respect to a column.
+func isGradient(name string) bool { return strings.HasPrefix(name, gradientPrefix) }
+
+// gradientOf adds the gradient of the terms with respect to a column.
+func (b *builder) gradientOf(column string, terms []int) error {
+	_, loss, err := b.weighted(terms, 1, all)
+	if err != nil {
+		return err
+	}
+	at := ColumnName(column)
+	if column == losses.Images {
+		at = Images
+	}
+	n := b.streams[at]
+	if n == nil || loss == nil || !ancestors(loss)[n] {
+		return fmt.Errorf("the objective does not depend on the column %q", column)
+	}
+	grads, err := gorgonia.Grad(loss, n)
+	if err != nil {
+		return fmt.Errorf("differentiating the loss: %w", err)
+	}
+	return b.tap(Gradient(column), grads[0])
+}
+
+// ColumnsOf describes the columns that a value is computed from, images among them.
+func (m *Model) ColumnsOf(value string) (list []data.Column) {
+	for _, column := range m.Layout.Sources(value) {
+		described, _ := m.Layout.Column(column)
+		list = append(list, described)
+	}
+	return list
 }

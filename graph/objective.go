@@ -24,7 +24,7 @@ func (b *builder) terms() (list []int) {
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Against == losses.Images && l.On == losses.Output
-		case slices.Contains(b.request.Want, Terms):
+		case slices.Contains(b.request.Want, Terms), slices.ContainsFunc(b.request.Want, isGradient):
 			take = r.Validates()
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:

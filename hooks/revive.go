@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/part"
 )
@@ -16,6 +17,11 @@ import (
 //	encoder weight of the unit   <-  v times the mean norm of the living units' encoder weights
 //	decoder weight of the unit   <-  v times the mean norm of the living units' decoder weights
 //	bias of the unit             <-  0
+//
+// With `residuals` the direction is that of what is missing: v = r / ||r||, r = max(0, x - y) of the image with the largest ||r||, and
+// max(0, v·r) v is taken away from all residuals before the next unit is drawn, so that no two units get the same missing part. Values of
+// the unit in other parameters of the encoder that have one value per unit, such as thresholds, become the mean of the living units'.
+// `until` ends the searches: units that die later are surplus.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
 // parameters get the new values too. The procedure is deterministic.
@@ -29,6 +35,8 @@ type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
+	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
+	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
 func init() {
@@ -55,6 +63,11 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 		return nil, err
 	}
 	h.units = h.encoder.Shape[1]
+	for _, p := range t.Parameters("encoder.*") {
+		if r.Residuals && len(p.Data) == h.units && p.Trainable && p != h.encoder && !strings.HasSuffix(p.Path, ".bias") {
+			h.perUnit = append(h.perUnit, p)
+		}
+	}
 	for _, p := range t.Parameters("encoder.*.bias") {
 		if len(p.Data) == h.units && p.Trainable {
 			h.bias = p
@@ -99,7 +112,8 @@ func reviveable(weights []*Parameter) (*Parameter, error) {
 type reviving struct {
 	*Revive
 	training               Training
-	encoder, bias, decoder *Parameter // bias and decoder are nil if they are not re-initialised
+	encoder, bias, decoder *Parameter   // bias and decoder are nil if they are not re-initialised
+	perUnit                []*Parameter // others of the encoder with one value per unit; with residuals only
 	units, sample          int
 	encode, decode         Program
 }
@@ -119,19 +133,70 @@ func (h *reviving) begin() (err error) {
 }
 
 func (h *reviving) beginEpoch() error {
-	if epoch := h.training.Epoch(); epoch == 0 || epoch%h.Every != 0 {
+	if epoch := h.training.Epoch(); epoch == 0 || epoch%h.Every != 0 || h.Until > 0 && epoch > h.Until {
 		return nil
 	}
 	dead, err := h.dead()
 	if err != nil || !slices.Contains(dead, true) {
 		return err
 	}
-	worst, err := h.worst()
+	next, err := h.directions()
 	if err != nil {
 		return err
 	}
-	h.draw(dead, worst)
+	h.draw(dead, next)
 	return nil
+}
+
+// directions returns a function that gives the direction of the next dead unit, not of length 1; ok is false if there is none left.
+func (h *reviving) directions() (next func() (x []float32, ok bool), err error) {
+	if h.Residuals {
+		return h.lacking()
+	}
+	worst, err := h.worst()
+	x := make([]float32, h.encoder.Shape[0])
+	return func() ([]float32, bool) {
+		if len(worst) == 0 {
+			return nil, false
+		}
+		h.training.Images().Batch(x, worst[:1])
+		worst = worst[1:]
+		return x, true
+	}, err
+}
+
+// lacking gives the directions of the largest residuals, each taken away from all of them before the next is chosen.
+func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
+	var residuals [][]float32
+	err = h.run(h.decode, func(x, y []float32) {
+		r := make([]float32, len(x))
+		for i, v := range x {
+			r[i] = max(0, v-y[i])
+		}
+		residuals = append(residuals, r)
+	})
+	return func() ([]float32, bool) {
+		largest, size := -1, 0.0
+		for i, r := range residuals {
+			if s := squares(r, 0, 1, len(r)); s > size {
+				largest, size = i, s
+			}
+		}
+		if largest < 0 {
+			return nil, false
+		}
+		direction := slices.Clone(residuals[largest])
+		for _, r := range residuals {
+			along := 0.0
+			for i, v := range direction {
+				along += float64(v) * float64(r[i])
+			}
+			for i, v := range direction {
+				r[i] = max(0, r[i]-float32(along/size)*v)
+			}
+		}
+		return direction, true
+	}, err
 }
 
 // run calls f with a program's value for each image of the sample.
@@ -197,16 +262,17 @@ func (h *reviving) worst() (order []int, err error) {
 	return order, err
 }
 
-// draw sets the weights of the dead units to the directions of images, in order.
-func (h *reviving) draw(dead []bool, worst []int) {
+// draw sets the weights of the dead units to the directions, in order.
+func (h *reviving) draw(dead []bool, next func() ([]float32, bool)) {
 	columns, rows := h.norm(h.encoder, dead), h.norm(h.decoder, dead)
-	x := make([]float32, h.encoder.Shape[0])
 	for unit, is := range dead {
-		if !is || len(worst) == 0 {
+		if !is {
 			continue
 		}
-		h.training.Images().Batch(x, worst[:1])
-		worst = worst[1:]
+		x, ok := next()
+		if !ok {
+			break
+		}
 		length := math.Sqrt(squares(x, 0, 1, len(x)))
 		if length == 0 {
 			continue
@@ -214,8 +280,12 @@ func (h *reviving) draw(dead []bool, worst []int) {
 		h.set(h.encoder, unit, func(i int) float32 { return float32(columns * float64(x[i]) / length) })
 		h.set(h.bias, unit, func(int) float32 { return 0 })
 		h.set(h.decoder, unit, func(i int) float32 { return float32(rows * float64(x[i]) / length) })
+		for _, p := range h.perUnit {
+			mean := h.mean(p, dead)
+			h.set(p, unit, func(int) float32 { return mean })
+		}
 	}
-	for _, p := range []*Parameter{h.encoder, h.bias, h.decoder} {
+	for _, p := range append([]*Parameter{h.encoder, h.bias, h.decoder}, h.perUnit...) {
 		if p != nil {
 			h.training.Project(p)
 		}
@@ -264,6 +334,19 @@ func (h *reviving) norm(p *Parameter, dead []bool) float64 {
 		}
 	}
 	return sum / float64(living)
+}
+
+// mean returns the mean of the living units' values of p, which has one per unit, or of all units' if all are dead.
+func (h *reviving) mean(p *Parameter, dead []bool) float32 {
+	sum, living := 0.0, 0
+	all := !slices.Contains(dead, false)
+	for unit, is := range dead {
+		if all || !is {
+			sum += float64(p.Data[unit])
+			living++
+		}
+	}
+	return float32(sum / float64(living))
 }
 
 // squares returns the sum of the squares of n values.

@@ -135,3 +135,36 @@ func TestReviveWantsOneDenseEncoder(t *testing.T) {
 		t.Error("a layer that does not read the pixels is taken")
 	}
 }
+
+// The first pixel of the worst image is reconstructed: only the rest is missing, and the next unit gets what is then missing.
+func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
+	f := newFake(t, []float32{1, 0, 0.6, 0.8}, []float32{0, 0.5, 0.3, 0.4})
+	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+	w[0], d[0] = 1, 1   // unit 0 reconstructs pixel 0
+	b[1], b[2] = -9, -9 // units 1 and 2 are dead
+	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Until: 1}).Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	f.epoch = 1
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	want := []float32{1, 0, 0, 0, 0, 1, 0, 0.6, 0, 0, 0.8, 0}
+	for i, v := range w {
+		if math.Abs(float64(v-want[i])) > 1e-6 {
+			t.Fatalf("got %v, want %v", w, want)
+		}
+	}
+	b[1], w[4] = -9, 0
+	f.epoch = 2
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	if b[1] != -9 {
+		t.Error("a unit was re-initialised after the last epoch for it")
+	}
+}

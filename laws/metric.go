@@ -227,7 +227,7 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	if reads.Has(metrics.ReadsObjective) {
 		pixels := volume.Of(m.shape)
 		for i := range m.images() {
-			one, _ := m.Objective(m.sample.Images[i*pixels:(i+1)*pixels], nil) // has no errors
+			one, _ := m.Objective(&metrics.Batch{Images: m.sample.Images[i*pixels : (i+1)*pixels]}) // has no errors
 			in.objectives = append(in.objectives, one)
 		}
 	}
@@ -554,12 +554,12 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 func (m *measured) Freedom() int { return 2 }
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
-func (m *measured) MeasuresObjective(bool) bool { return !m.encodes }
+func (m *measured) MeasuresObjective(func(string) bool) bool { return !m.encodes }
 
 // Objective implements [metrics.ObjectiveCoder]: the mean square of the images' values.
-func (m *measured) Objective(images []float32, _ []int) (sum float64, _ error) {
-	for _, v := range images {
-		sum += float64(v) * float64(v) / float64(len(images))
+func (m *measured) Objective(b *metrics.Batch) (sum float64, _ error) {
+	for _, v := range b.Images {
+		sum += float64(v) * float64(v) / float64(len(b.Images))
 	}
 	return sum, nil
 }

@@ -50,6 +50,7 @@ func init() {
 		{&layers.Concat{Layers: []layers.Layer{conv(2, true)}}, conv(2, true)},
 	} {
 		settings["concat"] = append(settings["concat"], map[string]any{"layers": block})
+		settings["relative"] = append(settings["relative"], map[string]any{"layers": block})
 	}
 }
 

@@ -57,8 +57,5 @@ func sparseness(c *ops.Chain, v Values) *gorgonia.Node {
 		return c.Do("units", func() (*gorgonia.Node, error) { return nil, err })
 	}
 	root := math.Sqrt(float64(units))
-	norm1 := c.Sum(c.Abs(code), 1)
-	norm2 := c.Sqrt(c.Shift(c.Sum(c.Square(code), 1), tiny))
-	ratio := c.Div(norm1, c.Shift(norm2, epsilon))
-	return c.Scale(c.From(root, ratio), 1/(root-1+epsilon))
+	return c.Scale(c.From(root, normRatio(c, code)), 1/(root-1+epsilon))
 }

@@ -10,13 +10,16 @@ import (
 
 // settings worth a separate check, besides the defaults.
 var settings = map[string][]map[string]any{
+	"mse":               {{}, {"relative": true}},
+	"activity_floor":    {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
+	"relevance":         {{}, {"bend": 1.0}},
 	"asymmetric_decay":  {{}, {"alpha": 0.5}, {"norm": "l1"}, {"norm": "l1", "alpha": 0.5}, {"norm": "smooth"}, {"norm": "smooth", "kappa": 1.5}, {"norm": "smooth", "alpha1": 2.0, "alpha2": 0.0}},
 	"kl":                {{}, {"target": 0.01}, {"target": 0.9}, {"target": 0.99}},
 	"hoyer":             {{}, {"target": 0.0}, {"target": 1.0}},
 	"mean_hoyer":        {{}, {"target": 0.0}, {"target": 1.0}},
 	"epsilon_l1":        {{}, {"target": 0.0, "epsilon": 1e-8}},
 	"log":               {{}, {"target": 0.0}},
-	"max_approximation": {{}, {"operator": "erosion"}, {"operator": "opening"}, {"operator": "closing"}, {"radius": 2}, {"element": "row"}, {"element": "011 010 000", "operator": "closing"}},
+	"max_approximation": {{}, {"operator": "erosion"}, {"operator": "opening"}, {"operator": "closing"}, {"radius": 2}, {"element": "row"}, {"element": "011 010 000", "operator": "closing"}, {"relative": true}},
 }
 
 func TestEveryLossObeysItsLaws(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 //
 // with the images x, the code H, the atoms W and bias b of the decoder's last layer with weights, and the later layers
 // sigma. psi is not applied to the bias. The gradient flows through psi and separates the atoms: a dilation of a sum equals
-// the sum of the dilations only where the supports are disjoint or grow at the same pixels.
+// the sum of the dilations only where the supports are disjoint or grow at the same pixels. With `relative` the term is divided by the
+// mean square of psi(x) over the batch: a share that does not depend on the unit of the data.
 //
 // Source: Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological Operators using
 // Asymmetric Auto-encoders, ISMM 2019. The paper only evaluates the measure; this term minimises it.
@@ -25,6 +26,7 @@ type MaxApproximation struct {
 	Operator morph.Operator `toml:"operator" doc:"psi, flat and grey-level"`
 	Radius   int            `toml:"radius" want:"> 0" doc:"radius of the element in pixels"`
 	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010"`
+	Relative bool           `toml:"relative" doc:"divides the error by the mean square of the images of the batch after the operator"`
 }
 
 func init() {
@@ -61,6 +63,9 @@ func (l *MaxApproximation) checkElement(most int) error {
 	return nil
 }
 
+// Reads implements [Loss].
+func (l *MaxApproximation) Reads() Reads { return relativeReads(l.onAtoms.Reads(), l.Relative) }
+
 // Build implements [Loss].
 func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
 	d, err := v.Dictionary()
@@ -70,7 +75,11 @@ func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	atoms, want := l.operate(&c, d.Atoms, d.Shape), l.operate(&c, d.Images, d.Shape)
 	got := c.Do("decode", func() (*gorgonia.Node, error) { return d.Decode(atoms) })
-	return c.Mean(c.Square(c.Sub(got, want))), c.Err()
+	off := c.Mean(c.Square(c.Sub(got, want)))
+	if l.Relative {
+		off = share(&c, off, c.Mean(c.Square(want)))
+	}
+	return off, c.Err()
 }
 
 // operate returns psi of every row of x.

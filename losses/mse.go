@@ -5,16 +5,43 @@ import (
 	"tessera/ops"
 )
 
-// MSE is the mean over pixels and batch of (output - target)²; with `mask` and `sample_weight` over what counts, see [MeanOf].
-type MSE struct{ meanOnOutput }
+// MSE is the mean over pixels and batch of (output - target)²; with `mask` and `sample_weight` over what counts, see [MeanOf]. With
+// `relative` it is divided by the same mean of target²: a share that does not depend on the unit of the data, 1 for outputs of zeros.
+type MSE struct {
+	meanOnOutput
+	Relative bool `toml:"relative" doc:"divides the error by the mean square of the targets of the batch"`
+}
 
 func init() {
 	Registry.Register("mse", "mean squared error over pixels and batch", func() Loss { return &MSE{} })
 }
 
+// Reads implements [Loss].
+func (l *MSE) Reads() Reads { return relativeReads(l.meanOnOutput.Reads(), l.Relative) }
+
 // Build implements [Loss].
-func (MSE) Build(v Values) (*gorgonia.Node, error) {
+func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, target := c.Do("on", v.On), c.Do("against", v.Against)
-	return MeanOf(&c, v, c.Square(c.Sub(output, target))), c.Err()
+	err := MeanOf(&c, v, c.Square(c.Sub(output, target)))
+	if l.Relative {
+		err = share(&c, err, MeanOf(&c, v, c.Square(target)))
+	}
+	return err, c.Err()
 }
+
+// relativeReads are the inputs of a term that is divided by a mean over the batch if it is relative.
+func relativeReads(r Reads, relative bool) Reads {
+	if relative {
+		r.Per = Means
+	}
+	return r
+}
+
+// share is an error divided by the mean square of its targets. Targets of zeros leave it finite.
+func share(c *ops.Chain, err, square *gorgonia.Node) *gorgonia.Node {
+	return c.Div(err, c.Shift(square, shareTiny))
+}
+
+// shareTiny is far below the mean square of data of any usual unit. The quotient stays finite in float32.
+const shareTiny = 1e-20

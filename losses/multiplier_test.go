@@ -2,6 +2,7 @@ package losses_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"tessera/losses"
@@ -28,5 +29,41 @@ func TestMultiplierOfAnInactiveConstraintIsAlmostZero(t *testing.T) {
 	}
 	if !(w > 0 && w < 1e-8) {
 		t.Errorf("got %v, want a tiny positive number", w)
+	}
+}
+
+// With an upper bound an unreachable limit neither empties the model nor goes unnoticed.
+func TestABoundedMultiplierStaysInItsBounds(t *testing.T) {
+	m := &losses.Multiplier{From: 0.01, Limit: 0.3, Rate: 0.05, Least: 0.002, Most: 0.1}
+	w := m.At(0)
+	for range 100 {
+		w = m.Next(w, 1) // never at the limit
+	}
+	if w != m.Most {
+		t.Errorf("above the limit the weight became %v, want %v", w, m.Most)
+	}
+	for range 100 {
+		w = m.Next(w, 0)
+	}
+	if w != m.Least {
+		t.Errorf("below the limit the weight became %v, want %v", w, m.Least)
+	}
+}
+
+func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {
+	m := &losses.Multiplier{From: 0.01, Limit: 0.3, Rate: 0.05, Most: 0.1}
+	for _, c := range []struct {
+		weight, value float64
+		says          string // "" for nothing
+	}{
+		{0.1, 0.3, ""},
+		{0.1, 0.305, ""}, // within the scatter of batches
+		{1e-9, 0.1, ""},
+		{0.1, 0.45, "asked for <= 0.3, reached 0.45, with the weight at its upper bound of 0.1"},
+		{0.04, 0.45, "asked for <= 0.3, reached 0.45, with the weight still rising at 0.04; train longer"},
+	} {
+		if got := m.Diagnose(c.weight, c.value); (got == "") != (c.says == "") || !strings.HasPrefix(got, c.says) {
+			t.Errorf("weight %v, value %v: got %q, want %q", c.weight, c.value, got, c.says)
+		}
 	}
 }

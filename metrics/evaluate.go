@@ -20,6 +20,9 @@ type Sample struct {
 	Labels []int     // one class per image, negative where it is unknown; nil where none is known
 	Seed   uint64    // of metrics that draw numbers
 
+	// Columns are further columns by name, row-major, with a row for each image: targets, masks, groups.
+	Columns map[string][]float32
+
 	// Parts are the true parts of the images, one image each; nil where they are not known.
 	Parts [][]float32
 
@@ -46,6 +49,11 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 	}
 	if s.Labels != nil && len(s.Labels) != n {
 		return nil, fmt.Errorf("metrics: got %d labels, want one for each of %d images", len(s.Labels), n)
+	}
+	for name, rows := range s.Columns {
+		if len(rows) == 0 || len(rows)%n != 0 {
+			return nil, fmt.Errorf("metrics: got %d values of the column %q, want as many of each of %d images", len(rows), name, n)
+		}
 	}
 	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Parts: s.Parts,
 		Atoms: coder.Atoms(), Weight: LastWeight(coder)}
@@ -88,7 +96,7 @@ func (e *evaluation) has(s Subject) Reads {
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil, ReadsWeights: s.Weight != nil,
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
-		ReadsObjective: measuresObjective(e.coder, e.sample.Labels != nil),
+		ReadsObjective: measuresObjective(e.coder, e.sample),
 	} {
 		if there {
 			has |= part
@@ -119,6 +127,15 @@ func (e *evaluation) batch(from, to int) (err error) {
 	if e.sample.Labels != nil {
 		b.Labels = e.sample.Labels[from:to]
 	}
+	n := len(e.sample.Images) / e.pixels
+	for name, rows := range e.sample.Columns {
+		if b.Columns == nil {
+			b.Columns = map[string][]float32{}
+		}
+		size := len(rows) / n
+		b.Columns[name] = rows[from*size : to*size]
+	}
+	b.coder = e.coder
 	if reads&(ReadsCodes|ReadsOutputs) != 0 {
 		if b.Codes, err = encode(e.coder, b.Images); err != nil {
 			return err
@@ -130,7 +147,7 @@ func (e *evaluation) batch(from, to int) (err error) {
 		}
 	}
 	if reads.Has(ReadsObjective) {
-		if b.Objective, err = e.coder.(ObjectiveCoder).Objective(b.Images, b.Labels); err != nil {
+		if b.Objective, err = e.coder.(ObjectiveCoder).Objective(&b); err != nil {
 			return fmt.Errorf("metrics: loss: %w", err)
 		}
 	}

@@ -1,5 +1,7 @@
 package metrics
 
+import "tessera/data"
+
 func init() {
 	register("loss", "the objective of the training, without noise", Description{
 		Measures: []Measure{{Name: "loss", Better: Lower,
@@ -25,15 +27,17 @@ func init() {
 // ObjectiveCoder is a [Coder] that can compute the objective of its training.
 type ObjectiveCoder interface {
 	Coder
-	// MeasuresObjective reports whether every term of the objective can be computed, of images with or without labels.
-	MeasuresObjective(labelled bool) bool
-	// Objective returns the objective of n = len(images)/pixels images as one batch, with one label for each, negative where it is
-	// unknown; labels may be nil.
-	Objective(images []float32, labels []int) (float64, error)
+	// MeasuresObjective reports whether every term of the objective can be computed of samples that have these columns; has is asked
+	// for names such as "labels".
+	MeasuresObjective(has func(column string) bool) bool
+	// Objective returns the objective of the samples of b, its images, labels and columns, as one batch.
+	Objective(b *Batch) (float64, error)
 }
 
-// measuresObjective reports whether the coder can compute the objective.
-func measuresObjective(c Coder, labelled bool) bool {
+// measuresObjective reports whether the coder can compute the objective of a sample.
+func measuresObjective(c Coder, s Sample) bool {
 	o, ok := c.(ObjectiveCoder)
-	return ok && o.MeasuresObjective(labelled)
+	return ok && o.MeasuresObjective(func(column string) bool {
+		return column == data.ImagesColumn || column == data.LabelsColumn && s.Labels != nil || s.Columns[column] != nil
+	})
 }

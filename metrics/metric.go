@@ -2,8 +2,11 @@ package metrics
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"strings"
 
+	"tessera/data"
 	"tessera/part"
 )
 
@@ -158,7 +161,31 @@ type Batch struct {
 	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
 	Labels  []int     // n; negative if the class of the image is unknown
 
+	Columns map[string][]float32 // further columns of the samples, by name; a metric reads those that are there
+
 	Objective float64 // of these images; see [ObjectiveCoder]
+
+	coder Coder
+}
+
+// ColumnCoder is a [Coder] whose values may be computed from further columns.
+type ColumnCoder interface {
+	Coder
+	// ValueOf returns a value by its name: code, output, a head, the output of a layer by its path or what a layer publishes. The values
+	// of columns, images among them, are given by name.
+	ValueOf(name string, columns map[string][]float32) ([]float32, error)
+}
+
+// Value returns any value of the model for the images of the batch, row-major, by its name: code, output, a head, the output of a layer
+// by its path, or what a layer publishes.
+func (b *Batch) Value(name string) ([]float32, error) {
+	c, ok := b.coder.(ColumnCoder)
+	if !ok {
+		return nil, fmt.Errorf("the model has no value %q by name", name)
+	}
+	given := map[string][]float32{data.ImagesColumn: b.Images}
+	maps.Copy(given, b.Columns)
+	return c.ValueOf(name, given)
 }
 
 // Meter measures one model, batch after batch.

@@ -13,7 +13,7 @@ import (
 	"tessera/optim"
 )
 
-// Diverged is the error of a training that encountered NaN or Inf: the step and the first such tensor, in the order of a
+// Diverged is the error of a training that encountered NaN or Inf, or of one whose multiplier switched every unit off. It names the step and the first such tensor, in the order of a
 // step: input, parameters, code, output, loss terms, loss, gradients, updated parameters, val_mse.
 type Diverged struct {
 	Run    string
@@ -22,6 +22,9 @@ type Diverged struct {
 	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
 	Value  float64 // NaN or an infinity
 
+	// Collapse says why a training with finite values was ended, "" for NaN and Inf: every unit is dead.
+	Collapse string
+
 	advice string // remedy, "" if none is known
 }
 
@@ -29,6 +32,9 @@ type Diverged struct {
 func (e *Diverged) Error() string {
 	text := fmt.Sprintf("%s: training diverged at step %d (epoch %d): %s is %s; the last good checkpoint is kept",
 		e.Run, e.Step, e.Epoch, e.Tensor, strconv.FormatFloat(e.Value, 'g', -1, 64))
+	if e.Collapse != "" {
+		text = fmt.Sprintf("%s: training collapsed by step %d (epoch %d): %s; the last good checkpoint is kept", e.Run, e.Step, e.Epoch, e.Collapse)
+	}
 	if e.advice == "" {
 		return text
 	}

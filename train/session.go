@@ -466,6 +466,9 @@ func (s *session) endEpoch(m Metrics) error {
 		}
 	}
 	s.report(m, true)
+	if s.finished() {
+		s.diagnose(m)
+	}
 	return nil
 }
 

@@ -143,6 +143,9 @@ func (t *trainee) finish() (m Metrics, err error) {
 	if bad := t.badEnd(m); bad.tensor != "" {
 		return m, t.diverged(t.progress.Step, bad)
 	}
+	if err := t.collapsed(m); err != nil {
+		return m, err
+	}
 	t.progress.Epoch++
 	t.progress.Position = 0
 	clear(t.progress.Sums)

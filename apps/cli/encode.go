@@ -62,7 +62,7 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	rows, err := readSamples(cmd, r, f.in)
+	rows, err := readSamples(cmd, r, f.in, r.Columns(f.value)...)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,12 @@ func (f *codeFlags) encodeValue(cmd *cobra.Command, r *tessera.Run, rows *data.R
 		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
 	}
 	samples := rows.Float32()
-	values, err := r.Value(f.value, samples)
+	given := rows.All()
+	if given == nil {
+		given = map[string][]float32{}
+	}
+	given[data.ImagesColumn] = samples
+	values, err := r.ValueOf(f.value, given)
 	if err != nil {
 		return err
 	}
@@ -185,9 +190,10 @@ func outputFile(in, out string) error {
 	return refuseFolder(out)
 }
 
-// readSamples reads the samples of a file as the training of a run read its own, with warnings about what is odd.
-func readSamples(cmd *cobra.Command, r *tessera.Run, path string) (*data.Rows, error) {
-	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), like(cmd.Context(), r))
+// readSamples reads the samples of a file as the training of a run read its own, with warnings about what is odd. It
+// also reads the further columns.
+func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), columns...))
 	if err != nil {
 		return nil, err
 	}

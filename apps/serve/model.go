@@ -205,6 +205,9 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	}
 	for _, name := range run.Values() {
 		out, err := o.output(run, name, stats)
+		if errors.Is(err, tessera.ErrNotImagesAlone) { // requests have images only
+			continue
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("serve: output %q: %w", name, err), l.close())
 		}

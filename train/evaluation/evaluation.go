@@ -52,7 +52,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = s.Images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts, Known: Known(m)}
+	sample := metrics.Sample{Images: rows, Columns: s.Images.All(), Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts, Known: Known(m)}
 	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
 	if errors.As(err, &bad) { // package metrics does not know the data set

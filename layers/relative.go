@@ -1,0 +1,101 @@
+package layers
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+	"tessera/part"
+)
+
+// Relative makes a block of layers follow the scale of its input: with the root mean square s of the values of a sample,
+//
+//	y = s block(x / s),  s = sqrt(mean of x² + 1e-20)
+//
+// The block sees samples of root mean square 1, whatever the unit of the data: its thresholds and biases are fractions of s. An
+// input that is multiplied by c > 0 gives c y: a brighter image has the same code, multiplied. The layers of the block are declared
+// like those of an encoder. The names of their parameters start with the layer's index in the block: "0.weight" is the weight of its
+// first layer, which a [Tied] decoder names as "encoder.0.0.weight". An all-zero sample gives 0.
+type Relative struct {
+	Layers []Layer `toml:"layers" doc:"layers of the block, in order" required:"true"`
+}
+
+func init() {
+	Registry.Register("relative", "a block of layers that follows the scale of each sample, y = s block(x / s), s its root mean square",
+		func() Layer { return &Relative{} })
+}
+
+// Check returns an error for an empty block.
+func (r *Relative) Check() error {
+	if len(r.Layers) == 0 {
+		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
+	}
+	return nil
+}
+
+// Inner implements [Block].
+func (r *Relative) Inner() []Layer { return r.Layers }
+
+// OutputShape implements [Layer].
+func (r *Relative) OutputShape(in []int) ([]int, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	shapes, err := stackShapes(r.Layers, in)
+	if err != nil {
+		return nil, err
+	}
+	return shapes[len(r.Layers)], nil
+}
+
+// Parameters implements [Layer].
+func (r *Relative) Parameters(in []int) []Parameter { return stackParameters(r.Layers, in) }
+
+// Apply implements [Layer].
+func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	flat := c.Flatten(x)
+	square := c.Shift(c.Mean(c.Square(flat), 1), relativeTiny)
+	// One number for each sample multiplies a row of the transpose.
+	each := func(x, by *gorgonia.Node) *gorgonia.Node {
+		transposed := func(x *gorgonia.Node) *gorgonia.Node {
+			return c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(x) })
+		}
+		return transposed(c.MulRow(transposed(x), by))
+	}
+	unit := c.Reshape(each(flat, c.InvSqrt(square)), x.Shape()...)
+	if err := c.Err(); err != nil {
+		return nil, fmt.Errorf("relative: %w", err)
+	}
+	y, err := applyStack("relative", r.Layers, s, unit)
+	if err != nil {
+		return nil, err
+	}
+	shape := y.Shape().Clone()
+	return c.Reshape(each(c.Flatten(y), c.Sqrt(square)), shape...), c.Err()
+}
+
+// relativeTiny keeps the scale of an all-zero sample positive. It is far below any relevant square, and its power
+// of -3/2, which derivatives contain, is finite in float32.
+const relativeTiny = 1e-20
+
+// OutputRange implements [Ranged]: any multiple of what the block gives for samples of root mean square 1.
+func (r *Relative) OutputRange(Interval) Interval {
+	return multiples(stackRange(r.Layers, Everything))
+}
+
+// multiples is the interval of all positive multiples of the values of i.
+func multiples(i Interval) Interval {
+	if i.Low < 0 {
+		i.Low = math.Inf(-1)
+	} else {
+		i.Low = 0
+	}
+	if i.High > 0 {
+		i.High = math.Inf(1)
+	} else {
+		i.High = 0
+	}
+	return i
+}

@@ -1,0 +1,33 @@
+package losses
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// AtomSpread is the mean over the atoms w, the rows of the decoder's weight, of |w|_1 / (√n |w|_2), n their number of pixels: 1 for an
+// atom of equal pixels, 1/√n for a single one. It prefers small atoms. A part that is in all images may as well be a share of every other
+// atom, as the torso of the swimmer in his limbs: the reconstructions are the same, and the codes are sparser. This term tells the two
+// apart. The scale of the atoms does not matter. Several weights that match `on` are summed.
+//
+// Source: the sparseness of both factors in Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004).
+type AtomSpread struct{ onWeights }
+
+func init() {
+	Registry.Register("atom_spread", "mean over atoms of |w|_1 / (√n |w|_2): small for atoms of few pixels", func() Loss { return &AtomSpread{} })
+}
+
+// Build implements [Loss].
+func (*AtomSpread) Build(v Values) (*gorgonia.Node, error) {
+	return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node {
+		if c.Err() != nil || len(w.Shape()) != 2 {
+			return c.Do("atom_spread", func() (*gorgonia.Node, error) {
+				return nil, fmt.Errorf("got a weight of shape %v, want a matrix (atoms, pixels)", w.Shape())
+			})
+		}
+		return c.Scale(c.Mean(normRatio(c, w)), 1/math.Sqrt(float64(w.Shape()[1])))
+	})
+}

@@ -1,0 +1,54 @@
+package losses
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// Relevance switches surplus units off. With the relevance r_j = t_j / mean(t), where t_j is the mean activation of unit j over the
+// batch and mean(t) the mean of all units, it is the mean over the k units of
+//
+//	log(1 + r_j / b) / log(1 + 1 / b)
+//
+// which is 1 if all units are equally active and falls to about 1/k if only one is. The logarithm is steep at 0: a unit that another
+// could replace loses its activation to it and then costs nothing, while a unit that is in use pays about the same however active it
+// is. The scale of the codes does not matter; if atoms have length 1, the code of a unit is what it contributes. All activations must
+// be non-negative, as after a relu.
+//
+// Source: Tan and Févotte, Automatic Relevance Determination in Nonnegative Matrix Factorization with the β-Divergence, 2013, whose
+// l1 prior has the cost log(relevance + b) for each unit.
+type Relevance struct {
+	meanActivation
+	Bend float64 `toml:"bend" want:"in (0,1]" doc:"b, the relevance, in units of the mean, below which a unit is being switched off"`
+}
+
+func init() {
+	Registry.Register("relevance", "mean over units of log(1 + r/b) / log(1 + 1/b), r the mean activation over that of all units", func() Loss {
+		return &Relevance{Bend: 0.1}
+	})
+}
+
+// Build implements [Loss].
+func (l *Relevance) Build(v Values) (*gorgonia.Node, error) {
+	if !(l.Bend > 0) {
+		return nil, fmt.Errorf("bend: got %v, want > 0", l.Bend)
+	}
+	var c ops.Chain
+	r := ofMean(&c, c.Mean(c.Abs(c.Do("on", v.On)), 0))
+	return c.Scale(c.Mean(c.Log1p(c.Scale(r, 1/l.Bend))), 1/math.Log1p(1/l.Bend)), c.Err()
+}
+
+// ofMean returns the values of a vector divided by their mean. Values that are all 0 give 0.
+func ofMean(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+	if c.Err() != nil {
+		return nil
+	}
+	mean := c.Shift(c.Abs(c.Mean(x)), ofMeanTiny)
+	return c.Mul(x, c.Do("1/mean", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(ops.Scalar(mean, 1), mean) }))
+}
+
+// ofMeanTiny keeps the quotient finite, in float32 too.
+const ofMeanTiny = 1e-15

@@ -1,0 +1,32 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is an
+// effective number of active units. Unlike [Hoyer]'s sparseness, of which it is √k - (√k - 1) sigma for k units, it does not change
+// when units that are never active are added: a limit means the same for any number of units. An all-zero code counts as 0. The scale
+// of a code does not matter.
+//
+// Source: Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004), for the ratio of the norms; Hurley and
+// Rickard, Comparing Measures of Sparsity, 2009, for what adding zeros does to it.
+type Spread struct{ onCode }
+
+func init() {
+	Registry.Register("spread", "mean over images of |h|_1 / |h|_2: the square root of the effective number of active units", func() Loss { return &Spread{} })
+}
+
+// Build implements [Loss].
+func (*Spread) Build(v Values) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Mean(normRatio(&c, c.Do("on", v.On))), c.Err()
+}
+
+// normRatio returns |h|_1 / (|h|_2 + 1e-7) for every row.
+func normRatio(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+	norm1 := c.Sum(c.Abs(x), 1)
+	norm2 := c.Sqrt(c.Shift(c.Sum(c.Square(x), 1), tiny))
+	return c.Div(norm1, c.Shift(norm2, epsilon))
+}

@@ -1,0 +1,99 @@
+package metrics
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// planted returns images of sparse sums of non-negative atoms, with their codes.
+func planted(r *rand.Rand, n, k, pixels int) (atoms *Atoms, images, codes []float32) {
+	atoms = &Atoms{Shape: []int{1, pixels}, Count: k, Values: make([]float32, k*pixels)}
+	for i := range atoms.Values {
+		atoms.Values[i] = 2 * r.Float32()
+	}
+	codes = make([]float32, n*k)
+	for i := range codes {
+		if r.IntN(4) == 0 {
+			codes[i] = r.Float32()
+		}
+	}
+	return atoms, matrixProduct(codes, atoms.Values, k, pixels), codes
+}
+
+// gapOf measures codes whose reconstructions are the sums of the atoms.
+func gapOf(t *testing.T, atoms *Atoms, images, codes []float32) (gap, share Value) {
+	t.Helper()
+	pixels := atoms.Pixels()
+	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: atoms, Shape: atoms.Shape, Units: atoms.Count, Images: len(images) / pixels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(&Batch{Images: images, Codes: codes, Outputs: matrixProduct(codes, atoms.Values, atoms.Count, pixels)}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := m.Values(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v[0], v[1]
+}
+
+// The true codes have no error, so the best ones have none less. Codes that are all a tenth too small have 1 % of the images' mean
+// square as their error, at the same sparsity: the best codes have far less.
+func TestTheAmortisationGapIsTheErrorThatBetterCodesWouldSave(t *testing.T) {
+	atoms, images, codes := planted(rand.New(rand.NewPCG(1, 2)), 60, 8, 30)
+	square := 0.0
+	for _, v := range images {
+		square += float64(v) * float64(v) / float64(len(images))
+	}
+	if gap, _ := gapOf(t, atoms, images, codes); gap.Number > 1e-12 || gap.Number < -1e-3*square {
+		t.Errorf("true codes have a gap of %v, want at most 0 and little below (mean square %v)", gap.Number, square)
+	}
+	small := make([]float32, len(codes))
+	for i, v := range codes {
+		small[i] = 0.9 * v
+	}
+	gap, share := gapOf(t, atoms, images, small)
+	if gap.Number < 0.008*square || gap.Number > 0.01*square*(1+1e-5) || share.Number < 0.8 || share.Number > 1 {
+		t.Errorf("codes that are a tenth too small have a gap of %v (share %v), want almost %v", gap.Number, share.Number, 0.01*square)
+	}
+}
+
+// With orthogonal atoms the best code of a penalty p is max(0, x - p), which a thresholding encoder gives: no gap is left.
+func TestAnEncoderThatThresholdsOrthogonalAtomsHasNoGap(t *testing.T) {
+	const k, n, p = 6, 40, 0.2
+	r := rand.New(rand.NewPCG(3, 4))
+	atoms := &Atoms{Shape: []int{1, k}, Count: k, Values: make([]float32, k*k)}
+	images, codes := make([]float32, n*k), make([]float32, n*k)
+	for j := range k {
+		atoms.Values[j*k+j] = 4 // its length does not matter
+	}
+	for i := range images {
+		images[i] = r.Float32()
+		codes[i] = max(0, images[i]-p) / 4
+	}
+	gap, share := gapOf(t, atoms, images, codes)
+	if math.Abs(share.Number) > 2e-3 {
+		t.Errorf("gap %v, share %v, want about 0", gap.Number, share.Number)
+	}
+}
+
+func TestTheAmortisationGapIsOfSumsOfAtomsOnly(t *testing.T) {
+	atoms, images, codes := planted(rand.New(rand.NewPCG(5, 6)), 10, 4, 12)
+	codes[3] = -0.5
+	if gap, _ := gapOf(t, atoms, images, codes); gap.Missing == "" {
+		t.Error("negative codes have a gap")
+	}
+	codes[3] = 0.5
+	m, _ := (&AmortisationGap{}).Start(&Subject{Atoms: atoms, Shape: atoms.Shape, Units: 4, Images: 10})
+	_ = m.Add(&Batch{Images: images, Codes: codes, Outputs: make([]float32, len(images))})
+	v, err := m.Values(context.Background())
+	if err != nil || v[0].Missing == "" && false {
+		t.Fatal(err)
+	}
+	if v[0].Missing == "" {
+		t.Error("outputs that are no sums of the atoms have a gap")
+	}
+}

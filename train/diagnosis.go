@@ -1,0 +1,61 @@
+package train
+
+import (
+	"fmt"
+	"strings"
+
+	"tessera/losses"
+)
+
+// This file says what adaptive weights of loss terms ([losses.Adaptive]) did not reach: the codes of a model whose limit is out of
+// reach may become empty, because the empty code is the sparsest.
+
+// unweighted is the mean over an epoch of the i-th term without its weight. The weight is that of the end of the epoch, so that the
+// value is approximate while it changes. ok is false for a term that has no adaptive weight or no weight yet.
+func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
+	if _, adaptive := s.spec.Losses[i].Weight.(losses.Adaptive); !adaptive || i >= len(s.progress.Weights) || float32(s.progress.Weights[i]) == 0 {
+		return 0, 0, false
+	}
+	term, ok := m.Terms.Number(s.spec.TermName(i))
+	weight = s.progress.Weights[i]
+	return weight, term / weight, ok
+}
+
+// diagnose warns of the adaptive weights that did not reach their limits in the last epoch.
+func (s *job) diagnose(m Metrics) {
+	if s.options.Warn == nil {
+		return
+	}
+	for i, l := range s.spec.Losses {
+		weight, value, ok := s.unweighted(m, i)
+		if d, can := l.Weight.(losses.Diagnosing); ok && can {
+			if text := d.Diagnose(weight, value); text != "" {
+				s.options.Warn(fmt.Sprintf("loss[%d] (%s): %s", i, s.spec.TermName(i), text))
+			}
+		}
+	}
+}
+
+// collapsed returns an error if every unit is dead at the end of an epoch and a term has an adaptive weight: training on would only keep
+// an empty model.
+func (t *trainee) collapsed(m Metrics) error {
+	dead, measured := m.Measured.Number("dead_units")
+	if !measured || t.watcher == nil || int(dead) < t.watcher.units {
+		return nil
+	}
+	var held []string
+	for i, l := range t.spec.Losses {
+		if weight, value, ok := t.unweighted(m, i); ok {
+			text := fmt.Sprintf("the weight of loss[%d] (%s) is %.3g and the term %.4g", i, t.spec.TermName(i), weight, value)
+			if rule, is := l.Weight.(*losses.Multiplier); is {
+				text += fmt.Sprintf(", its limit %g", rule.Limit)
+			}
+			held = append(held, text)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	return &Diverged{Run: t.run, Epoch: t.progress.Epoch + 1, Step: t.progress.Step,
+		Collapse: "every unit is dead: " + strings.Join(held, ", and "), advice: "a larger limit, a smaller rate or an upper bound `most` of the weight"}
+}
