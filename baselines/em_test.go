@@ -341,3 +341,35 @@ func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 		t.Errorf("log-likelihood %.9g, want %.9g", mean, o.FactorAnalysis)
 	}
 }
+
+// Four well separated groups are four components, by BIC and by the likelihood of images that were held out.
+func TestTheNumberOfComponentsIsFound(t *testing.T) {
+	const n, d, groups = 400, 2, 4
+	r := random.Stream(4, "groups", 0)
+	x := make([]float32, n*d)
+	for i := range n {
+		x[i*d] = float32(10*(i%2)) + float32(r.NormFloat64())
+		x[i*d+1] = float32(10*(i/2%2)) + float32(r.NormFloat64())
+	}
+	fits := 0
+	list, err := CrossValidateDensity(t.Context(), &GMM{Covariance: spherical, Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-4, Restarts: 2},
+		Matrix{x, d}, []int{2, 3, 4, 6}, 5, 1, func(int) { fits++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	bic, likelihood := 0, 0
+	for i, m := range list {
+		if m.BIC < list[bic].BIC {
+			bic = i
+		}
+		if m.LogLikelihood > list[likelihood].LogLikelihood {
+			likelihood = i
+		}
+	}
+	if list[bic].Components != groups || list[likelihood].Components != groups || fits != 24 {
+		t.Errorf("%d components by BIC, %d by likelihood, want %d (%d fits): %v", list[bic].Components, list[likelihood].Components, groups, fits, list)
+	}
+	if _, err := CrossValidateDensity(t.Context(), &PCA{}, Matrix{x, d}, []int{1}, 2, 1, nil); err == nil {
+		t.Error("a PCA was taken for a density")
+	}
+}

@@ -29,6 +29,8 @@ var settings = map[string][]string{
 	"max_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"avg_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"attention":         {`heads = 2`, `heads = 4, bias = true`},
+	"gaussian":          {`units = 5`},
+	"embedding":         {`units = 3, vocabulary = 7`},
 	"dense":             {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":       {`units = 3, activation = "softplus"`},
 	"max_plus":          {`units = 9`},

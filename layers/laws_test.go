@@ -34,6 +34,8 @@ var settings = map[string][]map[string]any{
 	"upsample":       {{}, {"factor": 3}, {"factor": 1}},
 	"layer_norm":     {{}, {"epsilon": 0.1}},
 	"instance_norm":  {{}, {"epsilon": 0.1}},
+	"embedding":      {{"units": 3, "vocabulary": 7}},
+	"jump_relu":      {{"threshold": 0.3, "width": 0.1}, {}},
 	"gaussian":       {{"units": 4}, {"units": 1}},
 	"max_plus":       {{"units": 4, "init": &layers.HeNormal{}}, {"units": 1}},
 	"batch_norm":     {{}, {"momentum": 0.0, "epsilon": 0.1}},

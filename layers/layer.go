@@ -82,6 +82,21 @@ type Publisher interface {
 	Publishes(in []int) []Value
 }
 
+// Estimated is implemented by layers whose gradients with respect to some parameters are estimates: derivatives of another function, as
+// of a step that has none. The laws do not compare them with differences.
+type Estimated interface {
+	Layer
+	// Estimates lists the names of these parameters.
+	Estimates() []string
+}
+
+// Indexing is implemented by layers whose input are whole numbers, for which they have no gradient.
+type Indexing interface {
+	Layer
+	// Indices is the number of valid inputs: whole numbers from 0 to Indices() - 1.
+	Indices() int
+}
+
 // Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the
 // encoder, a layer of a head from the encoder and the decoder.
 type Borrower interface {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/baselines"
@@ -17,20 +18,26 @@ func rankCommand() *cobra.Command {
 	var f rankFlags
 	cmd := &cobra.Command{
 		Use:   "rank MODEL --ranks K,K,...",
-		Short: "Choose the number of components of a PCA or an NMF",
-		Long: "Measure numbers of components by bi-cross-validation: blocks of images and pixels are held out and predicted from the others.\n" +
-			"Choose the number with the lowest error. All other keys are those of the model; no run is kept.",
-		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4",
-		Args:    one("model"),
+		Short: "Choose the number of components of a PCA, an NMF, a mixture or a factor analysis",
+		Long: "Measure numbers of components by cross-validation. Of a pca or an nmf, blocks of images and pixels are held out and predicted from\n" +
+			"the others: choose the number with the lowest error. Of a gmm, a bmm or a factor_analysis, images are held out: choose the number with\n" +
+			"the highest log-likelihood, or the lowest BIC. All other keys are those of the model; no run is kept.",
+		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4\n" +
+			"  tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5",
+		Args: one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			errs, err := f.measure(cmd, args[0])
-			if err != nil {
+			measured, err := f.measure(cmd, args[0])
+			switch {
+			case err != nil:
 				return err
+			case f.json && measured.densities != nil:
+				return printJSON(cmd.OutOrStdout(), measured.densities)
+			case f.json:
+				return printJSON(cmd.OutOrStdout(), measured.errors)
+			case measured.densities != nil:
+				return printDensities(cmd, measured.densities)
 			}
-			if f.json {
-				return printJSON(cmd.OutOrStdout(), errs)
-			}
-			return printRanks(cmd, errs)
+			return printRanks(cmd, measured.errors)
 		}),
 	}
 	f.add(cmd)
@@ -49,8 +56,14 @@ type rankFlags struct {
 	json  bool
 }
 
+// ranked is what was measured: one of the two.
+type ranked struct {
+	errors    []baselines.RankError
+	densities []baselines.RankDensity
+}
+
 // measure cross-validates the model of that name.
-func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankError, error) {
+func (f *rankFlags) measure(cmd *cobra.Command, name string) (measured ranked, err error) {
 	var first []string // the declared number of components need not suit the data
 	if len(f.ranks) > 0 {
 		first = []string{fmt.Sprintf("components=%d", f.ranks[0])}
@@ -59,27 +72,35 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) ([]baselines.RankEr
 	if err != nil { // also of a model without components
 		var other error
 		if m, other = f.model(name); other != nil {
-			return nil, err
+			return measured, err
 		}
 	}
 	method, ok := m.Baseline.(baselines.Method)
-	if !ok || m.Kind != "pca" && m.Kind != "nmf" {
-		return nil, usagef(`rank: %s is of kind %q: want a model of kind "pca" or "nmf"`, m.Name, m.Kind)
+	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
+	if !ok || m.Kind != "pca" && m.Kind != "nmf" && !density {
+		return measured, usagef(`rank: %s is of kind %q: want a model of kind "pca", "nmf", "gmm", "bmm" or "factor_analysis"`, m.Name, m.Kind)
 	}
 	if len(f.ranks) == 0 {
-		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+		return measured, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
 	if err != nil {
-		return nil, err
+		return measured, err
 	}
-	report := func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: block %d of %d\n", done, f.folds*f.folds) }
-	errs, err := baselines.BiCrossValidate(cmd.Context(), method, images, f.ranks, f.folds, m.Train.Seed, report)
+	report := func(what string, all int) func(int) {
+		return func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s %d of %d\n", what, done, all) }
+	}
+	if density {
+		measured.densities, err = baselines.CrossValidateDensity(cmd.Context(), method, images, f.ranks, f.folds, m.Train.Seed,
+			report("fit", (f.folds+1)*len(f.ranks)))
+	} else {
+		measured.errors, err = baselines.BiCrossValidate(cmd.Context(), method, images, f.ranks, f.folds, m.Train.Seed, report("block", f.folds*f.folds))
+	}
 	var refused *data.Error
 	if err == nil || cmd.Context().Err() != nil || errors.As(err, &refused) || errors.Is(err, baselines.ErrDiverged) {
-		return errs, err
+		return measured, err
 	}
-	return nil, usagef("rank: %v", err)
+	return measured, usagef("rank: %v", err)
 }
 
 // fitted loads the images that the model would be fitted to.
@@ -102,6 +123,24 @@ func printRanks(cmd *cobra.Command, errs []baselines.RankError) error {
 			mark = "least"
 		}
 		t.row(e.Components, e.MSE, e.Deviation, mark)
+	}
+	return t.flush()
+}
+
+func printDensities(cmd *cobra.Command, list []baselines.RankDensity) error {
+	most := slices.MaxFunc(list, func(a, b baselines.RankDensity) int { return cmp.Compare(a.LogLikelihood, b.LogLikelihood) })
+	least := slices.MinFunc(list, func(a, b baselines.RankDensity) int { return cmp.Compare(a.BIC, b.BIC) })
+	t := newTable(cmd.OutOrStdout())
+	t.row("components", "held-out log-likelihood", "standard error", "bic", "")
+	for _, d := range list {
+		var marks []string
+		if d == most {
+			marks = append(marks, "highest likelihood")
+		}
+		if d == least {
+			marks = append(marks, "least bic")
+		}
+		t.row(d.Components, d.LogLikelihood, d.Deviation, d.BIC, strings.Join(marks, ", "))
 	}
 	return t.flush()
 }

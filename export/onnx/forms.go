@@ -48,6 +48,18 @@ func init() {
 		from, to := w.ints(int64(o.From)), w.ints(int64(o.From+o.Count))
 		return w.node(v, "Slice", append(w.first(v), from, to, w.ints(1)))
 	})
+	define(func(w *writer, v *ir.Value, _ ops.StopOp) string { return w.node(v, "Identity", w.first(v)) })
+	define(func(w *writer, v *ir.Value, _ ops.StepOp) string {
+		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, intOf("to", float32Element))
+	})
+	define(func(w *writer, v *ir.Value, _ ops.GateOp) string { // x where z > 0
+		open := w.node(v, "Greater", []string{w.full(v.Args[1]), w.number(0, 0)})
+		return w.node(v, "Where", []string{open, w.full(v.Args[0]), w.number(0, 0)})
+	})
+	define(func(w *writer, v *ir.Value, _ ops.GatherOp) string {
+		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, intOf("to", int64Element))
+		return w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, intOf("axis", 0))
+	})
 	define(func(w *writer, v *ir.Value, _ ops.SoftplusOp) string { return w.node(v, "Softplus", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.SoftmaxOp) string {
 		return w.node(v, "Softmax", w.first(v), intOf("axis", -1))

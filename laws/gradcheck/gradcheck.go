@@ -73,7 +73,7 @@ func checked(g, value *Graph[float64], agree func(value *Graph[float64], l *Leaf
 		return nil, err
 	}
 	for i, l := range value.Leaves {
-		if g.Leaves[i].Fixed {
+		if g.Leaves[i].Fixed || g.Leaves[i].Estimated {
 			continue
 		}
 		if err := agree(value, l, analytic[i]); err != nil {
@@ -186,6 +186,7 @@ type Leaf[T ops.Float] struct {
 	Name      string
 	Values    []T
 	Fixed     bool        // not differentiated: a target, a mask
+	Estimated bool        // its gradient is declared to be an estimate: it is not compared with differences
 	Parameter bool        // of a layer
 	Batch     bool        // of a loss: its first axis is the batch
 	Used      bool        // of a parameter: the layer reads it

@@ -3,6 +3,7 @@ package gradcheck
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/random"
@@ -79,12 +80,16 @@ func (s *scope[T]) Frozen(...string) bool { return false }
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
-		input := b.Leaf("input", append([]int{batch}, in...), x, false)
+		_, indexing := l.(layers.Indexing)
+		input := b.Leaf("input", append([]int{batch}, in...), x, indexing)
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
 			p.Fill(w, random.Stream(Seed, p.Name, 0))
 			leaf := b.leaf(p.Name, p.Shape, convert[T](w), p.State)
 			leaf.Parameter = true
+			if e, ok := l.(layers.Estimated); ok {
+				leaf.Estimated = slices.Contains(e.Estimates(), p.Name)
+			}
 			s.parameters[p.Name] = leaf
 		}
 		return l.Apply(s, input)

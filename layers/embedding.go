@@ -1,0 +1,54 @@
+package layers
+
+import (
+	"slices"
+
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+	"tessera/part"
+)
+
+// Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units). An input
+// that is not a whole number from 0 to vocabulary - 1 gives NaN, which ends the training as diverged. The input has no gradient.
+// Parameter: weight E, of shape (vocabulary, units).
+type Embedding struct {
+	Vocabulary int  `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
+	Units      int  `toml:"units" want:"> 0" doc:"length of a row"`
+	Init       Init `toml:"init" doc:"initial values of the table"`
+}
+
+func init() {
+	Registry.Register("embedding", "a row of a learned table for every whole number", func() Layer {
+		return &Embedding{Init: &Normal{Stddev: 0.02}}
+	})
+}
+
+// OutputUnits implements [Sized].
+func (e *Embedding) OutputUnits() int { return e.Units }
+
+// SetOutputUnits implements [Sized].
+func (e *Embedding) SetOutputUnits(n int) { e.Units = n }
+
+// Indices implements [Indexing].
+func (e *Embedding) Indices() int { return e.Vocabulary }
+
+// OutputShape implements [Layer].
+func (e *Embedding) OutputShape(in []int) ([]int, error) {
+	if e.Units < 1 {
+		return nil, part.KeyErrorf("units", "got %d, want > 0", e.Units)
+	}
+	if e.Vocabulary < 1 {
+		return nil, part.KeyErrorf("vocabulary", "got %d, want > 0", e.Vocabulary)
+	}
+	return append(slices.Clone(in), e.Units), nil
+}
+
+// Parameters implements [Layer].
+func (e *Embedding) Parameters([]int) []Parameter {
+	return []Parameter{{Name: "weight", Shape: []int{e.Vocabulary, e.Units}, Init: e.Init, FanIn: e.Vocabulary, FanOut: e.Units}}
+}
+
+// Apply implements [Layer].
+func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return ops.Gather(s.Parameter("weight"), x)
+}

@@ -1,0 +1,54 @@
+package layers
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/internal/volume"
+	"tessera/ops"
+)
+
+// JumpRelu keeps the values above a learned threshold t_j of each unit, y = x if x > t_j and 0 otherwise, of the flattened input. It
+// publishes active, 1 for the units above their threshold and 0 for others: the loss l1 on it is the number of active units. The
+// derivative of y with respect to x is exact. Those of y and of active with respect to t are estimates, because the true ones are 0
+// almost everywhere: -t/width and -1/width where |x - t| < width/2, and 0 elsewhere. Parameter: threshold, of shape (units).
+// Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with JumpReLU sparse autoencoders, 2024.
+type JumpRelu struct {
+	Threshold float64 `toml:"threshold" want:">= 0" doc:"initial threshold of every unit"`
+	Width     float64 `toml:"width" want:"> 0" doc:"width of the window around a threshold in which it has a gradient"`
+}
+
+func init() {
+	Registry.Register("jump_relu", "keeps values above a learned threshold of each unit", func() Layer {
+		return &JumpRelu{Threshold: 0.001, Width: 0.001}
+	})
+}
+
+// OutputShape implements [Layer].
+func (*JumpRelu) OutputShape(in []int) ([]int, error) { return []int{volume.Of(in)}, nil }
+
+// Parameters implements [Layer].
+func (l *JumpRelu) Parameters(in []int) []Parameter {
+	n := volume.Of(in)
+	return []Parameter{{Name: "threshold", Shape: []int{n}, Init: &Constant{Value: l.Threshold}, FanIn: n, FanOut: n}}
+}
+
+// Publishes implements [Publisher].
+func (*JumpRelu) Publishes(in []int) []Value { return []Value{{"active", []int{volume.Of(in)}}} }
+
+// Estimates implements [Estimated].
+func (*JumpRelu) Estimates() []string { return []string{"threshold"} }
+
+// Apply implements [Layer].
+func (l *JumpRelu) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	x = c.Flatten(x)
+	above := c.SubRow(c.Stop(x), s.Parameter("threshold"))
+	active := c.Do("step", func() (*gorgonia.Node, error) { return ops.Step(above, l.Width) })
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	s.Publish("active", active)
+	return ops.Gate(x, above, l.Width)
+}
+
+// OutputRange implements [Ranged].
+func (*JumpRelu) OutputRange(in Interval) Interval { return Interval{min(0, in.Low), max(0, in.High)} }

@@ -1,0 +1,93 @@
+package ops
+
+import (
+	"gorgonia.org/gorgonia"
+)
+
+// StopOp is the spec of [Stop], StepOp of [Step] and GateOp of [Gate]; windowOp is the spec of the derivative of Step, which maps z and
+// g to g/Width where |z| < Width/2 and to 0 elsewhere.
+type (
+	StopOp   struct{}
+	StepOp   struct{ Width float64 }
+	GateOp   struct{ Width float64 }
+	windowOp struct{ Width float64 }
+)
+
+// Stop returns x, through which no gradient flows.
+func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    StopOp{},
+		Float32: Map(func(x float32) float32 { return x }),
+		Float64: Map(func(x float64) float64 { return x }),
+		Fixed:   []bool{true},
+	}.Apply(x)
+}
+
+// Stop is [Stop] in a chain.
+func (c *Chain) Stop(x *gorgonia.Node) *gorgonia.Node { return c.unary("stop", Stop, x) }
+
+// Step returns 1 where z > 0 and 0 elsewhere. Its derivative is an estimate: 1/width where |z| < width/2, 0 elsewhere, as if the step
+// were a ramp of that width.
+func Step(z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    StepOp{width},
+		Float32: Map(positive[float32]),
+		Float64: Map(positive[float64]),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(windowed(width).Apply(in[0], grad))
+		},
+	}.Apply(z)
+}
+
+// Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The one with respect to z is an estimate, x - z
+// times that of [Step]: with z = x - t it is the estimate for a threshold t, which does not depend on x within the window.
+func Gate(x, z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    GateOp{width},
+		Float32: Map2(gated[float32]),
+		Float64: Map2(gated[float64]),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			var c Chain
+			x, z := in[0], in[1]
+			open := c.Do("step", func() (*gorgonia.Node, error) { return Step(c.Stop(z), width) })
+			window := c.Do("window", func() (*gorgonia.Node, error) { return windowed(width).Apply(z, grad) })
+			return gorgonia.Nodes{c.Mul(grad, open), c.Mul(c.Sub(x, z), window)}, c.Err()
+		},
+	}.Apply(x, z)
+}
+
+// windowed is linear in its second input.
+func windowed(width float64) Blockwise {
+	return Blockwise{
+		Spec:    windowOp{width},
+		Float32: Map2(window2(float32(width))),
+		Float64: Map2(window2(width)),
+		Fixed:   []bool{true, false},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(windowed(width).Apply(in[0], grad))
+		},
+	}
+}
+
+func positive[T Float](z T) T {
+	if z > 0 {
+		return 1
+	}
+	return 0
+}
+
+func gated[T Float](x, z T) T {
+	if z > 0 {
+		return x
+	}
+	return 0
+}
+
+func window2[T Float](width T) func(z, g T) T {
+	return func(z, g T) T {
+		if z < width/2 && z > -width/2 {
+			return g / width
+		}
+		return 0
+	}
+}
