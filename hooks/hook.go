@@ -117,6 +117,7 @@ type Replicated interface {
 //	Begin                       in every process that trains
 //	  BeginEpoch                before the first step of an epoch
 //	    BeforeStep              the batch is loaded
+//	    Gradients               the gradients are computed
 //	    Project, AfterUpdate    during the update of the parameters, on several threads
 //	    AfterStep               the parameters are updated
 //	  EndEpoch                  the epoch is measured
@@ -135,6 +136,9 @@ type Active struct {
 	// Prepare returns the input of the encoder's first layer that replaces these images. Only hooks that are [Preparing]
 	// for that layer have this function. Programs that compute a gradient with respect to the images do not use it.
 	Prepare func(images *data.Images) (Prepared, error)
+
+	// Gradients is called in every step between the gradients and the update.
+	Gradients func(g *Gradients) error
 
 	// Project is called after the constraints of a trainable parameter p. values start at index from of p, or of a copy
 	// of p ([Active.Substitute]). Project must be elementwise and idempotent. Several threads call it at once for different
@@ -172,7 +176,7 @@ type Active struct {
 
 // Stepwise reports whether the active form has functions that are only called in mini-batch training.
 func (a *Active) Stepwise() bool {
-	return a.BeforeStep != nil || a.AfterStep != nil || a.Project != nil || a.AfterUpdate != nil || a.Rate != nil
+	return a.BeforeStep != nil || a.Gradients != nil || a.AfterStep != nil || a.Project != nil || a.AfterUpdate != nil || a.Rate != nil
 }
 
 // Prepared computes a layer's input from prepared images.
@@ -188,6 +192,19 @@ type Step struct {
 	Images []float32
 	Clean  []float32 // the images to reconstruct, if a hook of the model is Distorting; else nil
 	Size   int       // number of images
+}
+
+// Gradients are the gradients of a step, before the players clip them and move their parameters.
+type Gradients struct {
+	Of []*Parameter // all trainable parameters
+
+	// Values has the gradient of each of these parameters, as long as its Data; nil for one that does not move in this step. The memory
+	// belongs to the program and must not be written, but Values[i] may be replaced, also by nil: the parameter then stays where it is.
+	Values [][]float32
+
+	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters, and sets Values to
+	// them. Afterwards the hook must set the parameters back. Running averages of layers do not change a second time.
+	Again func() error
 }
 
 // Epoch is a complete epoch.

@@ -9,6 +9,7 @@ import (
 
 	"tessera/losses"
 	"tessera/optim"
+	"tessera/part/table"
 )
 
 // Optimizer contains the laws of optimizers. Mini-batch rules also obey [Rule], full-batch optimizers [Search].
@@ -163,9 +164,13 @@ func descends(fresh func() optim.Rule) error {
 	return nil
 }
 
-// withoutDecay switches weight decay off: every rule has the key.
+// withoutDecay switches weight decay off, if the rule has that key.
 func withoutDecay(o optim.Rule) (optim.Rule, error) {
-	return o, Set(o, "weight_decay", 0.0)
+	const key = "weight_decay"
+	if !slices.ContainsFunc(table.Fields(o), func(f table.Field) bool { return f.Key == key }) {
+		return o, nil
+	}
+	return o, Set(o, key, 0.0)
 }
 
 func restful(fresh func() optim.Rule) error {

@@ -155,3 +155,38 @@ func TestWrongWeightsBreakTheirLaw(t *testing.T) {
 		t.Errorf("the right weight breaks %q", broken)
 	}
 }
+
+// idle is muon with one mistake.
+type idle struct {
+	*optim.Muon
+	mistake func(w, g []float32, state [][]float32, lr float64)
+}
+
+func (i idle) UpdateWhole(w, g []float32, shape []int, state [][]float32, lr float64, step int) {
+	i.Muon.UpdateWhole(w, g, shape, state, lr, step)
+	i.mistake(w, g, state, lr)
+}
+
+type takesNothing struct{ *optim.Muon }
+
+func (takesNothing) Takes([]int) bool { return false }
+
+func TestTheLawsOfWholeRulesFindMistakes(t *testing.T) {
+	muon := func() *optim.Muon {
+		return &optim.Muon{Rate: 0.02, Momentum: 0.95, Nesterov: true, Iterations: 5, OtherRate: 0.001}
+	}
+	for law, mistake := range map[string]func(w, g []float32, state [][]float32, lr float64){
+		"changes no whole parameter at a learning rate of zero":                     func(w, _ []float32, _ [][]float32, _ float64) { w[0]++ },
+		"stays finite at zeros, denormals and large gradients of a whole parameter": func(w, g []float32, _ [][]float32, _ float64) { w[0] /= g[0] },
+		"never writes the gradient of a whole parameter":                            func(_, g []float32, _ [][]float32, _ float64) { g[0]++ },
+		"uses all of the state of a whole parameter and no more":                    func(_, _ []float32, state [][]float32, _ float64) { clear(state[0]) },
+		"descends on a quadratic of a whole parameter":                              func(w, _ []float32, _ [][]float32, lr float64) { w[0] += float32(100 * lr) },
+	} {
+		if !slices.Contains(laws.Broken(laws.Whole, func() optim.Whole { return idle{muon(), mistake} }), law) {
+			t.Errorf("not found: %s", law)
+		}
+	}
+	if broken := laws.Broken(laws.Whole, func() optim.Whole { return takesNothing{muon()} }); !slices.Contains(broken, "takes a shape") {
+		t.Errorf("broken by a rule that takes nothing: %q", broken)
+	}
+}

@@ -14,6 +14,9 @@ func TestEveryOptimizerObeysTheLaws(t *testing.T) {
 			switch e.New().(type) {
 			case optim.Rule:
 				laws.Check(t, laws.Rule, func() optim.Rule { return e.New().(optim.Rule) })
+				if _, ok := e.New().(optim.Whole); ok {
+					laws.Check(t, laws.Whole, func() optim.Whole { return e.New().(optim.Whole) })
+				}
 			case optim.Search:
 				laws.Check(t, laws.Search, func() optim.Search { return e.New().(optim.Search) })
 			}

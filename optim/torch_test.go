@@ -85,7 +85,8 @@ func TestUpdateAgreesWithPyTorch(t *testing.T) {
 		})
 	}
 	for _, e := range optim.Registry.All() {
-		if _, rule := e.New().(optim.Rule); rule && !tried[e.Name] {
+		_, whole := e.New().(optim.Whole) // compared in tests of their own
+		if _, rule := e.New().(optim.Rule); rule && !whole && !tried[e.Name] {
 			t.Errorf("no case for %s", e.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"tessera/augment"
 	"tessera/data"
@@ -22,6 +23,7 @@ type network struct {
 	loader    *loader
 	distorted bool       // a hook changes the images that are encoded
 	here      hooks.Step // the current step, for the hooks
+	between   hooks.Gradients
 }
 
 // newNetwork returns a model with projected initial parameters, a new optimizer and its hooks.
@@ -190,17 +192,22 @@ func (n *network) step() error {
 		first, err := n.firstBadForward(b)
 		return errors.Join(n.diverged(step, first), err)
 	}
-	sound := n.stepper.advance(p.Gradients())
+	p.addTerms(n.progress.Sums, float64(b.size))
+	n.progress.count(p, b.size)
+	unfit := n.adapt(p)
+	gradients, err := n.gradients(p, b)
+	if err != nil {
+		return n.failed(err)
+	}
+	sound := n.stepper.advance(gradients)
 	if err := n.stepper.Failed(); err != nil {
 		return n.failed(err)
 	}
 	if !sound {
 		return n.diverged(step, p.firstBadBackward())
 	}
-	p.addTerms(n.progress.Sums, float64(b.size))
-	n.progress.count(p, b.size)
-	if bad := n.adapt(p); bad.tensor != "" {
-		return n.diverged(step, bad)
+	if unfit.tensor != "" {
+		return n.diverged(step, unfit)
 	}
 	n.progress.Step = step
 	n.progress.Position += b.size
@@ -208,6 +215,44 @@ func (n *network) step() error {
 		return n.failed(err)
 	}
 	return nil
+}
+
+// gradients returns the gradients of a step as the hooks leave them.
+func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
+	if !slices.ContainsFunc(n.hooks, func(a *attached) bool { return a.Gradients != nil }) {
+		return p.Gradients(), nil
+	}
+	g := &n.between
+	if g.Of == nil {
+		for _, m := range n.stepper.trainable {
+			g.Of = append(g.Of, m.Parameter)
+		}
+	}
+	g.Values = p.Gradients()
+	g.Again = func() error {
+		kept := n.updated(p)
+		err := p.Run(b.values)
+		for i, u := range p.Updates {
+			copy(u.Parameter.Data, kept[i])
+		}
+		g.Values = p.Gradients()
+		return err
+	}
+	err := n.hooks.each(func(a *attached) error {
+		if a.Gradients == nil {
+			return nil
+		}
+		return a.Gradients(g)
+	})
+	return g.Values, err
+}
+
+// updated returns copies of the state that a run of a program changes.
+func (n *network) updated(p *program) (values [][]float32) {
+	for _, u := range p.Updates {
+		values = append(values, slices.Clone(u.Parameter.Data))
+	}
+	return values
 }
 
 // targetInput is the index of the clean images among the inputs of a program with distorted images.

@@ -120,3 +120,36 @@ func TestProcessesTrainPlayers(t *testing.T) {
 		}
 	}
 }
+
+// Rules of whole parameters: threads change no bit, an interrupted run resumes to the same bytes, and so do processes.
+func TestARuleForWholeParametersTrains(t *testing.T) {
+	m := model(t, everything, "train.epochs=1", "train.batch=96", "optimizer.kind=muon", "optimizer.clip_norm=0.05")
+	interruptedEverywhere(t, m)
+	alone := trained(t, m, Options{Team: threads(t, 1)}).Run
+	sameResult(t, trained(t, m, Options{Team: threads(t, 3)}).Run, alone)
+	first := distributed(t, 2, m, plain)
+	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
+	state, err := readState(alone + "/state.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, states := range map[string]int{"encoder.2.weight": 1, "encoder.2.bias": 2} {
+		for i := range 3 {
+			_, is := state.file.Tensor(optimizerPrefix + name + "/" + string(rune('0'+i)))
+			if is != (i < states) {
+				t.Errorf("%s: state %d exists: %v", name, i, is)
+			}
+		}
+	}
+	_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {
+		o.ShardOptimizer = true
+		if o.Group.Rank() == 0 {
+			o.Out = t.TempDir() + "/run"
+			return Run(t.Context(), m, o)
+		}
+		return Run(t.Context(), nil, o)
+	})
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "muon updates parameters as a whole") {
+		t.Errorf("a divided optimizer: %v", errs[0])
+	}
+}

@@ -66,7 +66,7 @@ func (p *program) follow(parameters []*trainable) {
 // Gradients returns the gradients of the last run, nil for a parameter that the loss does not depend on.
 func (p *program) Gradients() [][]float32 {
 	for i, j := range p.of {
-		if j >= 0 {
+		if p.gradients[i] = nil; j >= 0 { // a hook may have replaced it
 			p.gradients[i] = p.runner.Gradient(j)
 		}
 	}

@@ -1,0 +1,126 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/hooks"
+)
+
+// Batch norm has running averages, which the second gradient of a step must not change.
+func TestSharpnessResumesToTheSameBytes(t *testing.T) {
+	text := strings.Replace(everything, `kind = "dense"`, `kind = "batch_norm"
+[[model.everything.encoder]]
+kind = "dense"`, 1) + "[model.everything.hook.sharpness]\n"
+	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))
+	m := model(t, text, "train.epochs=2")
+	first := distributed(t, 2, m, plain)
+	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
+	if slices.EqualFunc(tensorsOf(t, first), tensorsOf(t, distributed(t, 2, model(t, text, "train.epochs=2", "hook.sharpness=false"), plain)), slices.Equal) {
+		t.Error("the hook changes nothing")
+	}
+}
+
+// One step of gradient descent with a loss of (w - x)²: the gradient at w + rho g / |g|.
+func TestSharpnessTakesTheGradientNearby(t *testing.T) {
+	const rho, rate = 0.25, 0.125
+	m := model(t, `
+[model.m]
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "dense", units = 3 }]
+loss = [{ kind = "weight_decay", on = "*.weight" }, { kind = "mse", weight = 0 }]
+optimizer = { kind = "sgd", learning_rate = 0.125 }
+train = { epochs = 1, batch = 40 }
+hook.sharpness.rho = 0.25
+`)
+	before := tensorsOf(t, trained(t, m, Options{}).Run)
+	start := tensorsOf(t, trained(t, model(t, string(m.Text()), "optimizer.learning_rate=1e-30"), Options{}).Run)
+	square := 0.0
+	for _, w := range start { // biases are 0
+		for _, v := range w {
+			square += float64(v) * float64(v)
+		}
+	}
+	for i, w := range start {
+		for k, v := range w {
+			// the gradient of |w|²/2 is w
+			want := float64(v) * (1 - rate*(1+rho/math.Sqrt(square)))
+			if got := float64(before[i][k]); math.Abs(got-want) > 1e-6*(1+math.Abs(want)) {
+				t.Fatalf("value %d of parameter %d: got %v, want %v", k, i, got, want)
+			}
+		}
+	}
+}
+
+// accumulate moves the parameters in every second step, by the mean of two gradients: a hook as somebody else would write it.
+type accumulate struct{}
+
+func init() {
+	hooks.Registry.Register("accumulate", "adds up two gradients", func() hooks.Hook { return &accumulate{} })
+}
+
+func (*accumulate) Attach(t hooks.Training) (*hooks.Active, error) {
+	sums := map[int][]float32{}
+	return &hooks.Active{
+		Gradients: func(g *hooks.Gradients) error {
+			for i, v := range g.Values {
+				if t.Step()%2 == 0 {
+					sums[i] = slices.Clone(v)
+					g.Values[i] = nil
+					continue
+				}
+				for k := range v {
+					sums[i][k] = (sums[i][k] + v[k]) / 2
+				}
+				g.Values[i] = sums[i]
+			}
+			return nil
+		},
+		Save: func(s *hooks.State) {
+			for i, p := range t.Parameters("*") {
+				if sums[i] != nil {
+					s.Put(p.Path, p.Shape, sums[i])
+				}
+			}
+		},
+		Restore: func(s *hooks.State) error {
+			for i, p := range t.Parameters("*") {
+				if slices.ContainsFunc(s.Tensors, func(t hooks.Tensor) bool { return t.Name == p.Path }) {
+					sums[i] = make([]float32, len(p.Data))
+					if err := s.Load(p.Path, p.Shape, sums[i]); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}, nil
+}
+
+// Two batches of 20 images whose gradients are accumulated are one batch of 40.
+func TestAHookAccumulatesGradients(t *testing.T) {
+	declared := func(batch, hook string) string {
+		return fmt.Sprintf(`
+[model.m]
+dataset = { name = "bars", count = 80, validation = 0 }
+encoder = [{ kind = "dense", units = 3 }]
+optimizer = { kind = "sgd", learning_rate = 0.5 }
+train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
+%s
+`, batch, hook)
+	}
+	want := tensorsOf(t, trained(t, model(t, declared("40", "")), Options{}).Run)
+	m := model(t, declared("20", "hook.accumulate = {}"))
+	got := tensorsOf(t, trained(t, m, Options{}).Run)
+	for i := range want {
+		for k, v := range want[i] {
+			if d := float64(got[i][k] - v); math.Abs(d) > 1e-6 {
+				t.Fatalf("value %d of parameter %d: got %v, want %v", k, i, got[i][k], v)
+			}
+		}
+	}
+	interruptedEverywhere(t, m)
+}
