@@ -48,6 +48,13 @@ encoder = [{ kind = "unrolled", units = 8, steps = 4 }]
 decoder = [{ kind = "tied", bias = false }]
 loss    = [{ kind = "mse" }, { kind = "hoyer", weight = 0.1, target = 0.6 }]
 
+[model.players]
+extends = "classifier"
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse" }, { kind = "l1", on = "class", name = "fool", weight = 0.1 }, { kind = "cross_entropy", name = "verdict" }]
+player.coder = { trains = ["encoder.*", "decoder.*"], losses = ["mse", "fool"] }
+player.judge = { trains = "head.class.*", losses = "verdict" }
+
 [model.vae]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }, { kind = "gaussian", units = 3 }]
@@ -72,7 +79,7 @@ head.first.layers = [{ kind = "dense", units = 4 }]
 head.second = { from = "images", layers = [{ kind = "dense", units = 8, activation = "sigmoid" }, { kind = "dense", units = 4, share = "head.first.0" }] }
 `
 
-// Five steps of nine models agree with PyTorch in float64, on both back ends: losses, terms and parameters.
+// Five steps of ten models agree with PyTorch in float64, on both back ends: losses, terms and parameters.
 func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	f := readTorchModels(t)
 	file, err := config.Load("models.toml", []byte(torchDeclared))

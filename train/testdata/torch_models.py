@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes torch_models.json: what five steps of training make of nine models in PyTorch, in float64.
+"""Writes torch_models.json: what five steps of training make of ten models in PyTorch, in float64.
 
     python3 torch_models.py > torch_models.json
 
@@ -172,6 +172,31 @@ def unrolled():
     return train("unrolled", {"images": 700}, p, terms)
 
 
+def players():
+    """Two players: a coder that reconstructs and makes a judge's values large, and the judge, which classifies."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("decoder.0", 8, PIXELS)
+    p.dense("head.class.0", 8, CLASSES)
+    coder = [e["tensor"] for path, e in p.entries.items() if not path.startswith("head")]
+    judge = [e["tensor"] for path, e in p.entries.items() if path.startswith("head")]
+    optimizer = torch.optim.Adam(p.trained(), lr=0.01)
+    inputs, losses = {"images": 800, "labels": 900}, []
+    for step in range(STEPS):
+        x = images(inputs["images"] + step)
+        code = torch.sigmoid(p.apply("encoder.0", x))
+        logits = p.apply("head.class.0", code)
+        values = {"mse": F.mse_loss(p.apply("decoder.0", code), x), "fool": 0.1 * logits.abs().sum(1).mean(),
+                  "verdict": F.cross_entropy(logits, labels(inputs["labels"] + step))}
+        optimizer.zero_grad()
+        gradients = torch.autograd.grad(values["mse"] + values["fool"], coder, retain_graph=True) + torch.autograd.grad(values["verdict"], judge)
+        for w, g in zip(coder + judge, gradients):
+            w.grad = g
+        optimizer.step()
+        losses.append({"loss": sum(values.values()).item(), **{"loss." + key: v.item() for key, v in values.items()}})
+    return {"name": "players", "inputs": inputs, "losses": losses, "parameters": p.written()}
+
+
 def vae():
     """A code of 3 units, drawn with the noise of a stream; the divergence from N(0, 1) with the weight 0.1."""
     p = Parameters()
@@ -269,6 +294,6 @@ def two_encoders():
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
-    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), vae(), skip(), jump(),
+    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
