@@ -7,7 +7,7 @@ import (
 )
 
 // JumpRelu keeps the values above a learned threshold t_j of each unit, y = x if x > t_j and 0 otherwise, of the flattened input. It
-// publishes active, 1 for the units above their threshold and 0 for others: the loss l1 on it is the number of active units. The
+// publishes active, 1 for the units above their threshold and 0 for others, whose mean number the loss l0 is. The
 // derivative of y with respect to x is exact. Those of y and of active with respect to t are estimates, because the true ones are 0
 // almost everywhere: -t/width and -1/width where |x - t| < width/2, and 0 elsewhere. Parameter: threshold, of shape (units).
 // Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with JumpReLU sparse autoencoders, 2024.

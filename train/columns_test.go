@@ -235,3 +235,29 @@ func TestAHeadReadsAColumn(t *testing.T) {
 		t.Errorf("the loss falls from %v to %v only", first, last)
 	}
 }
+
+// Several labels for each sample: binary cross entropy against a column of two whole numbers.
+func TestAHeadLearnsSeveralLabels(t *testing.T) {
+	m := model(t, strings.ReplaceAll(`
+[model.tags]
+dataset = { name = "csv", images = "FILE", validation = 0.25, columns = { tags = ["seen1", "seen2"], unread = ["age", "dose", "w", "sex"] } }
+encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
+decoder = []
+head.tags_of.layers = [{ kind = "dense", activation = "sigmoid" }]
+loss = [{ kind = "bce", on = "tags_of", against = "tags" }]
+optimizer = { kind = "adam", learning_rate = 0.05 }
+train = { epochs = 500, batch = 32, checkpoint_seconds = 60 }
+`, "FILE", patients(t, 16)), "dataset.columns.unread=[\"age\", \"dose\"]", "dataset.columns.w=w", "dataset.columns.sex=sex")
+	r := trained(t, m, Options{Backend: engine.Backend{}})
+	all := lines(t, r.Run)
+	if last := all[len(all)-1]["loss"].(float64); last > 0.1 {
+		t.Errorf("the loss is %v after %d epochs: the labels are not learnt", last, len(all))
+	}
+	if _, ok := all[0]["val_loss"]; !ok {
+		t.Errorf("the labels of the held-out samples are not measured: %v", all[0])
+	}
+	set, err := Options{}.load(t.Context(), &m.Dataset)
+	if err != nil || fmt.Sprint(set.Columns()) != "[{tags [2] whole []}]" {
+		t.Errorf("the columns %v are loaded, want tags alone (%v)", set.Columns(), err)
+	}
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes torch_models.json: what five steps of training make of five models in PyTorch, in float64.
+"""Writes torch_models.json: what five steps of training make of ten models in PyTorch, in float64.
 
     python3 torch_models.py > torch_models.json
 
@@ -172,8 +172,128 @@ def unrolled():
     return train("unrolled", {"images": 700}, p, terms)
 
 
+def players():
+    """Two players: a coder that reconstructs and makes a judge's values large, and the judge, which classifies."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("decoder.0", 8, PIXELS)
+    p.dense("head.class.0", 8, CLASSES)
+    coder = [e["tensor"] for path, e in p.entries.items() if not path.startswith("head")]
+    judge = [e["tensor"] for path, e in p.entries.items() if path.startswith("head")]
+    optimizer = torch.optim.Adam(p.trained(), lr=0.01)
+    inputs, losses = {"images": 800, "labels": 900}, []
+    for step in range(STEPS):
+        x = images(inputs["images"] + step)
+        code = torch.sigmoid(p.apply("encoder.0", x))
+        logits = p.apply("head.class.0", code)
+        values = {"mse": F.mse_loss(p.apply("decoder.0", code), x), "fool": 0.1 * logits.abs().sum(1).mean(),
+                  "verdict": F.cross_entropy(logits, labels(inputs["labels"] + step))}
+        optimizer.zero_grad()
+        gradients = torch.autograd.grad(values["mse"] + values["fool"], coder, retain_graph=True) + torch.autograd.grad(values["verdict"], judge)
+        for w, g in zip(coder + judge, gradients):
+            w.grad = g
+        optimizer.step()
+        losses.append({"loss": sum(values.values()).item(), **{"loss." + key: v.item() for key, v in values.items()}})
+    return {"name": "players", "inputs": inputs, "losses": losses, "parameters": p.written()}
+
+
+def vae():
+    """A code of 3 units, drawn with the noise of a stream; the divergence from N(0, 1) with the weight 0.1."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("encoder.1", 8, 3)
+    p.add("encoder.1.log_variance_weight", (8, 3), 0.5)
+    p.add("encoder.1.log_variance_bias", (3,), 0.1)
+    p.dense("decoder.0", 3, PIXELS)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        h = torch.tanh(p.apply("encoder.0", x))
+        mean = p.apply("encoder.1", h)
+        log_variance = h @ p["encoder.1.log_variance_weight"] + p["encoder.1.log_variance_bias"]
+        noise = torch.from_numpy(uniform(streams["encoder.1.noise"], IMAGES * 3).reshape(IMAGES, 3))
+        code = mean + torch.exp(log_variance / 2) * noise
+        divergence = 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).sum(1).mean()
+        return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "gaussian_kl": 0.1 * divergence}
+
+    return train("vae", {"images": 800, "encoder.1.noise": 900}, p, terms)
+
+
+def skip():
+    """A U-Net of one level: the last layer of the decoder reads the first one of the encoder too."""
+    p = Parameters()
+    p.add("encoder.0.weight", (3, 3, 1, 2), 0.5)
+    p.add("encoder.0.bias", (2,), 0.1)
+    p.dense("encoder.1", PIXELS * 2, 4)
+    p.dense("decoder.0", 4, PIXELS)
+    p.add("decoder.2.weight", (3, 3, 3, 1), 0.5)
+    p.add("decoder.2.bias", (1,), 0.1)
+
+    def convolve(path, x):
+        return F.conv2d(x, p[path + ".weight"].permute(3, 2, 0, 1), p[path + ".bias"], padding=1)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        first = torch.tanh(convolve("encoder.0", x.reshape(-1, 1, SIDE, SIDE)))
+        code = p.apply("encoder.1", first.permute(0, 2, 3, 1).reshape(IMAGES, -1))
+        up = p.apply("decoder.0", code).reshape(-1, 1, SIDE, SIDE)
+        return {"mse": F.mse_loss(convolve("decoder.2", torch.cat([up, first], 1)).reshape(IMAGES, -1), x)}
+
+    return train("skip", {"images": 1000}, p, terms)
+
+
+class Jump(torch.autograd.Function):
+    """Values above a threshold, and which these are; the gradients of the threshold are the estimates of a window."""
+
+    @staticmethod
+    def forward(ctx, x, threshold, width):
+        ctx.save_for_backward(x, threshold)
+        ctx.width = width
+        active = (x > threshold).to(x.dtype)
+        return x * active, active
+
+    @staticmethod
+    def backward(ctx, gradient, of_active):
+        x, threshold = ctx.saved_tensors
+        window = ((x - threshold).abs() < ctx.width / 2).to(x.dtype) / ctx.width
+        return gradient * (x > threshold), (-(threshold * gradient + of_active) * window).sum(0), None
+
+
+def jump():
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.add("encoder.1.threshold", (8,), 0.1, shift=0.3)
+    p.dense("decoder.0", 8, PIXELS)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        code, active = Jump.apply(p.apply("encoder.0", x), p["encoder.1.threshold"], 0.5)
+        return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "l0": 0.01 * active.sum(1).mean()}
+
+    return train("jump", {"images": 1100}, p, terms)
+
+
+def two_encoders():
+    """The heads of two encoders of one image, with one shared layer, and a term that compares them."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("head.first.0", 8, 4)
+    p.dense("head.second.0", PIXELS, 8)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        first = p.apply("head.first.0", torch.tanh(p.apply("encoder.0", x)))
+        second = p.apply("head.first.0", torch.sigmoid(p.apply("head.second.0", x)))
+        similar = F.normalize(first) @ F.normalize(second).T / TEMPERATURE
+        own = torch.arange(IMAGES)
+        return {"contrastive": (F.cross_entropy(similar, own) + F.cross_entropy(similar.T, own)) / 2}
+
+    return train("two-encoders", {"images": 1200}, p, terms)
+
+
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
-    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled()],
+    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
+               two_encoders()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Names of columns that do not exist, or that do not fit, are located errors that say what there is.
+func TestColumnsThatDoNotFitAreLocated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.csv")
+	if err := os.WriteFile(path, []byte("a,b,w,u,v,g\n1,2,0.5,1,0,f\n3,4,0.25,0,1,m\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const text = `
+[model.m]
+dataset = { name = "csv", images = "FILE", columns = { weight = "w", target = ["u", "v"], group = "g" } }
+encoder = [{ kind = "dense", units = 3 }]
+decoder = []
+head.y.layers = [{ kind = "dense" }]
+loss = [{ kind = "mse", on = "y", against = "target" KEYS }]
+`
+	for _, c := range []struct{ keys, key, want, hint string }{
+		{`, mask = "masc"`, "masc", `mask: there is no column or value "masc"`, `columns: "images", "labels", "group", "target", "weight"; values: "code", "y"`},
+		{`, sample_weight = "weigth"`, "weigth", `sample_weight: there is no column or value "weigth"`, `did you mean "weight"?`},
+		{`, sample_weight = "target"`, "target", `sample_weight: "target" has 2 values for each sample, want one`, ""},
+		{`, mask = "code"`, "code", `mask: "code" has 3 values for each sample, but "y" has 2`, ""},
+		{` }, { kind = "mse", on = "code", against = "target"`, "target", `against: "target" has 2 values for each sample, but "code" has 3`, ""},
+		{` }, { kind = "l1", against = "target"`, "target", "against: l1 compares with nothing", "leave it out"},
+		{` }, { kind = "hoyer", mask = "target"`, "target", "mask: hoyer is no mean over entries", `"mse"`},
+		{` }, { kind = "cross_entropy", on = "y", against = "weight"`, "weight", `against: "weight" has 1 values of type float32`, ""},
+	} {
+		f, err := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "KEYS", c.keys).Replace(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Model("m")
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.hint) || !strings.Contains(err.Error(), "models.toml:7:") {
+			t.Errorf("%s: got %v, want %q in line 7", c.keys, err, c.want)
+		}
+	}
+	f, _ := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "KEYS", "", "head.y", "head.group", `"y"`, `"group"`).Replace(text)))
+	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), `invalid name "group" of a head: the data set has a column of this name`) {
+		t.Errorf("a head with the name of a column: got %v", err)
+	}
+}

@@ -1,0 +1,32 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// L0 is the mean over the images of the number of active units of a layer jump_relu, the sum of the value active that the layer
+// publishes whose output `on` names: by default the encoder's last one. Its gradient with respect to the thresholds is the layer's
+// estimate, for active and inactive units alike. Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with
+// JumpReLU sparse autoencoders, 2024.
+type L0 struct{}
+
+func init() {
+	Registry.Register("l0", "mean over images of the number of active units of the layer jump_relu", func() Loss { return &L0{} })
+}
+
+// On implements [Loss].
+func (*L0) On() string { return Code }
+
+// Reads implements [Loss].
+func (*L0) Reads() Reads { return Reads{Published: []string{"active"}} }
+
+// Build implements [Loss].
+func (*L0) Build(v Values) (*gorgonia.Node, error) {
+	active, err := v.Published("active")
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	return c.Scale(c.Sum(active), 1/float64(active.Shape()[0])), c.Err()
+}
