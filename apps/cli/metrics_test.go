@@ -54,6 +54,6 @@ func TestEvalMeasuresWhatIsChosen(t *testing.T) {
 	}
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse,hoier").stderr, `--metrics: unknown "hoier": did you mean "hoyer"?`)
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse", "--radius", "2").stderr,
-		`none of the chosen metrics has a setting "radius"`)
+		`none of the selected metrics has a setting "radius"`)
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--metrics", "svm_c").stderr, "swimmer: its images have no labels, but svm_accuracy needs them")
 }
