@@ -18,7 +18,7 @@ CONCURRENT = . ./apps/serve ./augment ./data ./data/morph ./engine ./kernel ./me
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports
+.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -74,6 +74,14 @@ bench:
 
 bench-peers: ## training steps compared with PyTorch, NMF and SVM compared with scikit-learn, in alternating rounds; TESSERA_DATA is the folder that holds fashion-mnist/
 	$(GO) -C tools run ./bench
+
+# The page of parts that are known, over many data sets: its runs and results are kept in IDENTIFIABILITY.
+IDENTIFIABILITY ?= .identifiability
+identifiability: ## the tables of docs/reproduction/identifiability.md; needs scikit-learn; takes hours
+	@mkdir -p $(IDENTIFIABILITY)
+	$(GO) build -o $(IDENTIFIABILITY)/tessera ./apps/tessera
+	$(GO) -C tools build -o $(abspath $(IDENTIFIABILITY))/planted ./planted
+	python3 tools/bench/identifiability.py $(abspath $(IDENTIFIABILITY)/tessera) $(abspath $(IDENTIFIABILITY)/planted) $(abspath $(IDENTIFIABILITY))
 
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
 REPORTS ?= .reports

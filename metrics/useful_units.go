@@ -42,7 +42,7 @@ type UsefulUnits struct {
 // Describe implements [Metric].
 func (*UsefulUnits) Describe() Description {
 	return Description{
-		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Higher, Count: true,
+		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Neither, Count: true,
 			Doc: "least number of units such that freezing all others at their mean activation raises the mean squared error by no more than 1 %. " +
 				"Found greedily, on up to 2000 images evenly spaced over all. Only where every value of a code weighs one atom"}},
 		Reads: ReadsImages | ReadsCodes | ReadsSums, ScaleFree: true, Ordered: true, Partial: true,

@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+"""How many true parts are found, one to one at a cosine of 0.9? The tables of docs/reproduction/identifiability.md.
+
+    identifiability.py TESSERA PLANTED OUT [JOBS]
+
+TESSERA is the program, PLANTED that of tools/planted. OUT keeps the runs and results.jsonl; cells that it has are not computed again.
+Seed s of `shapes` and `bars` has its own parts and images (seed 100 + s of the data set), and the run has seed s. JOBS (1) cells are
+computed at once, each on one thread.
+"""
+import concurrent.futures as futures
+import json
+import os
+import statistics
+import struct
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import t
+from sklearn.decomposition import NMF, MiniBatchDictionaryLearning
+
+warnings.filterwarnings("ignore")
+
+SMALL = 'name="shapes",parts=16,height=14,width=14,count=500'
+LARGE = 'name="shapes",parts=30,height=20,width=20,count=1000'
+DATA = {  # name: keys of the data set, number of parts, a seed of its own?
+    "sparse": (SMALL, 16, True),
+    "dense (density 0.5)": (SMALL + ",density=0.5", 16, True),
+    "overlapping (size 0.7, overlap 0.85)": (SMALL + ",size=0.7,overlap=0.85", 16, True),
+    "correlated (0.6)": (SMALL + ",correlation=0.6", 16, True),
+    "clipped": (SMALL + ",clipped=true", 16, True),
+    "noisy (0.05)": (SMALL + ",noise=0.05", 16, True),
+    "100 images": (SMALL.replace("count=500", "count=100"), 16, True),
+    "bars": ('name="bars"', 16, True),
+    "swimmer": ('name="swimmer"', 17, False),
+    "swimmer, noisy (0.2)": ('name="swimmer",noise=0.2', 17, True),
+    "swimmer, thick": ('name="swimmer",thicken=1', 17, False),
+    "30 parts, sparse": (LARGE, 30, True),
+    "30 parts, dense (density 0.5)": (LARGE + ",density=0.5", 30, True),
+}
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def unit(x):
+    return x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+
+
+def found(atoms, parts, least=0.9):
+    cosines = unit(parts) @ unit(atoms).T
+    return int((cosines[linear_sum_assignment(-cosines)] >= least).sum())
+
+
+def living(codes, atoms):
+    """Units whose largest contribution is at least 1 % of the largest of any unit."""
+    most = np.abs(codes).max(0) * np.linalg.norm(atoms, axis=1)
+    return int((most >= 0.01 * most.max()).sum())
+
+
+def weights(path):
+    raw = open(path, "rb").read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    for name, entry in json.loads(raw[8:8 + size]).items():
+        if name.endswith(".weight"):
+            a, b = entry["data_offsets"]
+            return np.frombuffer(raw[8 + size + a:8 + size + b], np.float32).reshape(entry["shape"]).T
+
+
+def dataset(name, seed):
+    keys, _, own = DATA[name]
+    return "{" + keys + (f",seed={100 + seed}" if own else "") + "%s}"
+
+
+def ours(model, path, where, name, units, seed):
+    place = f"{where}/runs/{model}-{list(DATA).index(name)}-{units}-{seed}"
+    subprocess.run([TESSERA, "train", model, "-f", HERE + "/identifiability.toml", "--threads", "1", "--seed", str(seed), "--quiet", "--force",
+                    "--out", place, "--set", "dataset=" + dataset(name, seed) % ",validation=0.1", "--set", f"{path}={units}"],
+                   check=True, capture_output=True)
+    last = json.loads(open(place + "/metrics.jsonl").read().splitlines()[-1])
+    return weights(place + "/model.safetensors"), units - int(last["dead_units"])
+
+
+def theirs(make):
+    def fit(where, name, units, seed):
+        x = np.load(planted(where, name, seed) + ".images.npy")
+        model = make(units, seed)
+        codes = model.fit_transform(x.reshape(len(x), -1).astype(float))
+        return model.components_, living(codes, model.components_)
+    return fit
+
+
+METHODS = {
+    "`any`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
+    "`parts-unrolled`": lambda *a: ours("shipped", "encoder.0.units", *a),
+    "NMF, nndsvda": theirs(lambda k, s: NMF(k, init="nndsvda", max_iter=400, tol=1e-5, random_state=s)),
+    "NMF, random": theirs(lambda k, s: NMF(k, init="random", max_iter=400, tol=1e-5, random_state=s)),
+    "MBDL 0.02": theirs(lambda k, s: MiniBatchDictionaryLearning(k, alpha=0.02, n_iter=100, batch_size=100, fit_algorithm="cd",
+                        positive_code=True, positive_dict=True, transform_algorithm="lasso_cd", random_state=s)),
+}
+
+
+def planted(where, name, seed):
+    out = f"{where}/data/{list(DATA).index(name)}-{seed}"
+    if not os.path.exists(out + ".parts.npy"):
+        subprocess.run([PLANTED, dataset(name, seed) % "", out], check=True)
+    return out
+
+
+def cell(job):
+    method, name, extra, seed = job
+    parts = np.load(planted(OUT, name, seed) + ".parts.npy")
+    atoms, alive = METHODS[method](OUT, name, len(parts) + extra, seed)
+    return {"method": method, "data": name, "extra": extra, "seed": seed, "found": found(atoms, parts.reshape(len(parts), -1)), "living": alive}
+
+
+def table(results, extra):
+    lines = ["| images | parts | " + " | ".join(METHODS) + " |", "| --- " * (2 + len(METHODS)) + "|"]
+    for name, (_, parts, _) in DATA.items():
+        row, best = [], 0
+        for method in METHODS:
+            got = [r for r in results if (r["method"], r["data"], r["extra"]) == (method, name, extra)]
+            if not got:
+                row.append("")
+                continue
+            values = [r["found"] for r in got]
+            mean, n = statistics.mean(values), len(values)
+            half = t.ppf(0.975, n - 1) * statistics.stdev(values) / n ** 0.5 if n > 1 else float("nan")
+            row.append(f"{mean:.1f} ± {half:.1f} ({min(values)}), {statistics.mean(r['living'] for r in got):.0f} used; {n}")
+        if any(row):
+            lines.append(f"| {name} | {parts} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def jobs():
+    for method in METHODS:
+        for name in DATA:
+            large = name.startswith("30")
+            for extra in ([0, 10, 70] if large else [0, 16]):
+                slow = large or method == "`parts-unrolled`"
+                for seed in range(1, 4 if slow else 11):
+                    yield method, name, extra, seed
+
+
+if __name__ == "__main__":
+    TESSERA, PLANTED, OUT = sys.argv[1:4]
+    for folder in ["data", "runs"]:
+        os.makedirs(f"{OUT}/{folder}", exist_ok=True)
+    file = f"{OUT}/results.jsonl"
+    results = [json.loads(line) for line in open(file)] if os.path.exists(file) else []
+    have = {(r["method"], r["data"], r["extra"], r["seed"]) for r in results}
+    todo = sorted((j for j in jobs() if j not in have), key=lambda j: j[3])
+    for _, name, _, seed in todo:
+        planted(OUT, name, seed)
+    with futures.ThreadPoolExecutor(int(sys.argv[4]) if len(sys.argv) > 4 else 1) as pool, open(file, "a") as log:
+        for future in futures.as_completed([pool.submit(cell, j) for j in todo]):
+            results.append(future.result())
+            log.write(json.dumps(results[-1]) + "\n")
+            log.flush()
+    for extra in sorted({r["extra"] for r in results}):
+        print(f"\n{extra} units more than parts:\n\n" + table(results, extra))
