@@ -56,8 +56,13 @@ func (*Teacher) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
-	steps := float64(max(1, len(t.BatchSizes())))
-	active, m := movingAverage(t, func(step int) float32 { return float32(1 - h.Decay.At(float64(step-1)/steps)) })
+	steps := 0.0 // of an epoch; known once the training begins
+	active, m := movingAverage(t, func(step int) float32 {
+		if steps == 0 {
+			steps = float64(max(1, len(t.BatchSizes())))
+		}
+		return float32(1 - h.Decay.At(float64(step-1)/steps))
+	})
 	active.Lend = func() (list []*Parameter) {
 		for i, p := range m.of {
 			list = append(list, &Parameter{Index: p.Index, Path: p.Path, Shape: p.Shape, Data: m.values[i], Frozen: true})

@@ -46,3 +46,45 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 		t.Error("what is lent is a copy")
 	}
 }
+
+// unloaded is a training whose batches are not known before the training begins.
+type unloaded struct {
+	*fake
+	begun bool
+}
+
+func (u *unloaded) BatchSizes() []int {
+	if !u.begun {
+		panic("the batches are not known yet")
+	}
+	return []int{4, 4}
+}
+
+// A schedule counts epochs: with two steps each, the third step is one epoch after the first.
+func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
+	f := &unloaded{fake: newFake(t, []float32{1, 0, 0, 0})}
+	hook := &Teacher{Decay: &losses.Step{Between: losses.Between{From: 0.5, To: 1, Epochs: 1}}}
+	if err := hook.Check(); err != nil {
+		t.Fatal(err)
+	}
+	active, err := hook.Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := f.parameters[0]
+	w.Data[0] = 0
+	if err := active.Initialise(); err != nil {
+		t.Fatal(err)
+	}
+	f.begun = true
+	for ; f.step < 4; f.step++ {
+		if err := active.BeforeStep(&Step{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Data[0] = 1
+		active.AfterUpdate(w, w.Data, 0, make([]float32, 8))
+	}
+	if got := active.Lend()[0].Data[0]; got != 0.75 {
+		t.Errorf("after two steps with a decay of 0.5 and two of 1: got %v, want 0.75", got)
+	}
+}
