@@ -38,7 +38,7 @@ func goes(t *testing.T, args ...string) {
 
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b := outside(t)
-	for kind, part := range map[string]string{"layers": "centre", "losses": "spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
+	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}
 	b.must(0, "check")
