@@ -21,5 +21,6 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	t.Run("darken", func(t *testing.T) {
 		laws.Check(t, laws.Augmentation, func() augment.Augmentation { return &Darken{By: 0.5} })
 	})
+	t.Run("signs", func(t *testing.T) { laws.Check(t, laws.Init, func() layers.Init { return &Signs{Scale: 1} }) })
 	t.Run("mean_code", func(t *testing.T) { laws.Check(t, laws.Metric, func() metrics.Metric { return meanCode{} }) })
 }
