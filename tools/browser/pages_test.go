@@ -199,7 +199,7 @@ func TestASweepInTheBrowser(t *testing.T) {
 	if text := p.Text(`document.getElementById("same").textContent`); !strings.Contains(text, "model small; seeds 2") {
 		t.Errorf("what is the same in all settings: %q", text)
 	}
-	if text := p.Text(`document.querySelector(".summary").textContent`); !strings.Contains(text, "the weight of the kl term (loss.1.weight)") || !strings.Contains(text, "No images were held out") {
+	if text := p.Text(`document.querySelector(".summary").textContent`); !strings.Contains(text, "weight of the kl term (loss.1.weight)") || !strings.Contains(text, "none are held out") {
 		t.Errorf("the summary does not say what varies, or what was measured: %q", text)
 	}
 	if table := p.Text(`document.getElementById("settings").textContent`); strings.Count(table, "(1 of 2 seeds)") != 1 {
