@@ -110,6 +110,24 @@ func hasOutput(c Coder) bool {
 	return decodes(c) || !slices.ContainsFunc(c.(skipping).Columns(OutputName), func(column data.Column) bool { return column.Name != "images" })
 }
 
+// Decodes reports whether a coder reconstructs images, and whether it does so from codes alone.
+func Decodes(c Coder) (images, fromCodes bool) {
+	images = hasOutput(c)
+	return images, images && decodes(c)
+}
+
+// Reconstruct encodes and decodes images, also by a decoder that reads more than the code.
+func Reconstruct(c Coder, images []float32) ([]float32, error) {
+	var codes []float32
+	if decodes(c) {
+		var err error
+		if codes, err = encode(c, images); err != nil {
+			return nil, err
+		}
+	}
+	return outputs(c, images, codes)
+}
+
 // outputs reconstructs images: from their codes, unless the decoder reads more than these.
 func outputs(c Coder, images, codes []float32) ([]float32, error) {
 	if decodes(c) {

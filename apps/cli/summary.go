@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/part/table"
 )
@@ -219,7 +221,20 @@ func hookText(h config.Hook) string {
 	}
 	text := "hook " + h.Name
 	for i, f := range table.Fields(h.Hook) {
-		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, f.Value)
+		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, settingText(f.Value.Interface()))
 	}
 	return text
+}
+
+// settingText is the value of a setting; of a schedule its first and its last value.
+func settingText(value any) any {
+	w, ok := value.(losses.Weight)
+	if !ok {
+		return value
+	}
+	first, last := w.At(0), w.At(math.Inf(1))
+	if first == last {
+		return first
+	}
+	return fmt.Sprintf("from %g to %g", first, last)
 }
