@@ -51,7 +51,7 @@ func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 	for keys, want := range map[string]string{
 		`file = "none.csv"`:                       "",
 		`images = "none.csv"`:                     "",
-		`file = "none.csv", images = "other.csv"`: `models.toml:3:57: model "m": dataset (csv): images: is another spelling of file, which is given too: leave out one of them`,
+		`file = "none.csv", images = "other.csv"`: `models.toml:3:55: model "m": dataset (csv): images: is another spelling of file, which is given too: leave out one of them`,
 		`labels = "kind"`:                         `models.toml:3:20: model "m": dataset (csv): missing key "file"`,
 	} {
 		f, err := Load("models.toml", []byte("\n[model.m]\ndataset = { name = \"csv\", "+keys+" }\nencoder = [{ kind = \"dense\", units = 3 }]\n"))

@@ -250,7 +250,7 @@ func (g *dotGraph) parameters(m *config.Model, l *config.Layout) {
 	}
 	for i, t := range m.Losses {
 		if !t.Reads().On {
-			for _, path := range layersOf(l, t.On) {
+			for _, path := range layersOf(l, l.MatchParameters(t.On)) {
 				g.edge(path, "loss "+m.TermName(i), "parameters", "style=dashed")
 			}
 		}
@@ -264,7 +264,7 @@ func (g *dotGraph) parameters(m *config.Model, l *config.Layout) {
 		for _, i := range p.Terms {
 			g.edge("loss "+m.TermName(i), id, "minimised by", "")
 		}
-		for _, path := range layersOf(l, p.Trains...) {
+		for _, path := range layersOf(l, trained(l, p)) {
 			g.edge(id, path, "trains", dashed)
 		}
 	}
@@ -280,13 +280,22 @@ func layerOf(l *config.Layout, parameter string) string {
 	return ""
 }
 
-// layersOf lists the layers that have parameters which match one of the globs.
-func layersOf(l *config.Layout, globs ...string) (paths []string) {
-	for _, p := range l.Parameters() {
-		path := layerOf(l, p.Path)
-		if path != "" && !slices.Contains(paths, path) && slices.ContainsFunc(globs, func(glob string) bool { return config.MatchPath(glob, p.Path) }) {
+// layersOf lists the layers of parameters, once each.
+func layersOf(l *config.Layout, parameters []string) (paths []string) {
+	for _, parameter := range parameters {
+		if path := layerOf(l, parameter); !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
 	return paths
+}
+
+// trained lists the parameters that belong to a player. A shared parameter belongs to the player of the layer that has it.
+func trained(l *config.Layout, player config.Moving) (parameters []string) {
+	for _, p := range l.Parameters() {
+		if p.Of == "" && player.Moves(p.Path) {
+			parameters = append(parameters, p.Path)
+		}
+	}
+	return parameters
 }

@@ -62,13 +62,17 @@ func TestSummaryWritesAGraph(t *testing.T) {
 	b := newBench(t)
 	b.write("p.csv", "a,b,w,u,v,species\n1,2,0.5,1,0,x\n3,4,0.25,0,1,y\n")
 	b.write("models.toml", graphModels+`
-player.one = { trains = ["encoder.*"], losses = ["mse"], optimizer = "sgd" }
-player.two = { trains = ["head.*"], losses = ["sort"], optimizer = "adam" }
+player.one = { trains = ["encoder.*"], losses = ["mse"], optimizer = { kind = "sgd", learning_rate = 0.1 } }
+player.two = { trains = ["head.*"], losses = ["sort"], optimizer = { kind = "adam" } }
 `)
 	b.contains("skip", b.must(0, "summary", "skip", "--dot").stdout, `digraph "skip" {`, `"images" [shape=ellipse, label="images\n8x8"]`,
 		`subgraph "cluster decoder" {`, `"decoder.2" [shape=box, label="decoder.2\nconv2d\n8x8x1"]`, `"encoder.0" -> "decoder.2"`, `"code" -> "loss l2"`,
 		`"images" -> "loss mse" [label="against"]`)
-	b.contains("heads", b.must(0, "summary", "heads", "--dot").stdout, `subgraph "cluster head class" {`, `"weight" -> "loss mse" [label="sample_weight"]`,
+	heads := b.must(0, "summary", "heads", "--dot").stdout
+	if strings.Contains(heads, `"player two" -> "head.class.0"`) {
+		t.Errorf("a player trains a layer that has no parameters of its own:\n%s", heads)
+	}
+	b.contains("heads", heads, `subgraph "cluster head class" {`, `"weight" -> "loss mse" [label="sample_weight"]`,
 		`"encoder.0" -> "head.class.0" [label="shared parameters"`, `"loss sort" [shape=octagon, label="loss sort\ncross_entropy"]`, `"player one" -> "encoder.0"`)
 	b.contains("two outputs", b.must(exitUsage, "summary", "skip", "--dot", "--json").stderr, "leave out --json")
 	if got := dotText(`a "b" \c`, "d\ne"); got != `"a \"b\" \\c\nd\\u000ae"` {
