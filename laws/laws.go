@@ -1,5 +1,5 @@
 // Package laws contains conformance tests: properties of every constraint, optimizer, layer, loss, weight schedule,
-// augmentation and metric. A package's test iterates over its registry and thus also covers new parts:
+// initialisation, augmentation and metric. A package's test iterates over its registry and thus also covers new parts:
 //
 //	for _, e := range constraints.Registry.All() {
 //		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Constraint, e.New) })

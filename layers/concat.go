@@ -42,7 +42,7 @@ func (l *Concat) OutputShape(in []int) ([]int, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	shapes, err := stackShapes(l.Layers, in)
+	shapes, err := StackShapes(l.Layers, in)
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,10 @@ func withChannels(shape []int) []int {
 }
 
 // Parameters implements [Layer].
-func (l *Concat) Parameters(in []int) []Parameter { return stackParameters(l.Layers, in) }
+func (l *Concat) Parameters(in []int) []Parameter { return StackParameters(l.Layers, in) }
 
 // Publishes implements [Publisher].
-func (l *Concat) Publishes(in []int) []Value { return stackPublishes(l.Layers, in) }
+func (l *Concat) Publishes(in []int) []Value { return StackPublishes(l.Layers, in) }
 
 // Apply implements [Layer].
 func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
@@ -80,7 +80,7 @@ func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	y, err := applyStack("concat", l.Layers, s, x)
+	y, err := ApplyStack("concat", l.Layers, s, x)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,6 @@ func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 
 // OutputRange implements [Ranged].
 func (l *Concat) OutputRange(in Interval) Interval {
-	out := stackRange(l.Layers, in)
+	out := StackRange(l.Layers, in)
 	return Interval{min(in.Low, out.Low), max(in.High, out.High)}
 }

@@ -201,8 +201,9 @@ func (e InnerError) Error() string { return fmt.Sprintf("layers[%d]: %v", e.Inde
 // Unwrap returns the layer's error.
 func (e InnerError) Unwrap() error { return e.Err }
 
-// stackShapes returns the input shape of each layer of a block, then its output shape.
-func stackShapes(block []Layer, in []int) ([][]int, error) {
+// StackShapes returns the input shape of each layer of a block, then its output shape. It is what OutputShape of a [Block] needs; errors
+// are wrapped in an [InnerError].
+func StackShapes(block []Layer, in []int) ([][]int, error) {
 	list := [][]int{in}
 	for i, l := range block {
 		if l == nil {
@@ -217,9 +218,9 @@ func stackShapes(block []Layer, in []int) ([][]int, error) {
 	return list, nil
 }
 
-// stackParameters lists the parameters of the layers of a block, each with the index of its layer before its name.
-func stackParameters(block []Layer, in []int) []Parameter {
-	shapes, err := stackShapes(block, in)
+// StackParameters lists the parameters of the layers of a block, each with the index of its layer before its name.
+func StackParameters(block []Layer, in []int) []Parameter {
+	shapes, err := StackShapes(block, in)
 	if err != nil {
 		return nil // OutputShape returns the error
 	}
@@ -233,25 +234,21 @@ func stackParameters(block []Layer, in []int) []Parameter {
 	return all
 }
 
-// applyStack adds the layers of a block to the graph of x; kind names the block in errors.
-func applyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+// ApplyStack adds the layers of a block to the graph of x; kind names the block in errors.
+func ApplyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y := x
 	for i, l := range block {
-		inner := innerScope{Scope: s, index: i}
-		if _, block := l.(Block); !block { // each of its layers depends on its own parameters
-			inner.parameters = l.Parameters(y.Shape()[1:])
-		}
 		var err error
-		if y, err = l.Apply(inner, y); err != nil {
+		if y, err = l.Apply(Inner(s, i, l, y.Shape()[1:]), y); err != nil {
 			return nil, fmt.Errorf("%s: layers[%d]: %w", kind, i, err)
 		}
 	}
 	return y, nil
 }
 
-// stackPublishes lists what the layers of a block publish, each with the index of its layer before its name.
-func stackPublishes(block []Layer, in []int) (all []Value) {
-	shapes, err := stackShapes(block, in)
+// StackPublishes lists what the layers of a block publish, each with the index of its layer before its name.
+func StackPublishes(block []Layer, in []int) (all []Value) {
+	shapes, err := StackShapes(block, in)
 	if err != nil {
 		return nil // OutputShape returns the error
 	}
@@ -263,6 +260,17 @@ func stackPublishes(block []Layer, in []int) (all []Value) {
 		}
 	}
 	return all
+}
+
+// Inner returns the scope of l, the layer with index i in a block, for inputs of shape in; s is the scope of the block. A block that
+// applies its layers in an order of its own, or one of them several times, calls l.Apply with this scope. The parameters of l then have
+// the names of [StackParameters]. For layers one after the other [ApplyStack] does all.
+func Inner(s Scope, i int, l Layer, in []int) Scope {
+	inner := innerScope{Scope: s, index: i}
+	if _, block := l.(Block); !block { // each of its layers depends on its own parameters
+		inner.parameters = l.Parameters(in)
+	}
+	return inner
 }
 
 // innerScope is the Scope of a layer in a block.
@@ -302,8 +310,8 @@ func (s innerScope) Frozen(names ...string) bool {
 // innerName is the name of a parameter of the i-th layer in a block.
 func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }
 
-// stackRange is the output range of the layers of a block.
-func stackRange(block []Layer, in Interval) Interval {
+// StackRange is the output range of the layers of a block.
+func StackRange(block []Layer, in Interval) Interval {
 	for _, l := range block {
 		if l == nil {
 			return Everything

@@ -42,7 +42,7 @@ func (r *Relative) OutputShape(in []int) ([]int, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	shapes, err := stackShapes(r.Layers, in)
+	shapes, err := StackShapes(r.Layers, in)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (r *Relative) OutputShape(in []int) ([]int, error) {
 }
 
 // Parameters implements [Layer].
-func (r *Relative) Parameters(in []int) []Parameter { return stackParameters(r.Layers, in) }
+func (r *Relative) Parameters(in []int) []Parameter { return StackParameters(r.Layers, in) }
 
 // Apply implements [Layer].
 func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
@@ -68,7 +68,7 @@ func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := c.Err(); err != nil {
 		return nil, fmt.Errorf("relative: %w", err)
 	}
-	y, err := applyStack("relative", r.Layers, s, unit)
+	y, err := ApplyStack("relative", r.Layers, s, unit)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ const relativeTiny = 1e-20
 
 // OutputRange implements [Ranged]: any multiple of what the block gives for samples of root mean square 1.
 func (r *Relative) OutputRange(Interval) Interval {
-	return multiples(stackRange(r.Layers, Everything))
+	return multiples(StackRange(r.Layers, Everything))
 }
 
 // multiples is the interval of all positive multiples of the values of i.

@@ -37,7 +37,7 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	shapes, err := stackShapes(r.Layers, in)
+	shapes, err := StackShapes(r.Layers, in)
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +48,14 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 }
 
 // Parameters implements [Layer].
-func (r *Residual) Parameters(in []int) []Parameter { return stackParameters(r.Layers, in) }
+func (r *Residual) Parameters(in []int) []Parameter { return StackParameters(r.Layers, in) }
 
 // Publishes implements [Publisher].
-func (r *Residual) Publishes(in []int) []Value { return stackPublishes(r.Layers, in) }
+func (r *Residual) Publishes(in []int) []Value { return StackPublishes(r.Layers, in) }
 
 // Apply implements [Layer].
 func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	y, err := applyStack("residual", r.Layers, s, x)
+	y, err := ApplyStack("residual", r.Layers, s, x)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,6 @@ func alike(in, out []int) bool {
 
 // OutputRange implements [Ranged].
 func (r *Residual) OutputRange(in Interval) Interval {
-	out := stackRange(r.Layers, in)
+	out := StackRange(r.Layers, in)
 	return Interval{in.Low + out.Low, in.High + out.High}
 }

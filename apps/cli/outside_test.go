@@ -38,7 +38,7 @@ func goes(t *testing.T, args ...string) {
 
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b := outside(t)
-	for kind, part := range map[string]string{"layers": "centre", "losses": "spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
+	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}
 	b.must(0, "check")
@@ -47,6 +47,8 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.must(0, "train", "stripes", "--epochs", "2", "--out", "run")
 	b.contains("config.toml", b.read("run/config.toml"), `name = "stripes"`, `kind = "centre"`, "wobble")
 	b.contains("eval", b.must(0, "eval", "run", "--json").stdout, `"mean_code"`)
+	b.must(0, "export", "run", "--to", "onnx", "--part", "encoder", "-o", "encoder.onnx")
+	b.contains("the form of the op of centre", b.read("encoder.onnx"), "ReduceMean", "encoder.0")
 	b.must(0, "train", "pairs", "--out", "pairs")
 	b.contains("eval of a model without a decoder", b.must(0, "eval", "pairs", "--json").stdout, `"mean_code"`)
 	b.must(0, "sweep", "counts", "--epochs", "1")

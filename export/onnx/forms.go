@@ -35,14 +35,14 @@ func init() {
 	define(scores)
 	define(mix)
 	define(func(w *writer, v *ir.Value, o ops.EluOp) string {
-		return w.node(v, "Elu", w.first(v), floatOf("alpha", o.Alpha))
+		return w.node(v, "Elu", w.first(v), FloatOf("alpha", o.Alpha))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.NormalCDFOp) string { // (1 + erf(x / sqrt 2)) / 2
 		erf := w.node(v, "Erf", []string{w.node(v, "Mul", append(w.first(v), w.number(math.Sqrt2/2, 0)))})
 		return w.node(v, "Mul", []string{w.node(v, "Add", []string{erf, w.number(1, 0)}), w.number(0.5, 0)})
 	})
 	define(func(w *writer, v *ir.Value, _ ops.JoinOp) string {
-		return w.node(v, "Concat", []string{w.full(v.Args[0]), w.full(v.Args[1])}, intOf("axis", 1))
+		return w.node(v, "Concat", []string{w.full(v.Args[0]), w.full(v.Args[1])}, IntOf("axis", 1))
 	})
 	define(func(w *writer, v *ir.Value, o ops.ColumnsOp) string {
 		from, to := w.ints(int64(o.From)), w.ints(int64(o.From+o.Count))
@@ -50,29 +50,34 @@ func init() {
 	})
 	define(func(w *writer, v *ir.Value, _ ops.StopOp) string { return w.node(v, "Identity", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.StepOp) string {
-		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, intOf("to", float32Element))
+		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, IntOf("to", float32Element))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.GateOp) string { // x where z > 0
 		open := w.node(v, "Greater", []string{w.full(v.Args[1]), w.number(0, 0)})
 		return w.node(v, "Where", []string{open, w.full(v.Args[0]), w.number(0, 0)})
 	})
 	define(func(w *writer, v *ir.Value, _ ops.GatherOp) string {
-		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, intOf("to", int64Element))
-		return w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, intOf("axis", 0))
+		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, IntOf("to", int64Element))
+		return w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, IntOf("axis", 0))
+	})
+	define(func(w *writer, v *ir.Value, o ops.OneHotOp) string {
+		indices := w.node(v, "Cast", []string{w.full(v.Args[0])}, IntOf("to", int64Element))
+		offOn := w.constant(floats("off and on", []int{2}, []float32{0, 1}))
+		return w.node(v, "OneHot", []string{indices, w.ints(int64(o.Of)), offOn}, IntOf("axis", -1))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.SoftplusOp) string { return w.node(v, "Softplus", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.SoftmaxOp) string {
-		return w.node(v, "Softmax", w.first(v), intOf("axis", -1))
+		return w.node(v, "Softmax", w.first(v), IntOf("axis", -1))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.LogSoftmaxOp) string {
-		return w.node(v, "LogSoftmax", w.first(v), intOf("axis", -1))
+		return w.node(v, "LogSoftmax", w.first(v), IntOf("axis", -1))
 	})
 	define(func(w *writer, v *ir.Value, o ops.TileOp) string {
 		return w.node(v, "Tile", append(w.first(v), w.ints(int64(o.Times))))
 	})
 	define(func(w *writer, v *ir.Value, o ops.FoldOp) string {
 		x := w.shaped(v, w.full(v.Args[0]), int64(o.Times), -1)
-		return w.node(v, "ReduceSum", []string{x, w.ints(0)}, intOf("keepdims", 0))
+		return w.node(v, "ReduceSum", []string{x, w.ints(0)}, IntOf("keepdims", 0))
 	})
 }
 
@@ -86,7 +91,7 @@ func ramp(w *writer, v *ir.Value, o ops.RampOp) string {
 	case o.Above == 1 && o.Below == 0:
 		return w.node(v, "Relu", x)
 	case o.Above == 1:
-		return w.node(v, "LeakyRelu", x, floatOf("alpha", o.Below))
+		return w.node(v, "LeakyRelu", x, FloatOf("alpha", o.Below))
 	}
 	zero := w.number(0, 0)
 	above := w.node(v, "Mul", []string{w.node(v, "Max", []string{x[0], zero}), w.number(o.Above, 0)})
@@ -105,18 +110,18 @@ func topK(w *writer, v *ir.Value, o ops.TopKOp) string {
 	if o.K >= row {
 		return w.node(v, "Identity", []string{x})
 	}
-	values := w.node(v, "TopK", []string{x, w.ints(int64(o.K))}, intOf("axis", -1))
+	values := w.node(v, "TopK", []string{x, w.ints(int64(o.K))}, IntOf("axis", -1))
 	indices := w.fresh(values + "_indices")
 	last := &w.graph.Nodes[len(w.graph.Nodes)-1]
 	last.Outputs = append(last.Outputs, indices)
 	zeros := w.node(v, "ConstantOfShape", []string{w.node(v, "Shape", []string{x})}) // of float32 by default
-	return w.node(v, "ScatterElements", []string{zeros, indices, values}, intOf("axis", -1))
+	return w.node(v, "ScatterElements", []string{zeros, indices, values}, IntOf("axis", -1))
 }
 
 // standardise works on (blocks, places, channels).
 func standardise(w *writer, v *ir.Value, o ops.StandardiseOp) string {
 	mean := func(x string) string {
-		return w.node(v, "ReduceMean", []string{x}, intsOf("axes", 1), intOf("keepdims", 1))
+		return w.node(v, "ReduceMean", []string{x}, IntsOf("axes", 1), IntOf("keepdims", 1))
 	}
 	x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.Places), int64(o.Channels))
 	centred := w.node(v, "Sub", []string{x, mean(x)})
@@ -129,7 +134,7 @@ func standardise(w *writer, v *ir.Value, o ops.StandardiseOp) string {
 func maxPlus(w *writer, v *ir.Value, _ ops.MaxPlusOp) string {
 	h := w.shaped(v, w.full(v.Args[0]), -1, int64(v.Args[1].Shape[0]), 1)
 	sum := w.node(v, "Add", []string{h, w.full(v.Args[1])})
-	return w.node(v, "ReduceMax", []string{sum}, intsOf("axes", 1), intOf("keepdims", 0))
+	return w.node(v, "ReduceMax", []string{sum}, IntsOf("axes", 1), IntOf("keepdims", 0))
 }
 
 // heads is a sequence (batch, tokens, features) as (batch, heads, tokens, features of a head), with other axes after that.
@@ -230,7 +235,7 @@ func (w *writer) shaped(v *ir.Value, x string, dims ...int64) string {
 
 // permuted transposes the axes of x.
 func (w *writer) permuted(v *ir.Value, x string, axes ...int64) string {
-	return w.node(v, "Transpose", []string{x}, intsOf("perm", axes...))
+	return w.node(v, "Transpose", []string{x}, IntsOf("perm", axes...))
 }
 
 // full is the value v with all of its elements.
@@ -245,13 +250,13 @@ func (w *writer) full(v *ir.Value) string {
 		case d == r.dims[i]:
 			parts = append(parts, w.ints(1)) // Expand keeps the length
 		case d.batch:
-			n := w.node(v, "Shape", []string{w.module.Inputs[0].Name}, intOf("start", 0), intOf("end", 1))
+			n := w.node(v, "Shape", []string{w.module.Inputs[0].Name}, IntOf("start", 0), IntOf("end", 1))
 			parts = append(parts, w.node(v, "Mul", []string{n, w.ints(int64(d.n))}))
 		default:
 			parts = append(parts, w.ints(int64(d.n)))
 		}
 	}
-	shape := w.node(v, "Concat", parts, intOf("axis", 0))
+	shape := w.node(v, "Concat", parts, IntOf("axis", 0))
 	r = ref{w.node(v, "Expand", []string{r.name, shape}), w.dims(v)}
 	w.refs[v] = r
 	return r.name
@@ -269,16 +274,19 @@ func floats(name string, shape []int, values []float32) Tensor {
 	return t
 }
 
-func intOf(name string, n int) Attribute {
+// IntOf is an attribute whose value is a whole number.
+func IntOf(name string, n int) Attribute {
 	wide := int64(n)
 	return Attribute{Name: name, Int: &wide, Type: intAttribute}
 }
 
-func intsOf(name string, list ...int64) Attribute {
+// IntsOf is an attribute whose value is a list of whole numbers.
+func IntsOf(name string, list ...int64) Attribute {
 	return Attribute{Name: name, Ints: list, Type: intsAttribute}
 }
 
-func floatOf(name string, x float64) Attribute {
+// FloatOf is an attribute whose value is a number, rounded to float32.
+func FloatOf(name string, x float64) Attribute {
 	narrow := float32(x)
 	return Attribute{Name: name, Float: &narrow, Type: floatAttribute}
 }
@@ -288,7 +296,7 @@ func init() {
 	define(convolveImages)
 	define(func(w *writer, v *ir.Value, o ops.PoolMaxOp) string { return pool(w, v, ops.Pooling(o), "MaxPool") })
 	define(func(w *writer, v *ir.Value, o ops.PoolSumOp) string {
-		mean := pool(w, v, ops.Pooling(o), "AveragePool", intOf("count_include_pad", bit(!o.Mean)))
+		mean := pool(w, v, ops.Pooling(o), "AveragePool", IntOf("count_include_pad", bit(!o.Mean)))
 		if o.Mean {
 			return mean
 		}
@@ -339,7 +347,7 @@ func (w *writer) windowed(v *ir.Value, op string, axes [2]window, filters []stri
 	if !ok1 || !ok2 {
 		return w.noForm(v, specOf(v.Op))
 	}
-	attributes := append(windowAttributes(axes), intsOf("pads", int64(top.before), int64(left.before), int64(below), int64(right)))
+	attributes := append(windowAttributes(axes), IntsOf("pads", int64(top.before), int64(left.before), int64(below), int64(right)))
 	x := w.channelsFirst(v, w.full(v.Args[0]))
 	return w.channelsLast(v, w.node(v, op, append([]string{x}, filters...), append(attributes, more...)...))
 }
@@ -347,7 +355,7 @@ func (w *writer) windowed(v *ir.Value, op string, axes [2]window, filters []stri
 // windowAttributes are the attributes that all operators on windows have; averages have no dilation.
 func windowAttributes(axes [2]window) []Attribute {
 	of := func(name string, f func(a window) int) Attribute {
-		return intsOf(name, int64(f(axes[0])), int64(f(axes[1])))
+		return IntsOf(name, int64(f(axes[0])), int64(f(axes[1])))
 	}
 	list := []Attribute{of("kernel_shape", func(a window) int { return a.kernel }), of("strides", func(a window) int { return a.stride })}
 	if axes[0].dilation != 1 || axes[1].dilation != 1 {
@@ -377,7 +385,7 @@ func filtersOf(v *ir.Value) *ir.Value {
 
 func convolve(w *writer, v *ir.Value, o ops.ConvolveOp) string {
 	filters := w.permuted(v, w.full(filtersOf(v)), 3, 2, 0, 1)
-	return w.windowed(v, "Conv", windowsOf(ops.Convolution(o)), []string{filters}, intOf("group", o.Groups))
+	return w.windowed(v, "Conv", windowsOf(ops.Convolution(o)), []string{filters}, IntOf("group", o.Groups))
 }
 
 // convolveImages is the transposed convolution: what it pads is cropped from the result.
@@ -391,7 +399,7 @@ func convolveImages(w *writer, v *ir.Value, o ops.ConvolveImagesOp) string {
 		}
 		before, after, extra = append(before, int64(a.before)), append(after, int64(max(0, rest))), append(extra, int64(max(0, -rest)))
 	}
-	attributes := append(windowAttributes(axes), intOf("group", o.Groups), intsOf("pads", append(before, after...)...), intsOf("output_padding", extra...))
+	attributes := append(windowAttributes(axes), IntOf("group", o.Groups), IntsOf("pads", append(before, after...)...), IntsOf("output_padding", extra...))
 	x := w.channelsFirst(v, w.full(v.Args[0]))
 	filters := w.permuted(v, w.full(v.Args[1]), 3, 2, 0, 1)
 	return w.channelsLast(v, w.node(v, "ConvTranspose", []string{x, filters}, attributes...))
@@ -469,7 +477,7 @@ func decompose(w *writer, v *ir.Value, o layers.DecomposeOp) string {
 	if o.Method == morph.AMD {
 		rest = m.half(m.node("Add", closed[o.Levels], rest))
 	}
-	joined := w.node(v, "Concat", append(parts, rest), intOf("axis", 1))
+	joined := w.node(v, "Concat", append(parts, rest), IntOf("axis", 1))
 	return w.channelsLast(v, joined)
 }
 
@@ -488,17 +496,17 @@ func (m morphology) openRec(x, negated string, radius int) string {
 // dx before to dx after, where dx*dx + dy*dy <= radius*radius. A window of two rows that are 2 dy apart has both.
 func (m morphology) dilate(x string, radius int) string {
 	widest := int64(radius)
-	y := m.largest(x, intsOf("kernel_shape", 1, 2*widest+1), intsOf("pads", 0, widest, 0, widest))
+	y := m.largest(x, IntsOf("kernel_shape", 1, 2*widest+1), IntsOf("pads", 0, widest, 0, widest))
 	for dy := 1; dy <= radius; dy++ {
 		rows, dx := int64(dy), int64(math.Sqrt(float64(radius*radius-dy*dy)))
 		padded := m.node("Pad", x, m.ints(0, 0, rows, 0, 0, 0, rows, 0), m.number(math.Inf(-1), 0)) // MaxPool pads less than a window
-		y = m.node("Max", y, m.largest(padded, intsOf("kernel_shape", 2, 2*dx+1), intsOf("dilations", 2*rows, 1), intsOf("pads", 0, dx, 0, dx)))
+		y = m.node("Max", y, m.largest(padded, IntsOf("kernel_shape", 2, 2*dx+1), IntsOf("dilations", 2*rows, 1), IntsOf("pads", 0, dx, 0, dx)))
 	}
 	return y
 }
 
 func (m morphology) largest(x string, windows ...Attribute) string {
-	return m.writer.node(m.v, "MaxPool", []string{x}, append(windows, intsOf("strides", 1, 1))...)
+	return m.writer.node(m.v, "MaxPool", []string{x}, append(windows, IntsOf("strides", 1, 1))...)
 }
 
 // reconstruct repeats marker <- min(dilation of marker by the 3 x 3 square, mask) until nothing changes.
@@ -507,9 +515,9 @@ func (m morphology) reconstruct(marker, mask string) string {
 	body := &Graph{Name: m.fresh("reconstruction")}
 	iteration, condition, before := m.fresh("iteration"), m.fresh("condition"), m.fresh("marker")
 	m.graph = body
-	after := m.node("Min", m.largest(before, intsOf("kernel_shape", 3, 3), intsOf("pads", 1, 1, 1, 1)), mask)
-	change := m.writer.node(m.v, "ReduceMax", []string{m.node("Sub", after, before)}, intOf("keepdims", 0)) // it only grows
-	goesOn := m.writer.node(m.v, "Cast", []string{change}, intOf("to", boolElement))
+	after := m.node("Min", m.largest(before, IntsOf("kernel_shape", 3, 3), IntsOf("pads", 1, 1, 1, 1)), mask)
+	change := m.writer.node(m.v, "ReduceMax", []string{m.node("Sub", after, before)}, IntOf("keepdims", 0)) // it only grows
+	goesOn := m.writer.node(m.v, "Cast", []string{change}, IntOf("to", boolElement))
 	m.graph = outer
 	of := func(name string, element int64, shape *Shape) Value {
 		return Value{Name: name, Type: &Type{&TensorType{element, shape}}}

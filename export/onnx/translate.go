@@ -319,9 +319,9 @@ func (w *writer) reduction(v *ir.Value, o ir.Reduction) string {
 	case len(axes) == 0:
 		return x
 	case o.F == ir.Max:
-		return w.node(v, "ReduceMax", []string{x}, intsOf("axes", axes...), intOf("keepdims", 0))
+		return w.node(v, "ReduceMax", []string{x}, IntsOf("axes", axes...), IntOf("keepdims", 0))
 	}
-	return w.node(v, "ReduceSum", []string{x, w.ints(axes...)}, intOf("keepdims", 0))
+	return w.node(v, "ReduceSum", []string{x, w.ints(axes...)}, IntOf("keepdims", 0))
 }
 
 // operators are the primitives that ONNX has.
@@ -365,7 +365,7 @@ func (w *writer) primitive(v *ir.Value, f ir.Primitive, x []string) string {
 		if f == ir.Ne {
 			y = w.node(v, "Not", []string{y})
 		}
-		return w.node(v, "Cast", []string{y}, intOf("to", float32Element))
+		return w.node(v, "Cast", []string{y}, IntOf("to", float32Element))
 	}
 	number := func(c float64) string { return w.number(c, 0) }
 	switch f {

@@ -2,6 +2,7 @@ package parts
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/export/onnx"
 	"tessera/layers"
 	"tessera/ops"
 )
@@ -48,4 +49,16 @@ func centre[T float32 | float64](dst, x []T) {
 	for i, v := range x {
 		dst[i] = v - mean
 	}
+}
+
+// The op has an ONNX form, so that models with this layer can be exported: x minus its mean over all axes but that of the batch.
+func init() {
+	onnx.Define(func(n *onnx.Nodes, _ centring) string {
+		axes := make([]int64, n.Axes()-1)
+		for i := range axes {
+			axes[i] = int64(i + 1)
+		}
+		mean := n.AddWith([]onnx.Attribute{onnx.IntsOf("axes", axes...), onnx.IntOf("keepdims", 1)}, "ReduceMean", n.Arg(0))
+		return n.Add("Sub", n.Arg(0), mean)
+	})
 }

@@ -6,27 +6,29 @@ import (
 	"tessera/ops"
 )
 
-// Spread is a contrastive term over the two views of a batch: with the cosine similarities s of all 2 n views it is
+// PairSpread is a contrastive term over the two views of a batch: with the cosine similarities s of all 2 n views it is
 //
 //	mean over all pairs of s², less the mean over all views of the similarity to the other view of the same image
 //
 // so that views of one image attract each other and all others become orthogonal.
-type Spread struct {
+type PairSpread struct {
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"added to squared lengths, so that none is 0"`
 }
 
 func init() {
-	losses.Registry.Register("spread", "views of one image alike, all others orthogonal", func() losses.Loss { return &Spread{Epsilon: 1e-12} })
+	losses.Registry.Register("pair_spread", "views of one image alike, all others orthogonal", func() losses.Loss { return &PairSpread{Epsilon: 1e-12} })
 }
 
 // On implements [losses.Loss]: a head of that name.
-func (*Spread) On() string { return "projection" }
+func (*PairSpread) On() string { return "projection" }
 
 // Reads implements [losses.Loss].
-func (*Spread) Reads() losses.Reads { return losses.Reads{Per: losses.Batch, On: true, Views: true} }
+func (*PairSpread) Reads() losses.Reads {
+	return losses.Reads{Per: losses.Batch, On: true, Views: true}
+}
 
 // Build implements [losses.Loss].
-func (l *Spread) Build(v losses.Values) (*gorgonia.Node, error) {
+func (l *PairSpread) Build(v losses.Values) (*gorgonia.Node, error) {
 	z, err := v.On()
 	if err != nil {
 		return nil, err
