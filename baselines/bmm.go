@@ -61,7 +61,6 @@ type bernoulli struct {
 	components, pixels int
 	floor              float64
 	p                  []float64 // components x pixels
-	origin             []float64
 }
 
 // begin implements family.

@@ -120,12 +120,12 @@ func (f *csvFile) describeColumn(name string, r reading) (Column, error) {
 			}
 		}
 	}
-	for _, one := range list {
-		v, err := one.finish(nil)
-		if err != nil {
-			return unknown, err
-		}
-		return v.Column, nil
+	if len(list) == 0 {
+		return unknown, nil
 	}
-	return unknown, nil
+	v, err := list[0].finish(nil)
+	if err != nil {
+		return unknown, err
+	}
+	return v.Column, nil
 }

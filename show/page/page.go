@@ -234,14 +234,6 @@ func nounOf(shape []int) string {
 	return "image"
 }
 
-// article puts "a" or "an" before a noun of nounOf.
-func article(noun string) string {
-	if noun == "image" {
-		return "an image"
-	}
-	return "a " + noun
-}
-
 // plural is "1 image" or "2 images".
 func plural(n int, what string) string {
 	if n == 1 {
