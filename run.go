@@ -203,6 +203,18 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 	return values, err
 }
 
+// Decodes returns an error if the model has no decoder, or one that reads more than the code, so that [Run.Decode] cannot work. A
+// baseline decodes.
+func (r *Run) Decodes() error {
+	if r == nil || r.coder == nil {
+		return errNoModel
+	}
+	if c, ok := r.coder.(interface{ Decodes() error }); ok {
+		return c.Decodes()
+	}
+	return nil
+}
+
 // Columns describes the columns that a value is computed from: images, and those that a head or a layer reads. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {

@@ -45,3 +45,33 @@ loss = [{ kind = "mse", on = "y", against = "target" KEYS }]
 		t.Errorf("a head with the name of a column: got %v", err)
 	}
 }
+
+// The file of a table is named by file or by images, which is another spelling: one of the two, and as it is written.
+func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
+	for keys, want := range map[string]string{
+		`file = "none.csv"`:                       "",
+		`images = "none.csv"`:                     "",
+		`file = "none.csv", images = "other.csv"`: `models.toml:3:55: model "m": dataset (csv): images: is another spelling of file, which is given too: leave out one of them`,
+		`labels = "kind"`:                         `models.toml:3:20: model "m": dataset (csv): missing key "file"`,
+	} {
+		f, err := Load("models.toml", []byte("\n[model.m]\ndataset = { name = \"csv\", "+keys+" }\nencoder = [{ kind = \"dense\", units = 3 }]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model("m")
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", keys, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", keys, err)
+			continue
+		}
+		if text := string(m.Canonical()); !strings.Contains(text, strings.Fields(keys)[0]+" = \"none.csv\"") {
+			t.Errorf("%s: its canonical text is\n%s", keys, text)
+		}
+		checkFillRoundTrip(t, m)
+	}
+}

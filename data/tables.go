@@ -17,7 +17,8 @@ import (
 // Tables are the keys that the data sets csv, npz and safetensors share: your own samples and labels in one file, found by name.
 // The format is detected from the content. Paths are relative to the current directory. Samples are as those of [Arrays].
 type Tables struct {
-	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
+	File       string `toml:"file" required:"true" instead:"images" optional:"true" doc:"file of the training samples"`
+	Images     string `toml:"images" optional:"true" doc:"another spelling of file; one of the two is needed"`
 	Labels     string `toml:"labels" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one"`
 	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
 }
@@ -63,6 +64,17 @@ type Safetensors struct {
 	Named
 }
 
+// path is the file of the training samples.
+func (t *Tables) path() string { return cmp.Or(t.File, t.Images) }
+
+// check reports two spellings of the same key.
+func (t *Tables) check() error {
+	if t.File != "" && t.Images != "" {
+		return part.KeyErrorf("images", "is another spelling of file, which is given too: leave out one of them")
+	}
+	return nil
+}
+
 // HasTest implements [Tester].
 func (t *Tables) HasTest() bool { return t.TestImages != "" }
 
@@ -83,7 +95,7 @@ func (s *CSV) Check() error {
 	if len(s.Columns[LabelsColumn]) > 1 {
 		return part.KeyErrorf("columns", "labels: got %d names, want one", len(s.Columns[LabelsColumn]))
 	}
-	return s.layout().check()
+	return errors.Join(s.Tables.check(), s.layout().check())
 }
 
 func (s *CSV) layout() *Layout { return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale} }
@@ -91,11 +103,13 @@ func (s *CSV) layout() *Layout { return &Layout{Height: s.Height, Width: s.Width
 func (s *CSV) fitsScale() bool { return s.Scale.fitted() }
 
 // Check reports keys that need another one.
-func (s *NPZ) Check() error { return errors.Join(s.Layout.check(), s.Named.check(s.HasTest())) }
+func (s *NPZ) Check() error {
+	return errors.Join(s.Tables.check(), s.Layout.check(), s.Named.check(s.HasTest()))
+}
 
 // Check reports keys that need another one.
 func (s *Safetensors) Check() error {
-	return errors.Join(s.Layout.check(), s.Named.check(s.HasTest()))
+	return errors.Join(s.Tables.check(), s.Layout.check(), s.Named.check(s.HasTest()))
 }
 
 func (n *Named) check(hasTest bool) error {
@@ -131,26 +145,26 @@ func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
 // ValueNames implements [Namer] by the first line of the file of the training samples. It reads the whole file for the checksum.
 func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
-	f, file, err := openCSV(ctx, s.Images)
+	f, file, err := openCSV(ctx, s.path())
 	if err != nil {
-		return nil, file, badFile("csv", s.Images, err)
+		return nil, file, badFile("csv", s.path(), err)
 	}
 	c, err := f.columns(s.reading())
 	if err != nil {
-		return nil, file, badFile("csv", s.Images, err)
+		return nil, file, badFile("csv", s.path(), err)
 	}
 	return f.valueNames(c), file, nil
 }
 
 // Describe implements [Describer].
 func (s *CSV) Describe(ctx context.Context) (string, error) {
-	f, _, err := openCSV(ctx, s.Images)
+	f, _, err := openCSV(ctx, s.path())
 	if err != nil {
-		return "", badFile("csv", s.Images, err)
+		return "", badFile("csv", s.path(), err)
 	}
 	c, err := f.columns(s.reading())
 	if err != nil {
-		return "", badFile("csv", s.Images, err)
+		return "", badFile("csv", s.path(), err)
 	}
 	return f.describe(c), nil
 }
@@ -201,7 +215,7 @@ func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 		test.held[name] = held
 	}
 	test.tensor = cmp.Or(n.TestTensor, n.TestColumns.one(ImagesColumn), test.tensor)
-	inOne := t.TestImages == "" || filepath.Clean(t.TestImages) == filepath.Clean(t.Images)
+	inOne := t.TestImages == "" || filepath.Clean(t.TestImages) == filepath.Clean(t.path())
 	if test.apart = inOne && train.tensor != "" && test.tensor != train.tensor; test.apart || n.TestLabels != "" || n.TestColumns[LabelsColumn] != nil {
 		test.labels = cmp.Or(n.TestLabels, n.TestColumns.one(LabelsColumn))
 	}
@@ -209,7 +223,7 @@ func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 }
 
 func (t *Tables) shape(r reading) ([]int, bool) {
-	o, _, ok, err := openTable(context.Background(), t.Images)
+	o, _, ok, err := openTable(context.Background(), t.path())
 	if err != nil || !ok {
 		return nil, false
 	}
@@ -225,7 +239,7 @@ func (t *Tables) shape(r reading) ([]int, bool) {
 // therefore read in any case.
 func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool, r [2]reading) (*Set, error) {
 	set := &Set{Name: name, HasTest: hasTest, Scale: r[0].layout.Scale}
-	images, columns, err := t.split(ctx, set, t.Images, r[0])
+	images, columns, err := t.split(ctx, set, t.path(), r[0])
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +249,7 @@ func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool,
 	}
 	path := t.TestImages
 	if path == "" {
-		path = t.Images
+		path = t.path()
 	}
 	r[1].order, r[1].known = columns, images.Columns()
 	if set.Test, _, err = t.split(ctx, set, path, r[1]); err != nil {
@@ -452,7 +466,7 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 
 // columnsOf describes the further columns of a file without reading them. Where it cannot be read they only have names.
 func (t *Tables) columnsOf(r reading) (list []Column) {
-	o, _, ok, err := openTable(context.Background(), t.Images)
+	o, _, ok, err := openTable(context.Background(), t.path())
 	for _, name := range r.held.further() {
 		c := Column{Name: name}
 		switch {

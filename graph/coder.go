@@ -82,7 +82,7 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	if err := c.model.Layout.Decodes(); err != nil {
+	if err := c.Decodes(); err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
 	images, err := c.run(Request{Given: []string{losses.Code}, Want: []string{losses.Output}}, map[string][]float32{losses.Code: codes})
@@ -90,6 +90,14 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
 	return images, nil
+}
+
+// Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or one that reads more.
+func (c *Coder) Decodes() error {
+	if c.model == nil {
+		return ErrNoModel
+	}
+	return c.model.Layout.Decodes()
 }
 
 // Values lists the values that the model computes: "code", "output" if it has a decoder, and its heads.

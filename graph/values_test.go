@@ -1,12 +1,14 @@
 package graph_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/metrics"
 )
 
 const valuesText = `
@@ -21,6 +23,10 @@ layers = [{ kind = "dense", units = 3 }]
 [model.unet]
 encoder = [{ kind = "conv2d", filters = 2, activation = "relu" }, { kind = "dense", units = 4 }]
 decoder = [{ kind = "dense", units = 1024 }, { kind = "reshape", shape = [32, 32] }, { kind = "conv2d", filters = 1, from = ["previous", "encoder.0"] }]
+
+[model.skip]
+encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense", units = 4 }]
+decoder = [{ kind = "dense", from = ["code", "encoder.0"] }]
 `
 
 // A head reads the code, an earlier layer and the images in one row; a loss reads a layer.
@@ -83,6 +89,39 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 	}
 	if _, err := m.Program(graph.Request{Batch: 3, Training: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Metrics measure such a model on the images themselves; those that change atoms or codes are not applicable.
+func TestADecoderWithASkipConnectionIsMeasured(t *testing.T) {
+	for _, name := range []string{"unet", "skip"} {
+		m := model(t, valuesText, name, 32, 32)
+		c := graph.NewCoder(m, tape.Backend{})
+		images := make([]float32, 2*1024)
+		for i := range images {
+			images[i] = float32(i%7) / 7
+		}
+		out, err := c.Value("output", images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.0
+		for i, v := range out {
+			d := float64(v - images[i])
+			want += d * d / float64(len(out))
+		}
+		r, err := metrics.Evaluate(t.Context(), c, metrics.Sample{Images: images}, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, v := range r.Values {
+			switch {
+			case v.Name == "mse" && math.Abs(v.Number-want) > 1e-6*want:
+				t.Errorf("%s: mse %v, want %v", name, v.Number, want)
+			case (v.Name == "useful_units" || v.Name == "max_approx") && v.Missing == "":
+				t.Errorf("%s: %s is %v, want that it is not applicable", name, v.Name, v.Number)
+			}
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/data"
 	"tessera/data/morph"
 	"tessera/internal/volume"
 )
@@ -82,10 +83,58 @@ type ValueCoder interface {
 	ClassHeads() []string
 }
 
-// hasOutput reports whether the coder reconstructs images.
+// skipping is a [Coder] whose decoder may read more than the code, such as a layer of the encoder or a column.
+type skipping interface {
+	ValueCoder
+	// Decodes returns an error if the output cannot be computed from the code alone.
+	Decodes() error
+	// Columns describes the columns that a value is computed from.
+	Columns(value string) []data.Column
+}
+
+// decodes reports whether the coder computes images from codes alone.
+func decodes(c Coder) bool {
+	s, ok := c.(skipping)
+	return !ok || s.Decodes() == nil
+}
+
+// hasOutput reports whether the coder reconstructs images, from codes or from the images themselves.
 func hasOutput(c Coder) bool {
 	v, ok := c.(ValueCoder)
-	return !ok || slices.Contains(v.Values(), OutputName)
+	if !ok {
+		return true
+	}
+	if !slices.Contains(v.Values(), OutputName) {
+		return false
+	}
+	return decodes(c) || !slices.ContainsFunc(c.(skipping).Columns(OutputName), func(column data.Column) bool { return column.Name != "images" })
+}
+
+// Decodes reports whether a coder reconstructs images, and whether it does so from codes alone.
+func Decodes(c Coder) (images, fromCodes bool) {
+	images = hasOutput(c)
+	return images, images && decodes(c)
+}
+
+// Reconstruct encodes and decodes images, also by a decoder that reads more than the code.
+func Reconstruct(c Coder, images []float32) ([]float32, error) {
+	var codes []float32
+	if decodes(c) {
+		var err error
+		if codes, err = encode(c, images); err != nil {
+			return nil, err
+		}
+	}
+	return outputs(c, images, codes)
+}
+
+// outputs reconstructs images: from their codes, unless the decoder reads more than these.
+func outputs(c Coder, images, codes []float32) ([]float32, error) {
+	if decodes(c) {
+		return decode(c, codes)
+	}
+	values, err := c.(ValueCoder).Value(OutputName, images)
+	return checked(OutputName, values, len(images), err)
 }
 
 // classHeads lists the heads of a coder that give logits of classes.

@@ -94,7 +94,7 @@ type evaluation struct {
 func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
-		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil, ReadsWeights: s.Weight != nil,
+		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil,
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 		ReadsObjective: measuresObjective(e.coder, e.sample),
 	} {
@@ -142,7 +142,7 @@ func (e *evaluation) batch(from, to int) (err error) {
 		}
 	}
 	if reads.Has(ReadsOutputs) {
-		if b.Outputs, err = decode(e.coder, b.Codes); err != nil {
+		if b.Outputs, err = outputs(e.coder, b.Images, b.Codes); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,21 +15,25 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/losses"
 	"tessera/optim"
 	"tessera/part/table"
 )
 
 func summaryCommand() *cobra.Command {
 	var f modelFlags
-	var asJSON, plan bool
+	var asJSON, plan, dot bool
 	cmd := &cobra.Command{
 		Use:     "summary MODEL",
 		Short:   "Show the layers, shapes and parameter counts of a model",
-		Example: "  tessera summary asym\n  tessera summary shallow-nonneg-kl --plan",
+		Example: "  tessera summary asym\n  tessera summary shallow-nonneg-kl --plan\n  tessera summary asym --dot | dot -Tsvg > asym.svg",
 		Args:    one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if plan && asJSON {
 				return usagef("--plan: has no JSON form; leave out --json")
+			}
+			if dot && (asJSON || plan) {
+				return usagef("--dot: is an output of its own; leave out --json and --plan")
 			}
 			m, err := f.model(args[0])
 			if err != nil {
@@ -40,6 +46,10 @@ func summaryCommand() *cobra.Command {
 			switch {
 			case plan && s.model == nil:
 				return usagef("--plan: %s is a baseline and has no compiled plan", s.Model)
+			case dot && s.model == nil:
+				return usagef("--dot: %s is a baseline and has no layers", s.Model)
+			case dot:
+				return s.writeDot(cmd.OutOrStdout())
 			case plan:
 				text, err := tessera.Plan(s.model)
 				fmt.Fprint(cmd.OutOrStdout(), text)
@@ -54,6 +64,7 @@ func summaryCommand() *cobra.Command {
 	addDataFlag(cmd, &f.data)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&plan, "plan", false, "print the compiled plan of one training step instead")
+	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph of columns, layers, values and terms for Graphviz instead")
 	return cmd
 }
 
@@ -63,6 +74,7 @@ type summary struct {
 	Parameters int            `json:"parameters"`
 	Trainable  int            `json:"trainable"`
 	Layers     []layerSummary `json:"layers"`
+	Values     []valueSummary `json:"values,omitempty"` // of a model that is more than an encoder and a decoder
 
 	spec  *config.Model
 	input []int        // the shape of one image
@@ -113,6 +125,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 		s.Parameters += layer.Parameters
 		s.Layers = append(s.Layers, layer)
 	}
+	s.Values = namedValues(m, built.Layout)
 	return s, nil
 }
 
@@ -151,6 +164,17 @@ func (s *summary) print(cmd *cobra.Command) error {
 	}
 	if err := t.flush(); err != nil {
 		return err
+	}
+	if len(s.Values) > 0 {
+		fmt.Fprintln(out, "\nvalues")
+		t := newTable(out)
+		t.row("value", "shape", "read by")
+		for _, v := range s.Values {
+			t.row(v.Name, cmp.Or(shapeText(v.Shape), "-"), cmp.Or(strings.Join(v.ReadBy, ", "), "-"))
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
 	if text := usedColumns(cmd.Context(), s.spec); text != "" {
@@ -219,7 +243,20 @@ func hookText(h config.Hook) string {
 	}
 	text := "hook " + h.Name
 	for i, f := range table.Fields(h.Hook) {
-		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, f.Value)
+		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, settingText(f.Value.Interface()))
 	}
 	return text
+}
+
+// settingText is the value of a setting; of a schedule its first and its last value.
+func settingText(value any) any {
+	w, ok := value.(losses.Weight)
+	if !ok {
+		return value
+	}
+	first, last := w.At(0), w.At(math.Inf(1))
+	if first == last {
+		return first
+	}
+	return fmt.Sprintf("from %g to %g", first, last)
 }

@@ -242,7 +242,7 @@ func (d *Decoder) values(n *Node, fields []Field, p spot) {
 // missing reports missing required keys, unless a similar misspelt key was given.
 func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 	for _, f := range fields {
-		if !f.Required || n.Child(f.Key) != nil || d.Partial || d.Origin.Doubt(p.part).About(f.Key) {
+		if !f.Required || n.Child(f.Key) != nil || f.instead != "" && n.Child(f.instead) != nil || d.Partial || d.Origin.Doubt(p.part).About(f.Key) {
 			continue
 		}
 		d.Found = append(d.Found, n.find(Diagnostic{Subject: d.Subject, Part: p.part, Kind: p.kind,

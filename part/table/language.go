@@ -123,6 +123,7 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare, pair string
+	instead        string // a key that may stand in place of a required one
 	bounds         bounds
 	none           bool  // an empty list differs from a missing one
 	optional       bool  // the zero value is not written
@@ -177,7 +178,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), none: f.Tag.Get("none") == "true",
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), instead: f.Tag.Get("instead"), none: f.Tag.Get("none") == "true",
 				optional: f.Tag.Get("optional") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/losses"
 	"tessera/metrics"
 	"tessera/show/figures"
 )
@@ -51,8 +50,13 @@ func (v *view) samples() (*Samples, error) {
 	s := &Samples{Noun: v.noun()}
 	var outputs, approximated, dilated []float32
 	var err error
-	if slices.Contains(v.run.Values(), losses.Output) {
+	switch reconstructs, fromCodes := metrics.Decodes(v.run); {
+	case fromCodes:
 		if outputs, err = v.run.Decode(codes); err != nil {
+			return nil, err
+		}
+	case reconstructs:
+		if outputs, err = metrics.Reconstruct(v.run, images); err != nil {
 			return nil, err
 		}
 	}

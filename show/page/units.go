@@ -349,6 +349,10 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, grouped(u.Total))
 		return v.means(), nil
 	}
+	if err := v.run.Decodes(); err != nil {
+		u.Words = fmt.Sprintf("The decoder reads more than the code. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, grouped(u.Total))
+		return v.means(), nil
+	}
 	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
 		grouped(u.Total), u.Noun)
 	units := v.run.Units()

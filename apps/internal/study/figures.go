@@ -190,7 +190,7 @@ func DilatedOriginals(shape []int, images []float32) (figures.ImageRow, error) {
 
 // Reconstructions are the reconstructions of images by a coder.
 func Reconstructions(c metrics.Coder, images []float32, caption string) (figures.ImageRow, error) {
-	decoded, err := through(c, c, images)
+	decoded, err := metrics.Reconstruct(c, images)
 	return figures.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
 }
 

@@ -1,0 +1,20 @@
+package cli
+
+import "testing"
+
+// A decoder that reads a layer of the encoder has no decode from the code alone; all that needs reconstructions of images works.
+func TestAModelWithASkipConnectionIsTrainedMeasuredAndShown(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", `
+[model.skip]
+dataset = { name = "bars", count = 40, validation = 0.2 }
+encoder = [{ kind = "conv2d", filters = 2, activation = "relu" }, { kind = "dense", units = 4 }]
+decoder = [{ kind = "dense", units = 64 }, { kind = "reshape", shape = [8, 8] }, { kind = "conv2d", filters = 1, from = ["previous", "encoder.0"] }]
+hook.teacher = { decay = { kind = "cosine", from = 0.9, to = 1.0, epochs = 40 } }
+loss = [{ kind = "mse" }, { kind = "consistency", on = "code" }]
+`)
+	b.contains("summary", b.must(0, "summary", "skip").stdout, "hook teacher: decay from 0.9 to 1\n")
+	b.must(0, "train", "skip", "--epochs", "1")
+	b.must(0, "figure", "reconstructions", "runs/skip")
+	b.must(0, "report", "runs/skip")
+}
