@@ -52,6 +52,9 @@ func (r *Relative) OutputShape(in []int) ([]int, error) {
 // Parameters implements [Layer].
 func (r *Relative) Parameters(in []int) []Parameter { return StackParameters(r.Layers, in) }
 
+// Publishes implements [Publisher].
+func (r *Relative) Publishes(in []int) []Value { return StackPublishes(r.Layers, in) }
+
 // Apply implements [Layer].
 func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain

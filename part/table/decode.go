@@ -241,8 +241,9 @@ func (d *Decoder) values(n *Node, fields []Field, p spot) {
 
 // missing reports missing required keys, unless a similar misspelt key was given.
 func (d *Decoder) missing(n *Node, fields []Field, p spot) {
+	given := func(key string) bool { return n.Child(key) != nil || d.Origin.Doubt(p.part).About(key) }
 	for _, f := range fields {
-		if !f.Required || n.Child(f.Key) != nil || f.instead != "" && n.Child(f.instead) != nil || d.Partial || d.Origin.Doubt(p.part).About(f.Key) {
+		if !f.Required || d.Partial || given(f.Key) || f.instead != "" && given(f.instead) {
 			continue
 		}
 		d.Found = append(d.Found, n.find(Diagnostic{Subject: d.Subject, Part: p.part, Kind: p.kind,
