@@ -3,7 +3,8 @@
 GO ?= go
 # A count, not a duration: go test can fail without reason at the end of a duration (go.dev/issue/75804).
 FUZZTIME ?= 10000x
-NUMERIC = ./graph/... ./layers ./losses ./metrics ./data/morph ./optim ./constraints ./train/...
+# Packages with matrix products, which OpenBLAS may compute.
+NUMERIC = ./graph/... ./layers ./losses ./metrics ./train
 # Tests of what is written and read back, whatever computed it.
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
@@ -18,7 +19,7 @@ CONCURRENT = . ./apps/serve ./augment ./data ./data/morph ./engine ./kernel ./me
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test slurm chaos parts encode-load serve-soak bench-serve reports identifiability
+.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability missing
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -54,14 +55,18 @@ race: ## with checkptr, for the packages that share memory or use unsafe; needs 
 	$(GO) test -race -short -skip '$(FILES)' $(CONCURRENT)
 	$(GO) test -race -short -run 'TestARunInterruptedAtAnyStep|TestAllHooksTogether|TestAUserDefinedHookResumes|TestASearchInterruptedInAnyBatch' ./train
 
-fuzz: ## FUZZTIME inputs for every fuzz test
-	@$(GO) test -list '^Fuzz' $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u) | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
-	while read package name; do \
-		echo "$$package $$name"; $(GO) test $$package -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+fuzz: ## FUZZTIME inputs for every fuzz test, of each package from one binary
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cache=$$($(GO) env GOCACHE)/fuzz && \
+	for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
+		$(GO) test -c -fuzz . -o "$$folder/fuzz.test" $$package && path=$$($(GO) list $$package) || exit 1; \
+		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' $$package/*_test.go); do \
+			echo "$$path $$name"; \
+			(cd $$package && "$$folder/fuzz.test" -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$cache/$$path") || exit 1; \
+		done; \
 	done
 
 portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's build is installed or BLAS names one
-	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test ./graph/... ./engine
+	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test -short ./graph/... ./engine
 	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./kernel $(NUMERIC)"; \
 	TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./kernel $(NUMERIC); \
 	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
@@ -83,6 +88,13 @@ identifiability: ## the tables of docs/reproduction/identifiability.md; needs sc
 	$(GO) -C tools build -o $(abspath $(IDENTIFIABILITY))/planted ./planted
 	python3 tools/bench/identifiability.py $(abspath $(IDENTIFIABILITY)/tessera) $(abspath $(IDENTIFIABILITY)/planted) $(abspath $(IDENTIFIABILITY))
 
+# The page of images with hidden pixels: its runs are kept in MISSING.
+MISSING ?= .missing
+missing: ## the table and the picture of docs/missing.md; TESSERA_DATA is the folder that holds fashion-mnist/; half an hour
+	@mkdir -p $(MISSING)
+	$(GO) -C tools run ./missing $(abspath $(MISSING))
+	cp $(MISSING)/missing.png docs/img/missing.png
+
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
 REPORTS ?= .reports
 reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the folder that holds fashion-mnist/
@@ -95,6 +107,9 @@ golden: ## write the golden files again; check the diff
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./apps/cli -run 'Kill' -kills 20 -v -count 1
+
+kill-kinds: ## kill -9 every kind of model (columns, published values, players, ...) at 10 random moments, resume, compare bytes
+	$(GO) test ./apps/cli -run EveryKindSurvivesKills -kill-kinds 10 -v -count 1
 
 # The launchers that make mpi tests with.
 MPIRUN ?= mpirun.openmpi mpirun.mpich

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strings"
 
 	"tessera/data"
 	"tessera/engine"
@@ -19,67 +20,75 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/parallel/team"
+	"tessera/posthoc"
 )
 
 // EncoderOptions are the options of an encoder. The zero value is ready to use.
 type EncoderOptions struct {
-	// Sizes are the batch sizes that programs are compiled for; nil takes 1, 8, 64 and 256. Other numbers of images are
-	// split over them and padded.
+	// Sizes are the batch sizes for which programs are compiled; nil: 1, 8, 64 and 256. Other numbers of images are split
+	// into batches of these sizes and padded.
 	Sizes []int
-	// Workers is the largest number of programs of each size, and of goroutines that compute at once with one size. 0 takes
-	// one per CPU, but not more than 8 programs in all.
+	// Workers is the maximum number of programs of each size, and of goroutines that compute at the same time with one size.
+	// 0: one per CPU, at most 8 programs of all sizes.
 	Workers int
-	// Value is the value to compute, one of [Run.Values], such as the output or a head. "" is the code.
+	// Value is the name of the computed value, one of [Run.Values], such as the output or a head. "" is the code.
 	Value string
 }
 
-// mostPrograms is how many programs an encoder compiles at most where Workers is not given.
+// mostPrograms is the maximum number of programs that an encoder compiles if Workers is 0.
 const mostPrograms = 8
 
-// defaultSizes of compiled batches: one image without padding, and enough images for the matrix products to be efficient.
+// defaultSizes returns the default batch sizes: one image without padding, and sizes for which matrix products are efficient.
 func defaultSizes() []int { return []int{1, 8, 64, 256} }
 
-// Encoder encodes images with the parameters of a run, or computes another value of the model from them. Any number of
-// goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate graph
-// with separate ops: this also holds for a user's layer with an op of Gorgonia that keeps a state between calls.
+// Encoder encodes images with the parameters of a run, or computes another value of the model from images. Any number of
+// goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate
+// graph with separate ops, so that a user's layer may contain a Gorgonia op with state.
 //
-// The code of an image has the same bits in every call. They are those of [Run.Encode] for a batch of the largest size: an
-// encoder measures which sizes round alike and leaves the others out. Dense layers round all sizes alike; a convolution
-// computes a handful of images by another algorithm, so that Run.Encode rounds those differently. Those of a baseline are the bits
-// of Run.Encode for that image alone: Run.Encode computes blocks of images, whose last digits may differ.
+// The code of an image has the same bits in every call, and the bits of [Run.Encode] for a batch of the largest size. An
+// encoder measures which batch sizes round equally and does not use the other sizes: dense layers round equally for all
+// sizes, but convolutions use another algorithm for a few images. For a baseline, the bits are the bits of Run.Encode for
+// that image alone: for several images, Run.Encode computes in blocks, and the last digits may differ.
 type Encoder struct {
-	name  string
-	in    int
-	out   int
-	pool  *batches.Pool // nil for a baseline
-	whole *whole        // a baseline, which has no programs to compile
+	name   string
+	in     int // number of values of a row, which contains all columns
+	out    int
+	pool   *batches.Pool // nil for a baseline
+	single *whole        // for a baseline, which needs no compiled programs
 
-	scaling *data.Scaling // of the run; nil for none
-	output  bool          // the outputs are computed, in which the scaling is undone
+	columns []data.Column
+	scaling *data.Scaling // scaling of the run; nil for none
+	missing bool          // NaN in images means a missing entry
+	output  bool          // the value is the output, in which the scaling is undone
+	postHoc posthoc.Head  // calibration and thresholds of the computed head
 }
 
-// ErrNotImagesAlone is the error of an [Encoder] of a value that is computed from other columns than images: see [Run.ValueOf].
-var ErrNotImagesAlone = errors.New("the value is not computed from images alone")
+// Columns describes the columns from which the value is computed, in the order in which [Encoder.Encode] takes them. Most
+// models read only images.
+func (e *Encoder) Columns() []data.Column {
+	if e == nil {
+		return nil
+	}
+	return slices.Clone(e.columns)
+}
 
-// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it works during and
-// after the use of the run, even after the run's Close, and needs a separate Close. A model in which the code of an image depends on the other images
-// of its batch is an error.
+// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it works while others
+// use the run and after the run's Close, and needs a Close of its own. It is an error if the code of an image depends on the
+// other images of the batch.
 func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
-	}
-	for _, c := range r.Columns(cmp.Or(o.Value, losses.Code)) {
-		if c.Name != losses.Images {
-			return nil, fmt.Errorf("run %s: encoder: %w: %q is computed from the column %q", r.Path, ErrNotImagesAlone, o.Value, c.Name)
-		}
 	}
 	out, err := r.length(o.Value)
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, in: volume.Of(r.Shape()), out: out, scaling: r.scaling, output: o.Value == losses.Output}
+	e := &Encoder{name: r.Path, out: out, columns: r.Columns(cmp.Or(o.Value, losses.Code)), scaling: r.scaling, missing: r.Model.Holed() && !metrics.TakesHoles(r.coder), output: o.Value == losses.Output, postHoc: r.postHoc[o.Value]}
+	for _, c := range e.columns {
+		e.in += c.Size()
+	}
 	if r.network == nil {
-		e.whole = &whole{mu: &r.mu, coder: r.coder, in: e.in, decoded: o.Value == losses.Output}
+		e.single = &whole{mu: &r.mu, coder: r.coder, in: e.in, decoded: o.Value == losses.Output}
 		return e, nil
 	}
 	if o.Sizes == nil {
@@ -94,15 +103,17 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 			o.Sizes[i] = r.network.AtOnce(size)
 		}
 	}
-	e.pool, err = batches.New(batches.Options{In: e.in, Out: e.out, Sizes: o.Sizes, Workers: o.Workers,
-		Compile: func(size int) (batches.Program, error) { return r.options.encoding(r.network, size, o.Value) }})
+	e.pool, err = batches.New(batches.Options{In: e.in, Out: e.out, Sizes: o.Sizes, Workers: o.Workers, Whole: e.isWhole,
+		Compile: func(size int) (batches.Program, error) {
+			return r.options.encoding(r.network, size, o.Value, e.columns, e.in)
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: encoder: %w", r.Path, err)
 	}
 	return e, nil
 }
 
-// length is how many numbers the value of an image has.
+// length returns the number of elements that a value has for one image.
 func (r *Run) length(value string) (int, error) {
 	names := r.Values()
 	switch {
@@ -114,23 +125,49 @@ func (r *Run) length(value string) (int, error) {
 	case value == losses.Output:
 		return volume.Of(r.Shape()), nil
 	}
-	head, err := r.Value(value, make([]float32, volume.Of(r.Shape())))
+	given := map[string][]float32{}
+	for _, c := range r.Columns(value) {
+		given[c.Name] = make([]float32, c.Size())
+	}
+	head, err := r.ValueOf(value, given)
 	return len(head), err
 }
 
-// encoding is the compiled program of one value and one batch size. It computes on the goroutine that calls it: for a few images
-// the threads of a team would wait for each other longer than they compute.
+// encoding is the compiled program of one value and one batch size. It computes on the goroutine of its caller: for a few
+// images, a team of threads would take longer to synchronise than to compute.
 type encoding struct {
 	runner ir.Runner[float32]
 	team   *team.Team
+	inputs []part // parts of a row; nil if the only input takes the whole row
 }
 
-func (o Options) encoding(m *graph.Model, size int, value string) (*encoding, error) {
+// part describes an input of a program: elements [from, from + row) of each row of values.
+type part struct {
+	from, row int
+	values    []float32 // values of a batch
+}
+
+// encoding compiles the program of a value for batches of size rows with these columns.
+func (o Options) encoding(m *graph.Model, size int, value string, columns []data.Column, row int) (*encoding, error) {
 	program, err := m.Program(graph.Request{Batch: size, Want: []string{cmp.Or(value, losses.Code)}})
 	if err != nil {
 		return nil, err
 	}
 	e := &encoding{team: team.New(1)}
+	for _, in := range program.Inputs {
+		p, at := part{row: row}, slices.IndexFunc(columns, func(c data.Column) bool { return c.Name == in.Column })
+		if at < 0 {
+			return nil, fmt.Errorf("its input %q is not given", in.Name)
+		}
+		for _, before := range columns[:at] {
+			p.from += before.Size()
+		}
+		p.values = make([]float32, size*columns[at].Size())
+		e.inputs = append(e.inputs, p)
+	}
+	if len(columns) == 1 {
+		e.inputs = nil
+	}
 	var backend ir.Backend = engine.Backend{Team: e.team}
 	if o.Backend == Tape {
 		backend = tape.Backend{}
@@ -144,7 +181,7 @@ func (o Options) encoding(m *graph.Model, size int, value string) (*encoding, er
 
 // Run implements [batches.Program].
 func (e *encoding) Run(rows []float32) ([]float32, error) {
-	if err := e.runner.Bind(0, rows); err != nil {
+	if err := e.bind(rows); err != nil {
 		return nil, err
 	}
 	if err := e.runner.Run(); err != nil {
@@ -153,15 +190,33 @@ func (e *encoding) Run(rows []float32) ([]float32, error) {
 	return e.runner.Tap(0), nil
 }
 
+// bind copies to each input its part of the rows.
+func (e *encoding) bind(rows []float32) error {
+	if e.inputs == nil {
+		return e.runner.Bind(0, rows)
+	}
+	for i, p := range e.inputs {
+		width := len(p.values) * p.row / len(rows)
+		for at := 0; at*width < len(p.values); at++ {
+			copy(p.values[at*width:(at+1)*width], rows[at*p.row+p.from:])
+		}
+		if err := e.runner.Bind(i, p.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close implements [batches.Program].
 func (e *encoding) Close() error {
 	defer e.team.Close()
 	return e.runner.Close()
 }
 
-// Encode appends the codes of the images to dst and returns the extended slice: images are row-major, n times as many values
-// as the model's shape has, and give n times Units values. dst may be nil. When ctx ends, Encode returns its error; after
-// Close it returns [ErrClosed].
+// Encode appends the codes of the images to dst and returns the extended slice. images contains n images, row-major, and
+// gives n times Units values. For a value that is computed from several columns, see [Encoder.Columns], a row contains the
+// values of these columns, one column after the other. dst may be nil. If ctx is done, Encode returns its error; after Close
+// it returns [ErrClosed].
 func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32, error) {
 	err := e.check(images)
 	if err == nil && ctx == nil {
@@ -170,12 +225,12 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	if err != nil {
 		return dst, err
 	}
-	images = e.scaling.Applied(images)
+	images = e.scaled(images)
 	before := len(dst)
 	if e.pool != nil {
 		dst, err = e.pool.Run(ctx, dst, images)
 	} else {
-		dst, err = e.whole.encode(ctx, dst, images)
+		dst, err = e.single.encode(ctx, dst, images)
 	}
 	if errors.Is(err, batches.ErrClosed) {
 		err = ErrClosed
@@ -186,26 +241,68 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	if e.output {
 		e.scaling.Undo(dst[before:])
 	}
+	e.postHoc.Calibration.Apply(dst[before:], e.out)
 	return dst, nil
 }
 
-// check refuses a length that is not a multiple of an image's.
+// scaled returns rows whose images are scaled as in the run.
+func (e *Encoder) scaled(rows []float32) []float32 {
+	if e.scaling == nil || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
+		return zeroNaN(e.scaling.Applied(rows), e.missing)
+	}
+	rows = slices.Clone(rows)
+	for from := 0; from < len(rows); from += e.in {
+		at := from
+		for _, c := range e.columns {
+			if c.Name == losses.Images || c.AsImages {
+				copy(rows[at:], e.scaling.Applied(rows[at:at+c.Size()]))
+			}
+			at += c.Size()
+		}
+	}
+	return zeroNaN(rows, e.missing)
+}
+
+// check returns an error if the length of images is not a multiple of the length of a row.
 func (e *Encoder) check(images []float32) error {
-	if e == nil || e.pool == nil && e.whole == nil {
+	if e == nil || e.pool == nil && e.single == nil {
 		return errors.New("tessera: the encoder has no model: take one that Run.Encoder returned")
 	}
 	if len(images)%e.in != 0 {
-		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of an image", e.name, len(images), e.in)
+		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of %s", e.name, len(images), e.in, e.row())
 	}
 	return nil
 }
 
-// streamed is how many images a stream collects before it encodes them.
+// isWhole reports whether value i of a row must be a whole number.
+func (e *Encoder) isWhole(i int) bool {
+	for _, c := range e.columns {
+		if i < c.Size() {
+			return c.Type == data.Whole
+		}
+		i -= c.Size()
+	}
+	return false
+}
+
+// row describes a row of values, for messages.
+func (e *Encoder) row() string {
+	if len(e.columns) == 1 && e.columns[0].Name == losses.Images {
+		return "an image"
+	}
+	var names []string
+	for _, c := range e.columns {
+		names = append(names, c.Name)
+	}
+	return "a row of the columns " + strings.Join(names, ", ")
+}
+
+// streamed is the number of images that a stream collects before it encodes them.
 const streamed = 256
 
-// Stream encodes a sequence of images, or of slices of several images each, and gives one slice of codes for every slice of
-// images, in the same order. It reads ahead until it has 256 images, so that a sequence of single images is encoded in
-// efficient batches. The first error ends the sequence. The slices it gives belong to the caller; those it takes are copied.
+// Stream encodes a sequence of slices of one or more images each. For every slice of images it yields one slice of codes, in
+// the same order. It reads ahead until it has 256 images, so that a sequence of single images is encoded in efficient
+// batches. The first error ends the sequence. Yielded slices belong to the caller; slices of images are copied.
 func (e *Encoder) Stream(ctx context.Context, images iter.Seq[[]float32]) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
 		if err := e.check(nil); err != nil || images == nil {
@@ -230,16 +327,16 @@ func (e *Encoder) Stream(ctx context.Context, images iter.Seq[[]float32]) iter.S
 	}
 }
 
-// stream is a Stream in progress.
+// stream is the state of a call of [Encoder.Stream].
 type stream struct {
 	encoder *Encoder
 	ctx     context.Context
 	yield   func([]float32, error) bool
-	pending []float32 // images that were read
-	lengths []int     // of the codes of each slice among them
+	pending []float32 // images that have been read but not encoded
+	lengths []int     // number of code values for each slice in pending
 }
 
-// flush encodes what was read and reports whether the sequence continues.
+// flush encodes the pending images and reports whether the sequence continues.
 func (s *stream) flush() bool {
 	if len(s.lengths) == 0 {
 		return true
@@ -259,7 +356,7 @@ func (s *stream) flush() bool {
 	return true
 }
 
-// Units is the length of a code, or of another computed value; 0 of an encoder without a model.
+// Units is the number of values that are computed for an image, the length of a code; 0 for an encoder without a model.
 func (e *Encoder) Units() int {
 	if e == nil {
 		return 0
@@ -275,30 +372,30 @@ func (e *Encoder) Programs() int {
 	return e.pool.Programs()
 }
 
-// Close frees the encoder's programs, once no goroutine encodes. Afterwards Encode returns [ErrClosed].
+// Close waits until no goroutine encodes and frees the encoder's programs. Afterwards Encode returns [ErrClosed].
 func (e *Encoder) Close() error {
 	switch {
 	case e == nil:
 	case e.pool != nil:
 		return e.pool.Close()
-	case e.whole != nil:
-		e.whole.mu.Lock()
-		defer e.whole.mu.Unlock()
-		e.whole.coder = nil
+	case e.single != nil:
+		e.single.mu.Lock()
+		defer e.single.mu.Unlock()
+		e.single.coder = nil
 	}
 	return nil
 }
 
-// whole computes with a coder that has no programs to compile, in one call after the other; the run takes turns with it.
+// whole computes with a coder that has no compiled programs, in one call at a time. It shares the run's lock.
 type whole struct {
-	mu      *turns        // the run's
+	mu      *turns        // the run's lock
 	coder   metrics.Coder // nil after Close
-	in      int           // values of an image
-	decoded bool          // the output is computed, not the code
+	in      int           // number of values of an image
+	decoded bool          // the value is the output, not the code
 }
 
-// encode appends the values of images. Each image is encoded by itself: a baseline stops its iterations when all images of a call
-// have converged, and some begin with the mean code of all.
+// encode appends the values of images, each computed in a separate call of the coder: a baseline stops its iterations when
+// all images of a call have converged, and some baselines start with the mean code of these images.
 func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, error) {
 	if err := w.mu.Within(ctx); err != nil {
 		return dst, err
@@ -318,7 +415,7 @@ func (w *whole) encode(ctx context.Context, dst, images []float32) ([]float32, e
 	return dst, nil
 }
 
-// one computes the values of one image, unless ctx has ended.
+// one computes the values of one image, unless ctx is done.
 func (w *whole) one(ctx context.Context, image []float32) ([]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

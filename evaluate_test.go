@@ -354,3 +354,52 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 		}
 	}
 }
+
+// A metric that a model does not have says why.
+func TestMetricsThatAModelLacksSayWhy(t *testing.T) {
+	for text, want := range map[string]map[string]string{
+		`encoder = [{ kind = "dense", units = 64 }, { kind = "dense", units = 4 }]
+decoder = [{ kind = "dense", from = ["previous", "encoder.0"] }]`: {
+			"max_approx": "the model has no decode from the code alone: decoder.0 (dense) reads encoder.0",
+			"mse":        "",
+		},
+		`encoder = [{ kind = "patches" }, { kind = "mask_patches" }, { kind = "take_token", mean = true }]
+decoder = [{ kind = "mask_tokens", mask = "encoder.1.mask", from = "encoder.1" }, { kind = "token_dense", units = 16 }, { kind = "unpatch" }]
+loss = [{ kind = "mse", mask = "hidden" }]
+head.hidden = { from = "encoder.1.mask", layers = [{ kind = "reshape", shape = [2, 2] }, { kind = "upsample", factor = 4 }] }`: {
+			"mse": "the output is no reconstruction: the loss mse trains it only where the mask of a training step hides the images",
+		},
+		`encoder = [{ kind = "dense", units = 4 }]
+decoder = []
+loss = [{ kind = "hoyer" }]`: {
+			"mse": "the model has no decoder", "max_approx": "the model has no decoder",
+		},
+	} {
+		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40, validation = 0.2 }\ntrain.epochs = 1\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, reason := range want {
+			chosen, err := metrics.Select(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := r.Evaluate(context.Background(), chosen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := report.Values[0].Missing; got != reason {
+				t.Errorf("%s of %s: got %q, want %q", name, strings.SplitN(text, "\n", 2)[0], got, reason)
+			}
+		}
+		_ = r.Close()
+	}
+}

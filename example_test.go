@@ -10,6 +10,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera"
+	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
 	"tessera/layers"
@@ -222,4 +223,44 @@ train   = { epochs = 20, batch = 32 }
 	}
 	fmt.Println(len(codes)/run.Units(), "codes")
 	// Output: 256 codes
+}
+
+// Factorise a matrix of which few entries are known, and predict others.
+func Example_matrix() {
+	starts, columns, values := []int{0}, []int32(nil), []float32(nil)
+	for i := range 20 { // row i rates most columns: 1, 3 or 5 for its taste, and half a point more in the last columns
+		for j := range 8 {
+			if (i+j)%5 == 0 {
+				continue
+			}
+			columns, values = append(columns, int32(j)), append(values, float32(1+i%3*2)+0.5*float32(j/4))
+		}
+		starts = append(starts, len(columns))
+	}
+	images, err := data.NewEntries(starts, columns, values, 8)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fit, err := (&baselines.MatrixFactorisation{Components: 1, Solver: "als", Biases: true, RidgeRows: 1e-4, RidgeColumns: 1e-4, Iterations: 50}).New([]int{8}, 1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := baselines.Fit(context.Background(), fit, images, nil); err != nil {
+		log.Fatal(err)
+	}
+	m := fit.(baselines.MatrixPredictor)
+	known, err := m.PredictEntry(1, 4) // which row 1 did not rate
+	if err != nil {
+		log.Fatal(err)
+	}
+	code, err := m.FoldIn([]int32{0, 7}, []float32{5, 5.5}) // a new row
+	if err != nil {
+		log.Fatal(err)
+	}
+	fresh, err := m.PredictCode(code, 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.1f %.1f\n", known, fresh)
+	// Output: 3.5 5.0
 }

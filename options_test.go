@@ -111,6 +111,12 @@ func withOptions(t *testing.T) map[string]func() error {
 		"evaluation.OnFitted":   func() error { evaluation.OnFitted(nil); evaluation.OnFitted(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
+		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil); metrics.ColumnsOf(metrics.Selection{{}}); return nil },
+		"tessera.Run.FitThresholds": func() error {
+			_, err := run.FitThresholds(ctx, tessera.ThresholdOptions{})
+			return err
+		},
+		"metrics.WithHoles": func() error { metrics.WithHoles(nil); metrics.WithHoles(metrics.Selection{{}}); return nil },
 	}
 }
 

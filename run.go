@@ -16,49 +16,52 @@ import (
 	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/graph"
-	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/parallel/team"
+	"tessera/posthoc"
 	"tessera/train"
 	"tessera/train/evaluation"
 )
 
-// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and shows its atoms. Several goroutines may
-// use it; they take turns. An [Encoder] lets them encode at the same time.
+// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and returns its atoms. Several goroutines
+// may use a Run, but only one at a time computes; an [Encoder] lets them encode in parallel.
 type Run struct {
-	Model  *config.Model // as it was trained, with every default in place
-	Path   string        // the run's folder, or the name of what it was read from
+	Model  *config.Model // the declaration of the training, with all defaults
+	Path   string        // the run's folder, or the name of the file from which it was read
 	Epoch  int           // epoch of the parameters, the best one under early stopping; iterations of a baseline
 	Step   int           // optimizer steps of the parameters
-	Result *train.Result // how the training ended; nil for a run that was opened
+	Result *train.Result // how the training ended; nil for a run that was read from a file
 
-	mu      turns         // held by what computes
+	mu      turns         // held during computations
 	coder   metrics.Coder // nil in the zero Run
 	network *graph.Model  // nil for a baseline
-	scaling *data.Scaling // between the samples of the run's methods and those of coder; nil for none
-	span    [2]float32    // of the fitted samples
-	classes []string      // names of the classes; nil where they are not known
+	scaling *data.Scaling // scales the samples of the run's methods for coder; nil for none
+	span    [2]float32    // range of the fitted samples
+	classes []string      // names of the classes; nil if unknown
+	matrix  matrixNames
+	postHoc map[string]posthoc.Head
+	digest  string // SHA-256 of the file of the parameters
 	options Options
 	dirs    data.Dirs
-	origin  train.Environment // where its data are
+	origin  train.Environment // where the training found the data
 	team    *team.Team
 	closed  bool
 }
 
-// newRun returns the run of a model that was read; it owns the team.
+// newRun returns the run of a model that was read from a file. The run owns its team.
 func (o Options) newRun(t *train.Trained, path string, backend ir.Backend, team *team.Team) *Run {
 	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
-		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, options: o, dirs: data.SearchDirs(o.Data), team: team}
+		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, matrix: matrixNames{rows: t.RowNames, columns: t.ColumnNames}, postHoc: t.PostHoc, digest: t.Digest, options: o, dirs: data.SearchDirs(o.Data), team: team}
 }
 
-// ErrClosed is the error of a run or an encoder that was closed.
+// ErrClosed is the error for the use of a closed run or encoder.
 var ErrClosed = errors.New("closed")
 
-// errNoModel is the error of a run that was not made by this package.
+// errNoModel is the error for a run that was not returned by this package.
 var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
 
-// ready returns an error where there is nothing to compute with.
+// ready returns an error if the run has no model or is closed.
 func (r *Run) ready() error {
 	if r == nil {
 		return errNoModel
@@ -68,7 +71,7 @@ func (r *Run) ready() error {
 	return r.usable()
 }
 
-// usable is ready for those that hold the lock.
+// usable is [Run.ready] for callers that hold the lock.
 func (r *Run) usable() error {
 	switch {
 	case r.closed:
@@ -92,7 +95,7 @@ func (r *Run) computing(f func(metrics.Coder) error) error {
 	return f(r.coder)
 }
 
-// Shape implements [metrics.Coder]. The zero Run has none.
+// Shape implements [metrics.Coder]; nil for the zero Run.
 func (r *Run) Shape() []int {
 	if r == nil || r.coder == nil {
 		return nil
@@ -100,7 +103,7 @@ func (r *Run) Shape() []int {
 	return r.coder.Shape()
 }
 
-// Units implements [metrics.Coder]. It is 0 of the zero Run.
+// Units implements [metrics.Coder]; 0 for the zero Run.
 func (r *Run) Units() int {
 	if r == nil || r.coder == nil {
 		return 0
@@ -108,14 +111,50 @@ func (r *Run) Units() int {
 	return r.coder.Units()
 }
 
-// Encode implements [metrics.Coder]. The images are scaled as the run's training images were (`scale` of the data set). After Close
-// it returns [ErrClosed].
+// Encode implements [metrics.Coder]. The images are scaled as in the training (`scale` of the data set). NaN is a missing
+// entry, if the data set allows missing entries (`missing`). After Close, Encode returns [ErrClosed].
 func (r *Run) Encode(images []float32) (codes []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(r.scaling.Applied(images)); return err })
+	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(r.scaled(images)); return err })
 	return codes, err
 }
 
-// Decode implements [metrics.Coder]. It undoes the scaling of Encode. After Close it returns [ErrClosed].
+// scaled returns the model's inputs for images: scaled as in the training. If the data set has missing or hidden entries and
+// the model does not take NaN, 0 replaces NaN.
+func (r *Run) scaled(images []float32) []float32 {
+	return zeroNaN(r.scaling.Applied(images), r.Model.Holed() && !metrics.TakesHoles(r.coder))
+}
+
+// TakesHoles implements [metrics.HolesCoder]: pca, nmf and sparse_nmf encode the observed entries of samples, even if no
+// entries were missing in their training.
+func (r *Run) TakesHoles() bool { return r != nil && metrics.TakesHoles(r.coder) }
+
+// zeroNaN returns values with 0 for NaN if missing is true. It may return the slice itself.
+func zeroNaN(values []float32, missing bool) []float32 {
+	isNaN := func(v float32) bool { return v != v }
+	if !missing || !slices.ContainsFunc(values, isNaN) {
+		return values
+	}
+	values = slices.Clone(values)
+	for i, v := range values {
+		if isNaN(v) {
+			values[i] = 0
+		}
+	}
+	return values
+}
+
+// observed returns the mask of the observed values: 0 for NaN, else 1.
+func observed(values []float32) []float32 {
+	mask := make([]float32, len(values))
+	for i, v := range values {
+		if v == v {
+			mask[i] = 1
+		}
+	}
+	return mask
+}
+
+// Decode implements [metrics.Coder]. The images are in the units before scaling. After Close, Decode returns [ErrClosed].
 func (r *Run) Decode(codes []float32) (images []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error { images, err = c.Decode(codes); return err })
 	if err == nil {
@@ -124,9 +163,9 @@ func (r *Run) Decode(codes []float32) (images []float32, err error) {
 	return images, err
 }
 
-// ValueNames returns the names of the values of a sample, in their order, as the file of the data set has them, such as the columns
-// of a data set csv; nil if the values have no names. A file that is missing, or is not the one of the training by its SHA-256, is a
-// [*data.Error].
+// ValueNames returns the names of the values of a sample, in order, as in the file of the data set: for a data set csv, the names of
+// its columns. It returns nil if the values have no names. If the file is missing or has changed since the training, by its SHA-256, it
+// returns a [*data.Error].
 func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -147,8 +186,8 @@ func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Range returns the smallest and the largest value of the fitted samples before they were scaled: 0 and 1 for bytes. The zero Run
-// has none.
+// Range returns the smallest and the largest value of the fitted samples before scaling: 0 and 1 for bytes; 0 and 0 for the
+// zero Run.
 func (r *Run) Range() (low, high float32) {
 	if r == nil {
 		return 0, 0
@@ -156,7 +195,7 @@ func (r *Run) Range() (low, high float32) {
 	return r.span[0], r.span[1]
 }
 
-// Atoms implements [metrics.Coder]. The zero Run has none.
+// Atoms implements [metrics.Coder]; nil for the zero Run.
 func (r *Run) Atoms() *metrics.Atoms {
 	if r == nil || r.coder == nil {
 		return nil
@@ -164,7 +203,7 @@ func (r *Run) Atoms() *metrics.Atoms {
 	return r.coder.Atoms()
 }
 
-// WithAtoms implements [metrics.Coder]. The coder computes with the run's goroutines: after Close of the run, its Encode and
+// WithAtoms implements [metrics.Coder]. The returned coder uses the run's goroutines: after Close of the run, its Encode and
 // Decode return [ErrClosed] too.
 func (r *Run) WithAtoms(a *metrics.Atoms) (other metrics.Coder, err error) {
 	err = r.computing(func(c metrics.Coder) error {
@@ -186,15 +225,15 @@ func (r *Run) LastWeight() []float32 {
 	return metrics.LastWeight(r.coder)
 }
 
-// Value implements [metrics.ValueCoder]: a value of images by its name, one of [Run.Values] or [Run.Named], row by row. A baseline has
-// none.
+// Value implements [metrics.ValueCoder]: it returns the named value, one of [Run.Values] or [Run.Named], for images, row by
+// row. A baseline has no values in Named.
 func (r *Run) Value(name string, images []float32) (values []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		named, ok := c.(metrics.ValueCoder)
 		if !ok {
 			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
 		}
-		values, err = named.Value(name, r.scaling.Applied(images))
+		values, err = named.Value(name, r.scaled(images))
 		return err
 	})
 	if err == nil && name == losses.Output {
@@ -203,8 +242,8 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 	return values, err
 }
 
-// Decodes returns an error if the model has no decoder, or one that reads more than the code, so that [Run.Decode] cannot work. A
-// baseline decodes.
+// Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
+// code. A baseline decodes.
 func (r *Run) Decodes() error {
 	if r == nil || r.coder == nil {
 		return errNoModel
@@ -215,7 +254,20 @@ func (r *Run) Decodes() error {
 	return nil
 }
 
-// Columns describes the columns that a value is computed from: images, and those that a head or a layer reads. A baseline reads images.
+// Reconstructs returns an error if the output is no reconstruction of the images: the model has no decoder, or its decoder is
+// trained only on hidden parts of the images. A baseline reconstructs.
+func (r *Run) Reconstructs() error {
+	if r == nil || r.coder == nil {
+		return errNoModel
+	}
+	if c, ok := r.coder.(interface{ Reconstructs() error }); ok {
+		return c.Reconstructs()
+	}
+	return nil
+}
+
+// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads. A
+// baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
@@ -223,19 +275,55 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.network.ColumnsOf(value)
 }
 
-// ValueOf is [Run.Value] for a value that is computed from other columns too: the values of the columns that [Run.Columns] lists, by name,
-// row by row.
+// Given returns the values of all columns of samples that were read from a file. Drawn columns are drawn as in an evaluation:
+// the random stream of a sample depends on the seed of the run and the sample's position in the file.
+func (r *Run) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
+	all := samples.All()
+	if all == nil {
+		all = map[string][]float32{}
+	}
+	all[data.ImagesColumn] = samples.Raw() // NaN are missing entries
+	if r == nil || r.Model == nil || r.Model.Dataset.Drawn == nil {
+		return all, nil
+	}
+	var needed []data.Drawn
+	for _, d := range *r.Model.Dataset.Drawn {
+		if slices.ContainsFunc(columns, func(c data.Column) bool { return c.Name == d.Name }) {
+			needed = append(needed, d)
+		}
+	}
+	drawn, err := samples.DrawnAsRead(r.Model.Train.Seed, needed...)
+	maps.Copy(all, drawn)
+	return all, err
+}
+
+// ValueOf is [Run.Value] for a value that is computed from several columns: columns contains the values of the columns in
+// [Run.Columns], by name, row by row.
 func (r *Run) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
-		coder, ok := c.(*graph.Coder)
-		if !ok {
-			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
-		}
 		scaled := maps.Clone(columns)
-		if images, ok := columns[losses.Images]; ok {
-			scaled[losses.Images] = r.scaling.Applied(images)
+		for _, c := range r.Columns(name) {
+			if values, ok := columns[c.Name]; ok && c.AsImages {
+				scaled[c.Name] = r.scaled(values)
+			}
 		}
-		values, err = coder.ValueOf(name, scaled)
+		if images, ok := columns[losses.Images]; ok {
+			scaled[losses.Images] = r.scaled(images)
+			if scaled[data.ObservedColumn] == nil && r.Model.Holed() {
+				scaled[data.ObservedColumn] = observed(images)
+			}
+		}
+		coder, ok := c.(*graph.Coder)
+		switch {
+		case ok:
+			values, err = coder.ValueOf(name, scaled)
+		case name == losses.Code || name == losses.Output: // of a baseline
+			if values, err = c.Encode(scaled[losses.Images]); err == nil && name == losses.Output {
+				values, err = c.Decode(values)
+			}
+		default:
+			err = fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
+		}
 		return err
 	})
 	if err == nil && name == losses.Output {
@@ -255,8 +343,8 @@ func (r *Run) Values() []string {
 	return []string{losses.Code, losses.Output}
 }
 
-// Named lists further values that [Run.Value] computes: the outputs of the layers by their paths, such as encoder.0, and what the
-// layers publish, such as encoder.1.mean. A baseline has none.
+// Named lists further values that [Run.Value] computes: the outputs of layers by path, for example encoder.0, and the values
+// that layers publish, for example encoder.1.mean. A baseline has none.
 func (r *Run) Named() []string {
 	if r == nil || r.network == nil {
 		return nil
@@ -275,37 +363,60 @@ func (r *Run) ClassHeads() []string {
 	return nil
 }
 
-// Prediction is what a head of a classifier predicts of samples.
+// ClassColumn implements [metrics.ClassColumner].
+func (r *Run) ClassColumn(head string) string {
+	if r == nil {
+		return ""
+	}
+	if of, ok := r.coder.(metrics.ClassColumner); ok {
+		return of.ClassColumn(head)
+	}
+	return data.LabelsColumn
+}
+
+// Prediction is the prediction of a head of a classifier for samples.
 type Prediction struct {
 	Head          string
 	Classes       []string  // names of the classes, in the order of the columns of Probabilities
-	Labels        []int     // the most probable class of each sample, an index into Classes
+	Labels        []int     // the predicted class of each sample, an index into Classes: the most probable one, unless thresholds decide
 	Probabilities []float32 // one row per sample, one column per class: the softmax of the logits
 }
 
-// Probability is the probability of the most probable class of sample i.
+// Probability is the probability of the predicted class of sample i.
 func (p *Prediction) Probability(i int) float32 {
 	return p.Probabilities[i*len(p.Classes)+p.Labels[i]]
 }
 
-// ErrNoClasses is the error of a model without a head that predicts classes.
+// ErrNoClasses is the error for a model without a head that predicts classes.
 var ErrNoClasses = errors.New("no loss of the model compares a head with labels: there are no classes to predict")
 
-// Predict returns the classes that a head predicts of samples, one of [Run.ClassHeads]; "" is the only one. Samples are those of
-// [Run.Encode]. A model without such a head gives [ErrNoClasses].
+// Predict returns the classes that a head predicts for samples. head is one of [Run.ClassHeads]; "" is the only one. Samples
+// are given as for [Run.Encode]. The error is [ErrNoClasses] for a model without such a head.
 func (r *Run) Predict(head string, samples []float32) (*Prediction, error) {
+	return r.PredictFrom(head, map[string][]float32{losses.Images: samples})
+}
+
+// PredictFrom is [Run.Predict] for a head that is computed from several columns: columns contains the values of the columns
+// in [Run.Columns], by name, row by row. A head with thresholds ([Run.FitThresholds]) also needs the column of the groups,
+// one of [Run.DecisionColumns].
+func (r *Run) PredictFrom(head string, columns map[string][]float32) (*Prediction, error) {
 	head, err := r.classHead(head)
 	if err != nil {
 		return nil, err
 	}
-	logits, err := r.Value(head, samples)
+	logits, err := r.ValueOf(head, columns)
 	if err != nil {
 		return nil, err
 	}
-	return r.PredictionOf(head, logits, len(samples)/volume.Of(r.Shape())), nil
+	n := 0
+	for _, c := range r.Columns(head) {
+		n = len(columns[c.Name]) / c.Size()
+	}
+	p := r.PredictionOf(head, logits, n)
+	return p, r.decide(p, logits, columns)
 }
 
-// classHead is the head that predicts classes, the only one if none is named.
+// classHead returns the name of a head that predicts classes: head, or the only one if head is "".
 func (r *Run) classHead(head string) (string, error) {
 	if err := r.ready(); err != nil {
 		return "", err
@@ -322,10 +433,10 @@ func (r *Run) classHead(head string) (string, error) {
 	return head, nil
 }
 
-// PredictionOf returns the prediction from the logits of n samples, which an [Encoder] of that head computes.
+// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of that head computes.
 func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 	k := len(logits) / max(1, n)
-	p := &Prediction{Head: head, Classes: r.ClassNames(k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
+	p := &Prediction{Head: head, Classes: r.classNames(head, k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
 	for i := range n {
 		row, to := logits[i*k:(i+1)*k], p.Probabilities[i*k:(i+1)*k]
 		for j, z := range row {
@@ -344,11 +455,34 @@ func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 	return p
 }
 
-// ClassNames returns the names of n classes in the data set of the training, or their numbers if it has no names.
-func (r *Run) ClassNames(n int) (names []string) {
-	if r != nil {
-		names = slices.Clone(r.classes[:min(n, len(r.classes))])
+// ClassNames returns the names of n classes in the data set of the training, or their numbers if they have no names.
+func (r *Run) ClassNames(n int) []string {
+	if r == nil {
+		return named(nil, n)
 	}
+	return named(r.classes, n)
+}
+
+// HeadClasses returns the names of the classes that a head predicts, or their numbers if they have no names.
+func (r *Run) HeadClasses(head string) []string {
+	if r == nil || r.network == nil {
+		return nil
+	}
+	return r.classNames(head, r.network.Layout.Size(head))
+}
+
+// classNames returns the names of the n classes that a head predicts.
+func (r *Run) classNames(head string, n int) []string {
+	if column := r.ClassColumn(head); r != nil && r.network != nil && column != data.LabelsColumn {
+		c, _ := r.network.Layout.Column(column)
+		return named(c.Names, n)
+	}
+	return r.ClassNames(n)
+}
+
+// named returns n names: the known names first, then numbers.
+func named(known []string, n int) []string {
+	names := slices.Clone(known[:min(n, len(known))])
 	for i := len(names); i < n; i++ {
 		names = append(names, strconv.Itoa(i))
 	}
@@ -363,7 +497,7 @@ type reAtomed struct {
 
 // Encode implements [metrics.Coder].
 func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
-	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(a.run.scaling.Applied(images)); return err })
+	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(a.run.scaled(images)); return err })
 	return codes, err
 }
 
@@ -380,6 +514,9 @@ func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
 func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
 	return a.run.WithAtoms(atoms)
 }
+
+// TakesHoles implements [metrics.HolesCoder].
+func (a *reAtomed) TakesHoles() bool { return a.run.TakesHoles() }
 
 // LastWeight implements [metrics.Weighted].
 func (a *reAtomed) LastWeight() []float32 { return metrics.LastWeight(a.Coder) }
@@ -398,7 +535,7 @@ func closeCoder(c metrics.Coder) error {
 	return nil
 }
 
-// attacked calls f with the gradients of the run.
+// attacked calls f with the model's gradients.
 func (r *Run) attacked(f func(attack.Target) error) error {
 	return r.computing(func(c metrics.Coder) error {
 		target, ok := c.(attack.Target)
@@ -409,8 +546,8 @@ func (r *Run) attacked(f func(attack.Target) error) error {
 	})
 }
 
-// Close frees the run's compiled programs and goroutines, once nothing computes. Afterwards every method that returns an error
-// returns [ErrClosed]; a second Close does nothing. Encoders of the run have their own Close.
+// Close waits until nothing computes and frees the run's compiled programs and goroutines. Afterwards every method that
+// returns an error returns [ErrClosed]; a second Close does nothing. Encoders of the run need a Close of their own.
 func (r *Run) Close() error {
 	if r == nil {
 		return nil
@@ -430,10 +567,10 @@ func (r *Run) Close() error {
 	return closeCoder(r.coder)
 }
 
-// turns is a lock whose wait a context can end. The zero value is free.
+// turns is a mutex with a Lock that a context can cancel. The zero value is unlocked.
 type turns struct {
 	once sync.Once
-	free chan struct{} // holds one token while nobody has the lock
+	free chan struct{} // holds one token while the lock is free
 }
 
 func (t *turns) token() chan struct{} {
@@ -444,10 +581,10 @@ func (t *turns) token() chan struct{} {
 	return t.free
 }
 
-// Lock waits for the lock.
+// Lock acquires the lock.
 func (t *turns) Lock() { <-t.token() }
 
-// Within waits for the lock until ctx ends, and then returns its error.
+// Within acquires the lock, or returns ctx's error once ctx is done.
 func (t *turns) Within(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -460,23 +597,23 @@ func (t *turns) Within(ctx context.Context) error {
 	}
 }
 
-// Unlock gives the lock back.
+// Unlock releases the lock.
 func (t *turns) Unlock() { t.token() <- struct{}{} }
 
-// errNoContext is the error of a nil context.
+// errNoContext is the error for a nil context.
 var errNoContext = errors.New("tessera: no context: give context.Background()")
 
-// Evaluate is [Run.EvaluateOn] the test images of the data set, or all images where the set has no test split.
+// Evaluate is [Run.EvaluateOn] for the test images of the data set, or for all images if there is no test split.
 func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.Result, error) {
 	return r.EvaluateOn(ctx, data.TestSplit, chosen)
 }
 
-// EvaluateOn measures the run on one split of its data set: the test images, the images that were held out for validation, or
-// the fitted ones. Without a selection it measures what `tessera eval` shows, see [metrics.Default]. Data that are missing, do
-// not fit or lack labels that a chosen metric needs, and a validation split of a model that holds no images out, are a
-// [*data.Error].
+// EvaluateOn measures the run on one split of its data set: the test images, the validation images or the fitted images.
+// Without a selection it measures the metrics that `tessera eval` shows, see [metrics.Default]. The error is a [*data.Error]
+// if data are missing or do not fit, if they lack labels that a chosen metric needs, or if the model has no validation
+// images.
 func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
-	sample, err := r.Sample(ctx, split)
+	sample, err := r.Sample(ctx, split, metrics.ColumnsOf(chosen)...)
 	if err != nil {
 		return nil, err
 	}
@@ -489,19 +626,23 @@ func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, cho
 		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
 	})
+	if err == nil {
+		result.PostHoc = r.PostHoc()
+	}
 	return result, err
 }
 
-// Report measures the run on images that it was not fitted to, the test images or else those that were held out for validation,
-// and on at most [evaluation.MostFitted] evenly spaced fitted images. If no images are held out, it measures the fitted ones
-// alone, and the report says so. On fitted images only the metrics of [evaluation.OnFitted] are measured. Fitted
-// images that cannot be read are not an error. The errors are those of [Run.EvaluateOn].
+// Report measures the run on images to which it was not fitted: the test images, or else the validation images. It also
+// measures the metrics of [evaluation.OnFitted] on at most [evaluation.MostFitted] evenly spaced fitted images. If no images
+// are held out, it measures the fitted images only, and the report says so. Fitted images that cannot be read are not an
+// error. The errors are the errors of [Run.EvaluateOn].
 func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
 	plan := evaluation.PlanOf(r.Model)
-	set, err := r.load(ctx, plan.First)
+	columns := metrics.ColumnsOf(chosen)
+	set, err := r.load(ctx, plan.First, columns...)
 	if err != nil {
 		return nil, err
 	}
@@ -519,7 +660,7 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 		return report, nil
 	}
 	if set.Train == nil { // test images do not bring the fitted ones with them
-		set, report.Unread = r.load(ctx, plan.Fitted)
+		set, report.Unread = r.load(ctx, plan.Fitted, columns...)
 	}
 	if report.Unread == nil {
 		sample, report.Unread = evaluation.Take(set, r.Model, r.Shape(), plan.Fitted)
@@ -533,8 +674,8 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	return report, err
 }
 
-// EvaluateImages measures the run on images of any origin, scaled as in the training. The result has their name in place of that of
-// the data set.
+// EvaluateImages measures the run on given images, scaled as in the training. The result contains the images' name instead of
+// the data set's.
 func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Images, chosen metrics.Selection) (*metrics.Result, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -548,11 +689,18 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 	if !slices.Equal(images.Shape, r.Shape()) {
 		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
 	}
-	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images.Scaled(r.scaling)}, chosen)
+	images = images.Scaled(r.scaling)
+	if drawn := r.Model.Dataset.Drawn; drawn != nil {
+		var err error
+		if images, err = images.WithDrawn(r.Model.Train.Seed, *drawn...); err != nil {
+			return nil, &data.Error{Path: name, Err: err}
+		}
+	}
+	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
 }
 
-// Attack measures what attacks do to the run: adversarial examples are computed from the images that it is evaluated on, the first
-// limit of them (0: all). Equal seeds of the attacks give equal reports. A baseline, which has no gradients, gives [ErrNoGradients].
+// Attack measures the effect of attacks on the run. Adversarial examples are computed from the first limit images (0: all) on
+// which the run is evaluated. Equal seeds of the attacks give equal reports. The error is [ErrNoGradients] for a baseline.
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -565,6 +713,9 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 		return nil, err
 	}
 	images := s.Images
+	if images.Holed() {
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "entries of its images are missing or hidden, and attacks compare all of them"}
+	}
 	if limit > 0 {
 		images = images.First(limit)
 	}
@@ -580,11 +731,11 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	return report, nil
 }
 
-// ErrNoGradients is the error of an attack on a baseline.
+// ErrNoGradients is the error for an attack on a baseline, which has no gradients.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns the test images of the data set, or all images where the set has no test split, before they are scaled. Data
-// that are missing or do not fit are a [*data.Error].
+// Images returns the test images of the data set, or all images if there is no test split, before scaling. Missing or
+// unsuitable data are a [*data.Error].
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
@@ -593,10 +744,10 @@ func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	return s.Images.Scaled(nil), nil
 }
 
-// Sample reads the images of a split of the run's data set with their labels: what [Run.EvaluateOn] measures. The errors are
-// those of EvaluateOn.
-func (r *Run) Sample(ctx context.Context, split data.Split) (*evaluation.Sample, error) {
-	set, err := r.load(ctx, split)
+// Sample reads the images of a split of the run's data set with their labels, as [Run.EvaluateOn] does, and also the columns
+// that the model does not read. The errors are the errors of EvaluateOn.
+func (r *Run) Sample(ctx context.Context, split data.Split, columns ...string) (*evaluation.Sample, error) {
+	set, err := r.load(ctx, split, columns...)
 	if err != nil {
 		return nil, err
 	}
@@ -605,12 +756,12 @@ func (r *Run) Sample(ctx context.Context, split data.Split) (*evaluation.Sample,
 
 // FoundPart is a true part of a data set and the atom that is most similar to it.
 type FoundPart struct {
-	Kind string // what the part is: "limb"
+	Kind string // kind of the part: "limb"
 	metrics.Part
 }
 
-// Parts looks for the true parts of the run's data set among its atoms and its bias: found is a cosine similarity of
-// at least [metrics.PartCosine]. It returns nil where the true parts are not known or the decoder has no atoms.
+// Parts compares the true parts of the run's data set with its atoms and its bias: a part is found if the cosine similarity
+// is at least [metrics.PartCosine]. It returns nil if the true parts are unknown or the decoder has no atoms.
 func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -638,7 +789,7 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 }
 
 // load reads the images of a split.
-func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
+func (r *Run) load(ctx context.Context, split data.Split, columns ...string) (*data.Set, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
@@ -655,7 +806,14 @@ func (r *Run) load(ctx context.Context, split data.Split) (*data.Set, error) {
 			return nil, err
 		}
 	}
-	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), r.Model.Dataset.NeedOf(split))
+	need := r.Model.Dataset.NeedOf(split)
+	need.Columns = slices.Clone(need.Columns)
+	for _, name := range columns {
+		if !slices.Contains(need.Columns, name) {
+			need.Columns = append(need.Columns, name)
+		}
+	}
+	set, err := data.Load(ctx, r.origin.Placed(source), r.origin.Dirs(r.dirs), need)
 	if err != nil || set == nil {
 		return set, err
 	}

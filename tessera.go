@@ -1,11 +1,10 @@
-// Package tessera trains auto-encoders that learn the parts of images, and the methods that they are compared with, and uses the
-// trained models. Models are declared in TOML.
+// Package tessera trains and uses auto-encoders that learn the parts of images, and the baselines with which they are
+// compared. Models are declared in TOML.
 //
-// It is the entry point for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained
-// [Run] encodes, decodes and is measured. The packages behind it can be used directly: package config reads
-// declarations, graph makes models of them, train trains models and manages their runs, metrics measures any coder, data reads images.
-// The vocabulary of declarations (layers, losses, constraints, optimizers, data sets) grows by registering parts; see
-// docs/adding-a-part.md.
+// It is the entry point for Go programs: models are read with [Load] or [Shipped], trained with [Train], and a trained [Run]
+// encodes, decodes and is measured. The other packages can also be used directly: package config reads declarations, graph
+// makes models of them, train trains models and manages their runs, metrics measures any coder, data reads images. New
+// layers, losses, constraints, optimizers and data sets are added by registering them; see docs/adding-a-part.md.
 package tessera
 
 import (
@@ -31,19 +30,19 @@ import (
 	"tessera/train"
 )
 
-// Version is that of this module.
+// Version is the version of this module.
 const Version = machine.Release
 
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
-// ShippedName is what messages call the models that come with this package: no file of the user's holds them.
+// ShippedName is the name of the models in this package's models.toml, for messages: they are in no file of the user.
 const ShippedName = "the shipped models"
 
 //go:embed models.toml
 var shipped []byte
 
-// Shipped returns the models that come with this package, those of its models.toml.
+// Shipped returns the models in this package's models.toml.
 func Shipped() *config.File {
 	f, err := config.Load(ShippedName, shipped)
 	if err != nil {
@@ -72,8 +71,8 @@ func Load(file string) (*config.File, error) {
 
 // The back ends.
 const (
-	Engine = "engine" // the graph compiled into a fused plan
-	Tape   = "tape"   // Gorgonia's TapeMachine: the reference
+	Engine = "engine" // runs an optimised plan compiled from the graph
+	Tape   = "tape"   // runs Gorgonia's TapeMachine, the reference
 )
 
 // Backends lists the back ends, the default first.
@@ -90,34 +89,39 @@ func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
 	return config.Complete(&m, changes...)
 }
 
-// MostThreads bounds the threads of a run: each has its own buffers, and a typo should not fill the memory. A resumed run may
-// need more threads than there are CPUs.
+// MostThreads is the maximum number of threads of a run. Each thread has its own buffers, so that a mistyped number could
+// exhaust the memory. A resumed run may need more threads than there are CPUs.
 const MostThreads = 1024
 
 // Options are the options of training and using a model. The zero value is ready to use.
 type Options struct {
-	Images *data.Memory // those of a run whose images a Go program gave, to resume or to evaluate it
+	Images *data.Memory // the images of a run that was trained on images of a Go program: needed to resume or evaluate it
 
-	Data    string // the folder in which data are searched first, before $TESSERA_DATA and the user's cache folder
-	Out     string // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
-	Force   bool   // replace the run that Out holds
-	Threads int    // 0 takes one per CPU; baselines, and all work outside of the programs, take GOMAXPROCS
-	Backend string // one of Backends; "" takes the default
+	Data    string // folder in which data files are searched first, before $TESSERA_DATA and the user's cache folder
+	Out     string // folder of the new run; "": runs/MODEL, then runs/MODEL-2, ...
+	Force   bool   // replace an existing run in Out
+	Threads int    // 0: one per CPU; baselines, and all work outside of the programs, use GOMAXPROCS
+	Backend string // one of Backends; "": the default
 
-	Epochs int // of Resume: the run's new number of epochs, also in its config.toml; 0 leaves it as it is
+	// Raw opens a run without its calibrations and thresholds (posthoc.json).
+	Raw bool
 
-	// Group is the processes that train a run together, of package mpi, nil for this one alone; see [train.Options]. Threads are
-	// those of each process. Processes other than rank 0 may give a nil model or any folder; their Run has a Result and no model.
+	Epochs int // new number of epochs for Resume, also written to the run's config.toml; 0: unchanged
+
+	// Group contains the processes that train a run together (package mpi); nil: one process; see [train.Options]. Threads is
+	// the number for each process. Processes other than rank 0 may pass a nil model and any folder; their Run has a Result
+	// and no model.
 	Group          collective.Group
 	ShardOptimizer bool // each process keeps a part of the optimizer's state
 	CheckWeights   int  // steps between two comparisons of the weights; 0: [train.DefaultCheckWeights], negative: never
 
-	Warn   func(text string)    // called for problems that end neither a training nor the opening of a run; may be nil
-	Report func(train.Progress) // called after every epoch, and about every tenth of a second within one; may be nil
+	Warn   func(text string)    // called for problems that do not prevent a training or the opening of a run; may be nil
+	Report func(train.Progress) // called after every epoch, and about ten times per second within one; may be nil
 }
 
-// Train trains a new run of a model, keeps it in its folder and returns it. When ctx is done it finishes the batch, writes a
-// checkpoint and returns [train.ErrInterrupted]; [Resume] resumes from there. The errors are those of [train.Run].
+// Train trains a new run of a model, saves it in its folder and returns it. If ctx is done, Train finishes the batch, writes
+// a checkpoint and returns [train.ErrInterrupted]; [Resume] continues from the checkpoint. The errors are the errors of
+// [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -131,8 +135,8 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
 }
 
-// Resume continues the run of that folder exactly from its last checkpoint; a finished run stays as it is. Threads
-// 0 and Backend "" are those with which the run was begun. The errors are those of [train.Resume].
+// Resume continues the run in a folder exactly from its last checkpoint; a finished run is not changed. By default, Threads
+// and Backend are the values with which the run was started. The errors are the errors of [train.Resume].
 func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -144,7 +148,7 @@ func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, run, t) })
 }
 
-// allAsBegun is asBegun of rank 0, which has the run, for all processes.
+// allAsBegun returns the options of [Options.asBegun] on rank 0, which can read the run, to all processes.
 func (o Options) allAsBegun(run string) (Options, error) {
 	if o.Group == nil {
 		return o.asBegun(run), nil
@@ -165,8 +169,8 @@ func (o Options) allAsBegun(run string) (Options, error) {
 	return o, nil
 }
 
-// asBegun takes the threads and the back end that are not given from those with which a run was begun.
-// [train.Resume] reports a run that cannot be read.
+// asBegun sets Threads and Backend, if they are not given, to the values with which a run was started. [train.Resume] reports
+// a run that cannot be read.
 func (o Options) asBegun(run string) Options {
 	if o.Threads != 0 && o.Backend != "" {
 		return o
@@ -184,10 +188,11 @@ func (o Options) asBegun(run string) Options {
 	return o
 }
 
-// Open returns the run of that folder, finished or not, at its best epoch where early stopping looked for one, else at
-// its last checkpoint. Its data are found where the training found them, from any folder. The errors are those of [train.Open].
+// Open returns the run in a folder, finished or not: the parameters of the best epoch if early stopping is used, else of the
+// last checkpoint. The run finds its data where the training found them, whatever the working directory. The errors are the
+// errors of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
-	r, err := o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
+	r, err := o.open(folder, o.fitted(func() (*train.Trained, error) { return train.Open(folder) }))
 	if err == nil {
 		r.origin = train.Origin(folder, r.Model.Dataset.Source, o.Warn)
 	}
@@ -201,11 +206,22 @@ func Open(folder string, o Options) (*Run, error) {
 //
 //	run, err := tessera.OpenFS(files, "run", tessera.Options{})
 func OpenFS(fsys fs.FS, folder string, o Options) (*Run, error) {
-	return o.open(folder, func() (*train.Trained, error) { return train.OpenFS(fsys, folder) })
+	return o.open(folder, o.fitted(func() (*train.Trained, error) { return train.OpenFS(fsys, folder) }))
 }
 
-// ReadModel returns the run of a model.safetensors or best.safetensors with these bytes. The file contains the declaration of its
-// model; its checksum is verified. The errors are those of [train.Read].
+// fitted reads a run with its calibrations and thresholds, unless Raw is true.
+func (o Options) fitted(read func() (*train.Trained, error)) func() (*train.Trained, error) {
+	return func() (*train.Trained, error) {
+		t, err := read()
+		if err == nil && !o.Raw {
+			err = t.ReadPostHoc()
+		}
+		return t, err
+	}
+}
+
+// ReadModel returns the run of a model.safetensors or best.safetensors from its bytes. The file contains the declaration of
+// its model; its checksum is verified. The errors are the errors of [train.Read].
 func ReadModel(b []byte, o Options) (*Run, error) {
 	const name = "model in memory"
 	return o.open(name, func() (*train.Trained, error) { return train.Read(name, b) })
@@ -271,8 +287,8 @@ func (o Options) backend() (ir.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Plan describes how the engine runs one training step of a model: every operation with its shapes, bytes and FLOPs, and the data
-// that two processes send each other when they train it together.
+// Plan describes how the engine runs one training step of a model: every operation with its shapes, bytes and FLOPs, and the
+// data that two processes exchange in a distributed training.
 func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")

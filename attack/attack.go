@@ -1,9 +1,9 @@
-// Package attack computes adversarial examples, which a model reconstructs badly although they hardly differ from clean
-// images, and measures their effect.
+// Package attack computes adversarial examples and measures their effect: images that hardly differ from clean ones, but that a model
+// reconstructs badly.
 //
 // An adversarial example x' = x + d lies in the ball |d| <= epsilon around a clean image x and has pixels in [0,1]. The
 // attack follows the gradient, with respect to x', of the error between the model's output for x' and the clean x. The model
-// computes this gradient; this package does not know graphs.
+// computes this gradient; the package does not depend on its graph.
 package attack
 
 import (
@@ -30,9 +30,9 @@ import (
 //
 //	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
 //
-// Both start from the clean image and clip x' to [0,1] after every step. A pixel whose clean value is outside of [0,1] may not
-// move further out. Only Restarts use randomness: pgd then starts again from random points of the ball, and the example with
-// the largest error is kept, image by image. A single start may fall short of the worst example of the ball.
+// Both start from the clean image and clip x' to Range, [0,1] by default, after every step. A pixel whose clean value is outside this
+// range may not move further away from it. Only Restarts use randomness: pgd then starts again from random points in the ball and
+// keeps, for each image, the example with the largest error. A single start may miss the worst example in the ball.
 type Attack struct {
 	Method   Method  `toml:"method" doc:"fgsm: one step of length epsilon; pgd: several steps, each projected into the ball"`
 	Norm     Norm    `toml:"norm" doc:"norm of the perturbation"`
@@ -40,11 +40,14 @@ type Attack struct {
 	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
 	StepSize float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
 
-	Restarts int    // further starts of pgd, from random points of the ball, in [0,1000]; adversarial training has none
-	Seed     uint64 // of these points
+	Restarts int    // number of further starts of pgd, from random points in the ball, in [0,1000]; adversarial training uses none
+	Seed     uint64 // of the random points
+
+	Range [2]float32 // the smallest and the largest value of a pixel; zeros stand for 0 and 1
 }
 
-// mostSteps bounds the steps and the restarts of an attack. More steps are probably a typo, and a batch could not be interrupted for hours.
+// mostSteps is the largest number of steps and of restarts of an attack. More are probably a typo, and they would compute for hours
+// without a chance to interrupt the batch.
 const mostSteps = 1000
 
 // Default is the attack without settings: PGD with ten steps in a small linf ball.
@@ -68,7 +71,7 @@ type Norm string
 // The norms.
 const (
 	LInf Norm = "linf" // the largest difference of a pixel
-	L2   Norm = "l2"   // the Euclidean one
+	L2   Norm = "l2"   // the Euclidean norm
 )
 
 // Choices lists the norms.
@@ -121,8 +124,8 @@ func (a *Attack) step() float64 {
 	return 2.5 * a.Epsilon / float64(a.Steps)
 }
 
-// Move takes one step with whole images of that many pixels: x, which is clean before the first step, moves along the
-// gradient and is projected. An l2 step along a zero or non-finite gradient does not move x.
+// Move takes one step for one or several complete images, each with that number of pixels. It moves x, which equals clean before the
+// first step, along the gradient and projects it. An l2 step along a zero or non-finite gradient does not move x.
 func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
 	for at := 0; at < len(x); at += pixels {
 		to := at + pixels
@@ -136,15 +139,14 @@ func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
 
 func (a *Attack) moveLinf(x, clean, gradient []float32) {
 	step, radius := float32(a.step()), float32(a.Epsilon)
+	low, high := a.span()
+	steps := math.Float32bits(step)
 	for i, g := range gradient {
 		v, c := x[i], clean[i]
-		switch {
-		case g > 0:
-			v += step
-		case g < 0:
-			v -= step
+		if g != 0 && g == g {
+			v += math.Float32frombits(steps | math.Float32bits(g)&(1<<31)) // step in the direction of the gradient
 		}
-		x[i] = bounded(min(max(v, c-radius), c+radius), c)
+		x[i] = min(max(min(max(v, c-radius), c+radius), min(c, low)), max(c, high))
 	}
 }
 
@@ -161,14 +163,25 @@ func (a *Attack) moveL2(x, clean, gradient []float32) {
 	}
 	shrink := min(1, a.Epsilon/math.Sqrt(squares))
 	for i, c := range clean { // clipping brings x nearer to the clean image, which lies within the bounds
-		x[i] = bounded(c+float32(shrink*(float64(x[i])-float64(c))), c)
+		x[i] = a.bounded(c+float32(shrink*(float64(x[i])-float64(c))), c)
 	}
 }
 
-// bounded clips v to [0,1], or to the clean value if that is further out.
-func bounded(v, clean float32) float32 { return min(max(v, min(clean, 0)), max(clean, 1)) }
+// span is the range of pixels.
+func (a *Attack) span() (low, high float32) {
+	if a.Range == [2]float32{} {
+		return 0, 1
+	}
+	return a.Range[0], a.Range[1]
+}
 
-// norm is the l2 norm.
+// bounded clips v to the range of pixels, or to the clean value if that is further out.
+func (a *Attack) bounded(v, clean float32) float32 {
+	low, high := a.span()
+	return min(max(v, min(clean, low)), max(clean, high))
+}
+
+// norm returns the l2 norm.
 func norm(values []float32) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -190,7 +203,7 @@ func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
 	return a.perturb(context.Background(), target, clean, 0)
 }
 
-// perturb is Perturb of images that begin at index first.
+// perturb is [Attack.Perturb] for consecutive images, the first of which has the index first.
 func (a *Attack) perturb(ctx context.Context, target Target, clean []float32, first int) ([]float32, error) {
 	worst := append([]float32(nil), clean...)
 	if err := a.follow(target, worst, clean); err != nil || a.Restarts == 0 {
@@ -242,28 +255,37 @@ func (a *Attack) scatter(x, clean []float32, pixels, restart, first int) {
 	for i := range len(clean) / pixels {
 		r := random.Stream(a.Seed, fmt.Sprintf("attack/restart/%d", restart), uint64(first+i))
 		at, to := i*pixels, (i+1)*pixels
+		a.Scatter(x[at:to], clean[at:to], pixels, r)
+	}
+}
+
+// Scatter sets x to random points of the balls around clean images, each with pixels values, uniform in the ball before
+// pixels are clipped.
+func (a *Attack) Scatter(x, clean []float32, pixels int, r *rand.Rand) {
+	for at := 0; at < len(x); at += pixels {
 		if a.Norm == L2 {
-			a.scatterL2(x[at:to], clean[at:to], r)
+			a.scatterL2(x[at:at+pixels], clean[at:at+pixels], r)
 			continue
 		}
-		for j, c := range clean[at:to] {
-			x[at+j] = bounded(c+float32(a.Epsilon*(2*r.Float64()-1)), c)
+		for j, c := range clean[at : at+pixels] {
+			x[at+j] = a.bounded(c+float32(a.Epsilon*(2*r.Float64()-1)), c)
 		}
 	}
 }
 
-// scatterL2 draws a direction by Gaussian numbers and a length, the root of a uniform number of the order of the dimension.
+// scatterL2 sets x to a random point of the l2 ball around clean. The direction is drawn by Gaussian numbers; the length is epsilon times
+// the n-th root of a uniform number, where n is the number of values.
 func (a *Attack) scatterL2(x, clean []float32, r *rand.Rand) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
 	scale := a.Epsilon * math.Pow(r.Float64(), 1/float64(len(x))) / max(norm(x), math.SmallestNonzeroFloat32)
 	for i, c := range clean {
-		x[i] = bounded(c+float32(scale*float64(x[i])), c)
+		x[i] = a.bounded(c+float32(scale*float64(x[i])), c)
 	}
 }
 
-// imageErrors returns the squared error of the output for every image, compared with the clean one.
+// imageErrors returns the squared error between the output and the clean image, for every image.
 func imageErrors(target Target, images, clean []float32, pixels int) ([]float64, error) {
 	codes, err := target.Encode(images)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"tessera/part"
 )
 
-// Target is a model that can be attacked. All slices are row-major: n images of as many values as the shape says, n codes of
-// Units() values each.
+// Target is a model that can be attacked. All slices are row-major: n images with the number of values of Shape(), or n codes
+// with Units() values each.
 type Target interface {
 	// Shape is the shape of one image.
 	Shape() []int
@@ -36,8 +36,8 @@ type Result struct {
 	Steps      int     `json:"steps"`
 	Restarts   int     `json:"restarts"`
 	StepSize   float64 `json:"step_size"`
-	MSE        float64 `json:"mse"`         // of the output for attacked images to the clean ones, mean over pixels and images
-	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 where there is none
+	MSE        float64 `json:"mse"`         // between the output for attacked images and the clean images, mean over pixels and images
+	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 if there is none
 }
 
 // Report is the effect of several attacks on a model.
@@ -93,7 +93,7 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Att
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// sums are the contributions of a batch to a measure.
+// sums are the sums over the images from which a Result is computed.
 type sums struct {
 	squares float64 // of errors
 	changes float64

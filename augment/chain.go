@@ -24,7 +24,7 @@ type Chain struct {
 	idle []*worker // grows to the maximum number of concurrent goroutines
 }
 
-// worker is what one goroutine needs.
+// worker is the memory and the random generators of one goroutine.
 type worker struct {
 	changes      []Change  // of the steps
 	a, b         []float32 // one image each: results between steps

@@ -103,7 +103,7 @@ func (b *bernoulli) maximise(counts, sums []float64) {
 	}
 }
 
-// held implements family: pixels that are always 0 or 1 are expected.
+// held implements family. It returns none, because pixels that are always 0 or 1 are common.
 func (b *bernoulli) held() ([]int, string) { return nil, "" }
 
 func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {

@@ -7,14 +7,15 @@ import (
 	"tessera/kernel"
 )
 
-// ConvexNMF factorises non-negative images with atoms that are weighted means of images: X = H W, W = A X with H, A >= 0,
-// every row of A summing to 1, and the least squared error. The rules are
+// ConvexNMF factorises non-negative images with atoms that are weighted means of images: X = H W, W = A X with H, A >= 0 and
+// rows of A with sum 1. It minimises the squared error. The rules are
 //
 //	A <- A * sqrt((H'X) X' / ((H'H W) X')),   W = A X,   H <- H * sqrt(X W' / (H W W'))
 //
-// For images of any sign the paper's rules take the n x n matrix XX' apart by sign; of non-negative images it has no negative
-// entries, and is never formed. No iteration raises the error. The start is k-means: each image's code is 1.2 at its centre
-// and 0.2 elsewhere, and A has the same proportions. Images that were not fitted get their best non-negative codes.
+// For images of any sign, the rules of the paper split the n x n matrix XX' into its positive and its negative part. Here
+// images are non-negative, so the negative part is 0 and the matrix is never formed. No iteration raises the error. The fit
+// starts from k-means: the code of each image is 1.2 at its centre and 0.2 elsewhere, and A has the same proportions. Images
+// that were not fitted are encoded by non-negative least squares.
 //
 // Source: C. Ding, T. Li, M. I. Jordan, Convex and semi-nonnegative matrix factorizations, IEEE Trans. Pattern Analysis and
 // Machine Intelligence 32(1), 2010.
@@ -81,7 +82,7 @@ func (r *convexRule) improve() float64 {
 	return f.squaredError()
 }
 
-// mix gives every row of the weights sum 1, its scale to its codes, and makes the atoms of them.
+// mix scales every row of the weights to sum 1, multiplies its codes by the inverse factor, and computes the atoms from the weights.
 func (r *convexRule) mix() {
 	f := r.f
 	scaleRows(r.weights, f.n, f.codes, f.n, f.units, kernel.Float32().Sum)

@@ -11,11 +11,11 @@ import (
 //
 //	1/2 |x - h W|^2 + l1 |h|_1
 //
-// Images are read in shuffled mini-batches. The codes of a batch are found by coordinate descent with the atoms fixed, then every
-// atom in turn moves to its least-squares value for all batches so far, and onto the unit ball; what earlier passes contribute
-// loses weight by forget_factor per pass. With nonneg = true codes and atoms are non-negative. The start is images, drawn
-// at random, at norm 1. An iteration is one pass over the images. The objective reported is the mean of (x - hW)^2 over
-// pixels plus 2 l1 |h|_1 / pixels, each batch taken before it has changed the atoms.
+// Images are read in shuffled mini-batches. The codes of a batch are found by coordinate descent with the atoms fixed, then the
+// atoms are updated one after the other: each becomes its least-squares value for all batches so far, projected onto the unit ball. Per
+// pass, the weight of earlier contributions decays by forget_factor. With nonneg = true codes and atoms are non-negative. The first
+// atoms are randomly drawn images, scaled to norm 1. An iteration is one pass over the images. The reported objective is the mean of
+// (x - hW)^2 over pixels plus 2 l1 |h|_1 / pixels, where each batch is measured before it changes the atoms.
 //
 // Source: J. Mairal, F. Bach, J. Ponce, G. Sapiro, Online dictionary learning for sparse coding, ICML 2009.
 type Dictionary struct {
@@ -42,7 +42,7 @@ func (s *Dictionary) Fits(images, pixels int) error {
 	return fitsClusters(s.Components, images, pixels)
 }
 
-// Check reports invalid settings of a Go literal.
+// Check returns an error for invalid settings of a model made in Go.
 func (s *Dictionary) Check() error {
 	switch {
 	case !(s.L1 > 0):
@@ -66,13 +66,13 @@ func (s *Dictionary) New(shape []int, seed uint64) (Model, error) {
 	return newOnline(b, s.Batch, s.ForgetFactor, seed, &onlineDictionary{*s, seed}), nil
 }
 
-// onlineDictionary is dictionary learning of mini-batches.
+// onlineDictionary learns a dictionary from mini-batches.
 type onlineDictionary struct {
 	settings Dictionary
 	seed     uint64
 }
 
-// first draws images of the sample, different ones.
+// first draws the first atoms: distinct images of the sample.
 func (o *onlineDictionary) first(f *factors, sample []float32, n int) error {
 	f.atoms = make([]float32, f.units*f.pixels)
 	for j, i := range random.Stream(o.seed, "init/"+atomsName, 0).Perm(n)[:f.units] {
@@ -100,8 +100,8 @@ func (o *onlineDictionary) penalty(codes []float32) float64 {
 	return 2 * o.settings.L1 * sum
 }
 
-// improve moves one atom after the other to its least-squares value for A and B, then onto the unit ball. An atom that no
-// code has used stays.
+// improve sets one atom after the other to its least-squares value for A and B, projected onto the unit ball. An atom that no
+// code has used does not change.
 func (o *onlineDictionary) improve(f *factors) {
 	ops, k, p := kernel.Float32(), f.units, f.pixels
 	rest := make([]float32, p)

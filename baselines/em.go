@@ -18,24 +18,24 @@ import (
 //
 // The log-likelihood never falls. It is the bound of the iteration, computed before its M step.
 //
-// Images enter less their mean (origin), in float64. Parameters are rounded to sums of two float32 numbers after every
+// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32 numbers after every
 // iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
 //
 // Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
 type em struct {
 	base
 	hidden hidden
-	least  float64 // rise of the log-likelihood of an image, in nats, below which the fit ends
+	least  float64 // rise of the mean log-likelihood per image, in nats, below which the fit ends
 
-	origin []float64 // per pixel
+	origin []float64 // mean of each pixel
 	n      int
 	x      []float32
-	sums   [][]float64 // per lane
+	sums   [][]float64 // sufficient statistics of each lane
 }
 
-// hidden is a model with hidden variables. Rows are images less the origin.
+// hidden is a model with hidden variables. The rows that its methods read are images minus the origin.
 type hidden interface {
-	// start sets the first parameters, which depend on the seed of the method and the images only.
+	// start sets the initial parameters, which depend only on the seed of the method and the images.
 	start(m *em, images Images) error
 	// size is the number of sufficient statistics.
 	size() int
@@ -43,24 +43,24 @@ type hidden interface {
 	expect(sums, rows []float64, n int) float64
 	// maximise sets the most likely parameters for the statistics of n images.
 	maximise(sums []float64, n int)
-	// notes names parameters that a bound holds.
+	// notes lists warnings about parameters that have reached a bound.
 	notes() []string
-	// prepare computes what expect and infer need of the parameters. An error is one of parameters that are no distribution.
+	// prepare computes values that expect and infer need from the parameters. It returns an error if the parameters define no distribution.
 	prepare() error
 	// infer writes the expected hidden variables of n rows, n x units, and their log densities; either may be nil.
 	infer(codes, densities, rows []float64, n int)
-	// expression returns the expected hidden variables of rows x (batch, pixels) less the origin.
+	// expression returns the expected hidden variables of rows x (batch, pixels), which are images minus the origin.
 	expression(p *ir.Module, x *ir.Value) *ir.Value
-	// parameters are the values to keep, by name, of fixed lengths.
+	// parameters returns the values to save, by name. Their lengths are fixed.
 	parameters() map[string][]float64
-	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (else to the
+	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (otherwise to the
 	// decoded image).
 	atoms() (values []float64, absolute bool)
 	// freedom is the number of free parameters.
 	freedom() int
 }
 
-// names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
+// Names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
 const (
 	originName = "origin"
 	lowSuffix  = ".low"
@@ -96,7 +96,7 @@ func (m *em) begin(images Images) error {
 	return m.settle()
 }
 
-// settle rounds new parameters and derives from them what the steps need.
+// settle rounds new parameters and computes the values that are derived from them.
 func (m *em) settle() error {
 	for _, values := range m.hidden.parameters() {
 		inPairs(values)
@@ -120,7 +120,7 @@ func (m *em) settle() error {
 	return nil
 }
 
-// rows writes images [from, to) of x less the origin into dst, grown where it is too short.
+// rows writes images [from, to) of x minus the origin into dst, which grows if it is too short.
 func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
 	dst = slices.Grow(dst[:0], (to-from)*m.pixels)[:(to-from)*m.pixels]
 	for i := range dst {
@@ -138,7 +138,8 @@ func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []flo
 	})
 }
 
-// Step implements [Model]. The fit ends by the rise of the log-likelihood in nats, not as a fraction.
+// Step implements [Model]. The fit ends when the rise of the log-likelihood falls below a number of nats, not below a
+// fraction.
 func (m *em) Step(ctx context.Context) (Progress, error) {
 	before := m.objective
 	p, err := m.base.Step(ctx)
@@ -209,16 +210,19 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 // Freedom implements [metrics.Density].
 func (m *em) Freedom() int { return m.hidden.freedom() }
 
-// Notes returns warnings about a fit that has ended, such as components of a mixture that the least variance holds.
+// Notes returns warnings about a fit that has ended, such as components of a mixture that have reached the minimum variance.
 func Notes(m Model) []string {
 	if r, ok := m.(*restarted); ok {
 		m = r.Model
 	}
-	if e, ok := m.(*em); ok {
-		return e.hidden.notes()
+	if n, ok := m.(interface{ notes() []string }); ok {
+		return n.notes()
 	}
 	return nil
 }
+
+// notes returns the warnings of the model.
+func (m *em) notes() []string { return m.hidden.notes() }
 
 // save implements algorithm.
 func (m *em) save(s State) {
@@ -226,17 +230,9 @@ func (m *em) save(s State) {
 	if m.atoms == nil {
 		return
 	}
-	put := func(name string, values []float64) {
-		high, low := make([]float32, len(values)), make([]float32, len(values))
-		for i, v := range values {
-			high[i] = float32(v)
-			low[i] = float32(v - float64(high[i]))
-		}
-		s.Tensors[name], s.Tensors[name+lowSuffix] = Tensor{[]int{len(values)}, high}, Tensor{[]int{len(values)}, low}
-	}
-	put(originName, m.origin)
+	s.pair(originName, []int{len(m.origin)}, m.origin)
 	for name, values := range m.hidden.parameters() {
-		put(name, values)
+		s.pair(name, []int{len(values)}, values)
 	}
 }
 
@@ -246,14 +242,8 @@ func (m *em) restore(s State) error {
 		return err
 	}
 	take := func(name string, values []float64) error {
-		high, err := s.values(name, len(values))
-		if err != nil {
-			return err
-		}
-		low, err := s.values(name+lowSuffix, len(values))
-		for i := 0; err == nil && i < len(values); i++ {
-			values[i] = float64(high[i]) + float64(low[i])
-		}
+		saved, err := s.paired(name, len(values))
+		copy(values, saved)
 		return err
 	}
 	m.origin = make([]float64, m.pixels)
@@ -265,6 +255,33 @@ func (m *em) restore(s State) error {
 		return err
 	}
 	return m.settle()
+}
+
+// pair saves values as the sum of two tensors of float32.
+func (s State) pair(name string, shape []int, values []float64) {
+	high, low := make([]float32, len(values)), make([]float32, len(values))
+	for i, v := range values {
+		high[i] = float32(v)
+		low[i] = float32(v - float64(high[i]))
+	}
+	s.Tensors[name], s.Tensors[name+lowSuffix] = Tensor{shape, high}, Tensor{slices.Clone(shape), low}
+}
+
+// paired returns the values that pair saved.
+func (s State) paired(name string, shape ...int) ([]float64, error) {
+	high, err := s.tensor(name, shape...)
+	if err != nil {
+		return nil, err
+	}
+	low, err := s.tensor(name+lowSuffix, high.Shape...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]float64, len(high.Values))
+	for i, v := range high.Values {
+		values[i] = float64(v) + float64(low.Values[i])
+	}
+	return values, nil
 }
 
 // inPairs rounds values to sums of two float32 numbers.

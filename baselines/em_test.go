@@ -373,3 +373,23 @@ func TestTheNumberOfComponentsIsFound(t *testing.T) {
 		t.Error("a PCA was taken for a density")
 	}
 }
+
+func TestExponentialsAreThoseOfTheLibrary(t *testing.T) {
+	for x := -750.0; x <= 0; x += 0.00617 {
+		values := []float64{x + 3}
+		sum, want := exps(values, 3), math.Exp(x+3-3)
+		if x <= -708 {
+			want = 0
+		}
+		if math.Abs(values[0]-want) > 1e-15*want || sum != values[0] {
+			t.Fatalf("exp(%v): got %v, want %v", x, values[0], want)
+		}
+	}
+	values := []float64{0, math.Inf(-1)}
+	if sum := exps(values, 0); values[0] != 1 || values[1] != 0 || sum != 1 {
+		t.Errorf("exp(0) and exp(-inf): got %v", values)
+	}
+	if sum := exps([]float64{0, math.NaN(), 0}, 0); !math.IsNaN(sum) {
+		t.Errorf("the sum with NaN is %v", sum)
+	}
+}

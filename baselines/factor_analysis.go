@@ -18,12 +18,12 @@ import (
 //
 //	x = m + W'z + e,  z ~ N(0, I),  e ~ N(0, diag(s))
 //
-// of images x with k hidden factors z, fitted by expectation maximisation from the principal components. Atoms are the rows of W; the code of an image
-// is the mean of its factors given the image. With equal = true all noise variances are the same number: this is probabilistic PCA, whose
-// atoms span the space of the principal components.
+// of images x with k hidden factors z. It is fitted by expectation maximisation, starting from the principal components.
+// Atoms are the rows of W; the code of an image is the mean of its factors given the image. With equal = true all noise
+// variances are equal: this is probabilistic PCA, whose atoms span the space of the principal components.
 //
-// Atoms are determined up to a rotation. A noise variance is at least floor times the mean variance of the pixels; constant pixels
-// have that one.
+// Atoms are determined up to a rotation. A noise variance is at least floor times the mean variance of the pixels; this minimum
+// is the noise variance of constant pixels.
 //
 // Sources: D. Rubin, D. Thayer, EM algorithms for ML factor analysis, Psychometrika 47(1), 1982; M. Tipping, C. Bishop, Probabilistic
 // principal component analysis, JRSS B 61(3), 1999.
@@ -67,23 +67,23 @@ func (s *FactorAnalysis) New(shape []int, _ uint64) (Model, error) {
 	return m, nil
 }
 
-// latent is the hidden model of a factor analysis. With a = W diag(1/s), M = I + a W' and B = M^-1 a the factors of a row x have the mean Bx
-// and the covariance M^-1.
+// latent is the hidden model of a factor analysis. With a = W diag(1/s), M = I + a W' and B = M^-1 a, the factors of a row x
+// have mean Bx and covariance M^-1.
 type latent struct {
 	settings FactorAnalysis
 	k, d     int
 
 	loadings []float64 // W, k x d
 	noise    []float64 // s, per pixel
-	least    []float64 // one value: the least noise
+	least    []float64 // one value: the minimum noise variance
 
 	inferred   []float64 // B, k x d
 	covariance []float64 // M^-1, k x k
 	precision  []float64 // M, k x k
-	constant   float64   // of the log density
+	constant   float64   // constant term of the log density
 }
 
-// start implements hidden: the principal components, and what they leave of each pixel's variance.
+// start implements hidden: the atoms start as the principal components, the noise as the remaining variance of each pixel.
 func (f *latent) start(m *em, images Images) error {
 	fitted, err := (&PCA{Components: f.k}).New(m.shape, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *latent) start(m *em, images Images) error {
 	return nil
 }
 
-// bound makes all noise equal where that is declared, and keeps it from falling below the least.
+// bound sets all noise variances to their mean if equal is set, and raises those below the minimum to the minimum.
 func (f *latent) bound() {
 	if f.settings.Equal {
 		mean := 0.0
@@ -214,7 +214,7 @@ func (f *latent) infer(codes, densities, rows []float64, n int) {
 	}
 }
 
-// maximise implements hidden: W = (sum of E zz')^-1 sum of E z x', and the noise is what that leaves.
+// maximise implements hidden: W = (sum of E zz')^-1 sum of E z x', and the noise is the remaining variance.
 func (f *latent) maximise(sums []float64, n int) {
 	k, d := f.k, f.d
 	zx, zz, squares := sums[:k*d], sums[k*d:k*d+k*k], sums[k*d+k*k:]

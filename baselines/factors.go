@@ -19,7 +19,7 @@ import (
 // ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 
-// factors is a factorisation X = H W with H >= 0, and mostly W >= 0, while it is fitted, and the products that its rules share.
+// factors is a factorisation X = H W during its fit, with the products that its rules share. H >= 0, and for most methods W >= 0.
 // The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are
 // the same function.
 type factors struct {
@@ -28,8 +28,9 @@ type factors struct {
 	x       []float32 // n x p
 	codes   []float32 // k x n: the transpose of H
 	squares float64   // the sum of the squares of X
+	missing *missing  // missing entries of X, which are replaced by those of H W; nil if there are none
 	stored  *stored
-	floor   float32 // smaller pixels count as this value
+	floor   float32 // smaller pixels are replaced by this value
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
@@ -47,20 +48,33 @@ type blockWork struct {
 	sweep *sweeper
 }
 
-// load takes the images of a fit.
+// load stores the images of a fit.
 func (f *factors) load(images Images) error {
 	f.n, f.x = images.Len(), load(images)
 	if err := f.acceptImages(f.x); err != nil {
 		return err
 	}
 	f.stored = digestImages(f.x, f.pixels)
+	if f.holes {
+		var err error
+		if f.missing, err = missingOf(f.x, f.pixels); err != nil {
+			return err
+		}
+		if f.missing != nil {
+			f.x = f.missing.filled(f.x, f.pixels)
+		}
+	}
 	f.x = raise(f.x, f.floor)
-	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
+	f.sumSquares()
 	f.allocate()
 	return nil
 }
 
-// raise returns the values with all below floor raised to it; the slice itself where floor is 0.
+func (f *factors) sumSquares() {
+	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
+}
+
+// raise returns the values, with those below floor replaced by floor. If floor is 0, it returns the slice itself.
 func raise(values []float32, floor float32) []float32 {
 	if floor == 0 {
 		return values
@@ -84,7 +98,7 @@ func (f *factors) allocate() {
 // image returns the pixels of fitted image i.
 func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixels] }
 
-// sumLanes sums a number of every fitted image.
+// sumLanes sums of(i) over the fitted images i, lane by lane.
 func (f *factors) sumLanes(of func(i int) float64) float64 {
 	sums := make([]float64, laneCount(f.n))
 	forLanes(f.n, func(lane, from, to int) {
@@ -95,7 +109,7 @@ func (f *factors) sumLanes(of func(i int) float64) float64 {
 	return sum(sums)
 }
 
-// pass calls update, which may be nil, for every block and then computes the sums that the rule of the atoms needs: H'X and
+// pass calls update, which may be nil, for every block and then computes the sums that the update of the atoms needs: H'X and
 // H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
 func (f *factors) pass(update func(w *blockWork, from, to int)) {
 	f.grams.reset()
@@ -113,13 +127,13 @@ func (f *factors) pass(update func(w *blockWork, from, to int)) {
 	f.grams.total(f.codesGram)
 }
 
-// correlate writes W X' of a block's images into w.a, k x (to-from).
+// correlate writes W X' for the images of a block to w.a, k x (to-from).
 func (f *factors) correlate(w *blockWork, from, to int) {
 	b := to - from
 	kernel.Float32().Gemm(false, true, f.units, b, f.pixels, 1, f.atoms, f.pixels, f.x[from*f.pixels:], f.pixels, 0, w.a, b)
 }
 
-// decodeBlock returns H W of a block's images, in the lane's scratch memory.
+// decodeBlock returns H W for the images of a block, in the lane's scratch memory.
 func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 	if w.image == nil {
 		w.image = make([]float32, min(blockSize, f.n)*f.pixels)
@@ -128,11 +142,12 @@ func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 	return w.image[:(to-from)*f.pixels]
 }
 
-// unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so codes of different atoms can be compared.
-// The product, and the next steps of a rule for single atoms, do not change.
+// unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so that codes of different atoms can be
+// compared. This changes neither the product nor the next steps of rules that update single atoms.
 func (f *factors) unitAtoms() { scaleRows(f.atoms, f.pixels, f.codes, f.n, f.units, rowNorm) }
 
-// scaleRows divides each of the k rows of a (k x n) by its size, and multiplies the same row of b (k x m) by it.
+// scaleRows divides each of the k rows of a (k x n) by its size, and multiplies the corresponding row of b (k x m) by the
+// size.
 func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float32) float32) {
 	ops := kernel.Float32()
 	team.For(k, 1, func(j, _ int) {
@@ -150,12 +165,12 @@ func rowNorm(row []float32) float32 { return float32(l2Norm(row)) }
 // atomsGram writes W W' into f.gram.
 func (f *factors) atomsGram() { gramOf(f.gram, f.atoms, f.units, f.pixels) }
 
-// gramOf writes A A' of a matrix of that many rows and columns into dst.
+// gramOf writes A A' into dst, for a matrix A with the given numbers of rows and columns.
 func gramOf(dst, a []float32, rows, columns int) {
 	kernel.Float32().Gemm(false, true, rows, rows, columns, 1, a, columns, a, columns, 0, dst, rows)
 }
 
-// sweepAtoms improves the atoms by that many sweeps of coordinate descent, given H'H and H'X.
+// sweepAtoms improves the atoms by the given number of sweeps of coordinate descent, from H'H and H'X.
 func (f *factors) sweepAtoms(times int, gram, target []float32) {
 	const columns = 128
 	team.For(f.pixels, columns, func(from, to int) {
@@ -166,8 +181,9 @@ func (f *factors) sweepAtoms(times int, gram, target []float32) {
 	})
 }
 
-// squaredError is the mean of (X - HW)^2, from the sums of the last pass and the present gram: |X|^2 - 2 <H'X, W> + <H'H,
-// WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by pixel.
+// squaredError is the mean of (X - HW)^2, from the sums of the last pass and the current Gram matrix: |X|^2 - 2 <H'X, W> +
+// <H'H, WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by
+// pixel.
 func (f *factors) squaredError() float64 {
 	const cancelled = 1e-2
 	e := f.squares - 2*dot(f.target, f.atoms) + dot(f.codesGram, f.gram)
@@ -212,7 +228,7 @@ func (f *factors) restore(s State) error {
 	return f.base.restore(s)
 }
 
-// resume loads the images of a restored fit, which must be the images of its codes.
+// resume loads the images of a restored fit and checks that they are those of the restored codes.
 func (f *factors) resume(images Images) error {
 	before := f.stored
 	if err := f.load(images); err != nil {
@@ -259,16 +275,17 @@ func transpose(a []float32, rows, columns int) []float32 {
 	return t
 }
 
-// factorisation is the model of every factorisation of all images together.
+// factorisation is the model of every method that factorises all images together.
 type factorisation struct {
 	factors
-	first   func() error // makes the first atoms and codes
+	first   func() error // computes the initial atoms and codes
 	rule    rule
-	recodes bool // the codes of the fit are only used by the rule: all images get those of encode
+	build   func(m *factorisation, seed uint64) // sets the rule
+	recodes bool                                // the codes of the fit are only used by the rule: fitted images, too, are encoded by encode
 }
 
-// newFactorisation returns the model of a method that improves a factorisation of all images: restarted fits, each of which build
-// gives its rule, and its start unless that is the one of init.
+// newFactorisation returns the model of a method that improves a factorisation of all images, with restarts. build sets the
+// rule of each fit, and its start if it differs from init.
 func newFactorisation(name string, s settings, init string, shape []int, iterations int, tolerance float64, restarts int, seed uint64,
 	build func(m *factorisation, seed uint64)) (Model, error) {
 	b, err := newBase(name, s, shape, iterations, tolerance)
@@ -276,7 +293,7 @@ func newFactorisation(name string, s settings, init string, shape []int, iterati
 		return nil, err
 	}
 	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
-		m := &factorisation{factors: factors{base: b}}
+		m := &factorisation{factors: factors{base: b}, build: build}
 		m.own = m
 		m.first = func() (err error) {
 			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, seed)
@@ -287,12 +304,12 @@ func newFactorisation(name string, s settings, init string, shape []int, iterati
 	})
 }
 
-// rule is one way of improving a factorisation.
+// rule is an algorithm that improves a factorisation.
 type rule interface {
-	// prepare computes, from codes and atoms alone, what improve needs, and the objective.
+	// prepare computes the values that improve needs, and the objective, from codes and atoms alone.
 	prepare() (objective float64)
-	// improve does one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
-	// current atoms; Hoyer's starts with the codes.
+	// improve performs one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
+	// current atoms; Hoyer's rule starts with the codes.
 	improve() (objective float64)
 	// encode returns the codes (n x k) of images that were not fitted.
 	encode(images []float32) []float32
@@ -310,6 +327,9 @@ func (m *factorisation) begin(images Images) error {
 		if err := m.resume(images); err != nil {
 			return err
 		}
+		if m.missing != nil {
+			m.fill()
+		}
 		m.rule.prepare()
 		return nil
 	}
@@ -319,12 +339,22 @@ func (m *factorisation) begin(images Images) error {
 	if err := m.first(); err != nil {
 		return err
 	}
-	m.objective = m.rule.prepare()
+	if m.missing != nil {
+		m.objective = m.refill()
+	} else {
+		m.objective = m.rule.prepare()
+	}
 	return nil
 }
 
 // step implements algorithm.
-func (m *factorisation) step(context.Context) (float64, error) { return m.rule.improve(), nil }
+func (m *factorisation) step(context.Context) (float64, error) {
+	objective := m.rule.improve()
+	if m.missing != nil {
+		objective = m.refill()
+	}
+	return objective, nil
+}
 
 // encode implements algorithm: images that were fitted have the codes of the fit, others are encoded with the atoms fixed.
 func (m *factorisation) encode(images []float32) ([]float32, error) {
@@ -334,17 +364,27 @@ func (m *factorisation) encode(images []float32) ([]float32, error) {
 	if m.recodes {
 		return m.rule.encode(images), nil
 	}
-	var others []float32
+	var others, gaps []float32 // images that were not fitted: complete ones, and ones with missing entries
 	rows := m.stored.find(images, m.pixels)
 	for i, row := range rows {
-		if row < 0 {
-			others = append(others, images[i*m.pixels:(i+1)*m.pixels]...)
+		image := images[i*m.pixels : (i+1)*m.pixels]
+		switch {
+		case row >= 0:
+		case hasNaN(image):
+			rows[i] = withGaps
+			gaps = append(gaps, image...)
+		default:
+			others = append(others, image...)
 		}
 	}
-	encoded := m.rule.encode(others)
+	encoded, holed := m.rule.encode(others), m.encodeHoled(gaps)
 	codes := make([]float32, len(rows)*m.units)
 	for i, row := range rows {
 		code := codes[i*m.units : (i+1)*m.units]
+		if row == withGaps {
+			holed = holed[copy(code, holed):]
+			continue
+		}
 		if row < 0 {
 			encoded = encoded[copy(code, encoded):]
 			continue
@@ -355,6 +395,9 @@ func (m *factorisation) encode(images []float32) ([]float32, error) {
 	}
 	return codes, nil
 }
+
+// withGaps marks, in place of a row, an image with missing entries that was not fitted.
+const withGaps = -2
 
 // Codes implements [Model].
 func (m *factorisation) Codes() []float32 {
@@ -381,15 +424,15 @@ func (m *factorisation) restore(s State) error {
 	return err
 }
 
-// stored recognises the fitted images, whose codes are kept, by 64 bits of the SHA-256 of their pixels. Of equal images
-// the code of the first counts.
+// stored recognises the fitted images, whose codes are stored, by 64 bits of the SHA-256 of their pixels. For equal images it
+// returns the first.
 type stored struct {
 	digests []uint64
-	rows    map[uint64]int // made at first use
+	rows    map[uint64]int // computed on first use
 }
 
 const (
-	digestsName = "digests" // n x digestWords: 16 bits each, as numbers, for float32 holds no more than 24
+	digestsName = "digests" // n x digestWords: 16 bits each, as numbers, because float32 represents only 24 bits exactly
 	digestWords = 4
 )
 
@@ -407,7 +450,11 @@ func digestImages(x []float32, pixels int) *stored {
 
 func digest(buf []byte, image []float32) uint64 {
 	for i, v := range image {
-		binary.LittleEndian.PutUint32(buf[4*i:], math.Float32bits(v))
+		bits := math.Float32bits(v)
+		if v != v {
+			bits = canonicalNaN
+		}
+		binary.LittleEndian.PutUint32(buf[4*i:], bits)
 	}
 	sum := sha256.Sum256(buf)
 	return binary.LittleEndian.Uint64(sum[:])
@@ -456,7 +503,8 @@ func restoreDigests(t Tensor) *stored {
 	return s
 }
 
-// checkInit reports an unknown initialisation, which a Go literal may have; package config refuses it earlier.
+// checkInit returns an error for an unknown initialisation in a model made in Go; for other models package config has checked
+// it.
 func checkInit(init string) error {
 	if init != "random" && init != "nndsvd" && init != "nndsvda" {
 		return unknown("init", init, "random", "nndsvd", "nndsvda")
@@ -464,18 +512,18 @@ func checkInit(init string) error {
 	return nil
 }
 
-// unknown is the error of a key with an unknown value.
+// unknown returns the error for a key with an unknown value.
 func unknown(key, got string, want ...string) error {
 	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
 }
 
-// tooMany is the error of too many components; what describes the maximum.
+// tooMany returns the error for too many components; what describes the maximum.
 func tooMany(components, most int, what string) error {
 	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
 }
 
-// fewerThanImagesAndPixels refuses more components than images (if their number is known, > 0) or pixels; when describes the
-// condition.
+// fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or
+// pixels; when describes the condition.
 func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
 	most, what := pixels, "the number of pixels"
 	if images > 0 {
@@ -487,8 +535,8 @@ func fewerThanImagesAndPixels(components, images, pixels int, when string) error
 	return nil
 }
 
-// fitsFactors refuses a number of components for which atoms, codes or the products of codes of all lanes take too much
-// memory.
+// fitsFactors returns an error for a number of components for which atoms, codes or the products of codes of all lanes need
+// too much memory.
 func fitsFactors(components int, init string, images, pixels int) error {
 	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
 		config.Bounded(components, "products of codes", components, laneCount(images))} {
@@ -533,12 +581,12 @@ func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float3
 	return draw(atomsName, k*p), draw(codesName, k*n)
 }
 
-// nndsvd takes each of the first k singular pairs s u v' of X, keeps the positive or the negative part of u and v, the one
-// with the larger product of norms m, and gives both vectors the norm sqrt(s m). Zeros stay zeros under multiplicative
-// rules; "nndsvda" replaces them by the mean of X.
+// nndsvd takes each of the first k singular pairs s u v' of X and keeps the positive or the negative parts of u and v,
+// whichever have the larger product of norms m. It gives both vectors the norm sqrt(s m). Zeros stay zero under
+// multiplicative rules; "nndsvda" replaces them by the mean of X.
 //
-// Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization,
-// Pattern Recognition 41(4), 2008.
+// Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization, Pattern
+// Recognition 41(4), 2008.
 func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
 	size := min(n, p)
 	gram := make([]float32, size*size)
@@ -569,8 +617,8 @@ func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err 
 	return atoms, codes, nil
 }
 
-// split replaces the singular vectors u, v, one of which carries the singular value s too, by their dominant
-// non-negative parts.
+// split replaces the singular vectors u and v by their dominant non-negative parts. One of u and v is multiplied by the
+// singular value s.
 func split(u, v []float32, s float64) {
 	up, un := partNorms(u)
 	vp, vn := partNorms(v)
@@ -594,7 +642,7 @@ func split(u, v []float32, s float64) {
 	keepPart(v, sign, math.Sqrt(s*m)/b)
 }
 
-// partNorms returns the norms of the positive and of the negative part.
+// partNorms returns the norms of the positive and the negative part of v.
 func partNorms(v []float32) (positive, negative float64) {
 	for _, x := range v {
 		if x > 0 {
@@ -606,7 +654,7 @@ func partNorms(v []float32) (positive, negative float64) {
 	return math.Sqrt(positive), math.Sqrt(negative)
 }
 
-// keepPart replaces v by its part of that sign, times scale.
+// keepPart replaces v by its positive or its negative part, times scale.
 func keepPart(v []float32, sign float32, scale float64) {
 	for i, x := range v {
 		v[i] = max(sign*x, 0) * float32(scale)
@@ -629,22 +677,22 @@ func mean(x []float32) float64 {
 	return sum / float64(max(len(x), 1))
 }
 
-// Images are processed in lanes: runs of consecutive images, whose number depends on the number of images and not on the
-// number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order, so a result is
-// the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
+// Lanes and blocks. Images are processed in lanes: runs of consecutive images, whose number depends on the number of images
+// and not on the number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order,
+// so a result is the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
 const (
 	mostLanes = 16
-	laneLeast = 128 // minimum number of images of a lane, if there are several
-	blockSize = 160 // images
+	laneLeast = 128 // minimum number of images per lane, if there are several lanes
+	blockSize = 160 // number of images
 )
 
-// laneCount is the number of lanes of n images.
+// laneCount is the number of lanes for n images.
 func laneCount(n int) int { return min(max(n/laneLeast, 1), mostLanes) }
 
-// laneStart is the first image of a lane; that of lane laneCount(n) is n.
+// laneStart is the index of the first image of a lane; laneStart(n, laneCount(n)) is n.
 func laneStart(n, lane int) int { return n * lane / laneCount(n) }
 
-// forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, lanes at the same time.
+// forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, different lanes concurrently.
 func forLanes(n int, f func(lane, from, to int)) {
 	team.For(laneCount(n), 1, func(first, end int) {
 		for lane := first; lane < end; lane++ {
@@ -687,7 +735,7 @@ func (s *laneSums) total(dst []float32) {
 	})
 }
 
-// multiply computes C = op(A) op(B) for A of m rows with the rows of C, or its columns, cut over the processors.
+// multiply computes C = op(A) op(B) for A with m rows. The rows of C, or its columns, are divided among the processors.
 func multiply(transA, transB bool, m, n, depth int, a []float32, b []float32, c []float32) {
 	const grain = 256
 	gemm := kernel.Float32().Gemm

@@ -21,10 +21,11 @@ import (
 // fitted by expectation maximisation. Atoms are the means m_k; the code of an image is its responsibilities, the probabilities of
 // the components given the image.
 //
-// The likelihood has no maximum: a component at a single image, or at images within a plane, has a variance of 0 and an infinite density.
-// No variance of a component, in any direction, is therefore less than floor times the mean variance of the pixels: the M step takes the
-// most likely covariance among those (eigenvalues below the floor are set to it), so that the likelihood does not fall. A
-// fit names the components that the floor holds. The floor is relative: scaling the images scales the fit.
+// The likelihood has no maximum: a component at a single image, or at images within a plane, has a variance of 0 and an
+// infinite density. Therefore the variance of a component is at least floor times the mean variance of the pixels, in every
+// direction: the M step takes the most likely covariance that satisfies this bound (eigenvalues below the floor are set to
+// it), so the likelihood does not fall. A warning names the components that have reached the floor. The floor is relative:
+// scaling the images scales the fit.
 //
 // With one common spherical covariance that tends to 0, the fit is k-means.
 //
@@ -47,7 +48,7 @@ func init() {
 		})
 }
 
-// The covariances of a GMM.
+// Values of [GMM.Covariance].
 const (
 	full      = "full"
 	diagonal  = "diagonal"
@@ -103,13 +104,13 @@ func newMixture(b base, seed uint64, init string, tolerance float64, restarts in
 type gaussian struct {
 	covariance         string
 	components, pixels int
-	share              float64 // of the mean variance, that is the floor
+	share              float64 // floor, as a fraction of the mean variance of the pixels
 
-	centres    []float64 // components x pixels, less the origin
-	variances  []float64 // of each component: pixels x pixels, pixels, or 1; or one pixels x pixels
+	centres    []float64 // components x pixels, minus the origin
+	variances  []float64 // per component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
 	floor      []float64 // one value
-	scatter    []float64 // of a common covariance: the mean of the products of all rows
-	precisions []float64 // of a common covariance
+	scatter    []float64 // for a tied covariance: the mean of the products of all rows
+	precisions []float64 // for a tied covariance
 }
 
 func newGaussian(covariance string, components, pixels int, share float64) *gaussian {
@@ -161,8 +162,8 @@ func (g *gaussian) begin(m *em) error {
 }
 
 const (
-	leastVariance = 1e-37  // which still has the digits of a sum of two float32 numbers
-	fewest        = 1e-100 // images, as a weight: a component with fewer is empty
+	leastVariance = 1e-37  // smallest variance that a sum of two float32 numbers represents
+	fewest        = 1e-100 // minimum weight in images: a component with less is empty
 )
 
 // features implements family.
@@ -340,7 +341,7 @@ func (g *gaussian) held() (components []int, by string) {
 	return components, fmt.Sprintf("at the least variance, %.3g", g.floor[0])
 }
 
-// above reports whether all eigenvalues of a symmetric matrix are above a number.
+// above reports whether all eigenvalues of a symmetric matrix exceed least.
 func above(a []float64, d int, least float64) bool {
 	var c mat.Cholesky
 	less := mat.NewSymDense(d, slices.Clone(a))
@@ -350,7 +351,7 @@ func above(a []float64, d int, least float64) bool {
 	return c.Factorize(less)
 }
 
-// atLeast raises the eigenvalues of a symmetric matrix that are below a floor.
+// atLeast raises the eigenvalues of a symmetric matrix to at least floor.
 func atLeast(a []float64, d int, floor float64) {
 	if above(a, d, floor) {
 		return
@@ -366,8 +367,8 @@ func atLeast(a []float64, d int, floor float64) {
 	}
 }
 
-// raisedTo returns the matrix whose eigenvalues are those of a, at least floor. ok is false where they cannot be computed: those
-// of some matrices of low rank do not converge.
+// raisedTo returns the matrix a with eigenvalues raised to at least floor. ok is false if the eigenvalues cannot be computed:
+// for some matrices of low rank the algorithm does not converge.
 func raisedTo(a []float64, d int, floor float64) (raised []float64, ok bool) {
 	values, v, err := eigen(slices.Clone(a), d)
 	if err != nil {
@@ -381,8 +382,8 @@ func raisedTo(a []float64, d int, floor float64) (raised []float64, ok bool) {
 	return raised, finite(kernel.Float64().Sum(raised))
 }
 
-// scores implements family: -|R_k (x - m_k)|^2/2 with R_k'R_k the inverse of S_k. Written as distances, float32 keeps the digits that
-// the products of [gaussian.natural] need float64 for.
+// scores implements family: -|R_k (x - m_k)|^2/2 with R_k'R_k the inverse of S_k. In this form float32 is precise enough; the
+// products of [gaussian.natural] need float64.
 func (g *gaussian) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
 	d, k, batch := g.pixels, g.components, x.Shape[0]
 	constants := make([]float64, k)

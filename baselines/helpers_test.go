@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tessera/config"
@@ -27,6 +28,8 @@ func (v variant) signed() bool {
 	switch m := v.method.(type) {
 	case *Dictionary:
 		return !m.NonNegative
+	case *MatrixFactorisation:
+		return m.Confidence == 0
 	case *PCA, *KMeans, *NNSAE, *SemiNMF, *GMM, *FactorAnalysis:
 		return true
 	}
@@ -38,6 +41,8 @@ func (v variant) density() bool {
 	switch v.method.(type) {
 	case *GMM, *FactorAnalysis:
 		return true
+	case *PCA:
+		return v.holed()
 	}
 	return false
 }
@@ -49,6 +54,26 @@ func (v variant) mixed(n int) Matrix {
 		for i, x := range images.values {
 			images.values[i] = min(x/4, 1)
 		}
+	}
+	if v.holed() {
+		return punched(images, 0.5)
+	}
+	return images
+}
+
+// holed reports whether the variant fits images with missing entries.
+func (v variant) holed() bool { return strings.HasSuffix(v.name, "holes") }
+
+// punched returns images of which that share of the entries is missing. Equal images of [mixed] stay equal.
+func punched(images Matrix, share float64) Matrix {
+	rng, p := random.Stream(13, "holes", 0), images.pixels
+	for i := range images.values {
+		if rng.Float64() < share {
+			images.values[i] = float32(math.NaN())
+		}
+	}
+	if len(images.values) >= 10*p {
+		copy(images.values[9*p:10*p], images.values[8*p:9*p])
 	}
 	return images
 }
@@ -100,6 +125,11 @@ func newerVariants(k, iterations int) []variant {
 		{"gmm tied", mixed(tied, 1), true},
 		{"bmm", &BMM{Components: k, Init: "random", Floor: 1e-3, Iterations: iterations}, true},
 		{"factor analysis", &FactorAnalysis{Components: k, Floor: 1e-4, Iterations: iterations}, true},
+		{"matrix", &MatrixFactorisation{Components: k, Solver: "als", Biases: true, RidgeRows: 0.05, RidgeColumns: 0.02, WeightedRidge: true, Iterations: iterations}, false},
+		{"matrix non-negative", &MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 0.3, RidgeColumns: 0.1, NonNegative: true, Iterations: iterations}, false},
+		{"matrix implicit", &MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 0.3, RidgeColumns: 0.1, Confidence: 3, Iterations: iterations}, true},
+		{"matrix sgd", &MatrixFactorisation{Components: k, Solver: "sgd", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02, LearningRate: 0.01, Decay: 0.9,
+			Iterations: iterations}, true},
 		{"nmf restarts", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: iterations, Restarts: 2}, false},
 		{"nmf hals penalised", penalised("hals", "euclidean"), false},
 		{"nmf mu penalised", penalised("mu", "euclidean"), false},
@@ -114,6 +144,18 @@ func newerVariants(k, iterations int) []variant {
 		{"convex", &ConvexNMF{Components: k, Iterations: iterations, Restarts: 2}, false},
 		{"separable pixels", &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, false},
 		{"separable images", &SeparableNMF{Components: k, Anchors: "images"}, false},
+		{"pca holes", &PCA{Components: k, Iterations: iterations}, true},
+		{"nmf hals holes", &NMF{Components: k, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: iterations}, false},
+		{"nmf mu holes", &NMF{Components: k, Solver: "mu", Loss: "euclidean", Init: "nndsvd", Iterations: iterations}, false},
+		{"nmf kl holes", &NMF{Components: k, Solver: "mu", Loss: "kl", Init: "random", Iterations: iterations, Restarts: 2}, false},
+		{"nmf hals penalised holes", penalised("hals", "euclidean"), false},
+		{"nmf kl penalised holes", penalised("mu", "kl"), false},
+		{"sparse both holes", &SparseNMF{Components: k, Solver: "hals", Per: "atom", CodeSparsity: 0.4, AtomSparsity: 0.6, Init: "random", Iterations: iterations}, false},
+		{"sparse gradient holes", &SparseNMF{Components: k, Solver: "gradient", Per: "atom", CodeSparsity: 0.5, Init: "random", Iterations: iterations}, false},
+		{"sparse gradient images holes", &SparseNMF{Components: k, Solver: "gradient", Per: "image", CodeSparsity: 0.6, Init: "random", Iterations: iterations}, false},
+		{"kmeans batches", &KMeans{Components: k, Iterations: iterations, Batch: 100}, true},
+		{"kmeans soft batches restarts", &KMeans{Components: k, Iterations: iterations, Batch: 64, Soft: 0.5, Restarts: 2}, true},
+		{"kmeans soft", &KMeans{Components: k, Iterations: iterations, Soft: 0.3}, true},
 		{"dictionary", &Dictionary{Components: k, L1: 0.1, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
 		{"dictionary nonneg", &Dictionary{Components: k, L1: 0.1, NonNegative: true, Iterations: iterations, Batch: 100, ForgetFactor: 0.7}, true},
 	}
@@ -181,11 +223,15 @@ func encode(t testing.TB, m interface {
 	return codes
 }
 
-// meanSquares is the mean of (x - codes atoms - bias)^2 in plain loops.
+// meanSquares is the mean of (x - codes atoms - bias)^2 over the entries that are there, in plain loops.
 func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
-	var sum float64
+	var sum, count float64
 	for i := range len(x) / p {
 		for j := range p {
+			if math.IsNaN(float64(x[i*p+j])) {
+				continue
+			}
+			count++
 			y := 0.0
 			if bias != nil {
 				y = float64(bias[j])
@@ -197,7 +243,7 @@ func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
 			sum += d * d
 		}
 	}
-	return sum / float64(len(x))
+	return sum / count
 }
 
 // fashion returns images of Fashion-MNIST, where they are.

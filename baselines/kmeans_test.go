@@ -1,7 +1,10 @@
 package baselines
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"slices"
 	"testing"
 )
 
@@ -171,5 +174,108 @@ func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
 	all := fit(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
 	if e := all[len(all)-1]; e > 0.029832 {
 		t.Errorf("mse %v", e)
+	}
+}
+
+// testdata/minibatch.py moves the same centres by the same batches with scikit-learn.
+func TestMiniBatchesMoveCentresAsScikitLearnDoes(t *testing.T) {
+	text, err := os.ReadFile("testdata/minibatch.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		X                      []float32
+		Dim, Components, Batch int
+		Centres                [][]float32
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	m := newModel(t, &KMeans{Components: c.Components, Iterations: 1, Batch: c.Batch}, []int{c.Dim}, 1).(*kmeansBatch)
+	m.atoms, m.counts = slices.Clone(c.X[:c.Components*c.Dim]), make([]float64, c.Components)
+	for i, want := range c.Centres {
+		if err := m.learn(c.X[i*c.Batch*c.Dim : (i+1)*c.Batch*c.Dim]); err != nil {
+			t.Fatal(err)
+		}
+		if d := worst(m.atoms, want); d > 1e-5 {
+			t.Fatalf("after batch %d: the centres differ by %v", i, d)
+		}
+	}
+}
+
+// Mini-batches never hold all images, and come close to Lloyd's iterations.
+func TestMiniBatchesStreamAndComeClose(t *testing.T) {
+	images := &counted{Matrix: mixed(3000)}
+	m := newModel(t, &KMeans{Components: 8, Iterations: 12, Batch: 200}, mixedShape, 1)
+	fit(t, m, images)
+	if images.most > 200 {
+		t.Errorf("%d images were read at once", images.most)
+	}
+	whole := newModel(t, &KMeans{Components: 8, Iterations: 100, Restarts: 3}, mixedShape, 1)
+	fit(t, whole, images.Matrix)
+	of := func(m Model) float64 {
+		return meanSquares(images.values, encode(t, m, images.values), m.Atoms().Values, nil, 8, 30)
+	}
+	if a, b := of(m), of(whole); a > 1.1*b {
+		t.Errorf("the error is %v, with Lloyd's iterations %v", a, b)
+	}
+}
+
+// counted remembers the largest number of images that were read at once.
+type counted struct {
+	Matrix
+	most int
+}
+
+// Batch implements [Images].
+func (c *counted) Batch(dst []float32, indices []int) {
+	c.most = max(c.most, len(indices))
+	c.Matrix.Batch(dst, indices)
+}
+
+// Soft codes are the responsibilities of equal spherical normal distributions, by their definition.
+func TestSoftAssignmentsAreProbabilities(t *testing.T) {
+	const k, soft = 5, 0.4
+	images := mixed(200)
+	hard, m := newModel(t, &KMeans{Components: k, Iterations: 20}, mixedShape, 1), newModel(t, &KMeans{Components: k, Iterations: 20, Soft: soft}, mixedShape, 1)
+	objectives := fit(t, hard, images)
+	fit(t, m, images)
+	if worst(hard.Atoms().Values, m.Atoms().Values) != 0 {
+		t.Error("soft assignments change the centres")
+	}
+	scale := soft * 30 * objectives[len(objectives)-1]
+	codes, centres := encode(t, m, images.values), m.Atoms().Values
+	for i := range images.Len() {
+		var want [k]float64
+		total := 0.0
+		for c := range k {
+			want[c] = math.Exp(-squaredDistance(images.values[i*30:(i+1)*30], centres[c*30:(c+1)*30]) / scale)
+			total += want[c]
+		}
+		for c := range k {
+			if got := float64(codes[i*k+c]); math.Abs(got-want[c]/total) > 1e-5 {
+				t.Fatalf("image %d, centre %d: got %v, want %v", i, c, got, want[c]/total)
+			}
+		}
+	}
+}
+
+// A centre that has no image in the first pass moves to one.
+func TestCentresOfMiniBatchesWithoutImagesMove(t *testing.T) {
+	images := mixed(400)
+	m := newModel(t, &KMeans{Components: 4, Iterations: 3, Batch: 100}, mixedShape, 1).(*kmeansBatch)
+	if err := m.Begin(t.Context(), images); err != nil {
+		t.Fatal(err)
+	}
+	for j := range 30 {
+		m.atoms[30+j] = 1e4
+	}
+	for range 2 {
+		if _, err := m.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.counts[1] == 0 || m.atoms[30] > 100 {
+		t.Errorf("the far centre is at %v with %v images", m.atoms[30:33], m.counts[1])
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"tessera/kernel"
 )
 
-// LocalNMF is local non-negative matrix factorisation, whose rules favour localised atoms that overlap little and are
-// expressive: with R = X / (H W),
+// LocalNMF is local non-negative matrix factorisation. Its rules favour localised, expressive atoms with little overlap: with
+// R = X / (H W),
 //
 //	W <- W * (H'R) / colsum(H)',  each atom divided by its sum,   H <- sqrt(H * (R W'))
 //
-// They descend on the Kullback-Leibler divergence plus a |WW'|_1 - b tr(H'H), whose small weights a and b drop out. The
-// square root changes the scale of the codes, so that H W is not near X: the codes of the model are the best non-negative ones
-// for its atoms, of fitted images and of others. The divergence of X and H W is reported; it may rise, and a fit ends
-// when it changes by less than tolerance times itself.
+// They minimise the Kullback-Leibler divergence plus a |WW'|_1 - b tr(H'H); the small weights a and b cancel in the rules.
+// The square root changes the scale of the codes, so that H W does not approximate X. The codes of the model, for fitted and
+// for other images, are therefore the best non-negative codes for its atoms. The reported objective is the divergence of X
+// and H W. It may rise. A fit ends when its relative change is less than tolerance.
 //
 // Source: S. Z. Li, X. W. Hou, H. J. Zhang, Q. S. Cheng, Learning spatially localized, parts-based representation, CVPR 2001.
 type LocalNMF struct {
@@ -41,7 +41,7 @@ func (s *LocalNMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, s.Init, images, pixels)
 }
 
-// Check reports settings that exclude each other.
+// Check returns an error for settings that exclude each other.
 func (s *LocalNMF) Check() error {
 	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
@@ -75,7 +75,7 @@ func (r *localRule) encode(images []float32) []float32 {
 	return (&halsRule{f: r.f}).encode(images)
 }
 
-// rootKL replaces n columns of x (k x n, rows ldx apart) by sqrt(x * (W R')), R being n x p.
+// rootKL replaces n columns of x (k x n, with row stride ldx) by sqrt(x * (W R')), where R is n x p.
 func rootKL(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32) {
 	k := len(atomSums)
 	kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, scratch, n)

@@ -7,7 +7,7 @@
 // W the atoms (k x p), and X is approximated by H W (plus the mean image in pca).
 //
 // A fit depends only on its seed and its images, to the bit: work is divided by size, never by the number of processors. A
-// fit that was interrupted, saved and restored ends in the same bytes as an uninterrupted one.
+// fit that is interrupted, saved and restored gives the same bytes as an uninterrupted one.
 package baselines
 
 import (
@@ -25,18 +25,18 @@ import (
 	"tessera/metrics"
 )
 
-// Method is the settings of a baseline, as config decodes them. A method that adds a bias to every decoded image has the method
-// Biased() bool, which returns true.
+// Method contains the settings of a baseline. A method that adds a bias to every decoded image also has a method Biased()
+// bool that returns true.
 type Method interface {
 	config.Baseline
-	// New returns an unfitted model for images of that shape: (height, width) or (height, width, channels). Every
-	// random choice of its fit comes from seed.
+	// New returns an unfitted model for images of the given shape, (height, width) or (height, width, channels). Every random
+	// choice of its fit is determined by seed.
 	New(shape []int, seed uint64) (Model, error)
 	// MostIterations is the number of iterations of a fit that does not converge earlier.
 	MostIterations() int
 }
 
-// settings are those of every method of this package.
+// settings is implemented by the settings of every method of this package.
 type settings interface {
 	Method
 	config.Fitted
@@ -45,38 +45,37 @@ type settings interface {
 // Model is a baseline that can be fitted, saved and restored. It can encode images at any time. Its methods must not be
 // called concurrently.
 //
-// [Fit] does all in one call. To resume an interrupted fit, call Restore and then Begin with the same images; to
-// code images with a finished one, Restore alone is enough.
+// [Fit] performs a complete fit. To resume an interrupted fit, call Restore and then Begin with the same images. To encode
+// images with a finished fit, Restore is sufficient.
 type Model interface {
 	metrics.Coder
-	// Begin takes the images to be fitted, which must not change afterwards, and makes the first atoms, or those that were
-	// restored, ready for Step. Errors: a [part.KeyError] for a setting that does not fit the images, a [*data.Error] for
-	// images that the method cannot take, and [ErrOtherImages] for other images than those of the restored fit.
+	// Begin takes the images to fit, which must not change afterwards, and prepares the initial or restored atoms for Step.
+	// The error is a [part.KeyError] for a setting that does not suit the images, a [*data.Error] for images that the method
+	// does not accept, and [ErrOtherImages] for images other than those of the restored fit.
 	Begin(ctx context.Context, images Images) error
-	// Step does one iteration. When ctx ends it returns ctx's error, and the model's state is one from which the fit can
-	// resume.
+	// Step performs one iteration. When ctx ends it returns the error of ctx; the fit can resume from the model's state.
 	Step(ctx context.Context) (Progress, error)
-	// Done reports whether the fit has ended: it has converged or used up its iterations.
+	// Done reports whether the fit has ended because it has converged or used up its iterations.
 	Done() bool
-	// State returns everything that Restore needs for coding and for an exact resume. Its slices belong to the model and are
-	// valid until the next Step.
+	// State returns everything that Restore needs for encoding and for an exact resume. Its slices belong to the model and
+	// are valid until the next Step.
 	State() State
-	// Restore takes over a state that a model with the same settings returned.
+	// Restore sets the state to one returned by a model with the same settings.
 	Restore(State) error
-	// Codes returns the codes of the fitted images, n x Units(), in a new slice, or nil if the method keeps none because
-	// Encode returns the same codes.
+	// Codes returns the codes of the fitted images, n x Units(), in a new slice, or nil if the method does not store them
+	// because Encode returns the same codes.
 	Codes() []float32
 }
 
-// Images are the rows that a model is fitted to: *data.Images, or [Matrix].
+// Images are the rows to which a model is fitted: *data.Images, or [Matrix].
 type Images interface {
 	Len() int
 	Pixels() int
-	// Batch writes the images of those indices into dst, one after the other.
+	// Batch writes the images with these indices to dst, one after the other.
 	Batch(dst []float32, indices []int)
 }
 
-// Progress is the progress of a fit after an iteration.
+// Progress describes a fit after an iteration.
 type Progress struct {
 	Iteration int // iterations done
 	// Objective is the objective of the method, as a mean over images and pixels: the squared error, or the Kullback-Leibler
@@ -85,19 +84,19 @@ type Progress struct {
 	Done      bool
 }
 
-// State is the parameters of a model and the progress of its fit. Numbers survive a round trip through JSON.
+// State contains the parameters of a model and the progress of its fit. Numbers survive a round trip through JSON.
 type State struct {
 	Tensors map[string]Tensor
 	Numbers map[string]float64
 }
 
-// Tensor is values of a shape, row-major.
+// Tensor is an array of values, row-major.
 type Tensor struct {
 	Shape  []int
 	Values []float32
 }
 
-// The names of the tensors that several methods save.
+// Names of tensors that several methods save.
 const (
 	atomsName = "atoms" // k x pixels
 	biasName  = "bias"  // pixels: added to every decoded image
@@ -105,7 +104,7 @@ const (
 )
 
 // Fit fits m to images from its current state, calls report (which may be nil) after every iteration, and returns the last
-// progress. It ends early with the error of ctx or of report, after a whole number of iterations or batches.
+// progress. If ctx ends or report returns an error, Fit returns that error after a whole number of iterations or batches.
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
 	if m == nil || images == nil || ctx == nil {
@@ -129,13 +128,13 @@ func Fit(ctx context.Context, m Model, images Images, report func(Progress) erro
 	return last, nil
 }
 
-// Matrix is images that are floats in memory.
+// Matrix contains images as floats in memory.
 type Matrix struct {
 	values []float32
 	pixels int
 }
 
-// NewMatrix returns the images whose pixels, image after image, are values. The slice is kept, not copied.
+// NewMatrix returns images from their pixels, image after image. The slice is not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
 		return Matrix{}, fmt.Errorf("baselines: got %d values, want whole images of %d pixels", len(values), pixels)
@@ -156,11 +155,12 @@ func (m Matrix) Batch(dst []float32, indices []int) {
 	}
 }
 
-// load returns all images as floats, without a copy where they are a Matrix.
+// load returns all images as floats, missing entries as NaN. A Matrix is not copied.
 func load(images Images) []float32 {
 	if m, ok := images.(Matrix); ok {
 		return m.values
 	}
+	images = holed(images)
 	pixels := images.Pixels()
 	all := make([]float32, images.Len()*pixels)
 	forLanes(images.Len(), func(_, from, to int) {
@@ -169,7 +169,7 @@ func load(images Images) []float32 {
 	return all
 }
 
-// span returns from, ..., to-1 in the given slice, grown where it is too short.
+// span returns from, ..., to-1 in the given slice, which it grows if necessary.
 func span(indices []int, from, to int) []int {
 	indices = indices[:0]
 	for i := from; i < to; i++ {
@@ -178,7 +178,7 @@ func span(indices []int, from, to int) []int {
 	return indices
 }
 
-// accept checks the images of Begin.
+// accept checks the images that are passed to Begin.
 func accept(images Images, pixels int) error {
 	switch {
 	case images.Pixels() != pixels:
@@ -189,7 +189,7 @@ func accept(images Images, pixels int) error {
 	return nil
 }
 
-// TakesSigned reports whether a method fits images of that shape that have negative values.
+// TakesSigned reports whether a method accepts images of this shape with negative values.
 func TakesSigned(method Method, shape []int) bool {
 	m, err := method.New(shape, 0)
 	if r, ok := m.(*restarted); ok {
@@ -199,24 +199,25 @@ func TakesSigned(method Method, shape []int) bool {
 	return err != nil || !ok || a.takesSigned()
 }
 
-// ErrOtherImages is the error of a restored fit that began with other images.
+// ErrOtherImages is the error of Begin if the images are not those of the restored fit.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
-// acceptValues returns an error for the first value that is not finite, or negative where signed is false.
-func acceptValues(x []float32, pixels int, signed bool) error {
+// acceptValues returns an error for the first value that is not finite, or that is negative unless signed is true. It accepts
+// NaN if holes is true.
+func acceptValues(x []float32, pixels int, signed, holes bool) error {
 	least, want := float32(0), "a number >= 0"
 	if signed {
 		least, want = -math.MaxFloat32, "a finite number"
 	}
 	for i, v := range x {
-		if !(v >= least && v <= math.MaxFloat32) {
+		if !(v >= least && v <= math.MaxFloat32) && !(holes && v != v) {
 			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want %s", i/pixels, i%pixels, v, want)}
 		}
 	}
 	return nil
 }
 
-// tensor returns the named tensor if it has that shape; a size of -1 matches any.
+// tensor returns the named tensor, or an error if it does not have the given shape; a size of -1 matches any.
 func (s State) tensor(name string, shape ...int) (Tensor, error) {
 	t, ok := s.Tensors[name]
 	if !ok {
@@ -229,7 +230,7 @@ func (s State) tensor(name string, shape ...int) (Tensor, error) {
 	return t, nil
 }
 
-// values returns a copy of the values of the named tensor if it has that shape.
+// values returns a copy of the values of the named tensor, or an error if it does not have the given shape.
 func (s State) values(name string, shape ...int) ([]float32, error) {
 	t, err := s.tensor(name, shape...)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s State) values(name string, shape ...int) ([]float32, error) {
 	return slices.Clone(t.Values), nil
 }
 
-// numbers sets each variable to the number of its name.
+// numbers sets each variable to the saved number with its name.
 func (s State) numbers(into map[string]*float64) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(into)) {
@@ -255,25 +256,26 @@ type algorithm interface {
 	Model
 	// begin takes images whose size and number the base has checked; see [Model.Begin].
 	begin(images Images) error
-	// step does one iteration and returns its objective.
+	// step performs one iteration and returns the objective.
 	step(ctx context.Context) (objective float64, err error)
-	// encode returns the codes of whole images, once there are atoms.
+	// encode returns the codes of images. It is called only if there are atoms.
 	encode(images []float32) ([]float32, error)
 	// save adds everything that restore needs to a state.
 	save(State)
 	restore(State) error
 }
 
-// base is the common part of all models. It codes by atoms, plus a bias if the method has one, and counts iterations.
+// base is the common part of all models. It decodes by atoms, plus a bias if the method has one, and counts iterations.
 type base struct {
 	own           algorithm // the model that embeds this base
-	name          string    // of the method
+	name          string    // name of the method
 	shape         []int
 	pixels, units int
 	signed        bool                           // images may have negative values
-	fits          func(images, pixels int) error // of the settings
+	holes         bool                           // images may have missing entries (NaN)
+	fits          func(images, pixels int) error // checks the settings
 	iterations    int                            // maximum number
-	tolerance     float64                        // stop when an iteration lowers the objective by less than this fraction of it
+	tolerance     float64                        // the fit ends when an iteration lowers the objective by less than this fraction of it
 	rises         bool                           // the objective may rise, which does not end the fit
 
 	atoms []float32 // units x pixels
@@ -284,9 +286,13 @@ type base struct {
 	done      bool
 }
 
-// newBase returns the base of an unfitted model. Errors: settings that are not valid, also for images of this shape.
+// newBase returns the base of an unfitted model, or an error for settings that are invalid, in general or for images of this
+// shape.
 func newBase(name string, s settings, shape []int, iterations int, tolerance float64) (base, error) {
 	b := base{name: name, shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units(), fits: s.Fits, iterations: iterations, tolerance: tolerance}
+	if h, ok := s.(Holed); ok {
+		b.holes = h.CheckHoles() == nil
+	}
 	return b, b.wrap(b.check(s))
 }
 
@@ -308,7 +314,7 @@ func (b *base) check(s settings) error {
 	return b.fits(0, b.pixels)
 }
 
-// wrap puts the name of the method before an error.
+// wrap adds the name of the method to an error.
 func (b *base) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -355,6 +361,7 @@ func (b *base) Codes() []float32 { return nil }
 
 // Begin implements [Model].
 func (b *base) Begin(ctx context.Context, images Images) error {
+	images = holed(images)
 	err := accept(images, b.pixels)
 	if err == nil {
 		err = b.fits(images.Len(), b.pixels)
@@ -405,8 +412,8 @@ func (b *base) Restore(s State) error { return b.wrap(b.own.restore(s)) }
 
 func (b *base) takesSigned() bool { return b.signed }
 
-// acceptImages refuses images that the method cannot take.
-func (b *base) acceptImages(x []float32) error { return acceptValues(x, b.pixels, b.signed) }
+// acceptImages returns an error for images that the method does not accept.
+func (b *base) acceptImages(x []float32) error { return acceptValues(x, b.pixels, b.signed, b.holes) }
 
 // atom returns the pixels of atom j.
 func (b *base) atom(j int) []float32 { return b.atoms[j*b.pixels : (j+1)*b.pixels] }
@@ -425,7 +432,7 @@ func (b *base) save(s State) {
 	}
 }
 
-// restore takes progress, atoms and bias, if there is one, from a state.
+// restore reads progress, atoms and, if there is one, bias from a state.
 func (b *base) restore(s State) error {
 	return errors.Join(b.restoreProgress(s), b.restoreAtoms(s))
 }
@@ -466,13 +473,13 @@ func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) 
 	return images, nil
 }
 
-// replaced is a coder with other atoms: it encodes with its own and decodes with the others.
+// replaced is a coder with replaced atoms: it encodes with the original atoms and decodes with the new ones.
 type replaced struct {
 	metrics.Coder
 	atoms *metrics.Atoms
 }
 
-// replaceAtoms is WithAtoms of every model.
+// replaceAtoms implements WithAtoms for every model.
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {

@@ -11,10 +11,11 @@ import (
 	"tessera/part"
 )
 
-// NMF factorises non-negative images, X = H W with H, W >= 0, under one of these losses L(X, HW), sums over images and pixels:
+// NMF factorises non-negative images, X = H W with H, W >= 0. It minimises one of these losses L(X, HW), which are sums over
+// images and pixels:
 //
-//	euclidean       1/2 |X - HW|^2                      the objective reported: the mean squared error
-//	kl              X log(X / HW) - X + HW              the objective reported: its mean, as for those that follow
+//	euclidean       1/2 |X - HW|^2                      reported objective: the mean squared error
+//	kl              X log(X / HW) - X + HW              reported objective: its mean, as for the losses below
 //	itakura_saito   X / HW - log(X / HW) - 1
 //	beta            (X^b + (b-1) (HW)^b - b X (HW)^(b-1)) / (b (b-1)); 2, 1 and 0 are the limits above
 //
@@ -22,18 +23,18 @@ import (
 //
 //	L + p (l1_codes |H|_1 + l2_codes/2 |H|^2) + n (l1_atoms |W|_1 + l2_atoms/2 |W|^2)
 //
-// and reports that times 2/(n p) under the Euclidean loss, times 1/(n p) under the others. Without penalties atoms get norm 1
-// under the Euclidean loss and sum 1 under the others: their scale is in the codes. With penalties no scale is free. Codes or
-// atoms alone cannot be penalised: their scale would move to the other factor, at no cost.
+// and reports this times 2/(n p) for the Euclidean loss, times 1/(n p) for the others. Without penalties, atoms are scaled to
+// norm 1 for the Euclidean loss and to sum 1 for the others. With penalties the scale is determined by the objective.
+// Penalties on codes or atoms alone are not allowed, because their scale would move to the other factor at no cost.
 //
-// Solver hals is hierarchical alternating least squares, coordinate descent (euclidean only). One of its iterations takes two
-// products with the images and four sweeps over the atoms, then four over the codes: about four iterations of
-// coordinate descent that does one sweep for each product, as scikit-learn's. Solver mu is the multiplicative rules, one
-// update of the atoms and one of the codes per iteration. Neither ever raises the objective. A fit ends when an iteration
-// lowers it by less than tolerance times itself, or after the given number of iterations.
+// Solver hals is hierarchical alternating least squares, a coordinate descent (euclidean only). One iteration takes two
+// products with the images, four sweeps over the atoms and four over the codes. It corresponds to about four iterations of
+// scikit-learn's coordinate descent, which does one sweep per product. Solver mu uses multiplicative rules, with one update
+// of the atoms and one of the codes per iteration. Neither solver ever raises the objective. A fit ends when an iteration
+// lowers it by less than the fraction tolerance, or after the given number of iterations.
 //
-// With batch > 0 the images are read in shuffled mini-batches and never held in memory together; an iteration is one pass
-// over them, and the codes of fitted images are not kept.
+// With batch > 0 the images are read in shuffled mini-batches and are never all in memory; an iteration is one pass over
+// them, and the codes of fitted images are not stored.
 //
 // Sources: D. D. Lee, H. S. Seung, Algorithms for non-negative matrix factorization, NIPS 2000; N. Gillis, F. Glineur,
 // Accelerated multiplicative updates and hierarchical ALS algorithms for nonnegative matrix factorization, Neural
@@ -75,7 +76,7 @@ func (s *NMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, s.Init, images, pixels)
 }
 
-// Check reports settings that exclude each other.
+// Check returns an error for settings that exclude each other.
 func (s *NMF) Check() error {
 	losses := []string{"euclidean", "kl", "itakura_saito", "beta"}
 	switch {
@@ -97,7 +98,7 @@ func (s *NMF) Check() error {
 	return errors.Join(s.checkPenalties(), checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// checkPenalties refuses penalties on one factor alone, whose scale would move to the other factor.
+// checkPenalties returns an error for penalties on one factor alone, whose scale would move to the other factor.
 func (s *NMF) checkPenalties() error {
 	codes, atoms := s.L1Codes+s.L2Codes, s.L1Atoms+s.L2Atoms
 	switch {
@@ -139,7 +140,7 @@ func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation("nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, s.build)
 }
 
-// build gives a single fit its rule.
+// build sets the rule of a single fit.
 func (s *NMF) build(m *factorisation, _ uint64) {
 	penalties := s.penalties()
 	switch {
@@ -174,7 +175,7 @@ func (o *onlineNMF) encode(f *factors, images []float32, precision float64) []fl
 
 func (o *onlineNMF) penalty([]float32) float64 { return 0 }
 
-// improve sweeps over the atoms and gives them norm 1; the sums over codes become those of codes with the other scale.
+// improve sweeps over the atoms and scales them to norm 1; it scales the sums over codes accordingly.
 func (o *onlineNMF) improve(f *factors) {
 	f.sweepAtoms(sweeps, f.codesGram, f.target)
 	ops, k, p := kernel.Float32(), f.units, f.pixels
@@ -200,7 +201,7 @@ var none penalties
 
 func (s *NMF) penalties() penalties { return penalties{s.L1Codes, s.L2Codes, s.L1Atoms, s.L2Atoms} }
 
-// value is the penalties' share of the objective, divided by the number of images and of pixels.
+// value is the contribution of the penalties to the objective, divided by the numbers of images and pixels.
 func (w penalties) value(f *factors) float64 {
 	if w == none {
 		return 0
@@ -282,7 +283,7 @@ func lowered(values []float32, by float64) []float32 {
 // tiny keeps the quotients of multiplicative rules finite.
 const tiny = 1e-9
 
-// multiplicativeRule is Lee and Seung's for the squared error:
+// multiplicativeRule is Lee and Seung's rule for the squared error:
 //
 //	W <- W * (H'X) / (H'HW + tiny),  H <- H * (XW') / (HWW' + tiny).
 type multiplicativeRule struct{ f *factors }
@@ -314,7 +315,7 @@ func (f *factors) scaleAtoms() {
 	})
 }
 
-// scale multiplies n columns of x (k x n) by a / (Gx + tiny); rows of x lie ldx apart, those of a lda.
+// scale multiplies n columns of x (k x n) by a / (Gx + tiny); the row strides of x and a are ldx and lda.
 func scale(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int, scratch []float32) {
 	ops := kernel.Float32()
 	ops.Gemm(false, false, k, n, k, 1, gram, k, x, ldx, 0, scratch, n)
@@ -326,13 +327,13 @@ func scale(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int,
 	}
 }
 
-// klRule is Lee and Seung's for the Kullback-Leibler divergence: with R = X / (HW + tiny),
+// klRule is Lee and Seung's rule for the Kullback-Leibler divergence: with R = X / (HW + tiny),
 //
 //	W <- W * (H'R) / colsum(H)',  each atom scaled to sum 1 (the scale goes to its codes),  H <- H * (RW') / rowsum(W)'.
 type klRule struct {
 	f        *factors
 	codeSums []float32 // per atom: the sum of its codes
-	// codesRule improves codes; scaleKL where it is nil.
+	// updates the codes; nil for scaleKL
 	codesRule func(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32)
 }
 
@@ -386,7 +387,7 @@ func (r *klRule) pass(improve bool) float64 {
 	return sum(sums) / float64(f.n) / float64(f.pixels)
 }
 
-// scaleKL multiplies n columns of x (k x n, rows ldx apart) by (W R') / rowsum(W), R being n x p.
+// scaleKL multiplies n columns of x (k x n, with row stride ldx) by (W R') / rowsum(W), where R is n x p.
 func scaleKL(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32) {
 	ops, k := kernel.Float32(), len(atomSums)
 	ops.Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, scratch, n)
@@ -409,7 +410,7 @@ func divideImages(y, x []float32) {
 
 // divergence returns the sum of x log(x/y) - x + y and replaces y by x / (y + tiny).
 func divergence(y, x []float32) float64 {
-	const strip = 1024 // in the first cache
+	const strip = 1024 // number of values that fit into the first-level cache
 	ops := kernel.Float32()
 	var logs [strip]float32
 	var sum float64
@@ -442,9 +443,9 @@ func (r *klRule) encode(images []float32) []float32 {
 	})
 }
 
-// refine runs a rule for codes alone until it changes the codes (k x n) of a block by less than 1e-3 of their norm. The rule gets
-// the images x of the block and their products y with the codes. It starts from codes that are near, those of the least squared
-// error; a hundredth of their mean is added, because multiplicative rules keep zeros.
+// refine applies a rule for the codes until it changes the codes (k x n) of a block by less than 1e-3 of their norm. The rule
+// gets the images x of the block and their products y with the codes. The initial codes should minimise the squared error; a
+// hundredth of their mean is added to them, because multiplicative rules keep zeros.
 func (f *factors) refine(codes, images []float32, rule func(h, x, y []float32, n int, w *blockWork)) []float32 {
 	const (
 		precision = 1e-3
@@ -469,21 +470,22 @@ func (f *factors) refine(codes, images []float32, rule func(h, x, y []float32, n
 	return codes
 }
 
-// betaRule is Fevotte and Idier's for a beta-divergence of any exponent b, under which the objective never rises: with Y = max(HW, tiny),
+// betaRule is Fevotte and Idier's rule for a beta-divergence of any exponent b, which never raises the objective: with Y =
+// max(HW, tiny),
 //
 //	W <- W * ((H'(X Y^(b-2)) / (H' Y^(b-1) + n (l1 + l2 W)))^g,   H likewise with W',
 //	g = 1/(2-b) for b < 1,   1 for 1 <= b <= 2,   1/(b-1) for b > 2.
 //
-// Without penalties atoms get sum 1, and norm 1 for b = 2, where the divergence is half the squared error.
+// Without penalties, atoms are scaled to sum 1, or to norm 1 for b = 2, for which the divergence is half the squared error.
 type betaRule struct {
 	f         *factors
 	exponent  float64
 	penalties penalties
 
 	atomsDown []float32   // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
-	downs     *laneSums   // its sums
+	downs     *laneSums   // per-lane sums for atomsDown
 	images    [][]float32 // per lane: scratch of a block of images
-	ownPart   float64     // the terms of the divergence that depend on X alone
+	ownPart   float64     // the terms of the divergence that depend only on X
 }
 
 func (r *betaRule) prepare() float64 {
@@ -565,7 +567,7 @@ func (r *betaRule) pass(improve bool) float64 {
 	return mean
 }
 
-// scaleCodes is the rule for codes (k x n) of images whose X Y^(b-2) and Y^(b-1) are up and down.
+// scaleCodes updates codes (k x n) for images with X Y^(b-2) in up and Y^(b-1) in down.
 func (r *betaRule) scaleCodes(codes, atoms, up, down, a, b []float32, n int) {
 	gemm, k, p := kernel.Float32().Gemm, r.f.units, r.f.pixels
 	gemm(false, true, k, n, p, 1, atoms, p, up, p, 0, a, n)
@@ -604,7 +606,7 @@ func gatherColumns(a []float32, n, k, from, to int) []float32 {
 	return columns
 }
 
-// scatterColumns writes them back.
+// scatterColumns is the inverse of gatherColumns.
 func scatterColumns(a []float32, n, k, from, to int, columns []float32) {
 	b := to - from
 	for j := range k {
@@ -612,7 +614,8 @@ func scatterColumns(a []float32, n, k, from, to int, columns []float32) {
 	}
 }
 
-// ownDivergence is the sum of the terms of the beta-divergence that depend on x alone. divergenceFrom has the other terms.
+// ownDivergence is the sum of the terms of the beta-divergence that depend only on x. divergenceFrom computes the other
+// terms.
 func ownDivergence(x []float32, b float64) float64 {
 	var sum float64
 	for _, value := range x {
@@ -629,7 +632,7 @@ func ownDivergence(x []float32, b float64) float64 {
 	return sum
 }
 
-// divergenceFrom is the sum of the other terms, of max(y, tiny).
+// divergenceFrom is the sum of the terms of the beta-divergence that depend on y, which is replaced by max(y, tiny).
 func divergenceFrom(x, y []float32, b float64) float64 {
 	var sum float64
 	for i, value := range y {

@@ -5,14 +5,18 @@ import (
 	"testing"
 )
 
-// plainObjective is what an NMF minimises, by its definition in plain loops.
+// plainObjective is what an NMF minimises, by its definition in plain loops over the entries that are there.
 func plainObjective(s *NMF, x, codes, atoms []float32, p int) float64 {
 	k, n := s.Components, len(x)/p
 	f := &plain{n, p, k, widen(x), widen(codes), widen(atoms)}
-	var sum float64
+	var sum, count float64
 	for i := range n {
 		for j := range p {
 			v := f.x[i*p+j]
+			if math.IsNaN(v) {
+				continue
+			}
+			count++
 			if s.exponent() <= 0 {
 				v = max(v, s.Floor)
 			}
@@ -29,7 +33,7 @@ func plainObjective(s *NMF, x, codes, atoms []float32, p int) float64 {
 	if s.exponent() == 2 {
 		sum *= 2
 	}
-	return sum / float64(n*p)
+	return sum / count
 }
 
 // plainBeta is the beta-divergence of two numbers.

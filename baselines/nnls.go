@@ -5,8 +5,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// group is the number of variables that a sweep updates before it multiplies their changes into the rest: large enough for the
-// matrix product to be fast, small enough for the vector work inside a group to be little.
+// group is the number of variables that a sweep updates before it applies their changes to the others: large enough for a
+// fast matrix product, small enough to keep the vector operations within a group few.
 const group = 8
 
 // sweeper does cyclic coordinate descent (hierarchical alternating least squares) on many non-negative least-squares
@@ -14,15 +14,15 @@ const group = 8
 //
 //	min 1/2 x'Gx - a'x,   x[j] <- max(0, x[j] + (a[j] - G[j]x) / G[j][j])   for j = 0, ..., k-1.
 //
-// No step makes any column's objective larger. A variable whose G[j][j] is 0 does not matter and stays as it is.
+// No step increases the objective of any column. A variable with G[j][j] = 0 has no effect and does not change.
 //
 // Source: A. Cichocki, A.-H. Phan, Fast local algorithms for large scale nonnegative matrix and tensor factorizations,
 // IEICE Trans. Fundamentals E92-A(3), 2009.
 type sweeper struct {
-	rest  []float32 // group x n: a - GX of the present group
+	rest  []float32 // group x n: a - GX for the current group
 	delta []float32
-	// l1, where it is > 0, makes the variables free in sign, adds l1 |x|_1 to every objective and so replaces max(0, .) by
-	// the soft threshold at l1 / G[j][j].
+	// l1 > 0 allows variables of any sign and adds l1 |x|_1 to every objective: the soft threshold at l1 / G[j][j] replaces
+	// max(0, .).
 	l1 float32
 }
 
@@ -30,8 +30,8 @@ func newSweeper(columns int) *sweeper {
 	return &sweeper{rest: make([]float32, group*columns), delta: make([]float32, columns)}
 }
 
-// sweep updates every variable once in each of the n columns of x, whose rows lie ldx apart; those of a lie lda apart.
-// It returns the sum of the squared changes.
+// sweep updates every variable once in each of the n columns of x; ldx and lda are the row strides of x and a. It returns the
+// sum of the squared changes.
 func (s *sweeper) sweep(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int) (changed float64) {
 	ops := kernel.Float32()
 	for from := 0; from < k; from += group {
@@ -64,7 +64,7 @@ func (s *sweeper) sweep(gram []float32, k int, a []float32, lda int, x []float32
 	return changed
 }
 
-// softThreshold moves every value towards 0 by t, at most to 0.
+// softThreshold moves every value towards 0 by t, but not beyond 0.
 func softThreshold(x []float32, t float32) {
 	for i, v := range x {
 		x[i] = max(v-t, 0) + min(v+t, 0)
@@ -72,12 +72,12 @@ func softThreshold(x []float32, t float32) {
 }
 
 const (
-	encodeBlock     = 256  // images that are encoded together, each with the others' number of sweeps
-	encodePrecision = 1e-5 // of the codes of images that were not fitted
+	encodeBlock     = 256  // number of images that are encoded together, with the same number of sweeps
+	encodePrecision = 1e-5 // for the codes of images that were not fitted
 )
 
-// encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: sweeps from zero until one
-// changes the codes of a block by less than precision times their norm.
+// encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: it sweeps, starting from 0,
+// until a sweep changes the codes of a block by less than precision times their norm.
 func encodeSquared(images, atoms []float32, k, p int, precision float64) []float32 {
 	return encodePenalised(images, atoms, k, p, 0, 0, precision)
 }
@@ -98,7 +98,7 @@ func encodeLasso(images, atoms []float32, k, p int, l1, precision float64) []flo
 	})
 }
 
-// encodeBlocks returns codes (n x k) that solve finds, given WW' with l2 on its diagonal and WX' of a block.
+// encodeBlocks returns codes (n x k), computed block by block by solve from WW' with l2 on its diagonal and WX'.
 func encodeBlocks(images, atoms []float32, k, p int, l2 float64, solve func(gram, a, h []float32, n int)) []float32 {
 	gram := make([]float32, k*k)
 	gramOf(gram, atoms, k, p)
@@ -114,7 +114,7 @@ func encodeBlocks(images, atoms []float32, k, p int, l2 float64, solve func(gram
 	return codes
 }
 
-// solveNonNegative sweeps over h (k x n) until that changes it by less than precision times its norm.
+// solveNonNegative sweeps over h (k x n) until a sweep changes it by less than precision times its norm.
 func solveNonNegative(gram []float32, k int, a, h []float32, n int, precision float64) {
 	newSweeper(n).solve(gram, k, a, h, n, precision)
 }

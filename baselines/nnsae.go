@@ -12,18 +12,18 @@ import (
 	"tessera/parallel/team"
 )
 
-// NNSAE is the non-negative sparse auto-encoder of tied weights W that learns online, without gradients through its encoder.
-// For each image x, in an order that is new in every iteration:
+// NNSAE is the non-negative sparse auto-encoder: an auto-encoder with tied weights W that learns online, without gradients
+// through its encoder. For each image x, shuffled again in every iteration:
 //
 //	g = W x,  h = 1 / (1 + exp(-a g - b)),  y = h W
 //	W <- W + eta h (x - y)',  eta = learning_rate / (regularisation + |h|^2)
 //	w <- (1 - decay_positive) w where w > 0,  w <- (1 - decay_negative) w where w < 0
 //	d = plasticity_rate (1 - (2 + 1/mean) h + h^2 / mean),  b <- b + d,  a <- a + plasticity_rate / a + g d
 //
-// The last line, intrinsic plasticity, moves slope a and offset b of each unit so that its activations come near an
-// exponential distribution of that mean. decay_negative = 1 keeps all weights non-negative. The start: W uniform in
-// (0.0125, 0.0625), a = 1, b = -3. An iteration is one pass over the images; the objective reported is the mean squared error
-// over it, each image taken before it has changed the weights.
+// The last line, intrinsic plasticity, adapts slope a and offset b of each unit so that the distribution of its activations
+// approaches an exponential one with that mean. decay_negative = 1 keeps all weights non-negative. The initial values are W
+// uniform in (0.0125, 0.0625), a = 1, b = -3. An iteration is one pass over the images; the reported objective is the mean
+// squared error over the pass; each image is measured before it changes the weights.
 //
 // Sources: A. Lemme, R. F. Reinhart, J. J. Steil, Online learning and generalization of parts-based image representations by
 // non-negative sparse autoencoders, Neural Networks 33, 2012; for the plasticity, J. Triesch, ICANN 2005.
@@ -54,7 +54,7 @@ func (s *NNSAE) Fits(_, pixels int) error { return config.Bounded(s.Components, 
 // MostIterations implements [Method].
 func (s *NNSAE) MostIterations() int { return s.Iterations }
 
-// New implements [Method]. An error that rises does not end the fit.
+// New implements [Method]. A rising error does not end the fit.
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
 	b, err := newBase("nnsae", s, shape, s.Iterations, math.Inf(-1))
 	if err != nil {
@@ -76,7 +76,7 @@ type nnsae struct {
 	drive, code, left []float32 // g, h and x - y of one image
 }
 
-// The names of the saved values in addition to the atoms.
+// Names of the saved values other than the atoms.
 const (
 	slopesName  = "slopes"
 	offsetsName = "offsets"
@@ -96,7 +96,7 @@ func (m *nnsae) begin(images Images) error {
 	return nil
 }
 
-// start makes the first weights, slopes and offsets.
+// start sets the initial weights, slopes and offsets.
 func (m *nnsae) start() {
 	rng := random.Stream(m.seed, "init/"+atomsName, 0)
 	m.atoms = make([]float32, m.units*m.pixels)
@@ -158,7 +158,7 @@ func (m *nnsae) decay(w []float32) {
 	}
 }
 
-// adapt is the intrinsic plasticity of all units.
+// adapt applies intrinsic plasticity to all units.
 func (m *nnsae) adapt() {
 	rate, mean := float32(m.settings.PlasticityRate), float32(m.settings.Mean)
 	for j, h := range m.code {

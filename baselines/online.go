@@ -10,23 +10,23 @@ import (
 	"tessera/kernel"
 )
 
-// passes reads the images of a fit in mini-batches, in a random order that changes with every pass.
+// passes reads the images of a fit in mini-batches, in a random order that differs in each pass.
 type passes struct {
 	images   Images
 	batch    int
 	seed     uint64
-	order    []int   // of the present pass
-	position int     // images of the present pass done
-	errors   float64 // the sum of their objectives
+	order    []int   // order of the current pass
+	position int     // number of images of the current pass so far
+	errors   float64 // sum of their objectives
 }
 
-// shuffle makes the order of a pass, which depends on the seed and the number of the pass.
+// shuffle draws the order of a pass, which depends on the seed and the number of the pass.
 func (p *passes) shuffle(pass int) {
 	p.order = random.Stream(p.seed, "shuffle", uint64(pass)).Perm(p.images.Len())
 }
 
-// run does one pass and returns the mean objective of its images and pixels. learn adds those of a batch to errors. If ctx ends,
-// the next call continues between two batches.
+// run performs one pass and returns the mean objective per image and pixel. learn adds the objectives of a batch to errors.
+// If ctx ends between two batches, the next call continues there.
 func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error) (float64, error) {
 	if p.position == 0 {
 		p.shuffle(b.iteration)
@@ -63,37 +63,37 @@ func (p *passes) restore(s State) error {
 	return err
 }
 
-// online is a factorisation of images that are read in mini-batches. The codes of a batch are found with the atoms
-// fixed; the sums H'H and H'X that the atoms' rule needs are carried on from batch to batch, the past losing weight by
+// online is a factorisation of images that are read in mini-batches. The codes of a batch are computed with fixed atoms. The
+// sums H'H and H'X, from which the atoms are updated, accumulate over the batches; earlier batches lose weight by the factor
 // forget_factor per pass over the images:
 //
 //	A <- r A + H'H,  B <- r B + H'X,  r = forget_factor^(batch / n),  then sweeps over the atoms.
 //
-// The objective reported is the mean over a pass, each batch taken before it has changed the atoms.
+// The reported objective is the mean over a pass; each batch is measured before it changes the atoms.
 //
 // Sources: J. Mairal, F. Bach, J. Ponce, G. Sapiro, Online learning for matrix factorization and sparse coding, JMLR 11,
 // 2010; for the forgetting, A. Lefevre, F. Bach, C. Fevotte, Online algorithms for nonnegative matrix factorization with the
 // Itakura-Saito divergence, WASPAA 2011.
 type online struct {
-	factors // of the present batch; its codesGram and target carry A and B
+	factors // of the current batch; its codesGram and target contain A and B
 	passes
-	forget float64 // factor of the weight of earlier passes, per pass
+	forget float64 // factor per pass for the weight of earlier passes
 	method onlineMethod
 }
 
-// onlineMethod is the part in which online factorisations differ.
+// onlineMethod is the part of an online factorisation that differs between methods.
 type onlineMethod interface {
-	// first makes the first atoms of f from a sample of n images.
+	// first computes the initial atoms of f from a sample of n images.
 	first(f *factors, sample []float32, n int) error
 	// encode returns the codes of images for the atoms of f.
 	encode(f *factors, images []float32, precision float64) []float32
 	// penalty is the regularisation term in the objective of images with those codes.
 	penalty(codes []float32) float64
-	// improve improves the atoms by A and B.
+	// improve updates the atoms from A and B.
 	improve(f *factors)
 }
 
-// The names of the sums that are carried from batch to batch.
+// Names of the sums over batches.
 const (
 	codesGramName = "codes_gram" // A, k x k
 	targetName    = "target"     // B, k x pixels
@@ -106,7 +106,7 @@ func newOnline(b base, batch int, forget float64, seed uint64, method onlineMeth
 	return m
 }
 
-// sampleSize is the number of images, of all, from which an online fit starts: a few batches.
+// sampleSize is the number of images from which an online fit is initialised: a few batches.
 func sampleSize(images, batch, components int) int {
 	return min(images, max(batch, 10*min(components, images)))
 }

@@ -20,14 +20,6 @@ func plainOf(m *factorisation) *plain {
 	return &plain{m.n, m.pixels, m.units, widen(m.x), widen(m.Codes()), widen(m.atoms)}
 }
 
-func widen(a []float32) []float64 {
-	w := make([]float64, len(a))
-	for i, v := range a {
-		w[i] = float64(v)
-	}
-	return w
-}
-
 func (f *plain) product(i, j int) float64 {
 	var y float64
 	for q := range f.k {

@@ -9,7 +9,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// OrthogonalNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, and makes one factor
+// OrthogonalNMF factorises non-negative images, X = H W with H, W >= 0. It minimises the squared error with one factor
 // orthogonal:
 //
 //	orthogonal = "atoms"   W W' = I: non-negative and orthogonal atoms are disjoint parts
@@ -20,9 +20,9 @@ import (
 //	atoms:   W <- W * sqrt(T / (M W)),        H <- H * (X W') / (H W W')
 //	codes:   H <- H * sqrt(X W' / (H M)),     W <- W * T / (H'H W)
 //
-// Vectors of the orthogonal factor get norm 1 after every update. They become orthogonal step by step, nearly but not
-// exactly, and the squared error, which is reported, may rise meanwhile. A fit ends when the error changes by less than
-// tolerance times itself. Images that were not fitted get their best non-negative codes.
+// The vectors of the orthogonal factor are scaled to norm 1 after every update. They gradually become nearly orthogonal, and
+// the squared error, which is the reported objective, may rise meanwhile. A fit ends when its relative change is less than
+// tolerance. Images that were not fitted are encoded by non-negative least squares.
 //
 // Source: C. Ding, T. Li, W. Peng, H. Park, Orthogonal nonnegative matrix tri-factorizations for clustering, KDD 2006.
 type OrthogonalNMF struct {
@@ -48,7 +48,7 @@ func (s *OrthogonalNMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, s.Init, images, pixels)
 }
 
-// Check reports settings that exclude each other.
+// Check returns an error for settings that exclude each other.
 func (s *OrthogonalNMF) Check() error {
 	if s.Orthogonal != "atoms" && s.Orthogonal != "codes" {
 		return unknown("orthogonal", s.Orthogonal, "atoms", "codes")
@@ -68,7 +68,7 @@ func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
 }
 
 type orthogonalRule struct {
-	halsRule // its start and its codes of other images
+	halsRule // provides the start and the codes of other images
 	atoms    bool
 }
 
@@ -100,14 +100,14 @@ func (r *orthogonalRule) improve() float64 {
 	return f.squaredError()
 }
 
-// crossGram returns A B' of matrices of k rows and p columns.
+// crossGram returns A B' for matrices of k rows and p columns.
 func crossGram(a, b []float32, k, p int) []float32 {
 	product := make([]float32, k*k)
 	kernel.Float32().Gemm(false, true, k, k, p, 1, a, p, b, p, 0, product, k)
 	return product
 }
 
-// rootScale multiplies n columns of x (k x n, rows ldx apart) by sqrt(a / (Mx + tiny)), rows of a being lda apart.
+// rootScale multiplies n columns of x (k x n, with row stride ldx) by sqrt(a / (Mx + tiny)); lda is the row stride of a.
 func rootScale(m, a []float32, lda int, x []float32, ldx, n, k int) {
 	const columns = 256
 	team.For(n, columns, func(from, to int) {

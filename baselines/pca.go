@@ -16,14 +16,24 @@ import (
 	"tessera/parallel/team"
 )
 
-// PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in
-// the order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64, and the
-// first ones, as many as components, are kept. The sign of each makes its entry of the largest magnitude positive. With
-// fewer images than pixels, components beyond the rank are 0.
+// PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in the
+// order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64, and the first
+// `components` of them are kept. The sign of each makes its entry of the largest magnitude positive. With fewer images than
+// pixels, components beyond the rank are 0.
 //
-// Source: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002.
+// With missing or hidden entries it is probabilistic PCA, x = mean + codes W + noise with normally distributed codes and
+// noise, fitted by expectation maximisation to the observed entries; its atoms are made orthonormal. If all entries are
+// observed, the two models are equal. An image with missing entries is encoded by its expected codes given the observed
+// entries, however the model was fitted. The objective of such a fit is minus the mean log-likelihood of an entry, in nats,
+// which never rises.
+//
+// Sources: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002; M. Tipping, C. Bishop, Probabilistic principal
+// component analysis, JRSS B 61(3), 1999; A. Ilin, T. Raiko, Practical approaches to principal component analysis in the presence of
+// missing values, JMLR 11, 2010.
 type PCA struct {
-	Components int `toml:"components" want:"> 0" doc:"atoms"`
+	Components int     `toml:"components" want:"> 0" doc:"atoms"`
+	Iterations int     `toml:"iterations" want:">= 0" optional:"true" doc:"with missing or hidden entries: maximum number of iterations; 0 takes 100"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" optional:"true" doc:"with missing or hidden entries: stop when an iteration raises the log-likelihood of an entry by less than this, in nats; 0 takes 0.0001"`
 }
 
 func init() {
@@ -52,27 +62,72 @@ func (s *PCA) New(shape []int, _ uint64) (Model, error) {
 		return nil, err
 	}
 	b.signed = true
-	m := &pca{base: b}
+	m := &pca{base: b, settings: *s}
 	m.own = m
 	return m, nil
 }
 
-// pca is fitted in one iteration.
+// pca is fitted in one iteration, or in several for images with missing entries.
 type pca struct {
 	base
+	settings  PCA
 	images    Images
-	variances []float32 // of each component
+	variances []float32 // variance of each component
+	noise     float64   // noise variance of a fit to images with missing entries; else 0
+	holed     *ppca     // the fit to images with missing entries; nil if there are none
 }
 
-const variancesName = "variances"
+const noiseName = "noise"
+
+// variancesName is the name of the tensor of the variances. It differs if a state must also contain the noise.
+func (m *pca) variancesName() string {
+	if m.noise > 0 {
+		return "variances with noise"
+	}
+	return "variances"
+}
 
 // begin implements algorithm.
 func (m *pca) begin(images Images) error {
 	m.images = images
-	if !m.done {
+	if m.iteration == 0 {
 		m.objective = math.MaxFloat64
 	}
-	return nil
+	if !gapped(images) {
+		return nil
+	}
+	var err error
+	if m.holed, err = newPPCA(m, images); m.holed != nil {
+		m.iterations, m.rises = m.settings.MostHoledIterations(), true
+	}
+	return err
+}
+
+// gapped reports whether images may have missing entries. If not, they are read in blocks.
+func gapped(images Images) bool {
+	switch images := images.(type) {
+	case withNaN:
+		return true
+	case Matrix:
+		return hasNaN(images.values)
+	}
+	return false
+}
+
+// Step implements [Model]. A fit to images with missing entries ends when the rise of the log-likelihood per entry falls
+// below a number of nats.
+func (m *pca) Step(ctx context.Context) (Progress, error) {
+	before := m.objective
+	p, err := m.base.Step(ctx)
+	if err == nil && m.holed != nil {
+		least := m.settings.Tolerance
+		if least == 0 {
+			least = pcaTolerance
+		}
+		m.done = m.iteration >= m.iterations || before-p.Objective < least
+		p.Done = m.done
+	}
+	return p, err
 }
 
 // step implements algorithm.
@@ -80,10 +135,13 @@ func (m *pca) step(ctx context.Context) (float64, error) {
 	if m.images == nil {
 		return 0, fmt.Errorf("Step before Begin")
 	}
+	if m.holed != nil {
+		return m.holed.step(ctx)
+	}
 	return m.fit(ctx)
 }
 
-// fit returns the mean squared error.
+// fit computes the components and returns the mean squared error.
 func (m *pca) fit(ctx context.Context) (float64, error) {
 	n, p := m.images.Len(), m.pixels
 	mean, err := m.mean(ctx)
@@ -130,11 +188,11 @@ func (m *pca) fit(ctx context.Context) (float64, error) {
 	return left / float64(n) / float64(p), nil
 }
 
-// mean returns the mean image, and refuses images that are not finite.
+// mean returns the mean image, or an error for non-finite images.
 func (m *pca) mean(ctx context.Context) ([]float64, error) {
 	mean := make([]float64, m.pixels)
 	err := m.blocks(ctx, blockSize, func(x []float32, _ int) error {
-		if err := m.acceptImages(x); err != nil {
+		if err := acceptValues(x, m.pixels, true, false); err != nil {
 			return err
 		}
 		for ; len(x) > 0; x = x[m.pixels:] {
@@ -150,7 +208,7 @@ func (m *pca) mean(ctx context.Context) ([]float64, error) {
 	return mean, err
 }
 
-// blocks calls f for all images in blocks of that many.
+// blocks calls f for all images in blocks of the given size.
 func (m *pca) blocks(ctx context.Context, size int, f func(x []float32, count int) error) error {
 	n := m.images.Len()
 	x := make([]float32, min(size, n)*m.pixels)
@@ -203,32 +261,42 @@ func narrow(a []float64) []float32 {
 	return n
 }
 
-// encode implements algorithm: (X - mean) W'.
+// encode implements algorithm: (X - mean) W', or the expected codes of images with missing entries.
 func (m *pca) encode(images []float32) ([]float32, error) {
 	n, centred := len(images)/m.pixels, subtractRow(images, m.bias)
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, centred, m.atoms, codes)
+	if hasNaN(images) {
+		return codes, m.encodeHoled(images, codes)
+	}
 	return codes, nil
 }
 
 // save implements algorithm.
 func (m *pca) save(s State) {
 	m.base.save(s)
+	if m.noise > 0 {
+		s.Numbers[noiseName] = m.noise
+	}
 	if m.variances != nil {
-		s.Tensors[variancesName] = Tensor{[]int{m.units}, m.variances}
+		s.Tensors[m.variancesName()] = Tensor{[]int{m.units}, m.variances}
 	}
 }
 
-// restore implements algorithm. Nothing is kept of an unfinished fit.
+// restore implements algorithm. The state of an unfinished fit to complete images contains nothing.
 func (m *pca) restore(s State) error {
-	if err := m.restoreProgress(s); err != nil || !m.done {
+	m.noise = s.Numbers[noiseName] // missing in fits to complete images
+	if err := m.restoreProgress(s); err != nil || !m.done && m.noise == 0 {
 		return err
+	}
+	if math.IsNaN(m.noise) || m.noise < 0 {
+		return fmt.Errorf("number %q: got %v, want > 0", noiseName, m.noise)
 	}
 	if _, err := s.tensor(biasName, m.pixels); err != nil {
 		return err
 	}
 	var err error
-	m.variances, err = s.values(variancesName, m.units)
+	m.variances, err = s.values(m.variancesName(), m.units)
 	return errors.Join(err, m.restoreAtoms(s))
 }
 
@@ -300,10 +368,10 @@ func timesSymmetric(y, q, a []float64, m, n int) {
 	})
 }
 
-// orthonormalise writes an orthonormal basis of the m rows of y into q, by the eigenvectors of Y Y'. If the rows are
+// orthonormalise writes an orthonormal basis of the m rows of y to q, using the eigenvectors of Y Y'. If the rows are
 // dependent, the last rows of q are 0.
 func orthonormalise(q, y []float64, m, n int) error {
-	const rank = 1e-14 // relative to the largest eigenvalue
+	const rank = 1e-14 // threshold relative to the largest eigenvalue
 	gemm := kernel.Float64().Gemm
 	gram := make([]float64, m*m)
 	gemm(false, true, m, m, n, 1, y, n, y, n, 0, gram, m)
@@ -324,7 +392,7 @@ func orthonormalise(q, y []float64, m, n int) error {
 	return nil
 }
 
-// addGram adds X'X of n rows to g (p x p), whose upper triangle alone is used.
+// addGram adds X'X of n rows to the upper triangle of g (p x p).
 func addGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	const tile = 128
 	team.For(p, tile, func(from, to int) {
@@ -332,7 +400,7 @@ func addGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	})
 }
 
-// addDualGram adds X X' of n rows to g (n x n), whose upper triangle alone is used.
+// addDualGram adds X X' of n rows to the upper triangle of g (n x n).
 func addDualGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	const tile = 128
 	team.For(n, tile, func(from, to int) {
@@ -340,7 +408,7 @@ func addDualGram[T kernel.Float](gemm kernel.Gemm[T], g, x []T, n, p int) {
 	})
 }
 
-// symmetric returns the symmetric matrix with that upper triangle.
+// symmetric returns the symmetric matrix with the given upper triangle.
 func symmetric[T kernel.Float](upper []T, n int) []float64 {
 	s := make([]float64, n*n)
 	for i := range n {

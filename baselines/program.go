@@ -11,16 +11,16 @@ import (
 	"tessera/metrics"
 )
 
-// expressed is implemented by models whose codes are a closed expression of the images. The others fit codes to each image by
-// an iterative method.
+// expressed is implemented by models whose codes are a closed expression of the images. Other models compute codes by an
+// iterative method.
 type expressed interface {
 	// expression returns the codes (batch, units) of images x (batch, pixels).
 	expression(m *ir.Module, x *ir.Value) *ir.Value
 }
 
-// Program returns the computation of a fitted model for a batch of that many rows: of given ("input" or "code") to wanted
-// ("code", "output"). It returns an error for a value that the model cannot compute from the given one, in particular for the
-// codes of a model whose encoder is iterative.
+// Program returns the computation of a fitted model for a batch of the given number of rows, from given ("input" or "code")
+// to wanted ("code", "output"). It returns an error for a value that the model cannot compute from the given one, in
+// particular for the codes of a model with an iterative encoder.
 func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, error) {
 	if m == nil || m.Atoms() == nil || m.Atoms().Values == nil {
 		return nil, errUnfitted
@@ -56,7 +56,7 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	return module, nil
 }
 
-// imagesName is the name of the input of images, as in programs of auto-encoders.
+// imagesName is the name of the input for images, as in programs of auto-encoders.
 const imagesName = "input"
 
 func input(m *ir.Module, name string, shape []int) *ir.Value {
@@ -64,7 +64,7 @@ func input(m *ir.Module, name string, shape []int) *ir.Value {
 	return &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: len(m.Inputs) - 1}, Shape: shape, Name: name}
 }
 
-// parameter returns the value of a tensor, which it adds at its first use.
+// parameter returns the value of a tensor. It adds the tensor on first use.
 func parameter(m *ir.Module, name string, shape []int, values []float32) *ir.Value {
 	i := slices.IndexFunc(m.Parameters, func(p ir.Parameter) bool { return p.Name == name })
 	if i < 0 {
@@ -74,13 +74,13 @@ func parameter(m *ir.Module, name string, shape []int, values []float32) *ir.Val
 	return &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: i}, Shape: shape, Name: name}
 }
 
-// row is a vector parameter as (1, n), for broadcasting.
+// row returns a vector parameter as (1, n), for broadcasting.
 func row(m *ir.Module, name string, values []float32) *ir.Value {
 	n := len(values)
 	return ir.Reshaped(parameter(m, name, []int{n}, values), []int{1, n})
 }
 
-// decoded is codes times atoms, plus the bias.
+// decoded returns codes times atoms, plus the bias.
 func decoded(m *ir.Module, a *metrics.Atoms, code *ir.Value) *ir.Value {
 	batch, pixels := code.Shape[0], volume.Of(a.Shape)
 	atoms := parameter(m, atomsName, []int{a.Count, pixels}, a.Values)
@@ -91,7 +91,7 @@ func decoded(m *ir.Module, a *metrics.Atoms, code *ir.Value) *ir.Value {
 	return ir.Point(ir.Add, y.Shape, y, row(m, biasName, a.Bias))
 }
 
-// projected is x times the transposed atoms.
+// projected returns x times the transposed atoms.
 func (b *base) projected(m *ir.Module, x *ir.Value) *ir.Value {
 	atoms := parameter(m, atomsName, []int{b.units, b.pixels}, b.atoms)
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], b.units}}

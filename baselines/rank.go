@@ -12,23 +12,23 @@ import (
 	"tessera/part"
 )
 
-// RankError is the error with which a number of components predicts entries of the images that were not fitted.
+// RankError is the error of predicting held-out entries of the images with a number of components.
 type RankError struct {
 	Components int     `json:"components"`
 	MSE        float64 `json:"mse"`            // mean squared error of the held-out pixels
 	Deviation  float64 `json:"standard_error"` // standard error of that mean over the blocks
 }
 
-// BiCrossValidate measures numbers of components of a PCA or an NMF by bi-cross-validation: images and pixels are each dealt
-// into that many folds at random, and every block A of one fold of images and one fold of pixels is predicted from the others,
+// BiCrossValidate measures numbers of components of a PCA or an NMF by bi-cross-validation: images and pixels are each
+// divided into folds at random, and every block A of one fold of images and one fold of pixels is predicted from the others,
 //
 //	X = [A B; C D],   D = H W fitted,   A predicted by H(B) W(C),
 //
-// where H(B) are the codes of B's images for the atoms W, and W(C) the least-squares atoms of C's pixels for the codes H, which
-// are non-negative for an NMF. For a PCA this is B D^+ C with the truncated pseudo-inverse, after pixel means of the fitted images
-// are subtracted. All other settings are those of method. The error falls while components describe what images
-// have in common, and rises when they describe noise: the number with the least error is the choice. Two folds hold out the
-// largest blocks. report, which may be nil, is called after each of the folds x folds blocks.
+// where H(B) are the codes of B's images for the atoms W, and W(C) the least-squares atoms of C's pixels for the codes H,
+// which are non-negative for an NMF. For a PCA this is B D^+ C with the truncated pseudo-inverse, after pixel means of the
+// fitted images are subtracted. All other settings are those of method. The error falls while components describe what images
+// have in common, and rises when they describe noise: the number with the smallest error is the best choice. Two folds hold
+// out the largest blocks. report, which may be nil, is called after each of the folds x folds blocks.
 //
 // Source: A. B. Owen, P. O. Perry, Bi-cross-validation of the SVD and the nonnegative matrix factorization, Annals of Applied
 // Statistics 3(2), 2009.
@@ -38,12 +38,15 @@ func BiCrossValidate(ctx context.Context, method Method, images Images, componen
 		return nil, errors.New("baselines: bi-cross-validation: no method, no images or no context")
 	}
 	n, p := images.Len(), images.Pixels()
+	if err := complete(images); err != nil {
+		return nil, err
+	}
 	v := validation{method: method, components: components, seed: seed, n: n, p: p}
 	if err := v.check(folds); err != nil {
 		return nil, err
 	}
 	v.x = load(images)
-	if err := acceptValues(v.x, p, true); err != nil {
+	if err := acceptValues(v.x, p, true, false); err != nil {
 		return nil, err
 	}
 	rows, columns := deal(n, folds, seed, "rank/images"), deal(p, folds, seed, "rank/pixels")
@@ -111,7 +114,7 @@ func (v *validation) check(folds int) error {
 	return nil
 }
 
-// deal returns the fold of each of n items.
+// deal assigns each of n items to a fold at random.
 func deal(n, folds int, seed uint64, stream string) []int {
 	fold := make([]int, n)
 	for i, at := range random.Stream(seed, stream, 0).Perm(n) {
@@ -164,7 +167,7 @@ func count(values []int, value int) (times int) {
 	return times
 }
 
-// predictor returns the prediction of A by k components.
+// predictor predicts A by k components.
 type predictor func(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error)
 
 // predictNMF fits D again for each number of components.
@@ -195,7 +198,7 @@ func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixel
 // predictPCA fits D once, because the components of the largest number contain those of the others.
 func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (predictor, error) {
 	most := slices.Max(v.components)
-	model, err := (&PCA{most}).New([]int{pixels}, v.seed)
+	model, err := (&PCA{Components: most}).New([]int{pixels}, v.seed)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +240,7 @@ func columnMeans(x []float32, n, p int) []float32 {
 	return narrow(mean)
 }
 
-// subtractRow returns the rows of x less one row.
+// subtractRow subtracts one row from all rows of x.
 func subtractRow(x, row []float32) []float32 {
 	left, p := make([]float32, len(x)), len(row)
 	for i := 0; i < len(x); i += p {

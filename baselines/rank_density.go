@@ -10,34 +10,75 @@ import (
 	"tessera/part"
 )
 
-// RankDensity is how a number of components of a density describes images.
+// RankDensity measures how well a density with a given number of components describes images.
 type RankDensity struct {
 	Components    int     `json:"components"`
-	LogLikelihood float64 `json:"log_likelihood"` // mean over the images of the log density by a fit to other images, in nats
+	LogLikelihood float64 `json:"log_likelihood"` // mean log density of held-out images, in nats
 	Deviation     float64 `json:"standard_error"` // standard error of that mean over the folds
 	BIC           float64 `json:"bic"`            // Bayesian information criterion of a fit to all images
+	// Silhouette is the mean silhouette of the clusters of a mixture that is fitted to all images: each image in its most probable component. It is nil for
+	// one cluster and for models that are no mixtures.
+	Silhouette *float64 `json:"silhouette,omitempty"`
 }
 
-// CrossValidateDensity measures numbers of components of a density (gmm, bmm, factor_analysis): the images are dealt into folds at
-// random, and each fold is measured by a fit to the others. The number with the largest held-out log-likelihood predicts best; the
-// number with the least BIC is, for many images, the true one if there is one. All other settings are those of method. report, which
-// may be nil, is called after each of the (folds + 1) x len(components) fits.
+// CrossValidateDensity measures numbers of components of a density (gmm, bmm, factor_analysis): the images are divided into
+// folds at random, and each fold is measured by a fit to the other folds. The number with the largest held-out log-likelihood
+// predicts best; the number with the least BIC is, for many images, the true one if there is one. All other settings are
+// those of method. report, which may be nil, is called after each of the (folds + 1) x len(components) fits.
 //
 // Sources: P. Smyth, Model selection for probabilistic clustering using cross-validated likelihood, Statistics and Computing 10(1),
 // 2000; G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978.
 func CrossValidateDensity(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
-	report func(done int)) ([]RankDensity, error) {
-	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("baselines: cross-validation: no method, no images or no context")
+	report func(done int)) (results []RankDensity, err error) {
+	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
+	v.method = func(k int) (Method, error) { return sizedDensity(method, k) }
+	v.sum = func(m Model, rows []float32) (float64, error) {
+		values, err := coderOf(m).(metrics.Density).LogLikelihood(rows)
+		return sum(values), err
 	}
-	n, p := images.Len(), images.Pixels()
-	if folds < 2 || folds > n {
-		return nil, fmt.Errorf("folds: got %d, want 2 to %d, the number of images", folds, n)
+	err = v.run(ctx, method, func(k int, m Model, all, total, deviation float64, x []float32) error {
+		n := float64(images.Len())
+		bic := float64(coderOf(m).(metrics.Density).Freedom())*math.Log(n) - 2*all
+		r := RankDensity{Components: k, LogLikelihood: total / n, Deviation: deviation, BIC: bic}
+		if _, factors := method.(*FactorAnalysis); !factors {
+			if r.Silhouette, err = silhouetteOf(m, x, images.Pixels()); err != nil {
+				return err
+			}
+		}
+		results = append(results, r)
+		return nil
+	})
+	return results, err
+}
+
+// foldwise compares numbers of components by fits to all folds of the images but one.
+type foldwise struct {
+	images     Images
+	components []int
+	folds      int
+	seed       uint64
+	report     func(done int)
+	method     func(k int) (Method, error)
+	sum        func(m Model, rows []float32) (float64, error) // of a measure over rows
+}
+
+// run calls each for every number of components with a fit to all images: the measure of all images by this fit, and the sum and the standard error
+// of the mean of the measures of images by fits to others.
+func (v *foldwise) run(ctx context.Context, method Method, each func(k int, m Model, all, total, deviation float64, x []float32) error) error {
+	if ctx == nil || method == nil || v.images == nil {
+		return errors.New("baselines: cross-validation: no method, no images or no context")
 	}
-	if len(components) == 0 {
-		return nil, errors.New("components: got none, want numbers > 0")
+	n, p := v.images.Len(), v.images.Pixels()
+	if v.folds < 2 || v.folds > n {
+		return fmt.Errorf("folds: got %d, want 2 to %d, the number of images", v.folds, n)
 	}
-	x, fold := load(images), deal(n, folds, seed, "rank/images")
+	if len(v.components) == 0 {
+		return errors.New("components: got none, want numbers > 0")
+	}
+	if err := complete(v.images); err != nil {
+		return err
+	}
+	x, fold := load(v.images), deal(n, v.folds, v.seed, "rank/images")
 	cut := func(held int, inside bool) (rows []float32) {
 		for i, f := range fold {
 			if (f == held) == inside {
@@ -46,65 +87,69 @@ func CrossValidateDensity(ctx context.Context, method Method, images Images, com
 		}
 		return rows
 	}
-	var results []RankDensity
 	done := 0
-	for _, k := range components {
-		measure := func(rows, measured []float32) (float64, metrics.Density, error) {
-			density, err := fitDensity(ctx, method, k, p, rows, seed)
+	for _, k := range v.components {
+		measure := func(rows, measured []float32) (Model, float64, error) {
+			m, err := v.fitted(ctx, k, p, rows)
 			if err != nil {
-				return 0, nil, err
+				return nil, 0, err
 			}
-			values, err := density.LogLikelihood(measured)
-			if done++; report != nil {
-				report(done)
+			total, err := v.sum(m, measured)
+			if done++; v.report != nil {
+				v.report(done)
 			}
-			return sum(values), density, err
+			return m, total, err
 		}
 		total, means := 0.0, []float64(nil)
-		for f := range folds {
+		for f := range v.folds {
 			held := cut(f, true)
-			likelihood, _, err := measure(cut(f, false), held)
+			_, part, err := measure(cut(f, false), held)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			total += likelihood
-			means = append(means, likelihood/float64(len(held)/p))
+			total += part
+			means = append(means, part/float64(len(held)/p))
 		}
-		likelihood, density, err := measure(x, x)
+		m, all, err := measure(x, x)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		bic := float64(density.Freedom())*math.Log(float64(n)) - 2*likelihood
-		results = append(results, RankDensity{k, total / float64(n), standardError(means), bic})
+		if err := each(k, m, all, total, standardError(means), x); err != nil {
+			return err
+		}
 	}
-	return results, nil
+	return nil
 }
 
-// fitDensity fits a density with k components to rows of p values.
-func fitDensity(ctx context.Context, method Method, k, p int, rows []float32, seed uint64) (metrics.Density, error) {
-	var sized Method
-	switch s := method.(type) {
-	case *GMM:
-		c := *s
-		c.Components, sized = k, &c
-	case *BMM:
-		c := *s
-		c.Components, sized = k, &c
-	case *FactorAnalysis:
-		c := *s
-		c.Components, sized = k, &c
-	default:
-		return nil, part.KeyError{Key: "kind", Problem: `cross-validated likelihoods compare densities: want kind = "gmm", "bmm" or "factor_analysis"`}
-	}
-	m, err := sized.New([]int{p}, seed)
+// fitted fits k components to rows of p values.
+func (v *foldwise) fitted(ctx context.Context, k, p int, rows []float32) (Model, error) {
+	sized, err := v.method(k)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Fit(ctx, m, Matrix{rows, p}, nil); err != nil {
+	m, err := sized.New([]int{p}, v.seed)
+	if err != nil {
 		return nil, err
 	}
-	if r, ok := m.(*restarted); ok {
-		m = r.Model
+	_, err = Fit(ctx, m, Matrix{rows, p}, nil)
+	return m, err
+}
+
+// sizedDensity is the method with k components.
+func sizedDensity(method Method, k int) (Method, error) {
+	switch s := method.(type) {
+	case *GMM:
+		c := *s
+		c.Components = k
+		return &c, nil
+	case *BMM:
+		c := *s
+		c.Components = k
+		return &c, nil
+	case *FactorAnalysis:
+		c := *s
+		c.Components = k
+		return &c, nil
 	}
-	return m.(metrics.Density), nil
+	return nil, part.KeyError{Key: "kind", Problem: `cross-validated likelihoods compare densities: want kind = "gmm", "bmm" or "factor_analysis"`}
 }

@@ -12,9 +12,9 @@ import (
 	"tessera/part"
 )
 
-// restarted fits a method several times, each time to its end from another random start, and keeps the fit with the least
-// objective. The first start is that of a single fit with the same seed. Iterations are counted over all fits, and the
-// objective reported is the least so far. Until the last fit has ended the model codes with the present one.
+// restarted fits a method several times, each time completely and from a different random start, and keeps the fit with the
+// smallest objective. The first start is that of a single fit with the same seed. Iterations are counted over all fits, and
+// the reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.
 type restarted struct {
 	Model
 	one      func(seed uint64) (Model, error)
@@ -22,13 +22,13 @@ type restarted struct {
 	restarts int
 	images   Images
 
-	restart int     // of the present fit, from 0; restarts when all have ended
-	before  int     // iterations outside of the present fit
+	restart int     // index of the current fit; restarts if all have ended
+	before  int     // number of iterations of the other fits
 	least   float64 // objective of kept
-	kept    State   // of the best fit that has ended, unless that is the present one
+	kept    State   // state of the best completed fit, unless it is the current one
 }
 
-// The names of the numbers that are saved in addition to the state of the present fit, and the prefix of the best fit's names.
+// Names of the numbers that are saved in addition to the state of the current fit, and the prefix of the best fit's names.
 const (
 	restartName = "restart"
 	beforeName  = "before"
@@ -36,7 +36,7 @@ const (
 	keptPrefix  = "kept/"
 )
 
-// newRestarted returns a model of one, or of several where there are restarts.
+// newRestarted returns a single fit, or a model with restarts if there are any.
 func newRestarted(restarts int, seed uint64, one func(seed uint64) (Model, error)) (Model, error) {
 	m, err := one(seed)
 	if err != nil || restarts <= 1 {
@@ -45,7 +45,7 @@ func newRestarted(restarts int, seed uint64, one func(seed uint64) (Model, error
 	return &restarted{Model: m, one: one, seed: seed, restarts: restarts}, nil
 }
 
-// checkRestarts refuses restarts of a start that does not depend on the seed.
+// checkRestarts returns an error for restarts if the start does not depend on the seed.
 func checkRestarts(restarts int, init string) error {
 	if restarts > 1 && init != "random" {
 		return part.KeyErrorf("restarts", `got %d, but every fit from init = %q is the same: want 1, or init = "random"`, restarts, init)
@@ -53,7 +53,7 @@ func checkRestarts(restarts int, init string) error {
 	return nil
 }
 
-// mostIterations is the number of iterations of all restarts together, at most the largest int.
+// mostIterations is the number of iterations of all fits together, at most the largest int.
 func mostIterations(iterations, restarts int) int {
 	if restarts > 1 && iterations > math.MaxInt/restarts {
 		return math.MaxInt
@@ -61,7 +61,7 @@ func mostIterations(iterations, restarts int) int {
 	return iterations * max(restarts, 1)
 }
 
-// fresh makes the present fit a new one.
+// fresh replaces the current fit by a new one.
 func (m *restarted) fresh() (err error) {
 	seed := m.seed
 	if 0 < m.restart && m.restart < m.restarts {
@@ -94,7 +94,8 @@ func (m *restarted) Step(ctx context.Context) (Progress, error) {
 	return p, err
 }
 
-// next ends the present fit, of that many iterations, and begins another one, or, after the last, returns to the best.
+// next ends the current fit and starts another one or, after the last, returns to the best. own is the number of iterations
+// of the current fit.
 func (m *restarted) next(ctx context.Context, p Progress, own int) (done bool, err error) {
 	if m.kept.Tensors == nil || p.Objective < m.least {
 		m.kept, m.least = cloneState(m.Model.State()), p.Objective
@@ -115,7 +116,7 @@ func (m *restarted) next(ctx context.Context, p Progress, own int) (done bool, e
 	return done, m.Model.Begin(ctx, m.images)
 }
 
-// cloneState copies a state that must outlive the next step.
+// cloneState copies a state, so that it stays valid after the next step.
 func cloneState(s State) State {
 	c := State{map[string]Tensor{}, maps.Clone(s.Numbers)}
 	for name, t := range s.Tensors {
@@ -169,5 +170,5 @@ func unprefixed[T any](all map[string]T) map[string]T {
 	return kept
 }
 
-// Unwrap returns the present fit, or the best one in the end.
+// Unwrap returns the current fit, or at the end the best one.
 func (m *restarted) Unwrap() metrics.Coder { return m.Model }

@@ -8,14 +8,14 @@ import (
 	"tessera/parallel/team"
 )
 
-// SemiNMF factorises any images, X = H W with H >= 0 and atoms of any sign, with the least squared error. In turn the atoms
-// become the least-squares solution and the codes take one multiplicative step, [.]+ and [.]- being the positive and the
-// negative part:
+// SemiNMF factorises any images, X = H W with H >= 0 and atoms of any sign. It minimises the squared error. In each iteration
+// the atoms become the least-squares solution and the codes take one multiplicative step, where [.]+ and [.]- are the
+// positive and the negative part:
 //
 //	W = (H'H)^-1 H'X,   H <- H * sqrt(([XW']+ + H [WW']-) / ([XW']- + H [WW']+))
 //
-// No iteration raises the error. Atoms get norm 1, and their scale is in the codes. The start is k-means: each image's code
-// is 1.2 at its centre and 0.2 elsewhere. Images that were not fitted get their best non-negative codes.
+// No iteration raises the error. Atoms are scaled to norm 1. The fit starts from k-means: the code of each image is 1.2 at
+// its centre and 0.2 elsewhere. Images that were not fitted are encoded by non-negative least squares.
 //
 // Source: C. Ding, T. Li, M. I. Jordan, Convex and semi-nonnegative matrix factorizations, IEEE Trans. Pattern Analysis and
 // Machine Intelligence 32(1), 2010.
@@ -53,7 +53,7 @@ func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 	})
 }
 
-// fitsClusters refuses components for which a start by k-means is impossible.
+// fitsClusters returns an error for a number of components for which a start by k-means is impossible.
 func fitsClusters(components, images, pixels int) error {
 	if images > 0 && components > images {
 		return tooMany(components, images, "the number of images")
@@ -61,8 +61,8 @@ func fitsClusters(components, images, pixels int) error {
 	return fitsFactors(components, "random", images, pixels)
 }
 
-// clusterStart returns codes (k x n) that are 1.2 at an image's centre and 0.2 elsewhere, and the centres (k x p), of a short
-// k-means.
+// clusterStart runs a short k-means. It returns codes (k x n) that are 1.2 at an image's centre and 0.2 elsewhere, and the
+// centres (k x p).
 func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float32, err error) {
 	const rounds = 20
 	m := &kmeans{base: base{pixels: p, units: k, signed: true}, seed: seed}
@@ -150,8 +150,8 @@ func solveAtoms(gram, target, atoms []float32, k, p int) {
 	})
 }
 
-// cholesky returns the lower triangle L with L L' = G, and which pivots are large enough to be used. The columns of the others
-// are 0.
+// cholesky returns the lower triangle L with L L' = G, and which pivots are large enough to be used. The columns of other
+// pivots are 0.
 func cholesky(gram []float32, k int) (l []float64, used []bool) {
 	l, used = make([]float64, k*k), make([]bool, k)
 	for j := range k {

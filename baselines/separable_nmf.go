@@ -8,15 +8,15 @@ import (
 	"tessera/parallel/team"
 )
 
-// SeparableNMF factorises non-negative images, X = H W with H, W >= 0, by anchors that the successive projection algorithm
-// finds: of the rows or columns the one with the largest norm, then the one that is farthest from its span, and so on.
+// SeparableNMF factorises non-negative images, X = H W with H, W >= 0, from anchors that the successive projection algorithm
+// finds: first the row or column with the largest norm, then the one that is farthest from the span of the first, and so on.
 //
 //	anchors = "pixels"   H is k columns of X: each part has a pixel that no other part has. W is the non-negative
 //	                     least-squares solution for these codes, then H the one for these atoms
 //	anchors = "images"   W is k images: each part is seen alone in one image. H is the non-negative least-squares solution
 //
 // With normalised = true rows or columns are divided by their sums first, as the theory requires if their scales differ; in
-// noisy data this also selects dark ones. Components beyond the rank of X are 0. The fit is one iteration without randomness.
+// noisy data this may select dark ones. Components beyond the rank of X are 0. The fit is one iteration without randomness.
 // The objective is the mean squared error. Atoms have norm 1 with anchors = "pixels".
 //
 // Sources: M. C. U. Araujo et al., The successive projections algorithm for variable selection in spectroscopic multicomponent
@@ -45,7 +45,7 @@ func (s *SeparableNMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, "random", images, pixels)
 }
 
-// Check reports unknown settings.
+// Check returns an error for unknown settings.
 func (s *SeparableNMF) Check() error {
 	if s.Anchors != "pixels" && s.Anchors != "images" {
 		return unknown("anchors", s.Anchors, "pixels", "images")
@@ -53,10 +53,10 @@ func (s *SeparableNMF) Check() error {
 	return nil
 }
 
-// MostIterations implements [Method]: all is done in one.
+// MostIterations implements [Method]: a single one.
 func (s *SeparableNMF) MostIterations() int { return 1 }
 
-// New implements [Method]. Nothing about it is random.
+// New implements [Method]. It does not use the seed.
 func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
 	return newFactorisation("separable_nmf", s, "", shape, 1, 0, 1, 0, func(m *factorisation, _ uint64) {
 		rule := &separableRule{halsRule{f: &m.factors}, *s}
@@ -73,7 +73,7 @@ type separableRule struct {
 	settings SeparableNMF
 }
 
-// choose finds the anchors: the first codes, or the atoms.
+// choose finds the anchors: the initial codes, or the atoms.
 func (r *separableRule) choose() {
 	f := r.f
 	k, n, p := f.units, f.n, f.pixels
@@ -97,8 +97,9 @@ func (r *separableRule) improve() float64 {
 	return r.prepare()
 }
 
-// successiveProjection returns the indices of k of the points (count rows of that size, none negative), fewer where the others
-// are in the span of those: in turn the one that is farthest from the span of those before, the first of equals.
+// successiveProjection returns the indices of k of the points (count non-negative rows of the given size): repeatedly the
+// point that is farthest from the span of the selected ones, the first of equals. It returns fewer if all remaining points
+// are in this span.
 func successiveProjection(points []float32, count, size, k int, normalised bool) (chosen []int) {
 	ops := kernel.Float32()
 	point := func(i int) []float32 { return points[i*size : (i+1)*size] }
@@ -138,7 +139,8 @@ func successiveProjection(points []float32, count, size, k int, normalised bool)
 	return chosen
 }
 
-// orthonormal returns the point's part that is orthogonal to the basis, at norm 1. It is taken twice, for rounding.
+// orthonormal returns the component of the point that is orthogonal to the basis, with norm 1. It projects twice because of
+// rounding.
 func orthonormal(point []float32, basis [][]float64) []float64 {
 	v := make([]float64, len(point))
 	for i, x := range point {

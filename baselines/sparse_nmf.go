@@ -11,23 +11,23 @@ import (
 	"tessera/part"
 )
 
-// SparseNMF factorises non-negative images, X = H W with H, W >= 0 and the least squared error, under constraints on Hoyer's
-// sparsity (sqrt n - |v|_1 / |v|_2) / (sqrt n - 1) of vectors of n values:
+// SparseNMF factorises non-negative images, X = H W with H, W >= 0. It minimises the squared error under constraints on the
+// Hoyer sparsity (sqrt n - |v|_1 / |v|_2) / (sqrt n - 1) of vectors of n values:
 //
-//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, which also get norm 1, as in Hoyer's
+//	code_sparsity, per = "atom"    of each atom's activations over all fitted images, scaled to norm 1, as in Hoyer's
 //	                               program, which the study used
 //	code_sparsity, per = "image"   of each image's code, as in Hoyer's paper
 //	atom_sparsity                  of each atom
 //
 // Solver gradient is Hoyer's nmfsc, which the study used. In each iteration the codes and then the atoms take one projected
-// gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error
-// does not rise, and the next one starts a fifth longer; unlike Hoyer's it is also doubled while the error falls further. It is
-// the only solver for per = "image". Solver hals is Potluru's: two sweeps per iteration set one atom, or its activations,
-// after the other to the constrained minimiser, which is the projection of the unconstrained one. It needs a tenth of the
-// iterations. No iteration of either raises the error.
+// gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error does
+// not rise, and the next step starts a fifth longer; unlike in Hoyer's program, a step is also doubled while the error falls
+// further. It is the only solver for per = "image". Solver hals is Potluru's method: two sweeps per iteration set the atoms,
+// and the activations of the atoms, one after the other to the constrained minimiser, which is the projection of the
+// unconstrained one. It needs a tenth of the iterations. No iteration of either solver raises the error.
 //
-// Images that were not fitted get their best non-negative codes, with per = "image" of that sparsity. A constraint over the
-// fitted images does not apply to other images.
+// Images that were not fitted are encoded by non-negative least squares, with per = "image" under the constraint. A
+// constraint over all fitted images does not apply to other images.
 //
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis,
 // J. Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
@@ -58,7 +58,7 @@ func (s *SparseNMF) Fits(images, pixels int) error {
 	return fitsFactors(s.Components, s.Init, images, pixels)
 }
 
-// Check reports settings that exclude each other.
+// Check returns an error for settings that exclude each other.
 func (s *SparseNMF) Check() error {
 	switch {
 	case s.Solver != "hals" && s.Solver != "gradient":
@@ -81,7 +81,7 @@ func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation("sparse_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
 }
 
-// build gives a fit its start and its rule.
+// build sets the start and the rule of a fit.
 func (s *SparseNMF) build(m *factorisation, _ uint64) {
 	sparse, unconstrained := &sparsity{f: &m.factors, settings: *s}, m.first
 	m.first = func() error {
@@ -107,7 +107,7 @@ type sparsity struct {
 	settings SparseNMF
 }
 
-// projectStart makes the first codes and atoms feasible.
+// projectStart makes the initial codes and atoms feasible.
 func (s *sparsity) projectStart() {
 	if s.settings.CodeSparsity > 0 {
 		s.projectCodes(s.f.codes, s.f.n)
@@ -117,9 +117,9 @@ func (s *sparsity) projectStart() {
 	}
 }
 
-// raiseAtoms scales random first atoms to |N(0,1)| times the mean pixel. Hoyer draws |N(0,1)|, where the first steps are too
+// raiseAtoms scales random initial atoms to |N(0,1)| times the mean pixel. With Hoyer's |N(0,1)| the first steps are too
 // short: on 4000 images of Fashion-MNIST and 40 atoms of code_sparsity 0.6 the error after 60, 100 and 150 iterations is then
-// 0.0230, 0.0206 and 0.0190, with this scale 0.0216, 0.0200 and 0.0192 (his program: 0.0232, 0.0206 and 0.0192; means of
+// 0.0230, 0.0206 and 0.0190, with this scale 0.0216, 0.0200 and 0.0192 (Hoyer's program: 0.0232, 0.0206 and 0.0192; means of
 // three seeds).
 func (s *sparsity) raiseAtoms() {
 	f := s.f
@@ -149,20 +149,20 @@ func (s *sparsity) projectCodes(codes []float32, n int) {
 	})
 }
 
-// projectAtoms replaces each atom by one of the wanted sparsity and the same norm.
+// projectAtoms replaces each atom by the nearest one with the required sparsity and the same norm.
 func (s *sparsity) projectAtoms(atoms []float32) {
 	p := s.f.pixels
 	l1 := hoyer.Norm(p, s.settings.AtomSparsity)
 	team.For(s.f.units, 1, func(j, _ int) { projectKeepingNorm(atoms[j*p:(j+1)*p], l1) })
 }
 
-// projectKeepingNorm projects onto the vectors of the same L2 norm whose L1 norm is l1 times that.
+// projectKeepingNorm projects v onto the vectors of the same L2 norm whose L1 norm is l1 times the L2 norm.
 func projectKeepingNorm(v []float32, l1 float64) {
 	norm := l2Norm(v)
 	hoyer.Project(v, l1*norm, norm)
 }
 
-// encode returns the best non-negative codes, which with per = "image" then descend within the constraint.
+// encode returns the non-negative least-squares codes. With per = "image" it then improves them within the constraint.
 func (s *sparsity) encode(images []float32) []float32 {
 	k, p := s.f.units, s.f.pixels
 	codes := encodeSquared(images, s.f.atoms, k, p, encodePrecision)
@@ -172,9 +172,10 @@ func (s *sparsity) encode(images []float32) []float32 {
 	return s.encodeSparse(images, codes)
 }
 
-// sparseHALSRule gives each atom's activations, and each atom, the constrained values that fit best while all others are
-// fixed. For codes h of norm 1 the error depends on <h, c> only, c being the target without the others' share, so that
-// the best h is the projection of c. An atom's norm is free: its direction is the projection of c, its length <u, c> / |h|^2.
+// sparseHALSRule updates one atom, or the activations of one atom, at a time: it computes the best fit within the constraint
+// while all others are fixed. Let c be the target minus the contribution of the others. For activations h of norm 1 the error
+// depends only on <h, c>, so the best h is the projection of c. The norm of an atom is free: its direction u is the
+// projection of c, its length <u, c> / |h|^2.
 type sparseHALSRule struct {
 	*sparsity
 	correlations []float32 // k x n: W X'
@@ -190,7 +191,7 @@ func (r *sparseHALSRule) prepare() float64 {
 }
 
 func (r *sparseHALSRule) improve() float64 {
-	const sweeps = 2 // for one product with the images
+	const sweeps = 2 // number per product with the images
 	f := r.f
 	r.improveAtoms(sweeps)
 	f.atomsGram()
@@ -229,7 +230,7 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 }
 
 // sweepRows replaces one row x[j] of x (k x n) after the other by best(c) with c = a[j] - sum over l != j of G[j][l] x[l];
-// best works in place and gets G[j][j]. Rows with G[j][j] = 0 do not matter and stay as they are.
+// best works in place and gets G[j][j]. Rows with G[j][j] = 0 have no effect and do not change.
 func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []float32, diagonal float32)) {
 	const columns = 1024
 	ops, k := kernel.Float32(), r.f.units
@@ -258,8 +259,9 @@ func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []fl
 	}
 }
 
-// gradientRule is Hoyer's nmfsc, in his order: the codes, then the atoms. Constrained factors take one projected gradient
-// step whose length adapts, the others one multiplicative update. Codes without a constraint get norm 1 per atom.
+// gradientRule is Hoyer's nmfsc, in its original order: the codes, then the atoms. Constrained factors take one projected
+// gradient step with adaptive length, unconstrained ones one multiplicative update. Unconstrained codes are scaled to norm 1
+// per atom.
 type gradientRule struct {
 	*sparsity
 	codesStep, atomsStep float64
@@ -306,9 +308,10 @@ func (r *gradientRule) restore(s State) error {
 	return s.numbers(map[string]*float64{"codes_step": &r.codesStep, "atoms_step": &r.atomsStep})
 }
 
-// descend does one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), x being k x n. The step is halved until the objective
-// does not rise. A step that did not have to be halved is doubled while that lowers the objective further, and every step
-// starts a fifth longer than the last one ended. Where no step helps x stays as it is. It returns the change of the objective.
+// descend performs one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), where x is k x n. The step is halved until the
+// objective does not rise. If it was not halved, it is doubled while that lowers the objective further. The next step starts
+// a fifth longer than the last one ended. If no step lowers the objective, x does not change. It returns the change of the
+// objective.
 func descend(gram []float32, k int, a, x []float32, n int, step *float64, project func([]float32)) float64 {
 	const halvings = 60
 	l := newLineSearch(gram, k, a, x, n, project)
@@ -328,7 +331,7 @@ func descend(gram []float32, k int, a, x []float32, n int, step *float64, projec
 	return change
 }
 
-// lineSearch is the state that the steps along one gradient share.
+// lineSearch contains the data for several steps along one gradient.
 type lineSearch struct {
 	gram, x, gradient    []float32
 	candidate, d, square []float32
@@ -346,8 +349,9 @@ func newLineSearch(gram []float32, k int, a, x []float32, n int, project func([]
 	return l
 }
 
-// try writes the projected step of that length into candidate and returns the change of the objective. The change is computed
-// from the difference d alone, <d, gradient> + 1/2 <dd', G>: the objective itself has too few digits near the end.
+// try writes the projected step of the given length to candidate and returns the change of the objective. It computes the
+// change from the difference d, as <d, gradient> + 1/2 <dd', G>, because the objective itself has too few digits near the
+// end.
 func (l *lineSearch) try(step float64) float64 {
 	ops := kernel.Float32()
 	ops.AddScaled(l.candidate, l.x, l.gradient, float32(-step))
@@ -357,7 +361,7 @@ func (l *lineSearch) try(step float64) float64 {
 	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
 }
 
-// lengthen doubles a step while that lowers the objective further; change is the change by the first step.
+// lengthen doubles a step while that lowers the objective further; change is the change for the current step.
 func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	for {
 		best := slices.Clone(l.candidate)
@@ -371,8 +375,8 @@ func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	}
 }
 
-// encodeSparse projects the codes (n x k) of images to the wanted sparsity and improves them within the constraint, with the
-// atoms fixed, until a step lowers the error of a block by less than 1e-5 of it.
+// encodeSparse projects the codes (n x k) of images to the required sparsity and improves them within the constraint, with
+// fixed atoms, until a step lowers the relative error of a block by less than 1e-5.
 func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 	const (
 		precision = 1e-5

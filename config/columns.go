@@ -1,25 +1,77 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tessera/data"
+	"tessera/layers"
 	"tessera/losses"
+	"tessera/part"
 	"tessera/part/table"
 )
 
-// WithColumns returns the model for a data set with these columns besides images and labels. [File.Model] knows them if the files of the
-// data set are there; a run keeps those that its model reads.
+// WithColumns returns the model for a data set that has these columns in addition to images and labels. [File.Model] takes
+// them from the files of the data set, if the files exist; a run stores the columns that its model reads.
 func (m *Model) WithColumns(columns []data.Column) *Model {
 	other := *m
 	other.columns = slices.Clone(columns)
+	other.mask()
 	return &other
 }
 
-// Columns describes the columns besides images and labels that the model reads, as far as they are known.
+// Holed reports whether entries of the images may be missing (`missing` of the data set) or hidden (`hide`).
+func (m *Model) Holed() bool {
+	return m.Dataset.Source != nil && (data.HasMissing(m.Dataset.Source) || m.Dataset.Hide > 0)
+}
+
+// whole reports an error for a baseline that fits all entries, also by some of its settings, if entries may be missing or hidden.
+func (m *Model) whole() []table.Diagnostic {
+	if !m.Holed() || m.Baseline == nil {
+		return nil
+	}
+	if h, ok := m.Baseline.(interface{ CheckHoles() error }); ok {
+		var bad part.KeyError
+		if err := h.CheckHoles(); errors.As(err, &bad) {
+			return []table.Diagnostic{m.finding("", "", bad.Key, bad.Error(), "")}
+		}
+		return nil
+	}
+	key := "missing"
+	if m.Dataset.Hide > 0 {
+		key = "hide"
+	}
+	return []table.Diagnostic{m.finding("dataset", "", key, fmt.Sprintf("%s: %s fits all entries of images and cannot leave out those that are missing or hidden", key, m.Kind),
+		`kind = "pca", "nmf" or "sparse_nmf", or an auto-encoder with the loss mse, can`)}
+}
+
+// mask adds the mask of observed entries to every term that compares a value with the images or with a column that has
+// missing entries.
+func (m *Model) mask() {
+	m.Losses = slices.Clone(m.Losses)
+	for i, l := range m.Losses {
+		if l.Loss == nil {
+			continue
+		}
+		reads := l.Reads()
+		missing := slices.ContainsFunc(m.columns, func(c data.Column) bool { return c.Name == reads.Against && c.Missing })
+		switch {
+		case !reads.Counts:
+		case reads.Against == losses.Images && m.Holed():
+			m.Losses[i].present = data.ObservedColumn
+		case missing:
+			m.Losses[i].present = reads.Against + data.ObservedSuffix
+		default:
+			m.Losses[i].present = ""
+		}
+	}
+}
+
+// Columns describes the columns of the data set other than images and labels that the model reads. Columns that the data set
+// is not known to have are left out.
 func (m *Model) Columns() (list []data.Column) {
 	for _, c := range m.columns {
 		if slices.Contains(m.Dataset.reads, c.Name) {
@@ -29,7 +81,8 @@ func (m *Model) Columns() (list []data.Column) {
 	return list
 }
 
-// know sets the columns of the data set. Those of a run's declaration are not known: the files may have changed since.
+// know sets the columns of the data set. For the declaration of a run it sets only their names: the files may have changed
+// since the training.
 func (m *Model) know(f *File) {
 	if m.Dataset.Source == nil {
 		return
@@ -37,45 +90,65 @@ func (m *Model) know(f *File) {
 	m.columns = data.ColumnsOf(m.Dataset.Source, f.Dirs)
 	if f.Trained {
 		for i, c := range m.columns {
-			m.columns[i] = data.Column{Name: c.Name}
+			m.columns[i] = data.Column{Name: c.Name, Missing: data.HasMissing(m.Dataset.Source)}
 		}
 	}
+	m.mask()
 	m.Dataset.reads = m.readColumns()
+	if drawn := m.allDrawn(); drawn != nil {
+		m.Dataset.Drawn = &drawn
+	}
 }
 
-// readColumns lists the further columns that the model reads, sorted.
+// readColumns lists the columns of the data set other than images and labels that the model reads, sorted.
 func (m *Model) readColumns() (names []string) {
-	add := func(list []string) {
-		for _, name := range list {
-			if m.hasColumn(name) && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	all := m.namesRead()
+	for name := range m.Drawn {
+		all = append(all, m.readByDraws(name)...)
+	}
+	for _, name := range all {
+		if of, ok := strings.CutSuffix(name, data.ObservedSuffix); ok {
+			name = of
 		}
-	}
-	for _, l := range m.Losses {
-		if l.Loss != nil {
-			add(l.Names())
+		if m.hasColumn(name) && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-	}
-	stacks := [][]Layer{m.Encoder, m.Decoder}
-	for _, h := range m.Heads {
-		add(h.From)
-		stacks = append(stacks, h.Layers)
-	}
-	for _, l := range slices.Concat(stacks...) {
-		add(l.From)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// hasColumn reports whether the data set has a further column of that name.
+// namesRead lists the names of the columns and values that terms, heads and layers read.
+func (m *Model) namesRead() (names []string) {
+	for _, l := range m.Losses {
+		if l.Loss != nil {
+			names = append(names, l.Names()...)
+		}
+	}
+	stacks := [][]Layer{m.Encoder, m.Decoder}
+	for _, h := range m.Heads {
+		names = append(names, h.From...)
+		stacks = append(stacks, h.Layers)
+	}
+	for _, l := range slices.Concat(stacks...) {
+		names = append(names, l.From...)
+		if d, ok := l.Layer.(*layers.Decorrelate); ok {
+			names = append(names, d.Column)
+		}
+		for _, r := range l.readings() {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// hasColumn reports whether the data set has a column of that name other than images and labels.
 func (m *Model) hasColumn(name string) bool {
 	return slices.ContainsFunc(m.columns, func(c data.Column) bool { return c.Name == name })
 }
 
-// Column describes a column by its name: images, labels, or a further one; ok is false if there is none. A column whose type is not known
-// has no shape.
+// Column describes a column by its name: images, labels or any other column; ok is false if there is no such column. A column
+// of unknown type has no shape.
 func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	switch name {
 	case losses.Images:
@@ -86,10 +159,21 @@ func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	if i := slices.IndexFunc(l.Columns, func(c data.Column) bool { return c.Name == name }); i >= 0 {
 		return l.Columns[i], true
 	}
+	if name == data.ObservedColumn && l.Holed {
+		return data.Column{Name: name, Shape: l.Input, Type: data.Whole}, true
+	}
+	if of, ok := strings.CutSuffix(name, data.ObservedSuffix); ok {
+		if i := slices.IndexFunc(l.Columns, func(c data.Column) bool { return c.Name == of && c.Missing }); i >= 0 {
+			if l.Columns[i].Type == "" {
+				return data.Column{Name: name}, true
+			}
+			return data.Column{Name: name, Shape: l.Columns[i].Shape, Type: data.Whole}, true
+		}
+	}
 	return c, false
 }
 
-// shapeOfColumn is the shape of a column as a value: one axis for one number, nil if it is not known.
+// shapeOfColumn is the shape of a column as a value: [1] for a column of single numbers, nil if the shape is not known.
 func shapeOfColumn(c data.Column) []int {
 	switch {
 	case c.Type == "":
@@ -100,16 +184,22 @@ func shapeOfColumn(c data.Column) []int {
 	return c.Shape
 }
 
-// nameable lists the columns and values that can be named.
+// nameable lists the columns and values that a key can name.
 func (w *walk) nameable() []string {
 	names := append(w.layout.Values(), losses.Images, losses.Labels)
+	if w.layout.Holed {
+		names = append(names, data.ObservedColumn)
+	}
 	for _, c := range w.layout.Columns {
 		names = append(names, c.Name)
+		if c.Missing {
+			names = append(names, c.Name+data.ObservedSuffix)
+		}
 	}
 	return names
 }
 
-// existing lists what can be named, for a message.
+// existing lists the columns and values that a key can name, as text for a message.
 func (w *walk) existing() string {
 	var columns []string
 	for _, name := range w.nameable()[len(w.layout.Values()):] {
@@ -118,10 +208,18 @@ func (w *walk) existing() string {
 	return "columns: " + strings.Join(columns, ", ") + "; values: " + table.Quoted(w.layout.Values())
 }
 
-// compared checks what the keys against, mask and sample_weight of a term name.
+// compared checks the columns and values that a term names in its keys against, mask and sample_weight.
 func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	if l.Against != "" && reads.Against == "" {
 		w.report(part, l.Kind, "against", fmt.Sprintf("against: %s compares with nothing", l.Kind), "leave it out")
+	}
+	if l.Teacher != "" && !reads.Teacher {
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: %s reads no teacher", l.Kind), "leave it out, or take kind = \"consistency\"")
+	}
+	w.constant(part, l, reads)
+	if w.layout.Holed && (reads.Against == losses.Images && !reads.Counts || reads.Atoms || reads.Jacobian) {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s cannot leave out the entries of images that are missing or hidden", l.Kind),
+			"terms that can: "+table.Quoted(countingImages()))
 	}
 	if l.counted() && !reads.Counts {
 		key := "mask"
@@ -136,14 +234,17 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	switch name := reads.Against; {
 	case reads.Classes:
 		w.classes(part, l, name)
+	case reads.Groups > 0:
+		w.groups(part, l, name, reads.Groups)
 	case name != "" && w.named(part, l.Kind, "against", name):
 		w.sameSize(part, l, name, on)
 	}
+	w.countsBy(part, l)
 	if name := l.Mask; name != "" && w.named(part, l.Kind, "mask", name) {
 		if n := w.layout.Size(name); n > 1 && reads.Classes {
 			w.report(part, l.Kind, "mask", fmt.Sprintf("mask: %q has %d values for each sample, but %s compares one class: want one", name, n, l.Kind), "")
-		} else if n > 1 && on > 0 && n != on {
-			w.report(part, l.Kind, "mask", fmt.Sprintf("mask: %q has %d values for each sample, but %q has %d: want as many, or one", name, n, l.On, on), "")
+		} else if n > 1 && on > 0 && n != on && w.layout.PerPlace(l.On, n) == 0 {
+			w.report(part, l.Kind, "mask", fmt.Sprintf("mask: %q has %d values for each sample, but %q has %d: want as many, one for each of its tokens, or one", name, n, l.On, on), "")
 		}
 	}
 	if name := l.SampleWeight; name != "" && w.named(part, l.Kind, "sample_weight", name) {
@@ -153,19 +254,83 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// sameSize checks that a term compares values of one size.
-func (w *walk) sameSize(part string, l Loss, name string, on int) {
-	n := w.layout.Size(name)
-	switch {
-	case on == 0 || n == 0 || n == on || name == losses.Images && l.On == losses.Output:
-	case name == losses.Images:
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, on, l.Kind, n), "")
-	default:
-		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values for each sample, but %q has %d", name, n, l.On, on), "")
+// countsBy reports a mask or sample weight that is a value of the model and may be one that no mask or weight can be: a negative one would
+// reward errors. The range of what a layer publishes is not known here.
+func (w *walk) countsBy(part string, l Loss) {
+	for key, name := range map[string]string{"mask": l.Mask, "sample_weight": l.SampleWeight} {
+		if _, column := w.layout.Column(name); column || name == "" {
+			continue
+		}
+		r, known, last := w.model.rangeOf(name, unit)
+		if !known || key == "mask" && r.Within(unit) || key == "sample_weight" && r.Low >= 0 {
+			continue
+		}
+		want := "values in [0,1]"
+		if key == "sample_weight" {
+			want = "values >= 0"
+		}
+		w.report(part, l.Kind, key, fmt.Sprintf("%s: %q is a value of the model, and %s gives %s: want %s", key, name, last, intervalText(r), want),
+			"name a column, a value that a layer publishes, or a head that ends with an activation of that range")
 	}
 }
 
-// classes checks that a term compares with a column of classes.
+// constant reports a term that reads nothing but columns, whose value no training changes.
+func (w *walk) constant(part string, l Loss, reads losses.Reads) {
+	if reads.Jacobian || len(reads.Published) > 0 {
+		return
+	}
+	names := append([]string{l.On}, reads.Values...)
+	if reads.Against != "" {
+		names = append(names, reads.Against)
+	}
+	for _, name := range names {
+		if _, column := w.layout.Column(name); !column || w.model.hasHead(name) {
+			return
+		}
+	}
+	w.report(part, l.Kind, "on", fmt.Sprintf("on: %q is a column of the data set, which no training changes", l.On), "name a value of the model: "+table.Quoted(w.layout.Values()))
+}
+
+// sameSize checks that the two values that a term compares have the same size.
+func (w *walk) sameSize(part string, l Loss, name string, on int) {
+	n := w.layout.Size(name)
+	if c, ok := l.Loss.(losses.AgainstChecker); ok {
+		if on > 0 && n > 0 {
+			if err := c.CheckAgainst(on, n); err != nil {
+				w.report(part, l.Kind, "against", "against: "+err.Error(), "")
+			}
+		}
+		return
+	}
+	switch {
+	case on == 0 || n == 0 || n == on || name == losses.Images && l.On == losses.Output:
+	case name == losses.Images:
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s compares it with images of %d", l.On, on, l.Kind, n),
+			"name what it is compared with in against, or give it as many units")
+	default:
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values for each sample, but %q has %d", name, n, l.On, on),
+			"choose a column of that size, or leave out the key units of the head's last layer")
+	}
+}
+
+// groups checks that a term compares with a column of at most n groups.
+func (w *walk) groups(part string, l Loss, name string, n int) {
+	if !w.named(part, l.Kind, "against", name) {
+		return
+	}
+	c, is := w.layout.Column(name)
+	switch {
+	case !is:
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q is a value, but %s compares with a column of groups", name, l.Kind), "")
+	case c.Type != "" && (c.Type != data.Whole || c.Size() != 1):
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values of type %s for each sample, but %s compares with one group: want one whole number",
+			name, c.Size(), c.Type, l.Kind), "")
+	case len(c.Names) > n:
+		w.report(part, l.Kind, "groups", fmt.Sprintf("groups: got %d, but the column %q has %d groups", n, name, len(c.Names)), "")
+	}
+}
+
+// classes checks that the column that a term compares a value with contains classes.
 func (w *walk) classes(part string, l Loss, name string) {
 	if name == losses.Labels || !w.named(part, l.Kind, "against", name) {
 		return
@@ -182,7 +347,31 @@ func (w *walk) classes(part string, l Loss, name string) {
 	}
 }
 
-// counting lists the terms that take a mask.
+// PerPlace is the number of values that a value has at each of n places, such as the features of n tokens: those of its axes after the
+// first ones, which have n elements together. It is 0 if there are no such axes.
+func (l *Layout) PerPlace(value string, n int) int {
+	p, published := l.Of(value)
+	if p == nil {
+		return 0
+	}
+	shape, places := p.shapeOf(published), 1
+	for i, d := range shape {
+		if places *= d; places == n && i+1 < len(shape) {
+			return product(shape[i+1:])
+		}
+	}
+	return 0
+}
+
+// countingImages lists the loss kinds that accept a mask and compare with images by default.
+func countingImages() []string {
+	return slices.DeleteFunc(counting(), func(name string) bool {
+		e, _ := losses.Registry.Lookup(name)
+		return e.New().Reads().Against != losses.Images
+	})
+}
+
+// counting lists the loss kinds that accept a mask.
 func counting() (names []string) {
 	for _, e := range losses.Registry.All() {
 		if e.New().Reads().Counts {
@@ -194,7 +383,7 @@ func counting() (names []string) {
 
 // named checks that a column or a value of that name exists.
 func (w *walk) named(part, kind, key, name string) bool {
-	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
+	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) || w.placed(name) {
 		return true
 	}
 	if w.model.Dataset.Source == nil || w.model.inDoubt("dataset") || w.model.inDoubt("head") || w.model.inDoubt("decoder") {

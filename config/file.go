@@ -14,7 +14,7 @@ import (
 
 // File is a parsed models.toml. Its methods are safe for concurrent use.
 type File struct {
-	// Dirs are the folders of data sets whose image shape is only known from their files. Without them, everything that
+	// Dirs are the folders of data sets whose image shape is stored only in their files. Without Dirs, everything that
 	// depends on the shape is checked when the images are read.
 	Dirs data.Dirs
 
@@ -25,20 +25,21 @@ type File struct {
 	base                 *File       // declarations that this file adds to; see [File.Extend]
 	root, models, sweeps *table.Node // models and sweeps are empty tables if the file has none
 	source               *table.Source
-	images               *data.Memory                  // of a literal: the images of its data set in memory; else nil
-	twice                map[string][]table.Diagnostic // what is given twice, by the declaration in which it is
+	images               *data.Memory                  // the images in memory of a model made in Go; else nil
+	twice                map[string][]table.Diagnostic // keys and tables that are declared twice, by declaration
 
 	mutex     sync.Mutex
 	lineages  map[string]*lineage
-	diagnoses map[string][]table.Diagnostic // what is wrong with a model of the file as it stands
-	warnings  map[string][]string           // of models without errors; see Warnings
-	clean     map[string]bool               // models that are sound, and all that they extend
-	settings  string                        // with which Dirs, and whether Trained
+	diagnoses map[string][]table.Diagnostic // cached errors of the models without --set changes
+	warnings  map[string][]string           // cached warnings of the models without errors; see Warnings
+	clean     map[string]bool               // models without errors whose ancestors have none either
+	built     map[string]*Model             // models without errors and changes that diagnose has built and [File.Model] has not returned yet
+	settings  string                        // the Dirs and Trained for which the caches are valid
 
-	suggested int // how often a model was suggested
+	suggested int // number of suggestions of a model name so far
 }
 
-// topLevel are the tables of a file. A new one is named here, and checked by [File.Check].
+// topLevel lists the tables of a file. A new kind of table is named here and checked by [File.Check].
 var topLevel = []string{"model", "sweep"}
 
 // Load reads the text of a models.toml; file is its name in messages. The error is [*table.Diagnostics] when the text is not
@@ -71,10 +72,10 @@ func newFile(src *table.Source, root *table.Node) *File {
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
 }
 
-// empty reports whether the file was not made by [Load]: it then holds nothing.
+// empty reports whether f is a zero File, not made by [Load].
 func (f *File) empty() bool { return f == nil || f.root == nil }
 
-// Check finds all errors of the file, in its order. The error is nil or [*table.Diagnostics].
+// Check returns all errors of the file, in the order of the file. The error is nil or [*table.Diagnostics].
 func (f *File) Check() error {
 	if f.empty() {
 		return nil
@@ -109,8 +110,8 @@ func (f *File) Check() error {
 	return table.Report(found)
 }
 
-// Model returns one checked model, changed by the --set arguments. The error is [*table.Diagnostics] when anything in the
-// model, in one that it extends or in a --set is wrong, and [*UnknownModel] when the file has no such model.
+// Model returns one checked model, changed by the --set arguments. The error is [*table.Diagnostics] if the model, a model
+// that it extends or a --set argument is invalid, and [*UnknownModel] if the file has no such model.
 func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if f.empty() {
 		return nil, &UnknownModel{Name: name}
@@ -127,9 +128,13 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 		return nil, fmt.Errorf("config: %s changes the seeds of a sweep, but %q is a model: set train.seed", sets[i], name)
 	}
 	changes := f.suited(name, nil, sets)
-	m, found := f.build(name, changes)
-	if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
-		return nil, err
+	m := f.built[name]
+	if delete(f.built, name); m == nil || len(changes) > 0 {
+		var found []table.Diagnostic
+		m, found = f.build(name, changes)
+		if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
+			return nil, err
+		}
 	}
 	m.text = Fill(m)
 	return m, nil
@@ -154,7 +159,7 @@ func (f *File) diagnose(name string) (found []table.Diagnostic) {
 	return found
 }
 
-// cachedDiagnosis returns the cached errors of a model without changes: a sweep needs them many times.
+// cachedDiagnosis is diagnose with a cache: a sweep needs the errors of a model many times.
 func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
 	f.invalidate()
 	found, ok := f.diagnoses[name]
@@ -164,13 +169,13 @@ func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
 		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
 		f.diagnoses[name] = found
 		if len(found) == 0 {
-			f.warnings[name] = m.Warnings()
+			f.warnings[name], f.built[name] = m.Warnings(), m
 		}
 	}
 	return found
 }
 
-// Warnings lists those of a model without errors, see [Model.Warnings]; none of any other model.
+// Warnings lists the warnings of a model without errors, see [Model.Warnings]. For a model with errors it is empty.
 func (f *File) Warnings(name string) []string {
 	if f.empty() || f.models.Child(name) == nil {
 		return nil
@@ -183,10 +188,11 @@ func (f *File) Warnings(name string) []string {
 	return f.warnings[name]
 }
 
-// invalidate discards diagnoses that depend on changed settings of the file.
+// invalidate discards the cached diagnoses if the file's settings have changed.
 func (f *File) invalidate() {
 	if settings := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.diagnoses == nil || f.settings != settings {
 		f.diagnoses, f.warnings, f.clean, f.settings = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, settings
+		f.built = map[string]*Model{}
 	}
 	if f.base != nil {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
@@ -255,6 +261,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
 	m.origin, m.dirs, m.trained = d.Origin, f.Dirs, f.Trained
+	data.OneSpelling(m.Dataset.Source)
 	if _, ok := m.Dataset.Source.(*data.Memory); ok && f.images != nil {
 		m.Dataset.Source = f.images
 	}
@@ -262,7 +269,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	case partial:
 		return d.Found
 	case m.Kind != Autoencoder:
-		return append(d.Found, m.fits(m.input(f.shape))...)
+		return append(append(d.Found, m.fits(m.input(f.shape))...), m.whole()...)
 	}
 	m.prepare()
 	m.know(f)
@@ -283,7 +290,7 @@ func (f *File) shape(images data.Source) []int {
 type UnknownModel struct {
 	File  string
 	Name  string
-	Names []string // of the file's models
+	Names []string // of all models of the file
 }
 
 // Error implements error.
@@ -298,34 +305,33 @@ func (e *UnknownModel) Error() string {
 // mostListed is the maximum number of names in an error.
 const mostListed = 12
 
-// Suggests reports whether the error suggests a model or lists all models. It does neither if no name is near and the list
-// is too long.
+// Suggests reports whether the error message suggests a model or lists all models. It contains neither if no name is similar
+// and the list is too long.
 func (e *UnknownModel) Suggests() bool {
 	_, near := table.Nearest(e.Name, e.Names)
 	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
 }
 
-// Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train them,
-// and [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides base's declaration with the
-// same name. The models and sweeps of base do not change by that. A hidden model can still be extended by the model that
-// hides it:
+// Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train them, and
+// [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides base's declaration with the same
+// name. The models and sweeps of base stay the same. A hidden model can still be extended by the model that hides it:
 //
 //	[model.shallow]
 //	extends = "shallow" # of base
 //
-// f takes over base: base must not be used afterwards.
+// f owns base from now on: callers must not use base afterwards.
 func (f *File) Extend(base *File) {
 	if !f.empty() && !base.empty() {
 		f.base = base
 	}
 }
 
-// Names lists the models, those of the file first, in its order.
+// Names lists the models: first those of this file in file order, then those of the files that it extends.
 func (f *File) Names() []string {
 	return f.names(func(f *File) *table.Node { return f.models })
 }
 
-// SweepNames lists the sweeps, those of the file first, in its order.
+// SweepNames lists the sweeps: first those of this file in file order, then those of the files that it extends.
 func (f *File) SweepNames() []string {
 	return f.names(func(f *File) *table.Node { return f.sweeps })
 }
@@ -394,7 +400,7 @@ func (f *File) scope(model, parent string) *File {
 	return f
 }
 
-// diagnoseAbove returns the errors of the model of another file that a model of this file extends.
+// diagnoseAbove returns the errors of a model's parent if the parent is declared in another file.
 func (f *File) diagnoseAbove(model string) []table.Diagnostic {
 	parent, ok := f.models.Child(model).Child("extends").Text()
 	if !ok {
@@ -406,12 +412,12 @@ func (f *File) diagnoseAbove(model string) []table.Diagnostic {
 	return nil
 }
 
-// longestName is the greatest length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
-// bytes, and the second run of a model is in runs/NAME-2.
+// longestName is the maximum length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
+// bytes, and the second run of a model is stored in runs/NAME-2.
 const longestName = 240
 
-// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are
-// replaced, but some names would lead out of the folder, and others are too long.
+// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are replaced,
+// but some names point outside the folder, and others are too long.
 func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	d := table.Diagnostic{At: n.Key, Subject: table.Subject(what, name)}
 	switch {
@@ -431,8 +437,8 @@ func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 type lineage struct {
 	table   *table.Node // nil if the model is not a table
 	found   []table.Diagnostic
-	partial bool // a model that it extends is unknown: inherited keys are missing
-	open    bool // in progress: a model that reaches it again extends itself
+	partial bool // a parent is unknown: inherited keys are missing
+	open    bool // being merged: a model that is reached again extends itself
 }
 
 // lineage returns the merged table of a model and caches it in the file that declares the model.
@@ -477,7 +483,7 @@ func (f *File) changed(name string, extends *table.Node) *lineage {
 	return l
 }
 
-// extend merges n, the table of a model, into the models that it extends.
+// extend merges n, the table of a model, into the table of its parent.
 func (f *File) extend(l *lineage, name string, n *table.Node) {
 	l.table = n
 	e := n.Child("extends")
@@ -503,7 +509,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	}
 }
 
-// cycle reports a cycle of models at the model of the cycle that is first in the file.
+// cycle reports a cycle of models that extend each other, at the model of the cycle that comes first in the file.
 func (f *File) cycle(name string) {
 	chain := f.ancestors(name, nil)
 	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
@@ -515,8 +521,8 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model of the file and the models of the file that it extends, each once, up to an unknown one or one
-// without errors.
+// ancestors lists a model and its ancestors in this file, each once. The list stops at an unknown model or at a model in
+// clean.
 func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
 	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
@@ -527,7 +533,7 @@ func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	return list
 }
 
-// suggestParent suggests the probably intended model, or explains that there is none.
+// suggestParent suggests the model that `extends` probably means, or explains that there is none.
 func (f *File) suggestParent(name, parent string) string {
 	names := f.Names()
 	if len(names) == 1 {
@@ -539,10 +545,11 @@ func (f *File) suggestParent(name, parent string) string {
 	return f.suggest(parent, name)
 }
 
-// mostSuggested bounds the number of errors with a suggestion: the time is the number of errors times the number of models.
+// mostSuggested bounds the number of errors with a suggestion: each suggestion takes time proportional to the number of
+// models.
 const mostSuggested = 100
 
-// suggest suggests the probably intended model other than the given one.
+// suggest suggests the model whose name is most similar to name, ignoring the model called not.
 func (f *File) suggest(name, not string) string {
 	if f.suggested++; f.suggested > mostSuggested {
 		return ""

@@ -150,17 +150,35 @@ augment = ["flip"]
 `
 	const none = "no loss compares the output with the images"
 	for name, c := range map[string]struct{ text, table, want string }{
-		"a classifier":        {classes, "hook.adversarial", "model \"m\": hook.adversarial: " + none + ": there is no error to maximise"},
+		"a classifier":        {classes, "hook.adversarial", ""},
+		"an unknown head":     {classes, "hook.adversarial]\non = \"nose\"", "hook.adversarial: on: got \"nose\", want a head that a loss compares with the labels: [\"class\"]"},
+		"kl from the image":   {classes, "hook.adversarial]\nobjective = \"kl\"", "hook.adversarial: random_start: "},
 		"an unread output":    {strings.Replace(plain, `{ kind = "mse" }, `, "", 1), "hook.adversarial", none},
 		"views alone":         {views, "hook.adversarial", "model \"m\": hook.adversarial: no loss reads the images, only their views"},
 		"a loss of an output": {plain, "hook.adversarial", ""},
 	} {
-		err := load(t, c.text+"\n[model.m."+c.table+"]\nepsilon = 0.05\n").Check()
+		head, rest, _ := strings.Cut(c.table, "]")
+		err := load(t, c.text+"\n[model.m."+head+"]\nepsilon = 0.05"+rest+"\n").Check()
 		if c.want == "" && err == nil {
 			continue
 		}
 		if err == nil || c.want == "" || strings.Count(err.Error(), "model \"m\"") != 1 || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want only %q", name, err, c.want)
+		}
+	}
+}
+
+// A classifier is attacked at its head, an auto-encoder at its output.
+func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
+	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
+	const plain = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\n"
+	for text, want := range map[string]string{classes: "class", plain: ""} {
+		m, err := load(t, text+"\n[model.m.hook.adversarial]\nepsilon = 0.05\n").Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Hooks["adversarial"].(*hooks.Adversarial).On; got != want {
+			t.Errorf("attacks %q, want %q", got, want)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (w *walk) search() {
 	}
 }
 
-// sameLayer reports layers with which the full-batch objective would change between evaluations: layers with noise, and
-// layers with statistics of the batch. For a block it checks the inner layers.
+// sameLayer reports layers that make the full-batch objective differ between evaluations: layers with noise, and layers with
+// batch statistics. For a block it checks the inner layers.
 func (w *walk) sameLayer(p Placed) {
 	kind, search := p.Kind, w.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)
@@ -58,8 +58,8 @@ func (w *walk) sameLayer(p Placed) {
 	}
 }
 
-// dependsOnBatch reports whether a layer has state that depends on the batch. Only a layer whose parameters are all frozen, not only
-// its state, runs in inference mode.
+// dependsOnBatch reports whether a layer has state that depends on the batch. A layer runs in inference mode only if all its
+// parameters are frozen, not only its state.
 func (w *walk) dependsOnBatch(placed Placed) bool {
 	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
 		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
@@ -76,8 +76,8 @@ func rules() []string {
 	return names
 }
 
-// decomposing reports layers that decompose images but are not the first layer: their rescaling is computed from the
-// training images before the first step.
+// decomposing reports layers that decompose images but are not the first layer: their rescaling is computed from the training
+// images before the first step, so they have to read images.
 func (w *walk) decomposing() {
 	for _, p := range w.layout.Layers() {
 		part := placeOf(p.Path)
@@ -91,17 +91,16 @@ func (w *walk) decomposing() {
 
 // Hook is a declared hook of a model.
 type Hook struct {
-	Name string // of its table, and of its state in a checkpoint: average
+	Name string // of the table, and of the hook's state in a checkpoint: average
 	Hook hooks.Hook
 }
 
-// part is the place of the hook in the declaration.
+// part is the location of the hook in the declaration.
 func (h Hook) part() string { return hookPart(h.Name) }
 
 func hookPart(name string) string { return "hook." + table.KeyText(name) }
 
-// AllHooks lists the hooks of a model in the order of their stages, in which training calls them; those of one stage are sorted by
-// their names.
+// AllHooks lists the hooks of a model in the order in which training calls them: by stage, and by name within a stage.
 func (m *Model) AllHooks() (list []Hook) {
 	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
 		list = append(list, Hook{name, m.Hooks[name]})
@@ -110,12 +109,12 @@ func (m *Model) AllHooks() (list []Hook) {
 	return list
 }
 
-// EarlyStops reports whether a hook of the model ends the training early and chooses one of its epochs.
+// EarlyStops reports whether a hook of the model ends the training early and selects one of its epochs.
 func (m *Model) EarlyStops() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
 }
 
-// prepare adds the hooks that prepare images for the encoder's first layer, where the declaration has none.
+// prepare adds the hooks that the encoder's first layer needs to prepare images, unless they are declared.
 func (m *Model) prepare() {
 	if len(m.Encoder) == 0 {
 		return
@@ -141,7 +140,7 @@ func (m *Model) prepare() {
 	}
 }
 
-// Distorted reports whether a hook of the model changes the images that are encoded in training.
+// Distorted reports whether a hook of the model changes the images that the encoder reads in training.
 func (m *Model) Distorted() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, ok := h.Hook.(hooks.Distorting); return ok })
 }
@@ -176,6 +175,7 @@ func (w *walk) hook(h Hook) {
 	}
 	if a, ok := h.Hook.(*hooks.Adversarial); ok {
 		w.oneStep(h, a)
+		w.attackedHead(h, a)
 	}
 	if s, ok := h.Hook.(hooks.Selective); ok && w.layout.Input != nil && len(w.names)+len(w.open) == 0 && !w.model.inDoubt("freeze") {
 		if err := s.Suits(w.declared()); err != nil {
@@ -191,7 +191,7 @@ func (w *walk) hook(h Hook) {
 	}
 }
 
-// declared is what a hook can see of the model before it is trained.
+// declared returns the properties of the model that its hooks can see before the training.
 func (w *walk) declared() hooks.Declared {
 	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
@@ -207,14 +207,15 @@ func (w *walk) declared() hooks.Declared {
 	return d
 }
 
-// distorting checks that a loss reads the images that a hook changes, and that adversarial examples have an error to
-// maximise.
+// distorting checks a hook that changes the encoder's input: a loss must read the images, and adversarial examples need a
+// loss to maximise.
 func (w *walk) distorting(h Hook) {
 	m := w.model
 	none := func(reads func(r losses.Reads, on string) bool) bool {
 		return !slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil || reads(l.Reads(), l.On) })
 	}
-	_, attacks := h.Hook.(*hooks.Adversarial)
+	a, attacks := h.Hook.(*hooks.Adversarial)
+	attacks = attacks && a.On == ""
 	known := slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Problem == uncompared })
 	switch {
 	case len(m.Views) > 0 && !m.inDoubt("view") && none(func(r losses.Reads, _ string) bool { return r.On && !r.Views }):
@@ -224,25 +225,51 @@ func (w *walk) distorting(h Hook) {
 	}
 }
 
-// pgdKeys are the keys of an attack with several steps.
-var pgdKeys = []string{"steps", "step_size"}
+// attackedHead checks the head that adversarial examples attack. Without a loss that compares the output with the images, the
+// default is the head that a loss compares with labels.
+func (w *walk) attackedHead(h Hook, a *hooks.Adversarial) {
+	m := w.model
+	if m.inDoubt("loss") {
+		return
+	}
+	var heads []string
+	for _, l := range m.Losses {
+		if l.Loss == nil {
+			return
+		}
+		if r := l.Reads(); r.Classes && r.Against == losses.Labels {
+			heads = append(heads, l.On)
+		}
+	}
+	reconstructs := slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Reads().Against == losses.Images && l.On == losses.Output })
+	switch {
+	case a.On == "" && !reconstructs && len(heads) > 0:
+		a.On = heads[0]
+	case a.On != "" && !slices.Contains(heads, a.On):
+		w.report(h.part(), "", "on", fmt.Sprintf("on: got %q, want a head that a loss compares with the labels: %q", a.On, heads),
+			"add a loss cross_entropy on it, or leave the key out to attack the output")
+	}
+}
 
-// oneStep reports them for an attack of one step of length epsilon, and removes their defaults.
+// pgdKeys are the keys of an attack that only an attack with several steps has.
+var pgdKeys = []string{"steps", "step_size", "random_start"}
+
+// oneStep reports declared [pgdKeys] for a method that takes a single step of length epsilon, and removes their defaults.
 func (w *walk) oneStep(h Hook, a *hooks.Adversarial) {
 	if a.Method != attack.FGSM {
 		return
 	}
 	for _, key := range pgdKeys {
-		if w.model.origin.Table(h.part()).Child(key) != nil {
+		if w.model.origin.Table(h.part()).Child(key) != nil && (key != "random_start" || a.RandomStart) {
 			w.report(h.part(), "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
 				fmt.Sprintf("leave it out, or take method = %q", attack.PGD))
 		}
 	}
-	a.Steps, a.StepSize = 0, 0
+	a.Steps, a.StepSize, a.RandomStart = 0, 0, false
 }
 
-// asHook shows how a hook that a key of another table declares is written: as a table under hook, with the given values. It returns ""
-// for a key that declares no hook.
+// asHook rewrites a key of an earlier spelling of hooks as a table under hook, with the same values. It returns "" for other
+// keys.
 func asHook(part, key string, n *table.Node) string {
 	c := n.Child(key)
 	_, isHook := hooks.Registry.Lookup(key)

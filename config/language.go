@@ -32,12 +32,14 @@ var language = &table.Language{
 		table.Words("inits", layers.Inits, nil),
 		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
+		table.Words("columns", data.Draws, Drawn{}),
 		table.Words("baselines", Baselines, Model{}),
 	},
 	Hint: hint,
 }
 
-// hint is the suggestion for a key that declares a hook, or for an activation with settings, which is a separate layer.
+// hint is the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with settings, which
+// is a separate layer.
 func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
@@ -50,7 +52,7 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 	return fmt.Sprintf("here an activation with settings is a separate layer: put { kind = %q } after this one", text)
 }
 
-// Vocabularies lists what can be described: "layers", "losses", ...
+// Vocabularies lists the names that [Describe] accepts: "layers", "losses", ...
 func Vocabularies() []string {
 	var titles []string
 	for _, v := range language.Vocabularies {
@@ -63,7 +65,8 @@ func Vocabularies() []string {
 // such vocabulary.
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
-// Fill writes a model as it is now, like [Model.Text]. It returns an empty text for nil.
+// Fill returns the current settings of a model as TOML with all defaults, like [Model.Text]. For nil it returns an empty
+// text.
 func Fill(m *Model) []byte {
 	if m == nil {
 		return nil
@@ -72,7 +75,7 @@ func Fill(m *Model) []byte {
 	return n.TOML("model", m.Name)
 }
 
-// filled is the table of a model with every default.
+// filled returns the table of a model with every default.
 func filled(m *Model) (*table.Node, error) {
 	omit := []string{"extends"}
 	if m.About == "" {
@@ -111,10 +114,10 @@ func withDefaults(n *table.Node) *table.Node {
 	return merged
 }
 
-// merging merges models or changes; see [inherits].
+// merging returns the [table.Merger] for models and changes; see [inherits].
 func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
 
-// selector is the key of a table that names the part whose keys the table contains.
+// selector is the key of a table that names its part: the keys of the part belong to the same table.
 func selector(table string) string {
 	if table == "dataset" {
 		return "name"
@@ -125,9 +128,9 @@ func selector(table string) string {
 // selectionKeys are the keys of a data set's table that every data set has.
 var selectionKeys = table.Keys(&data.Selection{}, "")
 
-// inherits reports whether over keeps a key of base. The selecting key of an attack is its method: fgsm does not inherit
-// the keys of pgd. The selecting key of a data set is its name: another set inherits the selection of images (fit, limit,
-// validation), but not the other keys of the old set. For models see [ofKind].
+// inherits reports whether over keeps a key of base. In the table of an attack the selecting key is the method: fgsm does not
+// inherit the keys of pgd. In the table of a data set it is the name: another data set inherits the selection of images (fit,
+// limit, validation), but not the other keys. For models see [ofKind].
 func inherits(name, key string, base, over *table.Node) bool {
 	if name == "adversarial" {
 		method, _ := over.Child("method").Text()
@@ -159,12 +162,12 @@ func ofKind(n, kind *table.Node) *table.Node {
 	return changed
 }
 
-// without returns a table without one key.
+// without returns a copy of a table that lacks one key.
 func without(n *table.Node, key string) *table.Node {
 	return n.Only(func(k string) bool { return k != key })
 }
 
-// subject names a model in messages.
+// subject is how messages refer to a model.
 func subject(model string) string { return table.Subject("model", model) }
 
 // aboutShape reports whether a key may affect the shape of a layer's output: numbers may, names may not.
@@ -183,10 +186,8 @@ func byName(model *table.Node) {
 	}
 }
 
-// readers are the data sets that read files, by the extension of their files.
-var readers = map[string]string{".csv": "csv", ".tsv": "csv", ".npy": "npy", ".npz": "npz", ".safetensors": "safetensors", ".gz": "npy"}
-
-// nameless reports a dataset table without a name whose keys the default data set does not have. n is the table with the default name.
+// nameless reports a dataset table without a name that contains keys that the default data set does not have. n is the table
+// with the default name.
 func nameless(n *table.Node) *table.Diagnostic {
 	name := n.Child("name")
 	if name == nil || name.At.Source != nil || n.At.Source == nil { // it is declared, or the whole table is the default
@@ -201,8 +202,8 @@ func nameless(n *table.Node) *table.Diagnostic {
 	d := table.Diagnostic{Problem: `dataset: missing key "name"`, Suggestion: "name is one of " + table.Quoted(data.Registry.Names())}
 	for _, key := range n.Keys {
 		if file, ok := n.Child(key).Text(); ok && !slices.Contains(known, key) {
-			reader, ok := readers[strings.ToLower(path.Ext(file))]
-			if !ok && path.Ext(file) == "" {
+			reader := data.ReaderOf(file)
+			if reader == "" && path.Ext(file) == "" {
 				reader = "images"
 			}
 			if reader != "" && slices.Contains(data.Registry.Names(), reader) {
@@ -215,14 +216,14 @@ func nameless(n *table.Node) *table.Diagnostic {
 	return &d
 }
 
-// partsPage describes how to add what the language lacks.
+// partsPage is the page that explains how to add a part of your own.
 const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 
-// lacks lists well-known names that cannot be declared, in lower case without separators, with what to use in their place; ""
-// if only a new part helps. Edit distance would suggest an unrelated name: pca for ica.
+// lacks maps well-known names that cannot be declared, in lower case without separators, to advice on what to declare
+// instead; "" if only a new part helps. Edit distance would suggest an unrelated name: pca for ica.
 var lacks = map[string]string{
 	// models
-	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": "", "diffusion": "", "flow": "",
+	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": ganNote, "diffusion": "", "flow": "",
 	"rbm": "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
 	"regression": "",
 	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
@@ -247,11 +248,14 @@ var lacks = map[string]string{
 	"precision": "numbers are float32",
 }
 
-// klNote tells two terms of the same name apart.
+// klNote explains the difference between the KL sparsity penalty and the KL term of a variational auto-encoder.
 const klNote = "kl is the sparsity penalty on the mean activation of units; the KL term of a variational auto-encoder is gaussian_kl"
 
-// vaeNote tells how a variational auto-encoder is declared.
+// vaeNote explains how a variational auto-encoder is declared.
 const vaeNote = "a variational auto-encoder is an auto-encoder whose encoder ends with the layer gaussian, with the loss gaussian_kl"
+
+// ganNote explains how a generative adversarial network is declared.
+const ganNote = "a GAN is a model with a drawn column of noise and two players: models.md, which `tessera docs DIR` writes, has one"
 
 func init() { language.Lacks = unsupported } // which reads language
 
@@ -260,8 +264,8 @@ func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// unsupported explains that a name is one of another vocabulary, or that a well-known name cannot be declared; "" for other
-// names. what is the noun of a vocabulary, or "key".
+// unsupported explains that a name belongs to another vocabulary, or that a well-known name cannot be declared; it returns ""
+// for other names. what is the noun for the vocabulary, or "key".
 func unsupported(what, name string) string {
 	for _, v := range language.Vocabularies {
 		asKey := v.What == "hook" && !slices.Contains(table.Keys(&Model{}, Autoencoder), name)
@@ -279,7 +283,7 @@ func unsupported(what, name string) string {
 	return "not supported: " + instead
 }
 
-// elsewhere names the vocabulary of a part.
+// elsewhere explains that a name belongs to another vocabulary.
 func elsewhere(what, name string) string {
 	switch what {
 	case "hook":

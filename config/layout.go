@@ -20,23 +20,24 @@ type Layout struct {
 	Encoder []Placed
 	Code    []int // the encoder's flattened output, the decoder's input
 	Decoder []Placed
-	Heads   []PlacedHead // each after what it reads
+	Heads   []PlacedHead // each after the values that it reads
 
-	Columns []data.Column // besides images and labels, as far as they are known
+	Columns []data.Column // other than images and labels, if known; including drawn ones
+	Holed   bool          // images may have missing or hidden entries: see [Model.Holed]
 
-	index map[string]int     // of each head in Heads
-	at    map[string]*Placed // the layers by their paths
+	index map[string]int     // from the name of a head to its index in Heads
+	at    map[string]*Placed // from paths to layers
 }
 
 // PlacedHead is one head of a model.
 type PlacedHead struct {
 	Name   string
-	From   []string // what its first layer reads
+	From   []string // the values that the first layer reads
 	Layers []Placed
 }
 
-// Values lists the values of the model: "code", "output" where it has a decoder, and its heads, each after the value that
-// it reads.
+// Values lists the values of the model: "code", "output" if there is a decoder, and the heads, each after the values that it
+// reads.
 func (l *Layout) Values() []string {
 	names := []string{losses.Code}
 	if len(l.Decoder) > 0 {
@@ -48,8 +49,8 @@ func (l *Layout) Values() []string {
 	return names
 }
 
-// Named lists the values of the model that [Layout.Values] does not list: the output of every layer by its path, such as encoder.1, each followed
-// by what the layer publishes, such as encoder.1.mean.
+// Named lists the values that [Layout.Values] does not list: the output of every layer by its path, such as encoder.1, each
+// followed by the values that the layer publishes, such as encoder.1.mean.
 func (l *Layout) Named() (names []string) {
 	for _, p := range l.Stacked() {
 		names = append(names, p.Path)
@@ -60,7 +61,7 @@ func (l *Layout) Named() (names []string) {
 	return names
 }
 
-// Stack returns the layers whose last output, flattened, is the value code, output or a head; ok is false for other names.
+// Stack returns the layers of the encoder (code), the decoder (output) or a head; ok is false for other names.
 func (l *Layout) Stack(name string) (list []Placed, ok bool) {
 	switch name {
 	case losses.Code:
@@ -75,7 +76,8 @@ func (l *Layout) Stack(name string) (list []Placed, ok bool) {
 	return l.Heads[i].Layers, true
 }
 
-// Of returns the layer that gives a value and, for a value that the layer publishes, its name there; nil if there is no such value.
+// Of returns the layer that computes a value and, for a published value, the name of the value in that layer. The layer is
+// nil if there is no such value.
 func (l *Layout) Of(name string) (p *Placed, published string) {
 	if list, ok := l.Stack(name); ok {
 		if len(list) == 0 {
@@ -96,8 +98,8 @@ func (l *Layout) Of(name string) (p *Placed, published string) {
 	return nil, ""
 }
 
-// Shape is the shape of a value for one image: one axis for code, output and heads; nil if there is no such value or its shape is
-// unknown.
+// Shape is the shape of a value for one image; code, output and heads have one axis. It is nil if there is no such value or
+// its shape is unknown.
 func (l *Layout) Shape(name string) []int {
 	if c, ok := l.Column(name); ok {
 		return shapeOfColumn(c)
@@ -116,7 +118,8 @@ func (l *Layout) Shape(name string) []int {
 // Size is the length of a value for one image, 0 if there is no such value or its length is unknown.
 func (l *Layout) Size(name string) int { return product(l.Shape(name)) }
 
-// Sources returns the columns that a value is computed from: the images and others. The values in given are taken as they are.
+// Sources returns the columns, images included, from which a value is computed. Values in given count as inputs: their own
+// sources are not included.
 func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	for _, v := range l.closure([]string{name}, given) {
 		if _, ok := l.Column(v); ok {
@@ -126,7 +129,7 @@ func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	return sources
 }
 
-// DependsOn reports whether a value is computed from another one, or is that value.
+// DependsOn reports whether a value is computed from another one, or equals it.
 func (l *Layout) DependsOn(name, other string) bool {
 	return slices.Contains(l.closure([]string{name}, nil), other)
 }
@@ -143,7 +146,7 @@ func (l *Layout) Decodes() error {
 		if p == nil || p.Path != name || strings.HasPrefix(name, "encoder.") {
 			continue
 		}
-		for _, from := range p.From {
+		for _, from := range p.Inputs() {
 			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
 				return fmt.Errorf("the model has no decode from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
 			}
@@ -152,7 +155,8 @@ func (l *Layout) Decodes() error {
 	return nil
 }
 
-// closure lists values with everything that they are computed from, except through the values in given.
+// closure lists the named values and all values from which they are computed. It does not follow the inputs of the values in
+// given.
 func (l *Layout) closure(names, given []string) (all []string) {
 	seen := map[string]bool{}
 	for _, name := range given {
@@ -170,7 +174,7 @@ func (l *Layout) closure(names, given []string) (all []string) {
 			if p.Path != name {
 				open = append(open, p.Path)
 			} else {
-				open = append(open, p.From...)
+				open = append(open, p.Inputs()...)
 			}
 		}
 	}
@@ -189,8 +193,8 @@ func (l *Layout) ValuesOf(t Loss) (names []string) {
 	return names
 }
 
-// PublishedBy is the name of a value that the layer publishes that gives another value: "encoder.2.mean" for "encoder.2", and for
-// "code" if that layer is the encoder's last one.
+// PublishedBy is the full name of a value that a layer publishes. on is the layer's output: "encoder.2" gives
+// "encoder.2.mean", and so does "code" if that layer is the encoder's last one.
 func (l *Layout) PublishedBy(on, name string) string {
 	if p, _ := l.Of(on); p != nil {
 		return p.Path + "." + name
@@ -198,7 +202,7 @@ func (l *Layout) PublishedBy(on, name string) string {
 	return on + "." + name
 }
 
-// readBy returns the values that terms read, and everything that these and the heads are computed from.
+// readBy returns the values that the terms read, and the inputs of these values and of the heads, direct or indirect.
 func (l *Layout) readBy(terms []Loss) map[string]bool {
 	read := map[string]bool{}
 	var names []string
@@ -223,18 +227,22 @@ func (l *Layout) Stacked() []Placed {
 	return all
 }
 
-// Placed is one layer of a model with its path and its shapes (without the batch).
+// Placed is one layer of a model with its path and its shapes (without the batch axis).
 type Placed struct {
 	Path       string // "encoder.0"
 	Kind       string
 	Layer      layers.Layer
-	From       []string // the values that it reads, several of them concatenated along the last axis
+	From       []string // the values that it reads, concatenated along the last axis
+	Reads      []string // further values that it reads by name
 	In, Out    []int
 	Parameters []layers.Parameter // their paths are Path + "." + Name
 	Published  []layers.Value     // further values, by the path Path + "." + Name
 
-	origin *table.Origin // of the model
+	origin *table.Origin // of the model's table
 }
+
+// Inputs lists all values that the layer reads.
+func (p *Placed) Inputs() []string { return slices.Concat(p.From, p.Reads) }
 
 // shapeOf is the shape of the output, or of a value that the layer publishes; nil if it is unknown.
 func (p *Placed) shapeOf(published string) []int {
@@ -249,9 +257,9 @@ func (p *Placed) shapeOf(published string) []int {
 	return nil
 }
 
-// joinedShape is the shape of values that are concatenated along their last axis, nil if one of them has no known shape. If one of
-// them is a vector, all are flattened. A value with one axis less than another one, such as an image without channels, has a last
-// axis of 1.
+// joinedShape is the shape of several values, concatenated along their last axis; nil if one shape is unknown. If one value
+// is a vector, all are flattened. A value with one axis less than another one, such as an image without channels, gets a last
+// axis of length 1.
 func joinedShape(names []string, shape func(name string) []int) (joined []int, err error) {
 	axes, vector := 0, false
 	for _, name := range names {
@@ -290,10 +298,10 @@ type ParameterPath struct {
 	layers.Parameter
 }
 
-// Layout computes the shapes of an auto-encoder for images of shape input. Its layers are copies with default numbers of
-// outputs: the size of the input for the last sized layer of the decoder, the number of classes for a head that is compared
-// with labels. Layout does not change the declaration and is safe for concurrent use. The error is [*Diagnostics] if a
-// layer does not accept its input or the decoder's output does not have the input's size.
+// Layout computes the shapes of an auto-encoder for images of shape input. The layers of the layout are copies with default
+// numbers of outputs: the size of the input for the last sized layer of the decoder, the number of classes for a head that is
+// compared with labels. Layout does not change the declaration and is safe for concurrent use. The error is [*Diagnostics] if
+// a layer does not accept its input or the decoder's output does not have the input's size.
 func (m *Model) Layout(input []int) (*Layout, error) {
 	w := m.walk(input)
 	if len(w.found) > 0 {
@@ -315,7 +323,7 @@ func (l *Layout) Parameters() []ParameterPath {
 }
 
 // Dictionary is the index in Decoder of the layer whose weight has the atoms as rows: the last layer with a weight, if its
-// rows have the input's size; -1 without atoms.
+// rows have the input's size. It is -1 if the model has no atoms.
 func (l *Layout) Dictionary() int {
 	p, i := l.LastWeight()
 	if p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
@@ -337,7 +345,8 @@ func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	return ParameterPath{}, -1
 }
 
-// Layers lists every layer, encoder first. A block is followed by its inner layers, which then have its parameters.
+// Layers lists every layer, encoder first. Each block is followed by its inner layers, and the parameters then belong to the
+// inner layers.
 func (l *Layout) Layers() []Placed {
 	var all []Placed
 	for _, placed := range l.Stacked() {
@@ -385,8 +394,8 @@ func (p Placed) opened() []Placed {
 	return list
 }
 
-// MatchParameters lists the paths of the parameters that match a glob, in order; see [MatchPath]. If several names of the
-// same parameter match, only the first is listed.
+// MatchParameters lists the paths of the parameters that match a glob, in order; see [MatchPath]. If a parameter has several
+// matching names, only the first is listed.
 func (l *Layout) MatchParameters(glob string) []string {
 	var paths []string
 	taken := map[string]bool{}
@@ -402,7 +411,7 @@ func (l *Layout) MatchParameters(glob string) []string {
 }
 
 // MatchPath reports whether a glob matches a parameter path: * matches any number of characters, dots included, ? matches
-// one, [abc] one of these; a backslash escapes the next character. A malformed glob matches nothing.
+// one, [abc] matches a, b or c; a backslash escapes the next character. A malformed glob matches nothing.
 func MatchPath(glob, parameter string) bool {
 	ok, err := path.Match(glob, parameter)
 	return err == nil && ok

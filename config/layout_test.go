@@ -100,7 +100,7 @@ func TestLayoutOfAModelMadeInGo(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	m.Encoder[0].Layer = &layers.Dense{Activation: "relu", Init: &layers.GlorotUniform{}}
-	if _, err := m.Layout([]int{2, 2}); err == nil || err.Error() != `model "m": encoder[0] (dense): missing key "units"` {
+	if _, err := m.Layout([]int{2, 2}); err == nil || err.Error() != `model "m": encoder[0] (dense): missing key "units"`+"\n    give the number of outputs" {
 		t.Errorf("got %v", err)
 	}
 }

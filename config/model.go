@@ -1,5 +1,5 @@
-// Package config reads models.toml: strict decoding against the registered parts, diagnostics with a caret, inheritance,
-// --set, and models written with all defaults.
+// Package config reads models.toml: it decodes strictly against the registered parts, reports errors with a caret, resolves
+// inheritance, applies --set, and writes models with all defaults.
 //
 // The structs below define the language. A field tagged `toml` is a key; a field tagged `part:"kind"` holds the registered
 // part that the key "kind" names; the keys of the part belong to the same table. A new table of a model is one new field of
@@ -33,8 +33,8 @@ import (
 // Autoencoder is the default kind of a model.
 const Autoencoder = "autoencoder"
 
-// Model is one checked declaration with every default in place. It must not be changed: [Model.Text] is what was checked, and a run
-// stores it. [Model.With] returns a changed copy.
+// Model is one checked declaration with all defaults. It must not be changed: [Model.Text] is the declaration that was
+// checked, and a run stores it. [Model.With] returns a changed copy.
 type Model struct {
 	Name        string
 	Kind        string                `toml:"kind" doc:"an auto-encoder by default, or a baseline"`
@@ -44,6 +44,7 @@ type Model struct {
 	Encoder     []Layer               `toml:"encoder" of:"autoencoder" doc:"from an image to its code"`
 	Decoder     []Layer               `toml:"decoder" of:"autoencoder" none:"true" doc:"from a code to an image; one linear dense layer by default; [] for no decoder"`
 	Heads       map[string]Head       `toml:"head" of:"autoencoder" doc:"further outputs by name, each computed from another value"`
+	Drawn       map[string]Drawn      `toml:"column" of:"autoencoder" doc:"columns by name that are drawn by the seed in every step, such as noise and masks"`
 	Views       []View                `toml:"view" of:"autoencoder" doc:"random augmentations of the images: one for both views, or one for each"`
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
@@ -57,20 +58,20 @@ type Model struct {
 
 	origin *table.Origin // the position of each table in the file; nil for a model made in Go
 	text   []byte        // see Text
-	shape  []int         // of one image, if known when the model was read
+	shape  []int         // shape of one image, if known when the model was read
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
 	trained bool // the model is that of a run
 
-	columns []data.Column // the further columns of the data set as far as they are known, see WithColumns
+	columns []data.Column // the columns of the data set other than images and labels, if known; see WithColumns
 }
 
-// Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only this model,
-// and reading it gives the same model. It is nil for a model that was not checked, because it was put together in Go.
+// Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only
+// this model, and reading it gives an equal model. It is nil for an unchecked model, made in Go.
 func (m *Model) Text() []byte { return slices.Clone(m.text) }
 
-// Verify returns an error for a model that was not checked, or that was changed since: a run could not be opened, or would be the run
-// of another declaration.
+// Verify returns an error for a model that was not checked, or that was changed after its check: the config.toml of its run
+// would be missing or wrong.
 func (m *Model) Verify() error {
 	if m.text == nil {
 		return fmt.Errorf("model %q is not checked: make it with tessera.Load, tessera.Declare or package config, which fill in every default", m.Name)
@@ -95,7 +96,7 @@ func (m *Model) Verify() error {
 	return nil
 }
 
-// With returns the model with some changes, checked. Its error is as of [File.Model].
+// With returns a checked copy of the model with some changes. It returns the same errors as [File.Model].
 func (m *Model) With(changes ...Set) (*Model, error) {
 	f, err := Load(m.Name, m.text)
 	if err != nil {
@@ -106,8 +107,8 @@ func (m *Model) With(changes ...Set) (*Model, error) {
 	return f.Model(f.Names()[0], changes...)
 }
 
-// Sets reports whether the declaration gives a value to a key of the model or of one of its parts: "train.epochs", "iterations".
-// It is false for a default value, and for a model made in Go.
+// Sets reports whether the declaration sets a key of the model or of one of its parts: "train.epochs", "iterations". It is
+// false for a default value, and for a model made in Go.
 func (m *Model) Sets(key string) bool {
 	at := strings.LastIndex(key, ".")
 	t := m.origin.Table(key[:max(at, 0)])
@@ -129,18 +130,18 @@ type Dataset struct {
 	Source data.Source `part:"name,short"`
 	data.Selection
 
-	reads []string // the further columns that the model reads
+	reads []string // the columns other than images and labels that the model reads
 }
 
-// Need is what fitting and validating the model read: the splits, and the columns besides images and labels.
+// Need returns the data that fitting and validating the model read: the splits, and the columns other than images and labels.
 func (d *Dataset) Need() data.Need { return d.Selection.Need().WithColumns(d.reads) }
 
-// NeedOf is what measuring the model on a split reads.
+// NeedOf returns the data that measuring the model on a split reads.
 func (d *Dataset) NeedOf(split data.Split) data.Need {
 	return data.NeedOf(d.Source, d.Selection, split).WithColumns(d.reads)
 }
 
-// Layer is one element of an encoder or decoder. Its path is the list and its index: "encoder.0".
+// Layer is one element of an encoder or decoder. Its path consists of the list and the index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
 	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
@@ -148,14 +149,14 @@ type Layer struct {
 	Layer layers.Layer `part:"kind"`
 }
 
-// Head is a stack of layers besides encoder and decoder. It computes a further value, named after the head, from another
-// value. Its parameters are "head.NAME.0.weight", ...
+// Head is a stack of layers next to encoder and decoder. It computes a value, named after the head, from another value. Its
+// parameters are "head.NAME.0.weight", ...
 type Head struct {
 	From   Names   `toml:"from" doc:"what it reads: code, output, another head, images or the output of a layer by its path (encoder.1), or a list, concatenated along the last axis"`
 	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
 }
 
-// View declares how one view of an image, or both, are drawn.
+// View declares the augmentations of one view of an image, or of both views.
 type View struct {
 	Augment []augment.Augmentation `toml:"augment" doc:"applied in order; an empty list leaves the image unchanged"`
 }
@@ -172,10 +173,27 @@ type Loss struct {
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
 	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
+
+	present string // the mask of observed entries of the values that the term compares with; "" if no entry can be missing
 }
 
-// Reads are the inputs of the term as it is declared: Against is the column or value that it compares with, and a mean over what counts
-// depends on the other samples of the batch.
+// ClassHead is a value with one logit for each class, and the column of classes that a term compares it with.
+type ClassHead struct{ Value, Column string }
+
+// ClassHeads lists the values that terms compare with classes, in the order of the terms. For a value with several such
+// columns it gives the first.
+func (m *Model) ClassHeads() (heads []ClassHead) {
+	for _, l := range m.Losses {
+		if l.Loss == nil || !l.Reads().Classes || slices.ContainsFunc(heads, func(h ClassHead) bool { return h.Value == l.On }) {
+			continue
+		}
+		heads = append(heads, ClassHead{l.On, l.Reads().Against})
+	}
+	return heads
+}
+
+// Reads are the inputs of the declared term: Against is the column or value that it compares with. A term with a mask or
+// sample weights depends on the other samples of the batch, because its mean does.
 func (l Loss) Reads() losses.Reads {
 	r := l.Loss.Reads()
 	if r.Against != "" {
@@ -187,10 +205,25 @@ func (l Loss) Reads() losses.Reads {
 	return r
 }
 
-// counted reports whether the term is a mean over what counts.
-func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" }
+// counted reports whether the term is a masked or weighted mean.
+func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" || l.present != "" }
 
-// Refused lists the keys that do not apply to the term.
+// Present is the mask of observed entries of the values that the term compares with, if the data set has missing or hidden
+// entries; "" if no entry can be missing.
+func (l Loss) Present() string { return l.present }
+
+// Counted lists the columns and values that weight the term's mean: the mask of observed entries, and the values of the keys
+// mask and sample_weight. It is empty for an unweighted mean.
+func (l Loss) Counted() (names []string) {
+	for _, name := range []string{l.present, l.Mask, l.SampleWeight} {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Refused lists the declared keys that do not apply to the term.
 func (l *Loss) Refused() (keys []string) {
 	r := l.Loss.Reads()
 	if r.Against == "" {
@@ -205,7 +238,7 @@ func (l *Loss) Refused() (keys []string) {
 	return keys
 }
 
-// Names lists the columns and values that the term reads, once each, in the order of its keys.
+// Names lists the columns and values that the term reads, each once, in the order of its keys.
 func (l Loss) Names() (names []string) {
 	r := l.Reads()
 	add := func(name string) {
@@ -220,20 +253,21 @@ func (l Loss) Names() (names []string) {
 		add(name)
 	}
 	add(r.Against)
-	add(l.Mask)
-	add(l.SampleWeight)
+	for _, name := range l.Counted() {
+		add(name)
+	}
 	return names
 }
 
-// DefaultTeacher is the name of the hook that is the teacher of a term that names none.
+// DefaultTeacher is the name of the teacher hook for terms that do not name one.
 const DefaultTeacher = "teacher"
 
-// TeacherName is the name of the hook that is the teacher of the term.
+// TeacherName is the name of the term's teacher hook.
 func (l *Loss) TeacherName() string {
 	return cmp.Or(l.Teacher, DefaultTeacher)
 }
 
-// Constraint is a projection of every parameter that its glob matches.
+// Constraint projects every parameter that its glob matches onto a set.
 type Constraint struct {
 	Kind       string                 `toml:"kind" doc:"the feasible set"`
 	On         string                 `toml:"on" doc:"a glob over parameter paths"`
@@ -255,8 +289,8 @@ type Schedule struct {
 	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"number of epochs over which the rate rises linearly from 0"`
 }
 
-// Train is the training schedule. A baseline has only a seed and checkpoints; its other keys determine the length of the
-// fit.
+// Train is the training schedule. A baseline has only the keys seed and checkpoint; keys of the baseline determine the length
+// of the fit.
 type Train struct {
 	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
 	Batch             int      `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
@@ -269,7 +303,7 @@ type Train struct {
 // AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.
 const AtomWeights = "decoder.*.weight"
 
-// Defaults sets the selection to [data.DefaultSelection] of the source, whose keys are already read.
+// Defaults sets the selection to the [data.DefaultSelection] of the source. The keys of the source have been read before.
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
 // Defaults sets the weight to 1, and `on` and `against` to the term's defaults.
@@ -283,7 +317,7 @@ func (c *Constraint) Defaults() { c.On = AtomWeights }
 // Defaults sets a constant learning rate.
 func (o *Optimizer) Defaults() { o.Schedule = Schedule{Kind: "constant", Schedule: &optim.Constant{}} }
 
-// Defaults sets the defaults of the table.
+// Defaults sets the default training schedule.
 func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5} }
 
 // Defaults sets `from` to the code.
@@ -316,7 +350,7 @@ func (o *Optimizer) Refused() []string {
 	return nil
 }
 
-// Check returns errors for those keys.
+// Check returns an error if a key is set that does not apply to a full-batch optimizer.
 func (o *Optimizer) Check() error {
 	if o.Refused() == nil {
 		return nil
@@ -331,7 +365,7 @@ func (o *Optimizer) Check() error {
 	return errors.Join(wrong...)
 }
 
-// KL returns target and weight of the model's first KL term, the study's p and beta; ok is false if it has none.
+// KL returns the target (p) and the weight (beta) of the model's first KL term; ok is false if it has none.
 func (m *Model) KL() (target, weight float64, ok bool) {
 	for _, l := range m.Losses {
 		if kl, is := l.Loss.(*losses.KL); is {
@@ -341,8 +375,8 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: its key name, else its kind, or "kind.2", "kind.3", ... if the kind is
-// repeated.
+// TermName is the name of Losses[i] in metrics and taps: the value of its key name, else its kind, with ".2", ".3", ... if
+// the kind is repeated.
 func (m *Model) TermName(i int) string {
 	if m.Losses[i].Name != "" {
 		return m.Losses[i].Name
@@ -359,9 +393,9 @@ func (m *Model) TermName(i int) string {
 	return fmt.Sprintf("%s.%d", kind, n)
 }
 
-// Canonical returns the settings of a model that differ from their defaults, and its name, as a text. Models that are trained and measured
-// alike have equal texts: the order of keys, the spelling of numbers, defaults that are written and the description do not
-// count, nor do settings that a later version adds with a default.
+// Canonical returns the name of a model and its settings that differ from their defaults, as text. Models with the same
+// training and measurements have equal texts: the text does not depend on the order of keys, the spelling of numbers, written
+// defaults or the description, nor on settings that a later version adds with a default.
 func (m *Model) Canonical() []byte {
 	defaults, kind := &Model{}, table.NewTable()
 	kind.Put("kind", table.NewTable().NewScalar(m.Kind))
@@ -371,8 +405,8 @@ func (m *Model) Canonical() []byte {
 	return []byte(table.StringText(m.Name) + " " + n.String() + "\n")
 }
 
-// Settings yields the dotted key and the value, as TOML, of every setting of a model, in alphabetical order, defaults and the name
-// included.
+// Settings yields every setting of a model, including defaults and the name, in alphabetical order: the dotted key, and the
+// value as TOML.
 func (m *Model) Settings() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		all := keysOfModel(m)
@@ -384,17 +418,17 @@ func (m *Model) Settings() iter.Seq2[string, string] {
 	}
 }
 
-// LiteralName is the default name of a model from a struct literal.
+// LiteralName is the default name of a model made in Go.
 const LiteralName = "model"
 
-// Complete returns the checked model of a struct literal: a copy with all defaults, as from [File.Model]. m is not changed.
-// A field with the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
-// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of
-// a schedule (losses.Linear), are taken as they are. Kinds are optional: the type of a part determines its kind.
+// Complete checks a model made in Go and returns a copy with all defaults, like [File.Model]. m is not changed. A field with
+// the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
+// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of a schedule (losses.Linear), have no default:
+// a zero is a zero. Kinds are optional: the type of a part determines its kind.
 //
-// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied.
-// Errors are [*table.Diagnostics], which name the model, the part and the key: `model "m": encoder[0] (dense): units: got
-// -3, want an integer > 0`.
+// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied. Errors
+// are [*table.Diagnostics] with the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an
+// integer > 0`.
 func Complete(m *Model, changes ...Set) (*Model, error) {
 	if m == nil {
 		return nil, errors.New("config: the model is nil")
@@ -434,8 +468,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: got %s, want %s", d.Key, d.Is, d.Was)
 }
 
-// Differences lists the keys, sorted, whose values differ between a declaration and an earlier one, defaults included. For
-// models of different kinds it lists only the kind.
+// Differences lists the keys, sorted, whose values differ between an earlier declaration (was) and a later one (is),
+// including defaults. For models of different kinds it lists only the kind.
 func Differences(was, is *Model) (list []Difference) {
 	if was.Kind != is.Kind {
 		return []Difference{{"kind", strconv.Quote(was.Kind), strconv.Quote(is.Kind)}}
@@ -459,7 +493,7 @@ func keysOfModel(m *Model) map[string]string {
 	return all
 }
 
-// copyOf returns a deep copy of a layer: a layout sets numbers of outputs and borrowed shapes without changing the
+// copyOf returns a deep copy of a layer, so that a layout can set numbers of outputs and borrowed shapes without changing the
 // declaration.
 func copyOf(l layers.Layer) layers.Layer {
 	v := reflect.ValueOf(l)
@@ -484,13 +518,13 @@ func copyOf(l layers.Layer) layers.Layer {
 	return c.Interface().(layers.Layer)
 }
 
-// isNil reports whether an interface holds nothing, or a nil pointer.
+// isNil reports whether an interface is nil or contains a nil pointer.
 func isNil(part any) bool {
 	v := reflect.ValueOf(part)
 	return part == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// nilText is nil with the type of the pointer, where there is one.
+// nilText is "nil", followed by the type if part is a nil pointer.
 func nilText(part any) string {
 	if part == nil {
 		return "nil"

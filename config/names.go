@@ -2,7 +2,7 @@ package config
 
 import "fmt"
 
-// Names are the names of values: in models.toml one name, or a list of them.
+// Names is a list of names of values, terms or parameters; in models.toml a single name needs no brackets.
 type Names []string
 
 // FromTOML sets the names from a TOML value: a string, or an array of strings.
@@ -15,17 +15,17 @@ func (n *Names) FromTOML(value any) error {
 	for _, one := range list {
 		name, ok := one.(string)
 		if !ok || name == "" {
-			return fmt.Errorf("got %v, want the name of a value or an array of names", one)
+			return fmt.Errorf("got %#v, want a name or an array of names", one)
 		}
 		*n = append(*n, name)
 	}
 	if len(*n) == 0 {
-		return fmt.Errorf("got no names, want the name of a value or an array of names")
+		return fmt.Errorf("got no names, want a name or an array of names")
 	}
 	return nil
 }
 
-// TOML returns the value that [Names.FromTOML] reads back; for no names a value that is not written.
+// TOML returns the value from which [Names.FromTOML] restores the names; an empty list gives a value that is not written.
 func (n Names) TOML() any {
 	if len(n) == 1 {
 		return n[0]

@@ -10,7 +10,7 @@ import (
 	"tessera/part/table"
 )
 
-// Player is a group of parameters with an objective and an optimizer of its own: each of its steps changes the parameters that match
+// Player is a group of parameters with its own objective and optimizer: each of its steps changes the parameters that match
 // Trains by the gradient of its loss terms. Every trainable parameter belongs to exactly one player.
 type Player struct {
 	Trains    Names      `toml:"trains" required:"true" doc:"globs over the parameter paths of the player: one, or a list"`
@@ -19,21 +19,22 @@ type Player struct {
 	Optimizer *Optimizer `toml:"optimizer" doc:"its update rule; that of the model by default"`
 }
 
-// Moving is one player of a model with its defaults filled in.
+// Moving is one player of a model with defaults.
 type Moving struct {
 	Name      string // "" for the only player of a model without players
 	Trains    Names  // nil for all parameters
 	Terms     []int  // indices of the loss terms that it minimises
-	Steps     int    // in a row; 0 if all players move in every step
+	Steps     int    // consecutive steps in one turn; 0 if all players make every step
 	Optimizer *Optimizer
 }
 
-// Moves reports whether a parameter belongs to the player.
+// Moves reports whether the player trains a parameter.
 func (p Moving) Moves(parameter string) bool {
 	return p.Trains == nil || slices.ContainsFunc(p.Trains, func(glob string) bool { return MatchPath(glob, parameter) })
 }
 
-// AllPlayers lists the players in the order of their names, in which they have their turns. A model without players has one.
+// AllPlayers lists the players, sorted by name; they take turns in this order. A model without declared players has one
+// player.
 func (m *Model) AllPlayers() (list []Moving) {
 	turns := m.TakesTurns()
 	for _, name := range slices.Sorted(maps.Keys(m.Players)) {
@@ -62,7 +63,7 @@ func (m *Model) AllPlayers() (list []Moving) {
 	return []Moving{one}
 }
 
-// TakesTurns reports whether the players move one after the other, not all in every step.
+// TakesTurns reports whether the players make their steps in turns. If not, every step updates all players.
 func (m *Model) TakesTurns() bool {
 	for _, p := range m.Players {
 		if p.Steps > 0 {
@@ -72,8 +73,9 @@ func (m *Model) TakesTurns() bool {
 	return false
 }
 
-// Turn returns the player whose turn a step is, counted from 1, and the number of steps that it has then made: its index in
-// [Model.AllPlayers], and the step that its optimizer counts. It is -1 and the step itself if all players move in every step.
+// Turn returns the player that makes a step, as an index in [Model.AllPlayers], and the number of steps of this player so
+// far, this one included, which its optimizer counts. Steps are counted from 1. If every step updates all players, the
+// results are -1 and the step.
 func (m *Model) Turn(step int) (player, own int) {
 	if !m.TakesTurns() {
 		return -1, step
@@ -92,13 +94,14 @@ func (m *Model) Turn(step int) (player, own int) {
 	panic("config: a step beyond its round")
 }
 
-// Opposed reports whether players minimise different terms: their sum is then no measure of the model.
+// Opposed reports whether the players minimise different terms: the sum of the terms then does not measure the model.
 func (m *Model) Opposed() bool {
 	all := m.AllPlayers()
 	return slices.ContainsFunc(all, func(p Moving) bool { return !slices.Equal(p.Terms, all[0].Terms) })
 }
 
-// players checks the players: names, globs, terms, optimizers, and that each parameter and each term has its player.
+// players checks the players: names, globs, terms and optimizers, and that every parameter and every term belongs to a
+// player.
 func (w *walk) players() {
 	m := w.model
 	if len(m.Players) == 0 || m.inDoubt("player") {
@@ -120,7 +123,7 @@ func (w *walk) players() {
 	}
 }
 
-// playerPart is the place of a player in the declaration.
+// playerPart is the location of a player in the declaration.
 func playerPart(name string) string { return "player." + table.KeyText(name) }
 
 // player checks one player.
@@ -155,7 +158,7 @@ func (w *walk) player(name string, p Player) bool {
 	return len(w.found) == before
 }
 
-// owned reports the first trainable parameter that has no player, and the first one that has two.
+// owned reports the first trainable parameter without a player, and the first one with two players.
 func (w *walk) owned() {
 	all := w.model.AllPlayers()
 	for _, p := range w.all {
@@ -179,7 +182,7 @@ func (w *walk) owned() {
 	}
 }
 
-// reservedTerms are keys of metrics.jsonl that a term must not have.
+// reservedTerms are keys of metrics.jsonl that cannot be names of terms.
 var reservedTerms = []string{"epoch", "step", "loss", "learning_rate", "images_per_second", "seconds", "crc32"}
 
 // termNames checks the names of the loss terms.

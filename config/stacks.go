@@ -13,26 +13,27 @@ import (
 	"tessera/part/table"
 )
 
-// Previous is the name, in the key `from` of a layer, of what it would read without that key.
+// Previous is the name that stands for the output of the previous layer in the key `from` of a layer: the value that the
+// layer reads by default.
 const Previous = "previous"
 
 // placing is a stack whose layers are being placed.
 type placing struct {
 	path, part string   // "head.class", "head.class.layers"
-	name       string   // of its value: code, output or the head
-	source     []string // what its first layer reads
+	name       string   // of the stack's value: code, output or the name of a head
+	source     []string // what the first layer reads
 	list       []Layer
 	units      openUnits
-	unsized    string // why the number of outputs has no default, "" where nothing is known
+	unsized    string // why the number of outputs has no default, "" if there is no special reason
 
 	begun, done bool
 	placed      []Placed
 
-	behind *placing // the stack that it waits for, and how far that one was
+	behind *placing // the stack that this one waits for, and its progress at that time
 	far    int
 }
 
-// progress is a number that grows with every step of a stack.
+// progress is a number that grows whenever a layer of the stack is placed.
 func (s *placing) progress() int {
 	if s.done {
 		return len(s.placed) + 1
@@ -40,13 +41,13 @@ func (s *placing) progress() int {
 	return len(s.placed)
 }
 
-// openUnits describes the number of outputs that a stack may leave open.
+// openUnits describes the default number of outputs of a stack's last sized layer.
 type openUnits struct {
 	open bool // the number of outputs of the last such layer is optional
 	size int  // its default; 0 if unknown
 }
 
-// opened is the index of the layer whose number of outputs gets the default, -1 if there is none.
+// opened is the index of the layer whose number of outputs gets the default, -1 if no layer needs it.
 func (u openUnits) opened(list []Layer) int {
 	for i, l := range slices.Backward(list) {
 		if sized, ok := l.Layer.(layers.Sized); ok && u.open && !isNil(l.Layer) {
@@ -59,8 +60,9 @@ func (u openUnits) opened(list []Layer) int {
 	return -1
 }
 
-// stackOf is the path of the stack of a value and, for the output of a layer or a value that it publishes, the index of the layer
-// and the name of the published value. For the value of a whole stack the index is -1. ok is false for names of other values.
+// stackOf returns the path of the stack that computes a value. For the output of a layer, or a value that a layer publishes,
+// it also returns the index of the layer and the name of the published value. For the value of a whole stack the index is -1.
+// ok is false for names of other values.
 func (m *Model) stackOf(name string) (path string, layer int, published string, ok bool) {
 	switch {
 	case name == losses.Code:
@@ -85,7 +87,7 @@ func (m *Model) stackOf(name string) (path string, layer int, published string, 
 	return path, i, published, true
 }
 
-// stack returns the layers of the stack of a path: encoder, decoder or head.NAME.
+// stack returns the layers of the stack with a path: encoder, decoder or head.NAME.
 func (m *Model) stack(path string) (list []Layer, ok bool) {
 	switch path {
 	case "encoder":
@@ -117,10 +119,10 @@ func (m *Model) reads(path string, source []string, list []Layer, i int) []strin
 	return names
 }
 
-// layerPath is the path of a layer.
+// layerPath is the path of layer i of a stack.
 func layerPath(stack string, i int) string { return stack + "." + strconv.Itoa(i) }
 
-// source lists what the first layer of a stack reads.
+// source lists the values that the first layer of a stack reads.
 func (m *Model) source(path string) []string {
 	switch path {
 	case "encoder":
@@ -133,7 +135,7 @@ func (m *Model) source(path string) []string {
 
 // walk places every layer for images of shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.columns, index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.allColumns(input), Holed: m.Holed(), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
 	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
 	w.stack("decoder", "decoder", losses.Output, m.Decoder, openUnits{open: true, size: product(input)})
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
@@ -154,7 +156,7 @@ func (w *walk) stack(path, part, name string, list []Layer, units openUnits) {
 	w.stacks[path], w.order = s, append(w.order, s)
 }
 
-// advance places the layers of a stack whose inputs are placed. It returns whether there were any.
+// advance places the layers of a stack as far as their inputs are placed. It reports whether it placed any.
 func (w *walk) advance(s *placing) (moved bool) {
 	if s.behind != nil && s.behind.progress() == s.far { // in a long chain most stacks wait
 		return false
@@ -180,13 +182,14 @@ func (w *walk) advance(s *placing) (moved bool) {
 	return moved
 }
 
-// inputs returns the shape of what the next layer of a stack reads, nil if it is unknown; ok is false if it is not placed yet.
+// inputs returns the shape of the input of the next layer of a stack, nil if it is unknown; ok is false if the input is not
+// placed yet.
 func (w *walk) inputs(s *placing) (in []int, ok bool) {
 	i := len(s.placed)
 	if i > 0 && i == len(s.list) {
 		return nil, true
 	}
-	if i > 0 && len(s.list[i].From) == 0 && s.list[i].Share == "" {
+	if i > 0 && len(s.list[i].From) == 0 && s.list[i].Share == "" && len(s.list[i].readings()) == 0 {
 		return s.placed[i-1].Out, true
 	}
 	names := w.model.reads(s.path, s.source, s.list, i)
@@ -202,15 +205,31 @@ func (w *walk) inputs(s *placing) (in []int, ok bool) {
 	return in, len(names) > 0
 }
 
-// needs lists the values that must be placed before the next layer of a stack: those that it reads, and the layer whose parameters
-// it shares.
+// needs lists the values and layers that must be placed before the next layer of a stack: its inputs, the values that it
+// reads by name, and the layer whose parameters it shares.
 func (w *walk) needs(s *placing) []string {
 	i := len(s.placed)
 	names := w.model.reads(s.path, s.source, s.list, i)
-	if i < len(s.list) && s.list[i].Share != "" {
-		names = append(slices.Clip(names), s.list[i].Share)
+	if i >= len(s.list) {
+		return names
+	}
+	for _, r := range s.list[i].readings() {
+		names = append(slices.Clip(names), r.Name)
+	}
+	if name := s.list[i].Share; name != "" {
+		if _, layer, published, ok := w.model.stackOf(name); ok && layer >= 0 && published == "" { // [walk.share] reports other names
+			names = append(slices.Clip(names), name)
+		}
 	}
 	return names
+}
+
+// readings lists the values that a layer reads by name.
+func (l Layer) readings() []layers.Reading {
+	if isNil(l.Layer) {
+		return nil
+	}
+	return layers.Readings(l.Layer)
 }
 
 // placed reports whether a value is placed.
@@ -229,10 +248,16 @@ func (w *walk) placed(name string) bool {
 	case published == "":
 		return i < len(s.placed)
 	}
-	return i < len(s.placed) && slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
+	if i >= len(s.placed) {
+		return false
+	}
+	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].Out == nil {
+		return true // of an input of unknown shape
+	}
+	return slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
 }
 
-// shape is the shape of a value that is placed, nil if it is unknown.
+// shape is the shape of a placed value, nil if it is unknown.
 func (w *walk) shape(name string) []int {
 	if c, ok := w.layout.Column(name); ok {
 		return shapeOfColumn(c)
@@ -254,7 +279,7 @@ func (w *walk) shape(name string) []int {
 	return nil
 }
 
-// begin prepares a stack when the values that its first layer reads are placed.
+// begin prepares a stack once the inputs of its first layer are placed.
 func (w *walk) begin(s *placing) {
 	s.placed = make([]Placed, 0, len(s.list))
 	if !strings.HasPrefix(s.path, "head.") {
@@ -263,6 +288,9 @@ func (w *walk) begin(s *placing) {
 	problem := misnamedHead(s.name)
 	if w.model.hasColumn(s.name) {
 		problem = fmt.Sprintf("invalid name %q of a head: the data set has a column of this name", s.name)
+	}
+	if _, drawn := w.model.Drawn[s.name]; drawn {
+		problem = fmt.Sprintf("invalid name %q of a head: a drawn column has this name", s.name)
 	}
 	if problem != "" {
 		w.report(s.path, "", "", problem, "")
@@ -274,8 +302,10 @@ func (w *walk) begin(s *placing) {
 		if !s.units.open && w.model.Dataset.Source != nil {
 			s.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
 		}
-	} else if n := w.model.targetSize(s.name); n > 0 {
+	} else if n := w.model.targetSize(s.name, w.layout); n > 0 {
 		s.units = openUnits{open: true, size: n}
+	} else if name := w.model.unknownTarget(s.name); name != "" && w.model.Dataset.Source != nil {
+		s.unsized = data.WhyNoColumn(w.model.Dataset.Source, w.model.dirs, name)
 	}
 }
 
@@ -286,11 +316,23 @@ func (w *walk) next(s *placing, in []int) {
 	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,
 		From: w.model.reads(s.path, s.source, s.list, i)})
 	p := &s.placed[i]
+	for _, r := range l.readings() {
+		p.Reads = append(p.Reads, r.Name)
+	}
+	if len(p.Reads) > 0 {
+		layers.Receive(p.Layer, w.received)
+	}
 	if i == open && s.units.size > 0 {
 		p.Layer.(layers.Sized).SetOutputUnits(s.units.size)
 	}
 	w.unsized = s.unsized
 	part := fmt.Sprintf("%s[%d]", s.part, i)
+	if d, ok := l.Layer.(*layers.Decorrelate); ok {
+		if p.Path != "encoder.0" || len(l.From) > 0 {
+			w.report(part, l.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, without from", "")
+		}
+		w.named(part, l.Kind, "column", d.Column)
+	}
 	p.Out = w.place(part, p, i == open)
 	w.unsized = ""
 	if l.Share != "" && p.Out != nil {
@@ -298,22 +340,32 @@ func (w *walk) next(s *placing, in []int) {
 	}
 }
 
-// share replaces the parameters of a layer by those of another one.
+// received is the shape of a value that a layer reads by name, nil if it is unknown.
+func (w *walk) received(name string) []int {
+	if !w.placed(name) {
+		return nil
+	}
+	return w.shape(name)
+}
+
+// share replaces the parameters of a layer by the parameters of another layer.
 func (w *walk) share(part string, p *Placed, name string) {
 	wrong := func(format string, args ...any) {
-		w.report(part, p.Kind, "share", "share: "+fmt.Sprintf(format, args...), "")
+		w.report(part, p.Kind, "share", "share: "+fmt.Sprintf(format, args...), "name another layer of the same kind, input and settings, or remove the key")
 	}
 	path, i, published, ok := w.model.stackOf(name)
-	switch {
-	case !ok || i < 0 || published != "" || i >= len(w.stacks[path].placed):
-		wrong("%q is not the path of a layer", name)
+	if !ok || i < 0 || published != "" {
+		wrong("%q is not the path of a layer, such as encoder.0", name)
 		return
 	}
-	other := &w.stacks[path].placed[i]
-	if other.Out == nil {
-		return // its parameters are unknown
+	if i >= len(w.stacks[path].placed) || &w.stacks[path].placed[i] == p {
+		return // a cycle
 	}
-	if len(p.Parameters) == 0 {
+	other := &w.stacks[path].placed[i]
+	if other.Out == nil || other.In == nil || p.In == nil {
+		return // parameters are unknown
+	}
+	if len(p.Parameters) == 0 && p.In != nil {
 		wrong("%s (%s) has no parameters", p.Path, p.Kind)
 	}
 	p.Parameters = slices.Clone(p.Parameters)
@@ -366,7 +418,7 @@ func (w *walk) finish(s *placing) {
 	}
 }
 
-// wrongSize reports a decoder whose output does not have the size of the images.
+// wrongSize reports a decoder whose output has a different size than the images.
 func (w *walk) wrongSize(out []int) {
 	i := w.sizing()
 	s, _ := w.model.Decoder[i].Layer.(layers.Sized)
@@ -374,19 +426,27 @@ func (w *walk) wrongSize(out []int) {
 		"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(w.layout.Input)), "")
 }
 
-// wrongInput reports what the next layer of a stack reads, where it is declared.
+// wrongInput reports an error in the input of the next layer of a stack, at the key that declares the input.
 func (w *walk) wrongInput(s *placing, problem, hint string) {
 	part, kind := w.reading(s)
 	key := "from"
-	if i := len(s.placed); i < len(s.list) && s.list[i].Share != "" && !w.placed(s.list[i].Share) {
-		key, part, kind = "share", fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind
+	if i := len(s.placed); i < len(s.list) {
+		own := fmt.Sprintf("%s[%d]", s.part, i)
+		for _, r := range s.list[i].readings() {
+			if !w.placed(r.Name) {
+				key, part, kind = r.Key, own, s.list[i].Kind
+			}
+		}
+		if s.list[i].Share != "" && !w.placed(s.list[i].Share) {
+			key, part, kind = "share", own, s.list[i].Kind
+		}
 	}
 	if !w.model.origin.Doubt(part).About(key) {
 		w.report(part, kind, key, key+": "+problem, hint)
 	}
 }
 
-// reading is the part that declares what the next layer of a stack reads.
+// reading is the part of the declaration that sets the input of the next layer of a stack.
 func (w *walk) reading(s *placing) (part, kind string) {
 	if i := len(s.placed); i < len(s.list) && len(s.list[i].From) > 0 {
 		return fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind
@@ -394,8 +454,8 @@ func (w *walk) reading(s *placing) (part, kind string) {
 	return s.path, ""
 }
 
-// blocked reports the stacks that read an unknown value, and each cycle at the first of its names. The layers of an encoder or
-// decoder that are not placed get an unknown shape.
+// blocked reports the stacks that read an unknown value. It reports each cycle at the name that sorts first. The remaining
+// layers of an encoder or decoder get an unknown shape.
 func (w *walk) blocked() {
 	seen := map[*placing]int{} // the stack from which one was reached
 	for i, s := range w.order {
@@ -430,7 +490,7 @@ func (w *walk) blocked() {
 	}
 }
 
-// cycle reports stacks of which each waits for the next one, and the last for the first.
+// cycle reports a cycle of stacks, in which each stack waits for the next one, and the last one for the first.
 func (w *walk) cycle(chain []*placing) {
 	names := make([]string, len(chain))
 	for i, s := range chain {
@@ -441,10 +501,18 @@ func (w *walk) cycle(chain []*placing) {
 	}
 	first := slices.Index(names, slices.Min(names))
 	names = slices.Concat(names[first:], names[:first+1])
-	w.wrongInput(chain[first], "a cycle: "+strings.Join(names, " -> "), "")
+	at := chain[first]
+	for _, s := range slices.Concat(chain[first:], chain[:first]) { // reported where a key declares what is read
+		if l := s.list[len(s.placed)]; len(l.From) > 0 || l.Share != "" {
+			at = s
+			break
+		}
+	}
+	w.wrongInput(at, "a cycle: "+strings.Join(names, " -> "), "let one of them read a value that does not depend on it")
 }
 
-// waits returns the first value that the next layer of a blocked stack waits for, and its stack, nil if there is no such value.
+// waits returns the first value that the next layer of a blocked stack waits for, and the stack that computes it; the stack
+// is nil if the value does not exist.
 func (w *walk) waits(s *placing) (name string, of *placing) {
 	for _, name := range w.needs(s) {
 		if w.placed(name) {
@@ -459,7 +527,7 @@ func (w *walk) waits(s *placing) (name string, of *placing) {
 	return "", nil
 }
 
-// suggestValue suggests the name of a value for one that does not exist.
+// suggestValue suggests the value with the most similar name.
 func (w *walk) suggestValue(name string) string {
 	valid := w.nameable()
 	if strings.Contains(name, ".") {
@@ -468,7 +536,7 @@ func (w *walk) suggestValue(name string) string {
 	return table.Suggest(name, valid)
 }
 
-// tooManyClasses refuses a number of classes that would become an absurd number of units; the size of the stack is then unknown.
+// tooManyClasses reports labels that would give a head too many units. The size of the stack is then unknown.
 func (w *walk) tooManyClasses(s *placing) {
 	i := s.units.opened(s.list)
 	if i < 0 || s.units.size <= maxClasses {
@@ -494,7 +562,7 @@ type valueRange struct {
 	last  string // the layer that determines it
 }
 
-// rangeWithin is rangeOf; seen are the ranges that are computed, unknown for a layer in a cycle.
+// rangeWithin is rangeOf with memory: seen contains the ranges computed so far. A layer in a cycle has an unknown range.
 func (m *Model) rangeWithin(name string, images layers.Interval, seen map[string]valueRange) valueRange {
 	if name == losses.Images {
 		return valueRange{images, true, "the images"}
@@ -529,7 +597,7 @@ func (m *Model) rangeWithin(name string, images layers.Interval, seen map[string
 	return r
 }
 
-// end is the path of the last layer of the stack of a layer.
+// end is the path of the last layer in the stack of a layer.
 func (m *Model) end(path string) string {
 	stack, _, _, _ := m.stackOf(path)
 	list, _ := m.stack(stack)

@@ -44,7 +44,7 @@ func TestWrongNamesOfValuesAreReportedWhereTheyAre(t *testing.T) {
 		"itself":                 {`"encoder.0"]`, `"decoder.2"]`, `decoder[2] (conv2d): from: a cycle: decoder.2 -> decoder.2`},
 		"read by nothing":        {`units = 4 }`, `units = 4, from = "images" }`, ``},
 		"a layer without reader": {`from = ["previous", "encoder.0"]`, `from = "encoder.0"`, `decoder[1] (reshape): nothing reads the output of decoder.1`},
-		"a number":               {`["code", "decoder.0"]`, `3`, `head.h: from: got 3, want the name of a value or an array of names`},
+		"a number":               {`["code", "decoder.0"]`, `3`, `head.h: from: got 3, want a name or an array of names`},
 		"no names":               {`["code", "decoder.0"]`, `[]`, `head.h: from: got no names`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ hook = { slow = { kind = "teacher", decay = 0.9 }, average = {} }
 	}
 	checkFillRoundTrip(t, model(t, load(t, right), "m"))
 	for name, c := range map[string]struct{ old, new, want string }{
-		"no such layer":             {`"encoder.1"`, `"encoder.9"`, `encoder[2] (dense): share: unknown value "encoder.9"`},
+		"no such layer":             {`"encoder.1"`, `"encoder.9"`, `encoder[2] (dense): share: "encoder.9" is not the path of a layer`},
 		"not a layer":               {`"encoder.1"`, `"images"`, `encoder[2] (dense): share: "images" is not the path of a layer`},
 		"other shapes":              {`"encoder.1"`, `"encoder.0"`, `encoder[2] (dense): share: encoder.0.weight has the shape [1024 5], but here [5 5] is needed`},
 		"no such teacher":           {`teacher = "slow"`, `teacher = "slo"`, `loss[1] (consistency): teacher: the model has no hook "slo"`},

@@ -18,25 +18,25 @@ import (
 type Sweep struct {
 	Name  string
 	About string
-	// Keys are the keys with more than one value, as in --set, without the seeds.
+	// Keys are the keys with more than one value, spelled as in --set, without the seeds.
 	Keys []string
-	// Split is what the trials are measured on.
+	// Split selects the images on which the trials are measured.
 	Split data.Split
-	// Select are the metrics by which settings are selected, nil where none are.
+	// Select are the metrics by which settings are selected, nil if the sweep selects none.
 	Select []Criterion
-	// Changes are the --set arguments and flags that changed the declaration, as they were given.
+	// Changes are the --set arguments and flags that changed the declaration, in their original spelling.
 	Changes []string
-	// Trials are all combinations of models, values and seeds, the last of these varying fastest.
+	// Trials are all combinations of models, values and seeds; the seeds vary fastest.
 	Trials []Trial
 }
 
 // Trial is one model of a sweep with its settings.
 type Trial struct {
 	Model  *Model
-	Values []any // of the sweep's keys: a string, int64, float64, bool, or []any and map[string]any of these; nil where a key is not of this model
+	Values []any // of the sweep's keys: string, int64, float64, bool, or []any and map[string]any of these; nil for a key that the model does not have
 }
 
-// mostTrials bounds the trials of a sweep: more are probably a typo.
+// mostTrials bounds the number of trials of a sweep: a larger number is probably a typo.
 const mostTrials = 10000
 
 // sweepTable is the table [sweep.NAME]. [sweepPlan] reads the values of `model` and `set`.
@@ -50,11 +50,11 @@ type sweepTable struct {
 	For *table.Node `toml:"for" doc:"keys of single models: for.MODEL.set, for.MODEL.zip, for.MODEL.random; they replace the sweep's keys of the same name"`
 }
 
-// UnknownSweep is the error for a name that no sweep of the file has.
+// UnknownSweep is the error for an unknown name of a sweep.
 type UnknownSweep struct {
 	File  string
 	Name  string
-	Names []string // of the file's sweeps
+	Names []string // of all sweeps of the file
 }
 
 // Error implements error.
@@ -141,8 +141,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	return found
 }
 
-// trial builds one model of a sweep. Errors that the changes cause in the model's tables are attributed to the first change
-// that causes one.
+// trial builds one model of a sweep. It attributes an error that the changes cause to the first change that causes one.
 func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
@@ -153,11 +152,11 @@ func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []S
 	return m, found
 }
 
-// Set is one change of a model: --set PATH=VALUE.
+// Set is one change of a model, such as a --set PATH=VALUE.
 type Set struct {
 	table.Change
-	passes int    // of Passes, else 0
-	seeds  string // of Seeds, else ""
+	passes int    // argument of Passes, else 0
+	seeds  string // argument of Seeds, else ""
 }
 
 // ParseSet reads PATH=VALUE; see [table.ParseChange].
@@ -166,7 +165,7 @@ func ParseSet(argument string) (Set, error) {
 	return Set{Change: change}, err
 }
 
-// sourcesOf lists the texts of the --set arguments; Passes have none.
+// sourcesOf lists the texts of the --set arguments, for messages; changes made by Passes have none.
 func sourcesOf(sets []Set) (sources []*table.Source) {
 	for _, s := range sets {
 		if s.Source != nil {
@@ -176,8 +175,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes is a change that depends on the kind of the model, or of each model of a sweep: n epochs for auto-encoders, n iterations
-// for iterative baselines, and no change for others.
+// Passes is a change that sets the length of the training: n epochs for auto-encoders, n iterations for iterative baselines,
+// no change for other models.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.
@@ -186,7 +185,7 @@ const (
 	iterationsKey = "iterations"
 )
 
-// suited appends the --set arguments to the changes of a trial; Passes becomes the key for the resulting kind of model.
+// suited appends the --set arguments to the changes of a trial. A change by Passes becomes the key that the model's kind has.
 func (f *File) suited(model string, changes []table.Change, sets []Set) []table.Change {
 	for _, s := range sets {
 		if s.passes == 0 && s.seeds == "" {
@@ -206,7 +205,7 @@ func (f *File) suited(model string, changes []table.Change, sets []Set) []table.
 	return changes
 }
 
-// passesOf is the key of a model's number of epochs or iterations, "" if it has none.
+// passesOf is the key for a model's number of epochs or iterations, "" if there is none.
 func passesOf(m *Model) string {
 	switch {
 	case m == nil || m.Baseline == nil:
@@ -217,12 +216,12 @@ func passesOf(m *Model) string {
 	return ""
 }
 
-// sets reports whether a change sets a key.
+// sets reports whether s changes a key.
 func (s Set) sets(key string) bool {
 	return s.key() == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }
 
-// key is the key of a --set argument.
+// key is the key that s changes.
 func (s Set) key() string { return strings.Join(s.Path(), ".") }
 
 // String returns the change as a flag: "--set loss.1.weight=0.01", "--epochs 5".
@@ -245,14 +244,14 @@ type sweepPlan struct {
 	node   *table.Node
 	table  sweepTable
 	models []string
-	common axes            // of all models
-	own    map[string]axes // of one model; they replace common keys
-	seeds  axes            // which vary fastest
+	common axes            // axes of all models
+	own    map[string]axes // axes of single models; they replace common keys
+	seeds  axes            // vary fastest
 
 	criteria []Criterion
 }
 
-// subject names the sweep in messages.
+// subject is how messages refer to the sweep.
 func (p *sweepPlan) subject() string { return table.Subject("sweep", p.name) }
 
 // plan reads a sweep's table.
@@ -271,7 +270,7 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 	return p, d.Found
 }
 
-// known returns the named models, one or a list; it reports unknown and repeated names.
+// known returns the models that the sweep names, and reports unknown and repeated names.
 func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	list := []*table.Node{given}
 	switch {
@@ -309,7 +308,7 @@ func (p *sweepPlan) of(model string) axes {
 	return slices.Concat(p.common.without(own.has), own, p.seeds)
 }
 
-// keys lists the swept keys without the seeds: those that have several values for a model.
+// keys lists the swept keys, without the seeds: the keys with several values for some model.
 func (p *sweepPlan) keys() (keys []string) {
 	add := func(list axes) {
 		for _, a := range list {
@@ -339,7 +338,7 @@ func (p *sweepPlan) tooMany() []table.Diagnostic {
 	return []table.Diagnostic{table.Diagnostic{At: p.node.Key, Subject: p.subject(), Problem: fmt.Sprintf("gives more than %d trials", mostTrials)}.In(p.node)}
 }
 
-// override removes the keys that --set arguments set, and takes the seeds of [Seeds].
+// override removes the swept keys that --set arguments change, and applies the argument of [Seeds].
 func (p *sweepPlan) override(sets []Set) {
 	set := func(key string) bool { return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(key) }) }
 	p.common, p.seeds = p.common.without(set), p.seeds.without(set)
@@ -353,8 +352,8 @@ func (p *sweepPlan) override(sets []Set) {
 	}
 }
 
-// concern returns the --set arguments for each model: all but those whose key the sweep sets for other models only. It is
-// asked before [sweepPlan.override].
+// concern returns the --set arguments that apply to each model: all except those whose key the sweep sets only for other
+// models. It must be called before [sweepPlan.override].
 func (p *sweepPlan) concern(sets []Set) map[string][]Set {
 	all := map[string][]Set{}
 	for _, model := range p.models {
@@ -385,29 +384,29 @@ func (p *sweepPlan) readSeeds(d *table.Decoder) {
 	p.seeds = axes{{{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items}}}
 }
 
-// column is one key of a sweep and the values that it takes.
+// column is one swept key and its values.
 type column struct {
 	key    string   // "loss.1.weight"
-	names  []string // of the key
+	names  []string // the parts of the key
 	at     []table.Span
 	values []*table.Node
 }
 
-// seedKey is the key that a sweep's seeds set.
+// seedKey is the key to which a sweep assigns its seeds.
 const seedKey = "train.seed"
 
-// several reports whether the key has different values.
+// several reports whether the key has at least two different values.
 func (c column) several() bool {
 	return slices.ContainsFunc(c.values, func(v *table.Node) bool { return v.String() != c.values[0].String() })
 }
 
-// change is the change of the key to its i-th value, with the positions in the file.
+// change sets the key to its i-th value; it has the positions of both in the file.
 func (c column) change(i int) table.Change { return table.NewChange(c.names, c.at, c.values[i]) }
 
-// axis is one or several keys that vary together: their i-th values belong to one setting. The columns are equally long.
+// axis is one key, or several keys that vary together: row i has the i-th value of each. The columns are equally long.
 type axis []column
 
-// row prints the i-th values.
+// row prints row i.
 func (a axis) row(i int) string {
 	var b strings.Builder
 	for _, c := range a {
@@ -416,7 +415,7 @@ func (a axis) row(i int) string {
 	return b.String()
 }
 
-// distinct returns the axis without rows that are there before.
+// distinct returns the axis without repeated rows.
 func (a axis) distinct() axis {
 	var rows []int
 	seen := map[string]bool{}
@@ -435,15 +434,15 @@ func (a axis) distinct() axis {
 	return kept
 }
 
-// axes are those of one model: it is trained with all combinations of their rows.
+// axes are the axes of a sweep over one model. The sweep trains all combinations of their rows.
 type axes []axis
 
-// has reports whether an axis has this key.
+// has reports whether an axis contains the key.
 func (l axes) has(key string) bool {
 	return slices.ContainsFunc(l, func(a axis) bool { return slices.ContainsFunc(a, func(c column) bool { return c.key == key }) })
 }
 
-// without returns the axes without some keys.
+// without returns the axes without the keys for which gone is true.
 func (l axes) without(gone func(key string) bool) (left axes) {
 	for _, a := range l {
 		kept := slices.DeleteFunc(slices.Clone(a), func(c column) bool { return gone(c.key) })
@@ -473,7 +472,7 @@ func (l axes) choice(n int) []int {
 	return choice
 }
 
-// singly lists the combination of all first rows and the combinations that differ from it in one row.
+// singly lists the combination of the first rows, and every combination that differs from it in one row.
 func (l axes) singly() [][]int {
 	list := [][]int{make([]int, len(l))}
 	for i, a := range l {
@@ -486,7 +485,7 @@ func (l axes) singly() [][]int {
 	return list
 }
 
-// changes are those of the model that a combination makes.
+// changes returns the changes of the model for one combination: choice is the row of each axis.
 func (l axes) changes(choice []int) (changes []table.Change) {
 	for i, a := range l {
 		for _, c := range a {
@@ -496,7 +495,7 @@ func (l axes) changes(choice []int) (changes []table.Change) {
 	return changes
 }
 
-// values are the chosen values of some keys, nil for a key that these axes do not have.
+// values are the values of some keys in a combination, nil for a key that no axis has.
 func (l axes) values(keys []string, choice []int) []any {
 	values := make([]any, len(keys))
 	for i, a := range l {
@@ -509,17 +508,17 @@ func (l axes) values(keys []string, choice []int) []any {
 	return values
 }
 
-// axesReader reads the axes of all models, or of one.
+// axesReader reads the axes of all models, or of a single one.
 type axesReader struct {
 	*table.Decoder
-	part string // of the sweep's table, "" or "for.NAME"
+	part string // the sweep's table: "", or "for.NAME"
 	axes axes
 }
 
-// at is the name of a key in messages.
+// at is the full name of a key, for messages.
 func (r *axesReader) at(key string) string { return strings.TrimPrefix(r.part+"."+key, ".") }
 
-// readAxes reads `set`, `zip` and `random`, and those of single models in `for`.
+// readAxes reads `set`, `zip` and `random` for all models, and the same tables of single models in `for`.
 func (p *sweepPlan) readAxes(d *table.Decoder) {
 	common := axesReader{Decoder: d}
 	common.read(p.table.axesTable)
@@ -545,7 +544,7 @@ func (p *sweepPlan) readAxes(d *table.Decoder) {
 	}
 }
 
-// read reads the keys of a grid, then paired keys, then random ones.
+// read reads the keys of a grid, then keys that vary together, then random ones.
 func (r *axesReader) read(t axesTable) {
 	for _, c := range r.columns("set", t.Set, r.values) {
 		r.add("set", axis{c})
@@ -554,7 +553,7 @@ func (r *axesReader) read(t axesTable) {
 	r.random(t.Random)
 }
 
-// add adds an axis whose keys no other axis has.
+// add adds an axis and reports keys that another axis already has.
 func (r *axesReader) add(part string, a axis) {
 	for _, c := range a {
 		if r.axes.has(c.key) {
@@ -565,7 +564,7 @@ func (r *axesReader) add(part string, a axis) {
 	r.axes = append(r.axes, a)
 }
 
-// columns reads the keys of a table and of the tables in it; read reads the values of one.
+// columns reads the keys of a table and of its nested tables; read reads the values of one key.
 func (r *axesReader) columns(part string, n *table.Node, read func(part, key string, n *table.Node) []*table.Node) []column {
 	if n == nil {
 		return nil
@@ -577,7 +576,7 @@ func (r *axesReader) columns(part string, n *table.Node, read func(part, key str
 	return r.below(part, n, column{}, read)
 }
 
-// below reads the keys of a table whose own key is before.
+// below reads the keys of a nested table; before is the key of that table.
 func (r *axesReader) below(part string, n *table.Node, before column, read func(part, key string, n *table.Node) []*table.Node) (list []column) {
 	for _, k := range n.Keys {
 		v := n.Child(k)
@@ -599,7 +598,7 @@ func (r *axesReader) below(part string, n *table.Node, before column, read func(
 	return list
 }
 
-// values reads a value, a list or a range.
+// values reads the values of a key: a single value, a list or a range.
 func (r *axesReader) values(part, key string, n *table.Node) []*table.Node {
 	switch {
 	case isSpread(n):
@@ -616,7 +615,7 @@ func (r *axesReader) values(part, key string, n *table.Node) []*table.Node {
 	return []*table.Node{n}
 }
 
-// refuseRepeated reports repeated values of a list: their trials would be equal.
+// refuseRepeated reports repeated values in a list: their trials would be equal.
 func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	first := map[string]int{}
 	for i, v := range list {
@@ -658,13 +657,14 @@ func (p *sweepPlan) reseed(s Set) {
 	p.seeds = axes{{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}}
 }
 
-// Criterion is one metric by which a sweep selects settings: the least mean over the seeds is best, or the largest.
+// Criterion is a metric by which a sweep selects settings: the setting with the smallest (or largest) mean over the seeds is
+// best.
 type Criterion struct {
-	Metric  string // "mse", or "class.accuracy" of a head
+	Metric  string // "mse", or "class.accuracy" for a head
 	Largest bool
 }
 
-// String returns the criterion as it is written: "mse", "-hoyer".
+// String returns the criterion in the notation of models.toml: "mse", "-hoyer".
 func (c Criterion) String() string {
 	if c.Largest {
 		return "-" + c.Metric
@@ -681,7 +681,7 @@ func (c *Criterion) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// criterion reads "mse" or "-hoyer".
+// criterion parses "mse" or "-hoyer".
 func criterion(text string) Criterion {
 	name, largest := strings.CutPrefix(text, "-")
 	return Criterion{Metric: name, Largest: largest}
@@ -718,7 +718,7 @@ func (p *sweepPlan) readSelect(d *table.Decoder) {
 	}
 }
 
-// problem says what is wrong with a criterion and what to do, "" where nothing is.
+// problem describes an invalid criterion and its remedy; both are "" if the criterion is valid.
 func (c Criterion) problem() (problem, hint string) {
 	m, ok := metrics.MeasureOf(c.Metric)
 	switch {
@@ -733,7 +733,8 @@ func (c Criterion) problem() (problem, hint string) {
 }
 
 // split returns the images that the trials are measured on: where the sweep does not say, those held out for validation if
-// every trial holds some out, else the test images. It is an error where a trial lacks the images that the sweep asks for.
+// split returns the images on which the trials are measured. The default is the validation images if every trial holds some
+// out, else the test images. It is an error if a trial lacks the images that the sweep names.
 func (p *sweepPlan) split(trials []Trial) (data.Split, []table.Diagnostic) {
 	asked := data.Split(p.table.Split)
 	if len(p.criteria) > 0 {

@@ -209,9 +209,9 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 	}
 }
 
-// A factorisation has iterations and no epochs, principal components have neither.
+// A factorisation has iterations and no epochs, a separable one has neither.
 func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
-	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"pca\", \"shallow\"]\n[sweep.kinds]\nmodel = \"shallow\"\nset.kind = [\"nmf\", \"pca\", \"autoencoder\"]\n")
+	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"separable\", \"shallow\"]\n[model.separable]\nkind = \"separable_nmf\"\n[sweep.kinds]\nmodel = \"shallow\"\nset.kind = [\"nmf\", \"separable_nmf\", \"autoencoder\"]\n")
 	plain, err := f.Sweep("mixed")
 	if err != nil {
 		t.Fatal(err)

@@ -38,8 +38,8 @@ func (s *spread) Check() error {
 	return nil
 }
 
-// isSpread reports whether a table is a range and not a table of keys, such as the keys from and to of a schedule: it has single values
-// for at least two of a range's keys, and no kind.
+// isSpread reports whether a table is a range: it has single values for at least two keys of a range, and no kind. Other
+// tables contain keys, such as the keys from and to of a schedule.
 func isSpread(n *table.Node) bool {
 	if !n.IsTable() || n.Child("kind") != nil {
 		return false
@@ -89,7 +89,7 @@ func (s *spread) value(i int) float64 {
 	return rounded(v)
 }
 
-// rounded rounds to six digits.
+// rounded returns v rounded to six digits.
 func rounded(v float64) float64 {
 	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // formatted text always parses
 	return r
@@ -102,7 +102,7 @@ func integers(n *table.Node) bool {
 	return from && to
 }
 
-// axesTable is the part of [sweep.NAME] that says which values keys take, for all models or in [sweep.NAME.for.MODEL].
+// axesTable contains the keys of [sweep.NAME] that assign values to keys. [sweep.NAME.for.MODEL] has the same keys.
 type axesTable struct {
 	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 	Zip    *table.Node `toml:"zip" doc:"paired keys: lists or ranges of the same length; the first values belong together, the second values, and so on"`
@@ -117,7 +117,7 @@ type randomTable struct {
 	Sampling string      `toml:"sampling" oneof:"independent latin_hypercube" doc:"independent draws, or a Latin hypercube: every key has one value in each of count equal parts of its range"`
 }
 
-// The samplings.
+// The values of the key sampling.
 const (
 	independent = "independent"
 	latin       = "latin_hypercube"
@@ -139,7 +139,7 @@ func (s *interval) Defaults() { s.Scale = "log" }
 // Check returns an error for a logarithmic range that includes 0.
 func (s *interval) Check() error { return (&spread{From: s.From, To: s.To, Scale: s.Scale}).Check() }
 
-// draw returns the value of the range for u in [0,1), rounded to six digits, or an integer if both ends are integers. Every
+// draw maps u in [0,1) to a value of the range, rounded to six digits, or to an integer if both ends are integers. Every
 // integer of a linear range is equally probable.
 func (s *interval) draw(u float64, whole bool) any {
 	switch {
@@ -156,7 +156,7 @@ func (s *interval) draw(u float64, whole bool) any {
 	return rounded(v)
 }
 
-// zip reads paired keys.
+// zip reads the keys of `zip`, which vary together.
 func (r *axesReader) zip(n *table.Node) {
 	columns := r.columns("zip", n, r.values)
 	for _, c := range columns[min(1, len(columns)):] {
@@ -173,7 +173,7 @@ func (r *axesReader) zip(n *table.Node) {
 	}
 }
 
-// random reads drawn keys.
+// random reads the keys of `random`.
 func (r *axesReader) random(n *table.Node) {
 	if n == nil {
 		return
@@ -193,7 +193,7 @@ func (r *axesReader) random(n *table.Node) {
 	}
 }
 
-// drawn draws the values of a key from a range or a list.
+// drawn draws the values of a key from its range or list.
 func (r *axesReader) drawn(t *randomTable, part, key string, n *table.Node) []*table.Node {
 	var s interval
 	switch before := len(r.Found); {
@@ -216,9 +216,9 @@ func (r *axesReader) drawn(t *randomTable, part, key string, n *table.Node) []*t
 	return values
 }
 
-// numbers draws a number in [0,1) for each setting. The numbers of a key do not depend on other keys; independent ones do not
-// depend on the count, so that a larger count adds settings and keeps the others. In a Latin hypercube (M. D. McKay et al.,
-// Technometrics 21, 1979) each of count equal parts of [0,1) has one number, and the order of the parts is random.
+// numbers draws a number in [0,1) for each setting. The numbers of a key do not depend on other keys. Independent numbers do
+// not depend on the count either: a larger count adds settings and keeps the others. A Latin hypercube (M. D. McKay et al.,
+// Technometrics 21, 1979) divides [0,1) into count equal parts, draws one number in each, and shuffles the parts.
 func (t *randomTable) numbers(key string) []float64 {
 	numbers := make([]float64, t.Count)
 	stream := random.Stream(t.Seed, "sweep/"+key, 0)

@@ -1,47 +1,99 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	"tessera/layers"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/part/table"
 )
 
-// ObjectiveMetric is the name in train.metrics that stands for the objective and its terms.
+// ObjectiveMetric is the entry of train.metrics that stands for the objective and its terms.
 const ObjectiveMetric = "loss"
 
 // ValidatedTerms lists the indices of the loss terms that can be measured on validation images: see [losses.Reads.Validates].
 func (m *Model) ValidatedTerms() (list []int) {
 	for i, l := range m.Losses {
-		if l.Loss != nil && l.Reads().Validates() {
+		if l.Loss != nil && m.Validates(l) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// MeasuresObjective reports whether the terms of the objective are measured on the validation images after every epoch: where
-// train.metrics asks for it, and where the model has no other validation error, because it has no decoder and no head that is
-// compared with labels.
-func (m *Model) MeasuresObjective() bool {
-	return m.Dataset.Validates() && len(m.ValidatedTerms()) > 0 &&
-		(slices.Contains(m.Train.Metrics, ObjectiveMetric) || len(m.Decoder) == 0 && len(m.labelled()) == 0 && !m.Opposed())
+// Validates reports whether a term can be measured on images outside a training step: see [losses.Reads.Validates]. A term
+// cannot if a layer draws its mask or sample weights in training, see [layers.Drawing].
+func (m *Model) Validates(l Loss) bool {
+	return l.Reads().Validates() && !m.drawnInTraining(l.Mask, map[string]bool{}) && !m.drawnInTraining(l.SampleWeight, map[string]bool{})
 }
 
-// SelectsOnValidation reports whether early stopping selects the epoch on validation images: by val_mse, by val_loss or by the
-// negative log-likelihoods of heads. Where no images are held out, or where the model has none of these, the training loss
-// selects the epoch.
+// Reconstructs returns an error if the output does not reconstruct the images: the model has no decoder, or every term on the
+// output is restricted to a mask that is drawn in training, so that the remaining entries are not trained.
+func (m *Model) Reconstructs() error {
+	if len(m.Decoder) == 0 {
+		return errors.New("the model has no decoder")
+	}
+	masked := ""
+	for i, l := range m.Losses {
+		if l.Loss == nil || l.On != losses.Output && !slices.Contains(l.Reads().Values, losses.Output) {
+			continue
+		}
+		if !m.drawnInTraining(l.Mask, map[string]bool{}) {
+			return nil
+		}
+		masked = m.TermName(i)
+	}
+	if masked == "" {
+		return nil
+	}
+	return fmt.Errorf("the output is no reconstruction: the loss %s trains it only where the mask of a training step hides the images", masked)
+}
+
+// drawnInTraining reports whether a value depends on random numbers that are drawn in training. Names in seen are known not
+// to.
+func (m *Model) drawnInTraining(name string, seen map[string]bool) bool {
+	path, i, published, ok := m.stackOf(name)
+	if !ok || seen[name] {
+		return false
+	}
+	seen[name] = true
+	list, _ := m.stack(path)
+	if i < 0 {
+		i = len(list) - 1
+	}
+	if i < 0 || isNil(list[i].Layer) {
+		return false
+	}
+	if d, ok := list[i].Layer.(layers.Drawing); ok && slices.Contains(d.Draws(), published) {
+		return true
+	}
+	return published == "" && slices.ContainsFunc(m.reads(path, m.source(path), list, i), func(from string) bool { return m.drawnInTraining(from, seen) })
+}
+
+// MeasuresObjective reports whether the terms of the objective are measured on the validation images after every epoch. This
+// is so if train.metrics lists them, or if the model has no other validation error: no decoder, and no head that is compared
+// with classes.
+func (m *Model) MeasuresObjective() bool {
+	return m.Dataset.Validates() && len(m.ValidatedTerms()) > 0 &&
+		(slices.Contains(m.Train.Metrics, ObjectiveMetric) || m.Reconstructs() != nil && len(m.ClassHeads()) == 0 && !m.Opposed())
+}
+
+// SelectsOnValidation reports whether early stopping selects the epoch on validation images: by val_mse, by val_loss or by
+// the negative log-likelihoods of heads. Without validation images, or without any of these errors, the training loss selects
+// the epoch.
 func (m *Model) SelectsOnValidation() bool {
 	return m.EarlyStops() && m.Dataset.Validates() && m.hasValidationError()
 }
 
 // hasValidationError reports whether the model has an error on validation images.
 func (m *Model) hasValidationError() bool {
-	return len(m.Decoder) > 0 || len(m.labelled()) > 0 || len(m.Losses) > 0 && len(m.ValidatedTerms()) == len(m.Losses) && !m.Opposed()
+	return m.Reconstructs() == nil || len(m.ClassHeads()) > 0 || len(m.Losses) > 0 && len(m.ValidatedTerms()) == len(m.Losses) && !m.Opposed()
 }
 
-// noValidationError says why early stopping has no validation error, and what gives it one.
+// noValidationError explains why early stopping has no validation error, and how to get one.
 func (m *Model) noValidationError() (why, remedy string) {
 	if m.hasValidationError() {
 		return "no images are held out: validation = 0", "hold out images: dataset.validation = 0.1"
@@ -59,7 +111,7 @@ func (m *Model) noValidationError() (why, remedy string) {
 	return "the model has no decoder and no head that is compared with labels, and " + term, "add one of them"
 }
 
-// WatchedMetrics are the metrics of train.metrics, without the objective.
+// WatchedMetrics are the metrics listed in train.metrics, without the objective.
 func (m *Model) WatchedMetrics() (metrics.Selection, error) {
 	names := slices.DeleteFunc(slices.Clone(m.Train.Metrics), func(name string) bool { return name == ObjectiveMetric })
 	return metrics.Select(names...)

@@ -20,8 +20,8 @@ import (
 	"tessera/part/table"
 )
 
-// walk is the state of a walk over a model's layers, including the errors. Errors that may only be consequences of others
-// are not reported: an unknown shape is nil and stays unknown until a layer with a given number of outputs.
+// walk is the state of a walk over a model's layers, including the errors. To avoid follow-up errors, an unknown shape is nil
+// and stays unknown until a layer with a given number of outputs.
 type walk struct {
 	model  *Model
 	layout *Layout
@@ -30,19 +30,19 @@ type walk struct {
 	open   []string // paths of layers whose parameter names are unknown
 	large  bool     // a layer's tensors for a batch are too large
 
-	stacks map[string]*placing // by path
-	order  []*placing          // in which they are placed: encoder, decoder, heads
+	stacks map[string]*placing // stacks by path
+	order  []*placing          // the order of placing: encoder, decoder, heads
 
 	labelled map[string]bool // the values that a loss compares with labels
 
-	unsized string // why the number of outputs of the current layers has no default, "" where nothing is known
+	unsized string // why the number of outputs of the current layers has no default, "" if there is no special reason
 
-	all        []ParameterPath // of the layout; see listed
-	own, other []string        // their paths, and their aliases
+	all        []ParameterPath // parameters of the layout; see listed
+	own, other []string        // paths and aliases of all parameters
 }
 
-// sizing is the index of the decoder layer that determines the size of the output: the last one with a number of outputs,
-// else the last one.
+// sizing is the index of the decoder layer that determines the size of the output: the last one with a number of outputs, or
+// else the last layer.
 func (w *walk) sizing() int {
 	for i, l := range slices.Backward(w.model.Decoder) {
 		if _, ok := l.Layer.(layers.Sized); ok {
@@ -52,7 +52,7 @@ func (w *walk) sizing() int {
 	return len(w.model.Decoder) - 1
 }
 
-// place determines a layer's parameters and output shape. The number of outputs of an open layer may be missing.
+// place determines a layer's parameters and output shape. The number of outputs may be missing if open is true.
 func (w *walk) place(part string, p *Placed, open bool) []int {
 	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
 	if isNil(p.Layer) {
@@ -72,12 +72,13 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 		if w.unsized != "" { // the cause, not its consequence
 			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
 		} else {
-			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "")
+			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "give the number of outputs")
 		}
 		w.assume(p)
 		return nil
 	}
-	if in := p.In; in != nil && !doubtful && (!isSized || s.OutputUnits() > 0) {
+	unknown := slices.ContainsFunc(p.Reads, func(name string) bool { return w.received(name) == nil })
+	if in := p.In; in != nil && !unknown && !doubtful && (!isSized || s.OutputUnits() > 0) {
 		out, list, err := shaped(p.Layer, in)
 		if err == nil {
 			p.Parameters, p.Out, p.Published = list, out, w.published(part, p)
@@ -89,10 +90,16 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 		w.refused(part, p.Kind, p.Layer, err, w.unflattened(p))
 	}
 	w.assume(p)
-	if isSized && s.OutputUnits() > 0 {
+	if isSized && s.OutputUnits() > 0 && flattens(p.Layer) {
 		return []int{s.OutputUnits()}
 	}
 	return nil
+}
+
+// flattens reports whether a layer gives a vector of any input, so that its output is known without its input.
+func flattens(l layers.Layer) bool {
+	out, _, err := shaped(l, []int{32, 32})
+	return err != nil || len(out) == 1
 }
 
 // published lists the values that a placed layer publishes.
@@ -116,8 +123,8 @@ func (w *walk) published(part string, p *Placed) (list []layers.Value) {
 	return list
 }
 
-// shaped returns the shape of a layer's output and its parameters for inputs of shape in. The layer may be user-defined: a
-// panic is an error.
+// shaped returns the shape of a layer's output and its parameters for inputs of shape in. It turns a panic into an error,
+// because the layer may be user-defined.
 func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -147,7 +154,7 @@ func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err e
 	return out, list, nil
 }
 
-// refused reports the error of a layer, at the inner layer that returned it.
+// refused reports the error of a layer; an error of an inner layer is located at the inner layer.
 func (w *walk) refused(part, kind string, l layers.Layer, err error, hint string) {
 	if b, ok := l.(layers.Block); ok {
 		if inner, ok := err.(layers.InnerError); ok {
@@ -179,7 +186,7 @@ func (w *walk) unflattened(p *Placed) string {
 	return fmt.Sprintf("put { kind = \"reshape\", shape = %s } before it, the shape of the encoder's output", strings.ReplaceAll(fmt.Sprint(shape), " ", ", "))
 }
 
-// borrowers lists those of a layer and its inner layers that borrow a parameter.
+// borrowers lists the layers that borrow a parameter: l itself or layers inside it.
 func borrowers(l layers.Layer) (list []layers.Borrower) {
 	if b, ok := l.(layers.Borrower); ok {
 		list = append(list, b)
@@ -242,14 +249,27 @@ func (w *walk) report(part, kind, key, problem, hint string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, hint))
 }
 
-// finding locates an error at a key of a table, else at its kind, else at the model's name.
+// finding locates an error at a key of a table, or else at its kind, or else at the model's name.
 func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }
 
-// InDataset locates a problem of the files of a model's data set at the table that names them.
+// InDataset locates a problem with the files of a model's data set at the dataset table.
 func (m *Model) InDataset(problem string) table.Diagnostic {
 	return m.finding("dataset", "", "", problem, "")
+}
+
+// Located returns an error of the model's graph with its position in the declaration, if it is one of a key of the model or of a player.
+func (m *Model) Located(err error) error {
+	var of part.KeyError
+	if !errors.As(err, &of) {
+		return err
+	}
+	problem, hint, _ := strings.Cut(of.Problem, ": ")
+	if name, ok := strings.CutPrefix(of.Key, "player."); ok {
+		return table.Report([]table.Diagnostic{m.finding(playerPart(name), "", "losses", problem, hint)})
+	}
+	return table.Report([]table.Diagnostic{m.finding("", "", of.Key, of.Key+": "+problem, hint)})
 }
 
 // sizeKey is the key of a layer's number of outputs, "" if it has none.
@@ -260,11 +280,11 @@ func sizeKey(s layers.Sized) string {
 	return layers.SizeKey
 }
 
-// unit is the domain of terms like bce and kl.
+// unit is the domain of terms such as bce and kl.
 var unit = layers.Interval{Low: 0, High: 1}
 
-// Suits returns an error if a term is not defined for images with values in [low, high]: a term that compares the output
-// with the images, or a term of a code that is not bounded. This can only be checked with the data.
+// Suits returns an error if a term is not defined for images with values in [low, high]. It checks terms that compare the
+// output with the images, and terms on an unbounded code. Both need the data, so [Model.check] cannot check them.
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
@@ -291,8 +311,8 @@ func (m *Model) Suits(low, high float64) error {
 	return nil
 }
 
-// Unclipped returns an error if an augmentation of a view clips images with values in [low, high]. This can only be checked with
-// the data.
+// Unclipped returns an error if an augmentation of a view would clip images with values in [low, high]. This check needs the
+// data.
 func (m *Model) Unclipped(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, v := range m.Views {
@@ -305,7 +325,7 @@ func (m *Model) Unclipped(low, high float64) error {
 	return nil
 }
 
-// unitInterval checks, for a term that needs values in [0,1], that the code or output is in [0,1] for images in [0,1].
+// unitInterval checks, for a term that needs values in [0,1], that the value is in [0,1] for images in [0,1].
 func (w *walk) unitInterval(part string, l Loss) {
 	r, known, last := w.model.rangeOf(l.On, unit)
 	if !known || r.Within(unit) {
@@ -341,7 +361,7 @@ func intervalText(i layers.Interval) string {
 	return "values in " + low + "," + high
 }
 
-// check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, roles and globs.
+// check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, parts in the wrong place, and globs.
 func (m *Model) check(input []int) []table.Diagnostic {
 	w := m.walk(input) // the checks use its results
 	w.listed()
@@ -368,6 +388,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 		}
 	}
 	w.drawn()
+	w.drawnColumns()
 	w.freeze()
 	w.start()
 	w.hooks()
@@ -381,12 +402,12 @@ func (m *Model) header(list string) string {
 	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
 }
 
-// inDoubt reports whether one of the model's keys has an error.
+// inDoubt reports whether a key of the model has an error.
 func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
 
-// atoms checks that the decoder has atoms, of a suitable shape, for a term that reads them.
+// atoms checks that the decoder has atoms of a suitable shape for a term that reads them.
 func (w *walk) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
 	if slices.ContainsFunc(w.names, inDecoder) || slices.ContainsFunc(w.open, inDecoder) {
@@ -408,13 +429,14 @@ func (w *walk) atoms(part string, l Loss) {
 	}
 }
 
-// headPart is the place of a head in diagnostics.
+// headPart is the location of a head in the declaration.
 func headPart(name string) string { return "head." + name }
 
-// maxClasses bounds the number of units that the labels alone decide: a label such as 20240101 is probably no class, but a date.
+// maxClasses bounds the number of units that is derived from labels alone: a label such as 20240101 is probably a date, not a
+// class.
 const maxClasses = 1 << 16
 
-// misnamedHead returns the problem of a head's name, "" if it is valid.
+// misnamedHead explains why the name of a head is invalid; "" if it is valid.
 func misnamedHead(name string) string {
 	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, losses.Images, "labels", "views", "loss", "teacher", Previous}, name) {
 		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
@@ -431,7 +453,7 @@ func (m *Model) hasHead(name string) bool {
 	return ok
 }
 
-// labelled returns the values that a loss compares with the labels.
+// labelled returns the values that losses compare with the labels.
 func (m *Model) labelled() map[string]bool {
 	values := map[string]bool{}
 	for _, l := range m.Losses {
@@ -442,17 +464,16 @@ func (m *Model) labelled() map[string]bool {
 	return values
 }
 
-// targetSize is the size of the column that a loss compares a head with, the default number of its outputs; 0 if there is none, or it is
-// not known.
-func (m *Model) targetSize(head string) int {
-	layout := &Layout{Columns: m.columns}
+// targetSize is the size of the column that a loss compares a head with: the default number of outputs. It is 0 if there is
+// no such column, or if the size is unknown.
+func (m *Model) targetSize(head string, layout *Layout) int {
 	for _, l := range m.Losses {
 		if l.Loss == nil || l.On != head {
 			continue
 		}
 		r := l.Reads()
 		switch c, _ := layout.Column(r.Against); {
-		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "":
+		case r.Against == losses.Images || r.Against == losses.Labels || r.Against == "" || r.Groups > 0:
 		case r.Classes && len(c.Names) > 0:
 			return len(c.Names)
 		case !r.Classes:
@@ -462,7 +483,22 @@ func (m *Model) targetSize(head string) int {
 	return 0
 }
 
-// Classes is the number of classes of the data set, 0 if it has no labels or if only its files contain the number.
+// unknownTarget is the column that a loss compares a head with if its size is not known, "" if there is none.
+func (m *Model) unknownTarget(head string) string {
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != head || l.Reads().Groups > 0 {
+			continue
+		}
+		i := slices.IndexFunc(m.columns, func(c data.Column) bool { return c.Name == l.Reads().Against && c.Type == "" })
+		if i >= 0 {
+			return m.columns[i].Name
+		}
+	}
+	return ""
+}
+
+// Classes is the number of classes of the data set. It is 0 if the data set has no labels, or if the number is not known
+// before the files are read.
 func (m *Model) Classes() int {
 	if m.Dataset.Source == nil {
 		return 0
@@ -471,23 +507,24 @@ func (m *Model) Classes() int {
 	return n
 }
 
-// Resolved returns the model with all default numbers of outputs for images of that shape. Changed layers are copies.
+// Resolved returns the model with all default numbers of outputs filled in for images of the given shape. Changed layers are
+// copies.
 func (m *Model) Resolved(shape []int) *Model {
 	resolved := m.sized(shape)
 	resolved.text = Fill(resolved)
 	return resolved
 }
 
-// sized is Resolved without a text.
+// sized is Resolved without updating the text.
 func (m *Model) sized(shape []int) *Model {
 	resolved := *m
 	resolved.Decoder = sizedBy(m.Decoder, openUnits{open: true, size: product(shape)})
 	if m.Heads != nil {
 		resolved.Heads = map[string]Head{}
 	}
-	labelled := m.labelled()
+	labelled, layout := m.labelled(), &Layout{Input: shape, Columns: m.allColumns(shape), Holed: m.Holed()}
 	for name, h := range m.Heads {
-		s := openUnits{open: true, size: m.targetSize(name)}
+		s := openUnits{open: true, size: m.targetSize(name, layout)}
 		if labelled[name] {
 			s.size = m.Classes()
 		}
@@ -496,7 +533,7 @@ func (m *Model) sized(shape []int) *Model {
 	return &resolved
 }
 
-// sizedBy returns a stack whose open layer has the stack's size.
+// sizedBy returns a stack with the default number of outputs filled in.
 func sizedBy(list []Layer, s openUnits) []Layer {
 	i := s.opened(list)
 	if i < 0 || s.size == 0 {
@@ -537,6 +574,14 @@ func (w *walk) loss(part string, l Loss) {
 	for _, name := range reads.Values {
 		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
+	if name := reads.TeacherOf; name != "" && w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name) {
+		key, on, of := w.keyHolding(l.Loss, name), w.layout.Size(l.On), w.layout.Size(name)
+		if _, column := w.layout.Column(name); column {
+			w.report(part, l.Kind, key, fmt.Sprintf("%s: %q is a column, which no teacher computes", key, name), w.suggestValue(name))
+		} else if on > 0 && of > 0 && on != of {
+			w.report(part, l.Kind, key, fmt.Sprintf("%s: %q has %d values, but %q has %d: want as many", key, name, of, l.On, on), "change the units of the last layer of one of them")
+		}
+	}
 	if s, ok := l.Loss.(losses.ShapeChecker); ok && w.layout.Input != nil && len(w.layout.Decoder) > 0 {
 		if err := s.CheckShape(w.layout.Input); err != nil {
 			w.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
@@ -547,7 +592,7 @@ func (w *walk) loss(part string, l Loss) {
 	}
 }
 
-// publishes checks that the layer of the value that `on` names publishes what the term reads.
+// publishes checks that the layer that computes the value `on` publishes the values that the term reads.
 func (w *walk) publishes(part string, l Loss, names []string) {
 	p, _ := w.layout.Of(l.On)
 	if p == nil || p.Out == nil {
@@ -572,7 +617,7 @@ func (w *walk) publishes(part string, l Loss, names []string) {
 	}
 }
 
-// value checks that the value that `on` names has a size and a range that suit the term.
+// value checks that the size and range of the value `on` suit the term.
 func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	size := w.layout.Size(l.On)
 	if n, ok := l.Loss.(losses.UnitsChecker); ok && size > 0 {
@@ -587,6 +632,10 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	if reads.Teacher && !w.model.inDoubt("hook") {
 		w.teacher(part, l)
 	}
+	if reads.Clean && !w.model.inDoubt("hook") && !w.model.Distorted() {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s compares clean images with attacked ones, but no hook of the model changes images", l.Kind),
+			fmt.Sprintf("declare [model.%s.hook.adversarial]", table.KeyText(w.model.Name)))
+	}
 	if reads.Classes && reads.Against == losses.Labels {
 		w.labels(part, l, size)
 	}
@@ -595,7 +644,7 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// teacher checks that the hook that a term names lends parameters.
+// teacher checks that the hook that a term names can be a teacher: it lends its parameters.
 func (w *walk) teacher(part string, l Loss) {
 	name := l.TeacherName()
 	var valid []string
@@ -609,13 +658,24 @@ func (w *walk) teacher(part string, l Loss) {
 	case l.Teacher == "" && len(valid) == 0:
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the values of a teacher, but the model has none", l.Kind), fmt.Sprintf("declare it: [model.%s.hook.teacher]", table.KeyText(w.model.Name)))
 	case w.model.Hooks[name] != nil:
-		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), table.Suggest(name, valid))
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), w.teachers(name, valid))
 	default:
-		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the model has no hook %q", name), table.Suggest(name, valid))
+		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the model has no hook %q", name), w.teachers(name, valid))
 	}
 }
 
-// labels checks that the data set has labels, and that the value has a unit for each class.
+// teachers suggests one of the hooks that lend parameters, or how to declare one.
+func (w *walk) teachers(name string, valid []string) string {
+	if len(valid) > 0 {
+		return table.Suggest(name, valid)
+	}
+	if w.model.Hooks[name] != nil {
+		name = DefaultTeacher
+	}
+	return fmt.Sprintf("declare it: [model.%s.hook.%s] with kind = %q", table.KeyText(w.model.Name), table.KeyText(name), DefaultTeacher)
+}
+
+// labels checks that the data set has labels, and that the value has one unit for each class.
 func (w *walk) labels(part string, l Loss, size int) {
 	source := w.model.Dataset.Source
 	if source == nil || w.model.origin.Doubt("dataset") != nil {
@@ -634,7 +694,7 @@ func (w *walk) labels(part string, l Loss, size int) {
 	}
 }
 
-// hasValue checks that the model has the value that a key names.
+// hasValue checks that the value that a key names exists in the model.
 func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
 		return true // a head that is not placed is reported itself
@@ -650,7 +710,7 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	return false
 }
 
-// keyHolding is the key of a part whose value is that name.
+// keyHolding is the key of a term whose value is name.
 func (w *walk) keyHolding(l losses.Loss, name string) string {
 	for _, f := range table.Fields(l) {
 		if f.Value.CanInterface() && f.Value.Interface() == any(name) {
@@ -660,11 +720,11 @@ func (w *walk) keyHolding(l losses.Loss, name string) string {
 	return "on"
 }
 
-// uncompared is the problem of a model whose output no loss reads.
+// uncompared is the error for a model whose output no loss reads.
 const uncompared = "no loss compares the output with the images"
 
-// unread checks that every value except the code is read by a term, directly or through a head: otherwise nothing trains
-// it. If a term has errors, it is unknown whether the output is read.
+// unread checks that a term reads every value except the code, directly or through a head: a value that no term reads is not
+// trained. If a term has errors, it is unknown whether it reads the output.
 func (w *walk) unread(sound bool) {
 	m := w.model
 	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
@@ -726,7 +786,7 @@ func (w *walk) drawn() {
 	}
 }
 
-// glob checks that a glob, the value of a key, matches at least one parameter or one of the other names.
+// glob checks that the glob in a key matches at least one parameter, or one of the names in also.
 func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
 		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
@@ -745,8 +805,8 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// trainable checks that the glob `on` of a constraint or hook matches a parameter that changes. still reports which parameters
-// do not change.
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. still reports the
+// parameters that do not change.
 func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
@@ -766,13 +826,13 @@ func (w *walk) trainable(part, kind, glob string, still func(path string) bool, 
 		"leave it out, or train some of them")
 }
 
-// paths lists the parameters that are known by name.
+// paths lists the parameters whose names are known.
 func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
 
-// views lists the aliases of parameters, with which losses and constraints apply to the atoms of tied decoders.
+// views lists the aliases of parameters: losses and constraints use them to select the atoms of a tied decoder.
 func (w *walk) views() []string { return w.other }
 
-// listed lists the parameters of the layout, for all globs that are matched with them.
+// listed collects the parameters of the layout. All globs are matched against them.
 func (w *walk) listed() {
 	w.all = w.layout.Parameters()
 	for _, p := range w.all {
@@ -784,8 +844,8 @@ func (w *walk) listed() {
 	}
 }
 
-// suggestGlob returns the nearest parameter path or usual glob, or all usual globs. The name of a list or a layer suggests
-// its weights.
+// suggestGlob suggests the nearest parameter path or common glob, or else lists all common globs. For the name of a list or a
+// layer it suggests the weights.
 func (w *walk) suggestGlob(glob string, also []string) string {
 	paths := append(w.paths(), also...)
 	usual := starred(paths)
@@ -800,7 +860,7 @@ func (w *walk) suggestGlob(glob string, also []string) string {
 	return table.Suggest(glob, usual)
 }
 
-// mayMatch reports whether a glob may match a parameter of a layer whose parameters are not known.
+// mayMatch reports whether a glob may match a parameter of a layer whose parameter names are not known.
 func mayMatch(glob, layer string) bool {
 	literal := glob
 	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
@@ -809,7 +869,7 @@ func mayMatch(glob, layer string) bool {
 	return strings.HasPrefix(literal, layer+".") || strings.HasPrefix(layer+".", literal)
 }
 
-// starred returns the globs that stand for one parameter name in all layers of a list: "decoder.*.weight".
+// starred returns the globs that match one parameter name in all layers of a list: "decoder.*.weight".
 func starred(paths []string) []string {
 	var globs []string
 	for _, p := range paths {
@@ -852,16 +912,17 @@ func (w *walk) freeze() {
 	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
 }
 
-// Start declares another run from which a new run of the model takes initial parameters.
+// Start declares another run, from which a new run of the model takes initial parameters.
 type Start struct {
 	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
 	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
 }
 
-// Defaults sets the defaults of the table.
+// Defaults sets the default glob.
 func (s *Start) Defaults() { s.On = "*" }
 
-// start checks that a run is named and that the glob matches a parameter. The other run is read when the training begins.
+// start checks that a run is named and that the glob matches a parameter. The other run is read only when the training
+// begins.
 func (w *walk) start() {
 	s := w.model.Start
 	if s == nil || w.model.inDoubt("start") {
@@ -874,7 +935,7 @@ func (w *walk) start() {
 }
 
 const (
-	// maxValues bounds the size of one tensor: a larger one is probably a typo and would fail later.
+	// maxValues bounds the number of values of one tensor: a larger tensor is probably a typo and would fail later.
 	maxValues = 1 << 31
 
 	// maxExpanded bounds a parameter, and a layer's tensors for a batch: 2 GiB. Training stores several tensors of this
@@ -903,8 +964,8 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	return true
 }
 
-// expands reports a layer whose intermediate or output tensors for a training batch are too large. Coders use smaller
-// batches instead.
+// expands reports a layer whose intermediate or output tensors for a training batch are too large. Encoding and decoding
+// after the training use smaller batches and need no check.
 func (w *walk) expands(part string, p Placed) {
 	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
 		return
@@ -927,7 +988,7 @@ func (w *walk) expands(part string, p Placed) {
 		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
 }
 
-// placeOf is the place in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
+// placeOf is the location in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
 func placeOf(path string) string {
 	keys := strings.Split(path, ".")
 	part := keys[0]
@@ -952,15 +1013,15 @@ func bytesText(values int) string {
 	return fmt.Sprintf("%.3g GB", bytes/1e9)
 }
 
-// Fitted is a [Baseline] whose size depends on the images.
+// Fitted is a [Baseline] whose valid settings depend on the number and size of the images.
 type Fitted interface {
-	// Fits returns a [part.KeyError] for settings that do not fit the number of images or of pixels. 0 images means that
-	// the number is not known yet.
+	// Fits returns a [part.KeyError] for settings that are invalid for a number of images or of pixels. images is 0 if the
+	// number is not known yet.
 	Fits(images, pixels int) error
 }
 
-// Bounded returns an error for a number of components for which a tensor of the baseline, for example the atoms, is too
-// large. Each product is a number of values per component. The bound is the bound of a layer's parameters.
+// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. Each product is the number of values
+// of one tensor per component. The bound is the one for a layer's parameters.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {
@@ -970,7 +1031,7 @@ func Bounded(components int, what string, each ...int) error {
 		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
-// fits reports settings of a baseline that do not fit images of shape input; nil means an unknown shape.
+// fits reports settings of a baseline that are invalid for images of shape input; nil means an unknown shape.
 func (m *Model) fits(input []int) []table.Diagnostic {
 	baseline, ok := m.Baseline.(Fitted)
 	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {

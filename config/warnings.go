@@ -1,15 +1,17 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
 	"tessera/hooks"
 	"tessera/layers"
+	"tessera/losses"
 )
 
-// Warnings returns a line for everything in a model that is valid, but probably not intended.
+// Warnings returns one line for each setting of a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
 	if m.EarlyStops() && !m.SelectsOnValidation() {
 		why, remedy := m.noValidationError()
@@ -29,14 +31,36 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
 	}
 	list = append(list, m.uselessTopKs()...)
+	if at := m.normalisesHoles(); at != "" {
+		list = append(list, fmt.Sprintf("model %q: %s takes its statistics over all entries of images, in which those that are missing or hidden are 0; put it after another layer", m.Name, at))
+	}
 	for _, at := range m.uselessBiases() {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
 	}
 	return list
 }
 
-// uselessBiases lists the layers whose bias the next layer takes away again: "encoder[0]". A bias that the declaration asks
-// for is intended.
+// normalisesHoles is a layer that normalises images with missing or hidden entries, "encoder[0] (batch_norm)"; "" if there is
+// none.
+func (m *Model) normalisesHoles() string {
+	if !m.Holed() {
+		return ""
+	}
+	read := func(place string, list []Layer, from Names) string {
+		if len(list) > 0 && slices.Contains(from, losses.Images) && slices.Contains([]string{"batch_norm", "instance_norm", "layer_norm", "relative"}, list[0].Kind) {
+			return fmt.Sprintf("%s[0] (%s)", place, list[0].Kind)
+		}
+		return ""
+	}
+	found := read("encoder", m.Encoder, Names{losses.Images})
+	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
+		found = cmp.Or(found, read("head."+name+".layers", m.Heads[name].Layers, m.Heads[name].From))
+	}
+	return found
+}
+
+// uselessBiases lists the layers whose bias has no effect because the next layer subtracts it: "encoder[0]". A bias that is
+// declared explicitly is not listed.
 func (m *Model) uselessBiases() (found []string) {
 	var search func(path string, list []layers.Layer)
 	search = func(path string, list []layers.Layer) {
@@ -62,7 +86,7 @@ func (m *Model) uselessBiases() (found []string) {
 	return found
 }
 
-// uselessTopKs warns of every top_k that keeps all values of its input. Without the shape of the images nothing is known.
+// uselessTopKs returns a warning for every top_k that keeps all values of its input. It needs the shape of the images.
 func (m *Model) uselessTopKs() (list []string) {
 	if m.shape == nil || !m.hasTopK() {
 		return nil
@@ -83,7 +107,7 @@ func (m *Model) uselessTopKs() (list []string) {
 	return list
 }
 
-// plain returns the layers of a list of declarations.
+// plain returns the layers without their declarations.
 func plain(list []Layer) []layers.Layer {
 	all := make([]layers.Layer, len(list))
 	for i, l := range list {
@@ -92,7 +116,8 @@ func plain(list []Layer) []layers.Layer {
 	return all
 }
 
-// hasTopK reports whether a layer of the model, or an inner one, is a top_k: only then a layout is worth its time.
+// hasTopK reports whether the model contains a top_k layer, also inside a block: the warning needs a layout, which takes
+// time.
 func (m *Model) hasTopK() bool {
 	var has func(list []layers.Layer) bool
 	has = func(list []layers.Layer) bool {

@@ -4,14 +4,14 @@
 // A new constraint needs only a new file with one call of Registry.Register; the law tests (feasible, idempotent, nearest
 // point) include it automatically.
 //
-// Several constraints on one parameter are applied in the order of their declaration. A set that bounds rows applies to:
+// Several constraints on one parameter are applied in the order of their declaration. For a constraint on rows, the rows are:
 //
-//   - the rows of a parameter of two axes: for a dense weight (inputs, units) all weights of one input, which in a decoder are
+//   - in a parameter of two axes, its rows: in a dense weight (inputs, units) all weights of one input, which in a decoder are
 //     an atom;
-//   - the indices of the last axis of a parameter of three or more axes: for a conv2d weight (kernel, kernel_width, channels,
-//     filters) all weights of one filter, for a conv2d_transpose weight (kernel, kernel_width, filters, channels) all weights
-//     of one input channel, for the position embedding of images one channel at all positions;
-//   - a parameter of fewer axes as one row.
+//   - in a parameter of three or more axes, one row for each index of the last axis: in a conv2d weight (kernel, kernel_width,
+//     channels, filters) all weights of one filter, in a conv2d_transpose weight (kernel, kernel_width, filters, channels) all
+//     weights of one input channel, in the position embedding of images one channel at all positions;
+//   - a parameter of fewer axes, which is a single row.
 //
 // Project receives a parameter of three or more axes as the matrix of these rows.
 //
@@ -47,8 +47,8 @@ type Pointwise interface {
 // Registry contains every constraint.
 var Registry = part.New[Constraint]("constraint")
 
-// rounding is float32's relative rounding. A row whose length is that close to its bound is not changed: scaling it again would
-// only change its last bits, and projecting twice would differ from projecting once.
+// rounding is float32's relative rounding. A row whose length is within this factor of its bound is not changed. Scaling it again
+// would change its last bits, so that projecting twice would differ from projecting once.
 const rounding = 1.0 / (1 << 23)
 
 // rows yields the rows of w, the slices of its first axis. A parameter of fewer than two axes is one row.
@@ -75,7 +75,8 @@ func worstRow(w []float32, shape []int, violation func(row []float32) float64) f
 	return largest
 }
 
-// length returns the Euclidean length of a row. In float64 no square of a float32 overflows or vanishes.
+// length returns the Euclidean length of a row. It computes in float64, in which no square of a float32 overflows or
+// becomes 0.
 func length(row []float32) float64 {
 	var s [4]float64 // four sums at a time: one alone would wait for each addition
 	i := 0

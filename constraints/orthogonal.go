@@ -11,7 +11,7 @@ import (
 // Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. If there are more
 // rows than values in a row, the columns are orthonormal instead. V is the orthogonal factor of the polar decomposition of W:
 // for the singular value decomposition W = P S Q it is P Q. Zero vectors, and vectors that depend linearly on others, get new
-// directions: all of these points are equally near.
+// directions: the nearest point is not unique then.
 //
 // After a training step W is nearly orthonormal: the Newton-Schulz iteration, W <- (3 W - W W' W)/2, converges in a few rounds
 // of 4 k² n operations, for k rows of n values. Otherwise rotations of pairs of rows make W orthogonal (the one-sided Jacobi
@@ -194,8 +194,8 @@ func (f *frame) normalise() {
 	}
 }
 
-// complete sets vector i to the normalised component of an axis that is orthogonal to all other vectors, or to 0 if this
-// component is nearly 0.
+// complete replaces vector i by an axis from which the components along all other vectors are removed, scaled to norm 1. If the rest is
+// nearly 0, vector i becomes 0.
 func (f *frame) complete(i, axis int) {
 	v := f.vector(i)
 	clear(v)

@@ -5,11 +5,10 @@ import "math"
 // Simplex keeps every row (atom) non-negative with a given sum: the projection argmin ||v-w|| over v >= 0, sum of v = Sum, row
 // by row, which is v = max(w - t, 0) with the threshold t that yields the sum.
 //
-// The threshold is iterated: t is the excess of the sum of the remaining entries divided by their number, then entries below t
-// are removed, until none remains to be removed. Entries are taken relative to the largest one, so that weights of any size
-// lose no digits. Sources: Duchi, Shalev-Shwartz, Singer
-// and Chandra, Efficient projections onto the l1-ball for learning in high dimensions, 2008; the rounds are those of Michelot,
-// 1986, which need no sorting.
+// The threshold is computed by iteration, beginning with all entries: t is the difference between the sum of the remaining entries and
+// Sum, divided by their number. Then the entries below t are removed. The iteration ends when no entry is below t. The largest entry is
+// subtracted from all entries first, so that large weights lose no digits. Sources: Duchi, Shalev-Shwartz, Singer and Chandra, Efficient
+// projections onto the l1-ball for learning in high dimensions, 2008; the iteration, which needs no sorting, is that of Michelot, 1986.
 type Simplex struct {
 	Sum float64 `toml:"sum" want:"> 0" doc:"sum of a row"`
 }

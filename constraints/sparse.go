@@ -24,7 +24,7 @@ func init() {
 	Registry.Register("sparse", "every row non-negative with the given Hoyer sparseness", func() Constraint { return &Sparse{Sparseness: 0.6} })
 }
 
-// smallestSparse is the norm below which the values of a row have too few digits for a sparseness.
+// smallestSparse is the norm below which a row is not changed: its values have too few digits for a given sparseness.
 const smallestSparse = 1e-38
 
 // Project implements [Constraint].

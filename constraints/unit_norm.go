@@ -5,8 +5,8 @@ import "math"
 // UnitNorm keeps every row (atom) at Euclidean norm 1: the projection argmin ||v-w|| over ||v|| = 1, row by row, which is v
 // = w / ||w||.
 //
-// All points of the sphere are equally near to a row of zeros, so all its values become 1/sqrt(n). This is deterministic and,
-// like scaling, keeps a non-negative parameter non-negative: nonneg followed by unit_norm satisfies both.
+// All points of the sphere have the same distance from a row of zeros. Its values all become 1/sqrt(n): this choice is deterministic and,
+// like scaling, keeps a non-negative parameter non-negative, so nonneg followed by unit_norm satisfies both constraints.
 type UnitNorm struct{}
 
 func init() {

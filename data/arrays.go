@@ -1,30 +1,29 @@
 package data
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
-	"tessera/internal/safetensors"
 	"tessera/part"
 )
 
-// Arrays are the keys that the data sets idx and npy share: your own samples and labels in array files, whose format (IDX or
-// NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
-// value/255, floats are used as they are. Samples are vectors, (n, values), or images, (n, height, width) or (n, height, width,
-// channels). With the keys height and width a row of values is an image.
+// Arrays contains the keys that the data sets idx and npy share: your own samples and labels in array files, whose format
+// (IDX or NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
+// value/255, floats are used unchanged. Samples are vectors, (n, values), or images, (n, height, width) or (n, height, width,
+// channels). With the keys height and width each row of values is an image.
 type Arrays struct {
 	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
 	Labels     string `toml:"labels" doc:"file of their labels, one integer per sample"`
 	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
 	TestLabels string `toml:"test_labels" doc:"file of their labels"`
+
+	Columns     ColumnNames `toml:"columns" doc:"further columns by name, such as { target = \"target.npy\" }: files with one entry per training sample"`
+	TestColumns ColumnNames `toml:"test_columns" doc:"files of the same columns for the test samples"`
 	Layout
 }
 
@@ -34,12 +33,48 @@ func (a *Arrays) HasTest() bool { return a.TestImages != "" }
 // Origin tells `tessera data list` that nothing can be downloaded.
 func (*Arrays) Origin() Origin { return OwnFiles }
 
-// Check reports keys that need another one.
+// Check returns an error for a key that requires another, missing key.
 func (a *Arrays) Check() error {
 	if a.TestLabels != "" && a.TestImages == "" {
 		return part.KeyError{Key: "test_labels", Problem: "is given without test_images"}
 	}
-	return a.Layout.check()
+	if len(a.TestColumns) > 0 && a.TestImages == "" {
+		return part.KeyError{Key: "test_columns", Problem: "is given without test_images"}
+	}
+	for _, name := range []string{ImagesColumn, LabelsColumn} {
+		if a.Columns[name] != nil {
+			return part.KeyErrorf("columns", "%s: the file has the key %s", name, name)
+		}
+	}
+	for name := range a.TestColumns {
+		if a.Columns[name] == nil {
+			return part.KeyErrorf("test_columns", "%s: is no column of the training samples", name)
+		}
+	}
+	for name := range a.Columns {
+		if a.TestImages != "" && a.TestColumns[name] == nil {
+			return part.KeyErrorf("test_columns", "the test samples need a file of the column %q too", name)
+		}
+	}
+	if err := a.TestColumns.checkOne("file"); err != nil {
+		return part.KeyError{Key: "test_columns", Problem: err.(part.KeyError).Problem}
+	}
+	return errors.Join(a.Columns.checkOne("file"), checkMissing("", a.Columns), a.Layout.check())
+}
+
+// DescribeColumns implements [Columned] by the headers of the files of the training samples.
+func (a *Arrays) DescribeColumns(Dirs) (list []Column) {
+	for _, name := range a.Columns.further() {
+		c := Column{Name: name}
+		if b, err := head(a.Columns.one(name), npyHeaderMost); err == nil {
+			if h, err := parseArrayHeader(b); err == nil && len(h.dims) > 0 {
+				c.Type, c.Shape = typeOf(h.kind), h.dims[1:]
+				c.Missing = c.Type == Float32 && a.Missing != ""
+			}
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // Shape implements [Source] by the header of the training samples' file.
@@ -56,18 +91,24 @@ func (a *Arrays) Shape(Dirs) ([]int, bool) {
 	return shape, err == nil
 }
 
-// reading implements [reader].
-func (a *Arrays) reading() reading { return reading{layout: a.Layout} }
+// reading implements [reader]. Other files with columns have several arrays, which have the names of the columns.
+func (a *Arrays) reading() reading {
+	r := reading{layout: a.Layout, held: ColumnNames{}}
+	for name := range a.Columns {
+		r.held[name] = []string{name}
+	}
+	return r
+}
 
-// pictures implements [reader]: images are read as any other.
+// pictures implements [reader] without settings for image files.
 func (*Arrays) pictures() pictures { return pictures{} }
 
-// load reads the splits of the set of that name.
+// load reads the splits; name is the name of the set.
 func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error) {
 	set := &Set{Name: name, HasTest: a.HasTest(), Scale: a.Scale}
 	var err error
 	if need.Train || !set.HasTest {
-		if set.Train, err = a.split(ctx, set, a.Images, a.Labels); err != nil {
+		if set.Train, err = a.split(ctx, set, a.Images, a.Labels, a.Columns, need.Columns); err != nil {
 			return nil, err
 		}
 		set.Shape = set.Train.Shape
@@ -75,38 +116,62 @@ func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error)
 	if !need.Test || !set.HasTest {
 		return set, nil
 	}
-	if set.Test, err = a.split(ctx, set, a.TestImages, a.TestLabels); err != nil {
+	if set.Test, err = a.split(ctx, set, a.TestImages, a.TestLabels, a.TestColumns, need.Columns); err != nil {
 		return nil, err
+	}
+	for _, c := range set.Train.Columns() {
+		if t, _ := set.Test.Column(c.Name); t.Type != c.Type || !slices.Equal(t.Shape, c.Shape) {
+			return nil, &Error{Dataset: name, Path: a.TestColumns.one(c.Name), Problem: fmt.Sprintf("column %q: the values of the test samples have the type %s and the shape %v, want %s and %v as the training samples",
+				c.Name, t.Type, t.Shape, c.Type, c.Shape)}
+		}
 	}
 	return set, sameShape(set, a.TestImages)
 }
 
-// split reads one file of samples and, unless it is "", one of labels.
-func (a *Arrays) split(ctx context.Context, set *Set, path, labels string) (*Images, error) {
+// split reads one file of samples, unless it is "" one of labels, and those of the columns that are needed.
+func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held ColumnNames, need []string) (*Images, error) {
 	values, file, err := readArray(ctx, path)
 	if err != nil {
 		return nil, badFile(set.Name, path, otherFormat(path, err))
 	}
 	set.Files = append(set.Files, file)
 	images, err := a.samples(set, path, values)
-	if err != nil || labels == "" {
-		return images, err
-	}
-	values, file, err = readArray(ctx, labels)
 	if err != nil {
-		return nil, badFile(set.Name, labels, labelError(labels, err))
+		return nil, err
 	}
-	set.Files = append(set.Files, file)
-	if images.labels, err = values.labels(); err != nil {
-		return nil, badFile(set.Name, labels, err)
+	if labels != "" {
+		if values, file, err = readArray(ctx, labels); err != nil {
+			return nil, badFile(set.Name, labels, labelError(labels, err))
+		}
+		set.Files = append(set.Files, file)
+		if images.labels, err = values.labels(); err != nil {
+			return nil, badFile(set.Name, labels, err)
+		}
+		if got := len(images.labels); got != images.Len() {
+			return nil, &Error{Dataset: set.Name, Path: labels, Problem: fmt.Sprintf("%d labels for %d images", got, images.Len())}
+		}
 	}
-	if got := len(images.labels); got != images.Len() {
-		return nil, &Error{Dataset: set.Name, Path: labels, Problem: fmt.Sprintf("%d labels for %d images", got, images.Len())}
+	for _, name := range need {
+		path := held.one(name)
+		if path == "" { // the set has no such column
+			continue
+		}
+		if values, file, err = readArray(ctx, path); err != nil {
+			return nil, badFile(set.Name, path, otherFormat(path, err))
+		}
+		set.Files = append(set.Files, file)
+		v, err := values.values(name, images.Len(), a.Missing != "")
+		if err != nil {
+			return nil, badFile(set.Name, path, err)
+		}
+		if images, err = images.WithColumns(v); err != nil {
+			return nil, badFile(set.Name, path, err)
+		}
 	}
 	return images, nil
 }
 
-// sameShape checks the test images, from path, against the training images, and completes the set.
+// sameShape checks that the test images, from path, have the shape of the training images, and completes the set.
 func sameShape(set *Set, path string) error {
 	if set.Train == nil {
 		set.Shape = set.Test.Shape
@@ -119,7 +184,7 @@ func sameShape(set *Set, path string) error {
 	return nil
 }
 
-// dropOneChannel makes (height, width, 1) the same shape as (height, width).
+// dropOneChannel returns (height, width) for (height, width, 1), and other shapes unchanged.
 func dropOneChannel(shape []int) []int {
 	if len(shape) == 3 && shape[2] == 1 {
 		return shape[:2]
@@ -145,7 +210,7 @@ func init() {
 		func() Source { return &IDX{} })
 }
 
-// IDX is the user's data set in IDX files, as MNIST's are: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
+// IDX is the user's data set in IDX files, like those of MNIST: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
 type IDX struct{ Arrays }
 
 // Load implements [Source].
@@ -158,34 +223,31 @@ type array struct {
 	dims   []int
 	bytes  []byte
 	floats []float32
-	ints   []int    // any other integers: labels, but never pixels
+	ints   []int    // other integers: labels, but not pixels
 	texts  []string // names or labels
 }
 
 // arrayHeader describes the values that follow the header of an NPY or IDX file.
 type arrayHeader struct {
-	kind    string // "u1", "f4", ... as NPY names them
+	kind    string // "u1", "f4", ... in NPY's notation
 	order   binary.ByteOrder
-	fortran bool // first axis fastest
+	fortran bool // column-major: the first axis varies fastest
 	dims    []int
-	length  int // of the header
+	length  int // length of the header
 }
 
 var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
 
 // parseArrayHeader reads a header from the first bytes of a file.
 func parseArrayHeader(b []byte) (arrayHeader, error) {
-	switch {
-	case bytes.HasPrefix(b, []byte(npyMagic)):
-		return parseNPYHeader(b)
-	case isIDX(b):
-		return parseIDXHeader(b)
+	if f := detected(b, ""); f != nil && f.header != nil {
+		return f.header(b)
 	}
 	return arrayHeader{}, errNoArray
 }
 
-// readArray reads an NPY or an IDX file, gzipped or not. No more is read, nor more memory taken, than the header of the file says.
-// Floats are converted while they are read, so that the file is never in memory twice.
+// readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
+// Floats are converted while they are read, so that the file is not in memory twice.
 func readArray(ctx context.Context, path string) (array, File, error) {
 	start, err := head(path, npyHeaderMost)
 	if err != nil {
@@ -292,7 +354,7 @@ func (h arrayHeader) values(b []byte) (array, error) {
 	return a, nil
 }
 
-// valueSize returns the bytes of one value; types that are not read are an error.
+// valueSize returns the size of one value in bytes; unsupported types are an error.
 func (h arrayHeader) valueSize() (int, error) {
 	switch h.kind {
 	case "u1", "i1", "b1":
@@ -358,8 +420,9 @@ func integers(b []byte, width int, order binary.ByteOrder, n int, signed bool) [
 	return ints
 }
 
-// images returns the array as images of shape dims[1:]; one channel is (height, width).
-func (a array) images() (*Images, error) {
+// images returns the array as images of shape dims[1:]; images with one channel become (height, width). If missing is true,
+// NaN stands for a missing entry.
+func (a array) images(missing bool) (*Images, error) {
 	if len(a.dims) < 2 || len(a.dims) > 4 {
 		return nil, fmt.Errorf("the array has %d axes, want (images, values), (images, height, width) or "+
 			"(images, height, width, channels)", len(a.dims))
@@ -378,14 +441,15 @@ func (a array) images() (*Images, error) {
 	if err != nil {
 		return nil, err
 	}
+	images.missing = missing
 	if place, v := images.notFinite(); place != "" {
-		return nil, fmt.Errorf("%s: got %v, want a finite number", place, v)
+		return nil, fmt.Errorf("%s: got %v, want a finite number%s", place, v, hintOf(v))
 	}
 	images.finite = true
 	return images, nil
 }
 
-// otherFormat replaces the error of a file that is no array file, if a data set of another name reads it.
+// otherFormat replaces the error for a file that is not an array file if another data set can read it.
 func otherFormat(path string, err error) error {
 	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
 		return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
@@ -396,22 +460,13 @@ func otherFormat(path string, err error) error {
 // reads returns the name of the data set that reads a file, "" if there is none.
 func reads(path string) string {
 	start, _ := head(path, 16)
-	switch {
-	case strings.HasPrefix(string(start), zipMagic):
-		return "npz"
-	case safetensors.Is(start):
-		return "safetensors"
-	case strings.HasPrefix(string(start), npyMagic):
-		return "npy"
-	case isIDX(start):
-		return "idx"
-	case strings.EqualFold(filepath.Ext(path), ".csv"), strings.EqualFold(filepath.Ext(path), ".tsv"):
-		return "csv"
+	if f := detected(start, path); f != nil {
+		return f.dataset
 	}
 	return ""
 }
 
-// labelError words the error of a file of labels.
+// labelError rewrites an error from reading a file of labels for users.
 func labelError(path string, err error) error {
 	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
 		return &Error{Path: path, Problem: "labels are read from .npy and IDX files", Hint: fmt.Sprintf(
@@ -438,12 +493,14 @@ func (a array) labels() ([]int, error) {
 	return labels, nil
 }
 
-// Layout has the keys that all data sets of array files share: how the values of a file are understood.
+// Layout contains the keys that all data sets of array files share: they determine how the values of a file are interpreted.
 type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, where a row of values is an image"`
 	Axes   string `toml:"axes" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
 	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
+
+	Missing string `toml:"missing" optional:"true" doc:"\"nan\": NaN are missing entries, which losses and metrics leave out; by default they are an error"`
 }
 
 // The values of [Layout.Axes].
@@ -452,7 +509,7 @@ const (
 	channelsFirst = "nchw"
 )
 
-// check reports keys that need another one.
+// check returns an error for a key that requires another, missing key.
 func (l *Layout) check() error {
 	switch {
 	case l.Height > 0 && l.Width == 0:
@@ -462,10 +519,10 @@ func (l *Layout) check() error {
 	case l.Axes != "" && l.Axes != channelsLast && l.Axes != channelsFirst:
 		return part.KeyErrorf("axes", "got %q, want %q or %q", l.Axes, channelsLast, channelsFirst)
 	}
-	return nil
+	return checkMissing(l.Missing, nil)
 }
 
-// sampleShape returns the shape of samples that a file holds in an array of these axes.
+// sampleShape returns the shape of the samples in an array with these axes.
 func (l *Layout) sampleShape(dims []int) ([]int, error) {
 	if len(dims) == 4 && l.Axes == channelsFirst {
 		dims = []int{dims[0], dims[2], dims[3], dims[1]}
@@ -489,7 +546,7 @@ func (l *Layout) sampleShape(dims []int) ([]int, error) {
 	return dropOneChannel([]int{l.Height, l.Width, values / size}), nil
 }
 
-// samples returns the samples of an array, from path, and notes in the set what is doubtful about them.
+// samples returns the samples of an array, from path, and adds doubts about them to the notes of the set.
 func (l *Layout) samples(set *Set, path string, a array) (*Images, error) {
 	images, doubt, err := l.read(a)
 	if err != nil {
@@ -501,14 +558,14 @@ func (l *Layout) samples(set *Set, path string, a array) (*Images, error) {
 	return images, nil
 }
 
-// read returns the samples of an array, and what is doubtful about them.
+// read returns the samples of an array, and the reason if they are doubtful.
 func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	dims := a.dims
 	if len(dims) == 4 && l.Axes == channelsFirst {
 		a = a.channelsLast()
 	}
 	l.ofBytes(a)
-	if images, err = a.images(); err != nil {
+	if images, err = a.images(l.Missing != ""); err != nil {
 		return nil, nil, err
 	}
 	shape, err := l.sampleShape(dims)
@@ -521,7 +578,7 @@ func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	return images, l.doubt(dims, images), nil
 }
 
-// ofBytes divides floats that are bytes by 255.
+// ofBytes divides floats that represent bytes by 255.
 func (l *Layout) ofBytes(a array) {
 	if l.Scale.Method != scaleBytes {
 		return
@@ -531,10 +588,10 @@ func (l *Layout) ofBytes(a array) {
 	}
 }
 
-// mostDoubted is the largest value of floats that are doubtful as images: that of a byte.
+// mostDoubted is the largest value of a byte: floats up to this value are doubtful as images, because they may be unscaled bytes.
 const mostDoubted = 255
 
-// doubt returns why the values of an array are probably not what was meant, nil where nothing is doubtful.
+// doubt returns the reason why the values of an array are probably not what the user intended, nil if they seem to be.
 func (l *Layout) doubt(dims []int, images *Images) *Error {
 	if len(dims) == 2 && len(images.Shape) == 3 && l.Axes == channelsFirst {
 		return &Error{
@@ -562,7 +619,7 @@ func (l *Layout) doubt(dims []int, images *Images) *Error {
 	return nil
 }
 
-// channelsLast returns an array of axes (n, channels, height, width) as (n, height, width, channels).
+// channelsLast converts an array of axes (n, channels, height, width) to (n, height, width, channels).
 func (a array) channelsLast() array {
 	n, channels, pixels := a.dims[0], a.dims[1], a.dims[2]*a.dims[3]
 	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, ints: a.ints, texts: a.texts,

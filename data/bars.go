@@ -15,7 +15,7 @@ func init() {
 
 // Bars is the set of Földiák, "Forming sparse representations by local anti-Hebbian learning" (1990): binary 8x8
 // images in which each of 16 bars, the 8 rows and the 8 columns, is present with probability 1/8, independently;
-// where two bars cross the pixel is 1, not 2. The true parts are the 16 bars, rows first.
+// a pixel where two bars cross is 1, not 2. The true parts are the 16 bars, rows first.
 type Bars struct {
 	Count int    `toml:"count" want:"in [1,1000000]" doc:"number of images"`
 	Seed  uint64 `toml:"seed" doc:"seed of the generated images; independent of the run's seed, so that all runs see the same images"`

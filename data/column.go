@@ -13,44 +13,48 @@ import (
 	"tessera/part"
 )
 
-// The names of the columns that every set may have. A further column has any other name.
+// Names of the columns that every set may have. All other columns have other names.
 const (
 	ImagesColumn = "images"
 	LabelsColumn = "labels"
 )
 
-// Type is the type of the values of a column in memory. A model gets float32 numbers in any case.
+// Type is the type of the values of a column in memory. Models always get float32 numbers.
 type Type string
 
 // The types.
 const (
-	Bytes   Type = "bytes"   // 0 to 255, which mean value/255
-	Float32 Type = "float32" // used as they are
-	Whole   Type = "whole"   // whole numbers of less than 2^24, which float32 represents exactly; a negative class is unknown
+	Bytes   Type = "bytes"   // 0 to 255, representing value/255
+	Float32 Type = "float32" // used unchanged
+	Whole   Type = "whole"   // whole numbers below 2^24, which float32 represents exactly; a negative class is unknown
 )
 
-// wholeBound is the first whole number whose successor is not a float32.
+// wholeBound is the smallest whole number whose successor is not a float32.
 const wholeBound = 1 << 24
 
-// Column describes one column of a set: the same kind of value for every sample.
+// Column describes one column of a set. A column has one value, of a fixed shape, for each sample.
 type Column struct {
 	Name  string   `json:"name"`
-	Shape []int    `json:"shape"`             // of the value of one sample; empty for one number
-	Type  Type     `json:"type"`              // "" where it is not known without the file
-	Names []string `json:"classes,omitempty"` // of the classes that the whole numbers count, where the file has names
+	Shape []int    `json:"shape"`             // shape of the value of one sample; empty for one number
+	Type  Type     `json:"type"`              // "" if it is unknown without the file
+	Names []string `json:"classes,omitempty"` // names of the classes that the whole numbers index, if the file contains them
+
+	Drawn    bool `json:"drawn,omitempty"`   // drawn at random instead of read, see [Draw]
+	AsImages bool `json:"-"`                 // a drawn column of image values, which is scaled like the images
+	Missing  bool `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 there and 1 elsewhere
 }
 
 // Size is the number of values for one sample.
 func (c Column) Size() int { return volume.Of(c.Shape) }
 
-// Columned is implemented by sources that may have columns besides images and labels.
+// Columned is implemented by sources that may have columns other than images and labels.
 type Columned interface {
-	// DescribeColumns describes the further columns without reading more than their types need. Where the files are missing, a
-	// column has a name but no type.
+	// DescribeColumns describes the columns other than images and labels. It reads only as much as their types require. If
+	// files are missing, a column has a name but no type.
 	DescribeColumns(dirs Dirs) []Column
 }
 
-// ColumnsOf describes the further columns of a source.
+// ColumnsOf describes the columns of a source other than images and labels.
 func ColumnsOf(s Source, dirs Dirs) []Column {
 	if c, ok := s.(Columned); ok {
 		return c.DescribeColumns(dirs)
@@ -58,7 +62,7 @@ func ColumnsOf(s Source, dirs Dirs) []Column {
 	return nil
 }
 
-// Values are a column with the values of all rows, row after row. Exactly one of bytes, floats and whole holds them.
+// Values is a column with the values of all rows, row by row. Exactly one of bytes, floats and whole contains them.
 type Values struct {
 	Column
 	bytes  []byte
@@ -66,13 +70,13 @@ type Values struct {
 	whole  []int32
 }
 
-// FloatColumn returns a column of floats: the values of the samples, each of that shape, one after the other. The slice is not
-// copied.
+// FloatColumn returns a column of floats. values contains the values of the samples, each of the given shape, one after the
+// other. It is not copied.
 func FloatColumn(name string, shape []int, values []float32) *Values {
 	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Float32}, floats: values}
 }
 
-// ByteColumn returns a column of bytes, which mean value/255. The slice is not copied.
+// ByteColumn returns a column of bytes, which represent value/255. The slice is not copied.
 func ByteColumn(name string, shape []int, values []byte) *Values {
 	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Bytes}, bytes: values}
 }
@@ -97,7 +101,7 @@ func (v *Values) rows() (int, error) {
 	return v.length() / size, nil
 }
 
-// at returns the i-th of all values as a number.
+// at returns value i, counted over all rows, as a number.
 func (v *Values) at(i int) float32 {
 	switch v.Type {
 	case Bytes:
@@ -120,10 +124,17 @@ func (v *Values) copyRow(dst []float32, row int) {
 		}
 	default:
 		copy(dst, v.floats[from:to])
+		if v.Missing {
+			for i, x := range dst {
+				if x != x {
+					dst[i] = 0
+				}
+			}
+		}
 	}
 }
 
-// unsound returns the first value that a model must not get, as an error.
+// unsound returns an error for the first value that is not valid for a model.
 func (v *Values) unsound() error {
 	place := func(i int) string {
 		size := v.Size()
@@ -133,8 +144,8 @@ func (v *Values) unsound() error {
 		return fmt.Sprintf("sample %d, column %q, value %d", i/size, v.Name, i%size)
 	}
 	for i, x := range v.floats {
-		if x-x != 0 {
-			return fmt.Errorf("%s: got %v, want a finite number", place(i), x)
+		if x-x != 0 && !(v.Missing && x != x) {
+			return fmt.Errorf("%s: got %v, want a finite number%s", place(i), x, hintOf(x))
 		}
 	}
 	for i, n := range v.whole {
@@ -145,8 +156,16 @@ func (v *Values) unsound() error {
 	return nil
 }
 
-// WithColumns returns the same samples with further columns, which have a value for each row. A column of the same name is
-// replaced.
+// hintOf returns the advice for a non-finite number.
+func hintOf(x float32) string {
+	if x != x {
+		return "; " + missingHint
+	}
+	return ""
+}
+
+// WithColumns returns the same samples with additional columns, which have a value for each row. A column with an existing
+// name replaces the old one.
 func (m *Images) WithColumns(columns ...*Values) (*Images, error) {
 	other := *m
 	other.further = slices.Clone(m.further)
@@ -167,11 +186,19 @@ func (m *Images) WithColumns(columns ...*Values) (*Images, error) {
 	return &other, nil
 }
 
-// stock is the number of rows in memory, of which a subset takes some.
-func (m *Images) stock() int { return max(len(m.bytes), len(m.floats)) / m.pixels }
+// stock is the number of rows in memory. A subset uses only some of them.
+func (m *Images) stock() int {
+	if m.entries != nil {
+		return m.entries.rows()
+	}
+	return max(len(m.bytes), len(m.floats)) / m.pixels
+}
 
-// Columns describes the further columns.
+// Columns describes the columns other than images and labels.
 func (m *Images) Columns() []Column {
+	if m == nil {
+		return nil
+	}
 	var list []Column
 	for _, v := range m.further {
 		list = append(list, v.Column)
@@ -179,7 +206,7 @@ func (m *Images) Columns() []Column {
 	return list
 }
 
-// column returns a further column, nil if there is none of that name.
+// column returns a column other than images and labels by its name, nil if there is none.
 func (m *Images) column(name string) *Values {
 	if i := slices.IndexFunc(m.further, func(v *Values) bool { return v.Name == name }); i >= 0 {
 		return m.further[i]
@@ -187,7 +214,7 @@ func (m *Images) column(name string) *Values {
 	return nil
 }
 
-// Column describes a column by its name, images and labels among them; ok is false if the samples have no such column.
+// Column describes a column by its name, including images and labels; ok is false if the samples have no such column.
 func (m *Images) Column(name string) (c Column, ok bool) {
 	switch name {
 	case ImagesColumn:
@@ -202,11 +229,14 @@ func (m *Images) Column(name string) (c Column, ok bool) {
 	if v := m.column(name); v != nil {
 		return v.Column, true
 	}
+	if m.hasVirtual(name) {
+		return m.virtual(name), true
+	}
 	return c, false
 }
 
-// Gather writes the values of a column for the samples of those indices into dst, one sample after the other. It panics, as
-// indexing does, when there is no such column, an index is out of range or dst is too short.
+// Gather writes the values of a column for the samples with these indices to dst, one sample after the other. It panics, like
+// indexing, if there is no such column, an index is out of range or dst is too short.
 func (m *Images) Gather(dst []float32, column string, indices []int) {
 	switch column {
 	case ImagesColumn:
@@ -219,6 +249,13 @@ func (m *Images) Gather(dst []float32, column string, indices []int) {
 		return
 	}
 	v := m.column(column)
+	if v == nil && m.hasVirtual(column) {
+		size := m.virtual(column).Size()
+		for k, i := range indices {
+			m.copyVirtual(dst[k*size:(k+1)*size], column, i)
+		}
+		return
+	}
 	if v == nil {
 		panic(fmt.Sprintf("data: no column %q", column))
 	}
@@ -228,8 +265,8 @@ func (m *Images) Gather(dst []float32, column string, indices []int) {
 	}
 }
 
-// Class returns the class of sample i in a column of whole numbers: the label, or one number of a further column; negative if it
-// is unknown.
+// Class returns the class of sample i in a column of whole numbers: labels, or another column with one number per sample. It
+// is negative if the class is unknown.
 func (m *Images) Class(column string, i int) int {
 	if column == LabelsColumn {
 		if m.labels == nil {
@@ -237,11 +274,28 @@ func (m *Images) Class(column string, i int) int {
 		}
 		return m.labels[m.row(i)]
 	}
-	return int(m.column(column).whole[m.row(i)])
+	if v := m.column(column); v != nil {
+		return int(v.whole[m.row(i)])
+	}
+	var class [1]float32 // value of a drawn column
+	m.Gather(class[:], column, []int{i})
+	return int(class[0])
 }
 
-// OneHot writes one row for each of those indices: 1 at the class in the column, or zeros if the class is unknown. dst has a row of
-// the same length for each index.
+// Classes returns the class of every sample in a column of whole numbers, see [Images.Class]; nil if there are no labels.
+func (m *Images) Classes(column string) []int {
+	if column == LabelsColumn {
+		return m.Labels()
+	}
+	all := make([]int, m.Len())
+	for i := range all {
+		all[i] = m.Class(column, i)
+	}
+	return all
+}
+
+// OneHot writes one row for each index: 1 at the class in the column, or zeros if the class is unknown. dst has rows of equal
+// length, one per index.
 func (m *Images) OneHot(dst []float32, column string, indices []int) {
 	if len(indices) == 0 {
 		return
@@ -255,7 +309,7 @@ func (m *Images) OneHot(dst []float32, column string, indices []int) {
 	}
 }
 
-// RangeOf returns the smallest and the largest value of a further column among the samples, and where they are: 0 and 0 without
+// RangeOf returns the smallest and the largest value of a column other than images and labels; 0 and 0 if there are no
 // samples.
 func (m *Images) RangeOf(column string) (low, high float32) {
 	v := m.column(column)
@@ -266,14 +320,31 @@ func (m *Images) RangeOf(column string) (low, high float32) {
 	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
 	for i := range m.n {
 		for k := m.row(i) * size; k < (m.row(i)+1)*size; k++ {
-			low, high = min(low, v.at(k)), max(high, v.at(k))
+			if x := v.at(k); x == x {
+				low, high = min(low, x), max(high, x)
+			}
 		}
 	}
 	return low, high
 }
 
-// FirstOutside returns the place of the first value of a further column that is not wanted, and the value; "" if there is none.
+// FirstOutside returns the first value of a column for which wanted is false, and its location
+// as text; "" if there is none.
 func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place string, value float32) {
+	switch {
+	case column == ImagesColumn:
+		return m.firstUnwanted(wanted)
+	case column == LabelsColumn:
+		for i, label := range m.Labels() {
+			if v := float32(label); !wanted(v) {
+				return fmt.Sprintf("the label of %s", fmt.Sprintf("sample %d", m.row(i))), v
+			}
+		}
+		return "", 0
+	}
+	if d := m.drawnBy(column); d != nil {
+		return m.firstDrawn(d, wanted)
+	}
 	v := m.column(column)
 	if v == nil {
 		return "", 0
@@ -282,7 +353,7 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 	for i := range m.n {
 		row := m.row(i)
 		for k := range size {
-			if x := v.at(row*size + k); !wanted(x) {
+			if x := v.at(row*size + k); x == x && !wanted(x) {
 				return m.placeIn(v, row, k), x
 			}
 		}
@@ -290,7 +361,21 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 	return "", 0
 }
 
-// placeIn names value k of a row of a column for a message.
+// firstDrawn is [Images.FirstOutside] for a drawn column.
+func (m *Images) firstDrawn(d *drawnColumn, wanted func(float32) bool) (place string, value float32) {
+	values := make([]float32, d.Size())
+	for i := range m.n {
+		m.drawOne(values, d, i)
+		for _, x := range values {
+			if !wanted(x) {
+				return fmt.Sprintf("the drawn column %q", d.Name), x
+			}
+		}
+	}
+	return "", 0
+}
+
+// placeIn describes the location of value k of a row of a column, for a message.
 func (m *Images) placeIn(v *Values, row, k int) string {
 	place := fmt.Sprintf("sample %d", row)
 	if m.lines != nil {
@@ -303,12 +388,12 @@ func (m *Images) placeIn(v *Values, row, k int) string {
 	return place
 }
 
-// ColumnNames say which columns a set has: by the name of a column what holds its values in the file, one or several names (or
-// globs) of columns of a .csv file, the name of an array, or a file. `images` and `labels` may be among them. It is the key
+// ColumnNames maps the columns of a set to their sources: one or several names (or globs) of columns of a .csv file, the name
+// of an array, or a file. `images` and `labels` may be among the columns. It is the key
 //
 //	columns = { group = "sex", target = ["age", "dose"] }
 //
-// A list alone, columns = ["m*"], stands for the columns of `images`.
+// A list alone, columns = ["m*"], defines the column `images`.
 type ColumnNames map[string][]string
 
 // FromTOML sets c from a TOML value.
@@ -347,7 +432,7 @@ func (c *ColumnNames) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [ColumnNames.FromTOML] reads back, nil if there are no names.
+// TOML returns the value that [ColumnNames.FromTOML] reads, nil if there are no names.
 func (c ColumnNames) TOML() any {
 	if len(c) == 0 {
 		return nil
@@ -365,7 +450,7 @@ func (c ColumnNames) TOML() any {
 	return all
 }
 
-// further lists the names of the columns besides images and labels, sorted.
+// further lists the names of the columns other than images and labels, sorted.
 func (c ColumnNames) further() (names []string) {
 	for name := range c {
 		if name != ImagesColumn && name != LabelsColumn {
@@ -376,7 +461,7 @@ func (c ColumnNames) further() (names []string) {
 	return names
 }
 
-// arrays are all names of arrays that hold no images.
+// arrays lists the names of all arrays except those of the images.
 func (c ColumnNames) arrays() (names []string) {
 	for name, held := range c {
 		if name != ImagesColumn {
@@ -386,7 +471,7 @@ func (c ColumnNames) arrays() (names []string) {
 	return names
 }
 
-// one is what holds a column that only one thing can hold; "" if the column is not named.
+// one returns the source of a column with a single source; "" if the column is not declared.
 func (c ColumnNames) one(name string) string {
 	if list := c[name]; len(list) > 0 {
 		return list[0]
@@ -394,7 +479,7 @@ func (c ColumnNames) one(name string) string {
 	return ""
 }
 
-// checkOne returns an error for a column of several names, where each is one array.
+// checkOne returns an error for a column with several sources, for files in which each column is one array.
 func (c ColumnNames) checkOne(what string) error {
 	for name, list := range c {
 		if len(list) > 1 {
@@ -404,8 +489,8 @@ func (c ColumnNames) checkOne(what string) error {
 	return nil
 }
 
-// values returns an array as a column of n samples.
-func (a array) values(name string, n int) (*Values, error) {
+// values returns an array as a column of n samples. If missing is true, NaN stands for a missing entry.
+func (a array) values(name string, n int, missing bool) (*Values, error) {
 	if len(a.dims) == 0 || a.dims[0] != n {
 		return nil, fmt.Errorf("column %q: the array has the axes %v, want %d samples first", name, a.dims, n)
 	}
@@ -421,7 +506,7 @@ func (a array) values(name string, n int) (*Values, error) {
 			v.whole[i] = int32(min(max(n, -wholeBound), wholeBound))
 		}
 	default:
-		v.Type, v.floats = Float32, a.floats
+		v.Type, v.floats, v.Missing = Float32, a.floats, missing
 	}
 	if size, err := product(v.Shape); err != nil || size == 0 {
 		return nil, errors.Join(fmt.Errorf("column %q: the array has the axes %v", name, a.dims), err)
@@ -429,7 +514,7 @@ func (a array) values(name string, n int) (*Values, error) {
 	return v, v.unsound()
 }
 
-// typeOf is the type of a column that is an array of a kind, as NPY names them; "" if it cannot be one.
+// typeOf returns the type of a column for an array of a kind, in NPY's notation; "" if the array cannot be a column.
 func typeOf(kind string) Type {
 	switch {
 	case kind == "u1":
@@ -442,7 +527,7 @@ func typeOf(kind string) Type {
 	return ""
 }
 
-// checkColumns returns the first error of the further columns.
+// checkColumns returns the first error in the columns other than images and labels.
 func (m *Images) checkColumns() error {
 	if m == nil {
 		return nil
@@ -455,9 +540,10 @@ func (m *Images) checkColumns() error {
 	return nil
 }
 
-// All returns the values of all further columns for all samples, row by row, by name; nil if there are none.
+// All returns the values of all columns other than images and labels for all samples, row by row, by name. It includes the
+// masks of missing and hidden entries and the drawn columns. It is nil if there are no columns.
 func (m *Images) All() map[string][]float32 {
-	if len(m.further) == 0 {
+	if len(m.further) == 0 && len(m.drawn) == 0 && !m.Holed() {
 		return nil
 	}
 	indices := make([]int, m.n)
@@ -468,6 +554,10 @@ func (m *Images) All() map[string][]float32 {
 	for _, v := range m.further {
 		all[v.Name] = make([]float32, m.n*v.Size())
 		m.Gather(all[v.Name], v.Name, indices)
+	}
+	for _, name := range m.virtuals() {
+		all[name] = make([]float32, m.n*m.virtual(name).Size())
+		m.Gather(all[name], name, indices)
 	}
 	return all
 }

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// EnvMirror is the environment variable that names mirrors, separated by spaces, that are tried instead of the known ones.
-// Each has the layout of a data folder: $TESSERA_MIRROR/fashion-mnist/train-images-idx3-ubyte.gz.
+// EnvMirror is the environment variable with mirrors, separated by spaces, to use instead of the known ones. Each has the
+// layout of a data folder: $TESSERA_MIRROR/fashion-mnist/train-images-idx3-ubyte.gz.
 const EnvMirror = "TESSERA_MIRROR"
 
 // Download configures how published data sets are fetched. The zero value is ready to use.
 type Download struct {
-	Mirrors  []string       // tried in order, each with the layout of a data folder; nil takes $TESSERA_MIRROR, else the known ones
-	Client   *http.Client   // nil takes http.DefaultClient
+	Mirrors  []string       // tried in order, each with the layout of a data folder; nil selects $TESSERA_MIRROR, else the known mirrors
+	Client   *http.Client   // nil selects http.DefaultClient
 	Progress func(Progress) // called on the caller's goroutine while bytes arrive; may be nil
-	Stall    time.Duration  // how long a mirror may be silent; 0 takes 30 seconds
+	Stall    time.Duration  // maximum time without data from a mirror; 0 selects 30 seconds
 
-	pause time.Duration // before a mirror is asked again; 0 takes a second
+	pause time.Duration // time before a mirror is tried again; 0 selects a second
 }
 
 // Progress is the progress of the download of one file.
@@ -33,13 +33,13 @@ type Progress struct {
 	Dataset, File string
 	URL           string
 	Done, Total   int64 // compressed bytes; Total is -1 if the mirror does not send it
-	Err           error // why this mirror was given up; the next one is tried
+	Err           error // why this mirror failed; the next one is tried
 }
 
-// Get downloads the data set of that name into dir and returns its files. Files with the right checksum are kept, others are
-// replaced. A file is written to NAME.gz.part, which a later call resumes, and is renamed when its uncompressed bytes have
-// the known checksum. If a mirror cuts the connection, Get requests the missing bytes. If a mirror does not have the file,
-// or has other bytes, Get tries the next mirror.
+// Get downloads the named data set into dir and returns its files. Files with the right checksum are kept, others are
+// replaced. A file is written to NAME.gz.part, which a later call resumes, and is renamed once its uncompressed bytes have
+// the known checksum. If a mirror closes the connection early, Get requests the missing bytes. If a mirror does not have the
+// file, or has other bytes, Get tries the next mirror.
 //
 // If every mirror fails, the error is an *Error with the reason for each. Errors of the file system are returned unchanged.
 func (d Download) Get(ctx context.Context, name, dir string) ([]File, error) {
@@ -104,7 +104,7 @@ func (d Download) file(ctx context.Context, set *published, f publishedFile, dir
 		Hint: "run the same command again to resume, or put the file into " + filepath.Dir(path) + " by hand"}
 }
 
-// urls returns where a file may be found.
+// urls returns the addresses of a file on the mirrors.
 func (d Download) urls(set *published, f publishedFile) []string {
 	mirrors := d.Mirrors
 	if mirrors == nil {
@@ -139,28 +139,28 @@ type transfer struct {
 	file publishedFile
 	url  string
 	part string
-	etag string // of what part holds, so that a mirror does not continue another version
-	best int64  // the most that part has held
+	etag string // entity tag of the data in part, so that a mirror does not continue another version
+	best int64  // the maximum size that part has reached
 }
 
 // diskError is a write error: trying another mirror would not help.
 type diskError struct{ error }
 
-// statusError is a refusal by the mirror.
+// statusError is the error for a mirror that rejects a request.
 type statusError struct{ code int }
 
 func (e statusError) Error() string {
 	return fmt.Sprintf("the mirror answers %d %s", e.code, http.StatusText(e.code))
 }
 
-// final reports whether asking again would bring the same answer.
+// final reports whether repeating the request would give the same answer.
 func (e statusError) final() bool {
 	return e.code < 500 && e.code != http.StatusTooManyRequests && e.code != http.StatusRequestTimeout &&
 		e.code != http.StatusRequestedRangeNotSatisfiable
 }
 
-// run fetches the file and checks it. Bytes that fail the check are discarded. If the first bytes came from an earlier try,
-// perhaps from a mirror that compresses differently, the file is fetched once more from its start.
+// run fetches the file and checks it. Bytes that fail the check are discarded. If the first bytes were fetched earlier,
+// perhaps from a mirror that compresses differently, the file is then fetched once more from the start.
 func (t *transfer) run(ctx context.Context) (File, error) {
 	fresh := t.empty()
 	defer func() {
@@ -196,7 +196,7 @@ func (t *transfer) empty() bool {
 	return err != nil || info.Size() == 0
 }
 
-// fetch completes part. It requests the missing bytes as long as part grows, and gives up after three requests in a row
+// fetch completes part. It requests the missing bytes as long as part grows, and gives up after three consecutive requests
 // without progress.
 func (t *transfer) fetch(ctx context.Context) error {
 	const tries = 3
@@ -225,7 +225,7 @@ func (t *transfer) fetch(ctx context.Context) error {
 	}
 }
 
-// request asks once for what part lacks and appends it; err is nil when part is complete.
+// request requests the missing bytes of part once and appends the response; err is nil when part is complete.
 func (t *transfer) request(ctx context.Context) error {
 	if info, err := os.Lstat(t.part); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // writing would follow a link
 		if err := os.Remove(t.part); err != nil {
@@ -272,7 +272,7 @@ func (t *transfer) request(ctx context.Context) error {
 	return nil
 }
 
-// ask sends the request for the bytes from have on.
+// ask sends the request for the bytes from offset have on.
 func (t *transfer) ask(ctx context.Context, have int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
@@ -293,7 +293,7 @@ func (t *transfer) ask(ctx context.Context, have int64) (*http.Response, error) 
 	return response, err
 }
 
-// begin returns the offset in the file at which the answer's body starts, or that part is complete already.
+// begin returns the offset in the file at which the response's body starts, or reports that part is already complete.
 func (t *transfer) begin(response *http.Response, have int64) (start int64, complete bool, err error) {
 	switch response.StatusCode {
 	case http.StatusOK:
@@ -316,7 +316,7 @@ func (t *transfer) begin(response *http.Response, have int64) (start int64, comp
 	return 0, false, statusError{response.StatusCode}
 }
 
-// restart discards part, so that the next request asks for the whole file, and returns why.
+// restart discards part, so that the next request asks for the complete file, and returns why.
 func (t *transfer) restart(why error) error {
 	if err := os.Truncate(t.part, 0); err != nil {
 		return diskError{err}
@@ -325,7 +325,7 @@ func (t *transfer) restart(why error) error {
 	return why
 }
 
-// copy appends the body to f.
+// copy appends the body of the response to f.
 func (t *transfer) copy(f *os.File, response *http.Response, done int64, alive func()) error {
 	total := int64(-1)
 	if response.ContentLength >= 0 {
@@ -370,7 +370,7 @@ func strongTag(response *http.Response) string {
 	return tag
 }
 
-// causeOf returns why ctx was cancelled instead of the mere fact.
+// causeOf returns the cause of ctx if ctx was cancelled, otherwise err.
 func causeOf(ctx context.Context, err error) error {
 	var disk diskError
 	if cause := context.Cause(ctx); cause != nil && !errors.As(err, &disk) {

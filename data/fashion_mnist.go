@@ -8,7 +8,7 @@ func init() {
 // learning algorithms" (2017): 60,000 training and 10,000 test images of 28x28 grey bytes.
 func FashionMNIST() Source { set := fashionMNIST; return &set }
 
-// The checksums are those of the files whose uncompressed MD5 sums are f4a8712d7a061bf5bd6d2ca38dc4d50a,
+// fashionMNIST contains checksums of the files whose uncompressed MD5 sums are f4a8712d7a061bf5bd6d2ca38dc4d50a,
 // 9018921c3c673c538a1fc5bad174d6f9, 8181f5470baa50b63fa0f6fddb340f0a and 15d484375f8d13e6eb1aabb0c3f46965.
 var fashionMNIST = published{
 	name: "fashion-mnist",

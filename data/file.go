@@ -15,10 +15,10 @@ import (
 	"slices"
 )
 
-// errTooLarge is for a file with more bytes than its reader allows.
+// errTooLarge is the error for a file with more bytes than the reader allows.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile returns the uncompressed bytes of a file, at most the given number, and their SHA-256.
+// readFile returns the uncompressed bytes of a file, at most most, and their SHA-256.
 func readFile(ctx context.Context, path string, most int64) (b []byte, file File, err error) {
 	file, err = streamFile(ctx, path, most, func(piece []byte, size int64) {
 		if b == nil {
@@ -29,9 +29,9 @@ func readFile(ctx context.Context, path string, most int64) (b []byte, file File
 	return b, file, err
 }
 
-// streamFile passes the uncompressed bytes of a file, at most the given number, to do, in pieces that are only valid during the call
-// and of which the first holds any header. size is the probable number of bytes. It returns their SHA-256. The content tells whether the
-// file is gzipped. Bytes are hashed while the next ones are being inflated.
+// streamFile passes the uncompressed bytes of a file, at most most, to do in pieces, which are valid only during the call.
+// The first piece contains the header, if any. size is the probable number of bytes. streamFile returns the SHA-256 of the
+// bytes. It detects from the content whether the file is gzipped. Bytes are hashed while the next ones are being inflated.
 func streamFile(ctx context.Context, path string, most int64, do func(piece []byte, size int64)) (File, error) {
 	f, size, err := openFile(path)
 	if err != nil {
@@ -85,7 +85,7 @@ func streamFile(ctx context.Context, path string, most int64, do func(piece []by
 	return file, err
 }
 
-// openFile opens a regular file: reading a pipe could block forever.
+// openFile opens a regular file. Other files are an error, because reading a pipe could block forever.
 func openFile(path string) (*os.File, int64, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,15 +108,15 @@ func isGzip(f io.ReaderAt) bool {
 	return err == nil && magic == [2]byte{0x1f, 0x8b}
 }
 
-// A gzip file is inflated twice, the first time only to count its bytes, if it claims more than countFrom bytes and shrank
-// them to less than one in countRatio: memory is taken only for what is there.
+// Bounds for gzip files. A file that claims more than countFrom bytes, and to be compressed to less than one in countRatio,
+// is inflated twice, the first time only to count its bytes: memory is then allocated only for bytes that exist.
 const (
 	countFrom  = 32 << 20
 	countRatio = 16
-	bestRatio  = 1032 // what deflate can reach at best
+	bestRatio  = 1032 // the best ratio that deflate can reach
 )
 
-// plausible refuses a file that cannot hold the values after its header.
+// plausible returns an error for a file that is too small to contain the values after its header.
 func plausible(path string, header, values int64) error {
 	f, packed, err := openFile(path)
 	if err != nil {
@@ -146,8 +146,8 @@ func plausible(path string, header, values int64) error {
 	return nil
 }
 
-// claimedSize returns the uncompressed size that the last four bytes of a gzip file claim: a hint, made harmless by
-// what deflate can reach at best.
+// claimedSize returns the uncompressed size according to the last four bytes of a gzip file. It is only a hint, which is
+// limited by the best compression ratio of deflate.
 func claimedSize(f io.ReaderAt, packed int64) int64 {
 	var claim [4]byte
 	if _, err := f.ReadAt(claim[:], packed-4); err != nil {
@@ -177,8 +177,8 @@ func head(path string, n int) ([]byte, error) {
 	return b[:got], err
 }
 
-// badFile wraps err, the error of a file of a data set ("" for none), in an *Error. A cancelled context and nil stay
-// unchanged.
+// badFile wraps err, the error of a file of a data set ("" for none), in an *Error. nil and the error of a cancelled context
+// are returned unchanged.
 func badFile(dataset, path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -202,7 +202,7 @@ func badFile(dataset, path string, err error) error {
 	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
 }
 
-// errSize is the problem of a file that is longer or shorter than its header says.
+// errSize is the error for a file that is longer or shorter than its header says.
 func errSize(want, got int64) error {
 	return fmt.Errorf("the header says %d bytes follow it, the file has %d", want, got)
 }

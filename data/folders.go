@@ -23,10 +23,11 @@ func init() {
 		func() Source { return &PNG{Folders{Channels: 1, Resize: "crop"}} })
 }
 
-// Folders are the keys that the data sets images and png share: folders of image files, in the order of their names. In a folder
-// that has sub-folders only, each of them is a class; labels count the classes by name. Folders are relative to the current one.
-// Colours become grey by 0.299 R + 0.587 G + 0.114 B, or stay with channels = 3; transparency is seen over black. JPEG images are
-// turned by their EXIF orientation. Of an animated GIF the first image is used.
+// Folders contains the keys that the data sets images and png share: folders of image files, in the order of their names. If
+// a folder contains only sub-folders, each sub-folder is a class; labels are the indices of the class names in alphabetical
+// order. Paths are relative to the current directory. Colours become grey by 0.299 R + 0.587 G + 0.114 B, or are kept with
+// channels = 3; transparency is blended over black. JPEG images are rotated by their EXIF orientation. Of an animated GIF
+// only the first image is used.
 type Folders struct {
 	Images     string `toml:"images" required:"true" doc:"folder of the training images"`
 	TestImages string `toml:"test_images" doc:"folder of the test images; without it the set has no test split"`
@@ -39,7 +40,7 @@ type Folders struct {
 // ImageFolders is the user's data set in folders of image files. Images of a class may be in folders of any depth.
 type ImageFolders struct{ Folders }
 
-// PNG is the user's data set in folders of PNG files. Other files, and folders in class folders, are left out.
+// PNG is the user's data set in folders of PNG files. Other files, and folders inside class folders, are ignored.
 type PNG struct{ Folders }
 
 // HasTest implements [Tester].
@@ -75,7 +76,7 @@ func (p *PNG) pictures() pictures {
 
 func (i *ImageFolders) pictures() pictures { return i.all() }
 
-// reading implements [reader]: array files are read as any other.
+// reading implements [reader] without settings for array files.
 func (*Folders) reading() reading { return reading{} }
 
 // Shape implements [Source] by the header of the first file.
@@ -190,7 +191,8 @@ func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) 
 	return set, sameShape(set, f.TestImages)
 }
 
-// trainingClasses lists the classes of the training images, which are not read; none if they have none, or are not there.
+// trainingClasses lists the classes of the training images without reading the images; none if there are no classes or no
+// files.
 func (f *Folders) trainingClasses(p pictures) []string {
 	l, err := p.list(f.Images)
 	if err != nil {
@@ -210,16 +212,16 @@ func folder(ctx context.Context, set *Set, p pictures, path string, l listing) (
 	return images, nil
 }
 
-// pictures says how image files become images.
+// pictures contains the settings for reading image files.
 type pictures struct {
 	channels int
-	size     Size   // zero: as the files are, which must have one size
-	resize   string // how they are brought to that size
-	only     string // the one extension that is read, "" for those of all formats
-	flat     bool   // sub-folders of class folders are left out
+	size     Size   // zero: unchanged; all files must then have the same size
+	resize   string // how images are brought to that size
+	only     string // the only accepted extension, "" for all formats
+	flat     bool   // sub-folders of class folders are ignored
 }
 
-// rows reads a folder; want is the shape of an image that the caller needs, nil for any.
+// rows reads a folder; want is the required shape of an image, nil for any.
 func (p pictures) rows(ctx context.Context, folder string, want []int) (*Rows, error) {
 	l, err := p.list(folder)
 	if err != nil {
@@ -249,7 +251,7 @@ func (p pictures) row(ctx context.Context, path string, want []int) (*Rows, erro
 	return &Rows{Images: images, Names: []string{filepath.Base(path)}}, nil
 }
 
-// shape returns the shape of the image that a file becomes, from its header.
+// shape returns the shape of the image in a file after reading, from the header of the file.
 func (p pictures) shape(path string) ([]int, error) {
 	size := p.size
 	if size == (Size{}) {
@@ -293,8 +295,8 @@ func (p pictures) read(ctx context.Context, paths []string, labels []int, want [
 	return images, hex.EncodeToString(sum[:]), err
 }
 
-// sameSizes refuses files of another size than shape, unless they are resized. All headers are checked before memory is taken, so
-// that a wrong size in one file does not determine the memory for all images.
+// sameSizes returns an error for files with another size than shape, unless they are resized. It checks all headers before
+// memory is allocated, so that a wrong size in one file does not determine the memory for all images.
 func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) error {
 	if p.size != (Size{}) {
 		return nil
@@ -310,13 +312,14 @@ func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) er
 	})
 }
 
-// sizeHint says what to write for files of different sizes.
+// sizeHint returns the advice for files of different sizes.
 func (p pictures) sizeHint(first Size) string {
 	return fmt.Sprintf(`all images of a set must have one size: write size = [%d, %d] (height, width) in the dataset table to bring them to it, with resize = "crop", "pad" or "stretch"`,
 		first.Height, first.Width)
 }
 
-// eachImage does something with every file and returns the first error by name, however the work was spread.
+// eachImage calls do for every file, on several goroutines. If several calls fail, it returns the error of the first file by
+// name.
 func eachImage(ctx context.Context, paths []string, do func(i int) error) error {
 	problems := make([]error, len(paths))
 	team.For(len(paths), 16, func(from, to int) {
@@ -334,7 +337,7 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 	return nil
 }
 
-// decode reads one file into dst, an image of that shape.
+// decode reads one file into dst, an image of the given shape.
 func (p pictures) decode(dst []byte, path string, shape []int) error {
 	to := image.Pt(shape[1], shape[0])
 	return useImage(path, func(m image.Image) error {
@@ -352,7 +355,7 @@ func (p pictures) decode(dst []byte, path string, shape []int) error {
 // Size is `size = n`, n rows and n columns, or `size = [height, width]`, in pixels. The zero value is no size.
 type Size struct{ Height, Width int }
 
-// mostSide bounds the sides of a size.
+// mostSide is the largest height and width in a size.
 const mostSide = 1 << 14
 
 // FromTOML sets s from a TOML value.
@@ -379,7 +382,7 @@ func (s *Size) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [Size.FromTOML] reads back.
+// TOML returns the value that [Size.FromTOML] reads.
 func (s Size) TOML() any {
 	if s == (Size{}) {
 		return 0
@@ -387,26 +390,26 @@ func (s Size) TOML() any {
 	return []int{s.Height, s.Width}
 }
 
-// The values of [Folders.Resize].
+// resizes lists the values of [Folders.Resize].
 var resizes = []string{"crop", "pad", "stretch"}
 
-// isResize reports whether a way of resizing is known.
+// isResize reports whether name is a value of [Folders.Resize].
 func isResize(name string) bool { return slices.Contains(resizes, name) }
 
-// listing is the image files of a folder.
+// listing lists the image files of a folder.
 type listing struct {
 	paths   []string
-	labels  []int    // one per file, nil without classes
-	classes []string // the folders of the first level that hold images
-	skipped []string // files that are no images, and folders, relative
+	labels  []int    // one per file; nil without classes
+	classes []string // names of the first-level folders with images
+	skipped []string // relative paths of files that are not images, and of ignored folders
 }
 
-// deepest bounds nested folders.
+// deepest is the maximum depth of nested folders.
 const deepest = 64
 
-// list lists the image files of a folder in the order of their names. Where the folder has only sub-folders, each of them is a
-// class, and all images below it, at any depth, are of that class; labels count the classes by name. Hidden files are left out,
-// other files are skipped and listed.
+// list lists the image files of a folder in the order of their names. If the folder contains only sub-folders, each of them
+// is a class that includes all images below it; labels are the indices of the class names in alphabetical order. Hidden files
+// are ignored; other files that are not images are listed as skipped.
 func (p pictures) list(folder string) (listing, error) {
 	var l listing
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
@@ -442,8 +445,8 @@ func (p pictures) list(folder string) (listing, error) {
 	return l, nil
 }
 
-// mixed handles images next to class folders. Data sets of one format have always left the folders out; the others refuse them, because
-// a forgotten file would hide all classes.
+// mixed handles images next to class folders. The data set of one format (png) ignores the folders; images reports an error,
+// because one forgotten file would otherwise hide all classes.
 func (p pictures) mixed(l *listing, folder, file string, folders []string) error {
 	for _, name := range folders {
 		if p.flat {
@@ -462,7 +465,7 @@ func (p pictures) mixed(l *listing, folder, file string, folders []string) error
 	return nil
 }
 
-// none is the error of a folder without images.
+// none returns the error for a folder without images.
 func (p pictures) none(folder string) error {
 	if p.only == "" {
 		return &Error{Path: folder, Problem: "there are no PNG, JPEG, GIF or BMP images in this folder or its sub-folders"}
@@ -497,7 +500,7 @@ func (p pictures) below(l *listing, folder, name string, depth int) ([]string, e
 	return files, nil
 }
 
-// entries returns the image files and the sub-folders of a folder, both sorted by name, hidden ones left out.
+// entries returns the image files and the sub-folders of a folder, both sorted by name, without hidden ones.
 func (p pictures) entries(l *listing, folder, name string) (files, folders []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -524,7 +527,7 @@ func (p pictures) entries(l *listing, folder, name string) (files, folders []str
 	return files, folders, nil
 }
 
-// reads reports whether a file has the extension of an image that is read.
+// reads reports whether a file has the extension of a supported image format.
 func (p pictures) reads(path string) bool {
 	extension := strings.ToLower(filepath.Ext(path))
 	if p.only != "" {
@@ -533,7 +536,7 @@ func (p pictures) reads(path string) bool {
 	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool { return slices.Contains(f.extensions, extension) })
 }
 
-// countBy makes the labels of the images of a folder those of the classes of the training images. An unknown class is an error.
+// countBy sets the labels of the images in a folder to indices of the training images' classes. An unknown class is an error.
 // Without classes nothing changes.
 func (l *listing) countBy(classes []string, folder string) error {
 	if len(l.classes) == 0 {
@@ -550,7 +553,7 @@ func (l *listing) countBy(classes []string, folder string) error {
 	return nil
 }
 
-// notes says which files were skipped, and what looks like a wrong folder.
+// notes lists warnings: skipped files, and signs of a wrong folder.
 func (p pictures) notes(folder string, l listing) (notes []string) {
 	const most = 5
 	if n := len(l.skipped); n > 0 {

@@ -116,7 +116,7 @@ func FuzzArraysNeverPanic(f *testing.F) {
 			t.Fatalf("dims %v (%v) hold %d values", a.dims, err, len(a.bytes)+len(a.floats)+len(a.ints))
 		}
 		a.labels()
-		if images, err := a.images(); err == nil && images.Len() != a.dims[0] {
+		if images, err := a.images(false); err == nil && images.Len() != a.dims[0] {
 			t.Fatalf("%d images of dims %v", images.Len(), a.dims)
 		}
 	})

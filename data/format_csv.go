@@ -16,28 +16,34 @@ import (
 	"strings"
 )
 
-// csvFile is a text file of columns: a line of their names, then one line per sample.
+// csvFile is a text file of columns: a line of column names, then one line per sample.
 type csvFile struct {
 	header []string
 	rest   []byte
 	comma  rune
 }
 
-// csvColumns says which columns are what.
+// csvColumns assigns the columns of a file to values, labels, names and the further columns of the set.
 type csvColumns struct {
 	values        []int
-	labels, names int // -1 for none
+	labels, names int // -1 if there is none
 	further       []csvColumn
 }
 
-// csvColumn is a further column of the set, which has the values of some columns of the file.
+// csvColumn is a column of the set other than images and labels; at contains the indices of its columns in the file.
 type csvColumn struct {
 	name string
 	at   []int
 }
 
-// openCSV reads a file and its first line. The separator is the comma, the semicolon or the tab, whichever the first line has
-// most of.
+// openColumns opens a .csv file as a file of columns.
+func openColumns(ctx context.Context, path string) (opened, File, error) {
+	f, file, err := openCSV(ctx, path)
+	return opened{csv: f}, file, err
+}
+
+// openCSV reads a file and parses its first line. The separator is the comma, the semicolon or the tab, whichever is most
+// frequent in the first line.
 func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -56,10 +62,7 @@ func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the byte order mark that spreadsheets write
 	first, _, _ := bytes.Cut(b, []byte("\n"))
-	comma := slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
-		return cmp.Compare(bytes.Count(first, []byte(string(x))), bytes.Count(first, []byte(string(y))))
-	})
-	f := &csvFile{rest: b, comma: comma}
+	f := &csvFile{rest: b, comma: commaOf(first)}
 	if f.header, err = f.reader().Read(); err != nil {
 		return nil, file, csvError(err)
 	}
@@ -69,7 +72,14 @@ func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
 	return f, file, nil
 }
 
-// isHeader reports whether a first line holds the names of columns, not the numbers of a sample.
+// commaOf returns the separator of a first line: the comma, the semicolon or the tab, whichever is most frequent.
+func commaOf(line []byte) rune {
+	return slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
+		return cmp.Compare(bytes.Count(line, []byte(string(x))), bytes.Count(line, []byte(string(y))))
+	})
+}
+
+// isHeader reports whether a first line contains column names rather than the numbers of a sample.
 func isHeader(cells []string) bool {
 	return slices.ContainsFunc(cells, func(name string) bool { return !isNumber(name) }) || len(cells) > 0 && counts(cells)
 }
@@ -80,7 +90,7 @@ func isNumber(cell string) bool {
 	return err == nil
 }
 
-// counts reports whether a header is 0, 1, 2, ... or 1, 2, 3, ..., as pandas and spreadsheets name columns.
+// counts reports whether a header is 0, 1, 2, ... or 1, 2, 3, ..., the default column names of pandas and spreadsheets.
 func counts(header []string) bool {
 	first, err := strconv.Atoi(header[0])
 	for i, name := range header {
@@ -98,7 +108,7 @@ func (f *csvFile) reader() *csv.Reader {
 	return r
 }
 
-// csvError words the errors of encoding/csv.
+// csvError rewrites an error of encoding/csv for users.
 func csvError(err error) error {
 	var bad *csv.ParseError
 	switch {
@@ -112,11 +122,11 @@ func csvError(err error) error {
 	return err
 }
 
-// The names of the columns that WriteRows writes before those of the values.
+// Names of the columns that WriteRows writes before the values.
 const nameColumn, labelColumn = "name", "label"
 
-// columns finds out which columns are what. A column of labels or names that a key names must be there, unless the caller only
-// needs the values; then it may have the name that WriteRows gives it.
+// columns assigns the columns. A column of labels or names that a key names must exist, unless the caller needs only the
+// values; the column may then have the name that WriteRows gives it.
 func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	first := f.header[:max(0, len(f.header)-r.size())] // those that WriteRows wrote before the values
 	find := func(name string, usual []string, written string) (int, error) {
@@ -151,7 +161,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	return c, nil
 }
 
-// size is the number of values that the caller needs of a sample; 0 for any.
+// size is the required number of values per sample; 0 for any.
 func (r reading) size() int {
 	n, err := product(r.shape)
 	if r.shape == nil || err != nil { // a wrong shape is refused later
@@ -160,7 +170,7 @@ func (r reading) size() int {
 	return n
 }
 
-// further finds the columns of the file for each further column of the set.
+// further returns the further columns of the set with their columns in the file.
 func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 	for _, name := range r.held.further() {
 		c := csvColumn{name: name}
@@ -180,9 +190,9 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 	return list, nil
 }
 
-// values are the columns of values: those that the key columns chooses, or all but labels, names and further columns. Columns that WriteRows
-// numbered are chosen if there are as many as the caller needs. They are in the order of the names that the caller knows, if they are
-// the columns of these names.
+// values returns the columns of values: those that the key columns selects, or all except labels, names and further columns.
+// Columns with the numbers that WriteRows writes are selected if there are as many as required. If the caller knows the names
+// of the columns, they are in the caller's order.
 func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 	var all []int
 	var names []string
@@ -213,7 +223,7 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 	return f.inOrder(chosen, r.order), nil
 }
 
-// inOrder returns columns in the order of these names if each of them has one of the names; otherwise as they are.
+// inOrder returns columns in the order of names if they are exactly the columns with these names; otherwise unchanged.
 func (f *csvFile) inOrder(columns []int, names []string) []int {
 	at := map[string]int{}
 	for _, i := range columns {
@@ -234,7 +244,7 @@ func (f *csvFile) inOrder(columns []int, names []string) []int {
 	return ordered
 }
 
-// valueNames are the names of the columns of values.
+// valueNames returns the names of the columns of values.
 func (f *csvFile) valueNames(c csvColumns) (names []string) {
 	for _, i := range c.values {
 		names = append(names, f.header[i])
@@ -242,7 +252,7 @@ func (f *csvFile) valueNames(c csvColumns) (names []string) {
 	return names
 }
 
-// columnList lists the columns.
+// columnList lists the first 12 column names for a message, and the number of all columns if there are more.
 func (f *csvFile) columnList() string {
 	const most = 12
 	texts := make([]string, 0, most+1)
@@ -255,7 +265,7 @@ func (f *csvFile) columnList() string {
 	return strings.Join(texts, ", ")
 }
 
-// describe says which columns are what: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+// describe describes the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 func (f *csvFile) describe(c csvColumns) string {
 	names := f.valueNames(c)
 	if n := len(names); n > 6 {
@@ -300,7 +310,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 				if missing++; missing == 1 {
 					first = fmt.Sprintf("line %d, column %.60q", line, f.header[i])
 				}
-				t.values.floats = append(t.values.floats, 0)
+				t.values.floats = append(t.values.floats, float32(math.NaN()))
 				continue
 			}
 			v, err := strconv.ParseFloat(cell, 32)
@@ -328,9 +338,9 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 		t.further = append(t.further, v)
 	}
-	if missing > 0 {
-		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); missing values are not supported: remove these rows or columns, or fill the cells in",
-			missing, len(t.values.floats), first)
+	if missing > 0 && r.layout.Missing == "" {
+		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",
+			missing, len(t.values.floats), first, missingHint)
 	}
 	if len(t.values.floats) == 0 {
 		return t, errors.New("has no line after the first one")
@@ -346,7 +356,7 @@ func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
 }
 
-// columnHint says what to do about a column of values that has no numbers.
+// columnHint returns the advice for a column of values that contains text.
 func (r reading) columnHint() string {
 	if r.loose {
 		return "remove the column, or name it label or name"
@@ -354,27 +364,27 @@ func (r reading) columnHint() string {
 	return "name columns of labels or names with the keys labels and names, or choose those of values with the key columns"
 }
 
-// Columns of numbers that are often no values.
+// Names of numeric columns that often are not values.
 var (
 	idNames     = []string{"", "id", "index", "idx", "nr", "no", "number", "row", "#", "unnamed: 0"}
 	targetNames = []string{"target", "y", "label", "labels", "class", "species"}
 )
 
 const (
-	fewRows        = 5   // fewer say nothing about a column
-	mostClasses    = 20  // different whole numbers of a column of classes
-	mostDeviations = 100 // how much the deviations of columns may differ
+	fewRows        = 5   // fewer rows are not sufficient for a guess
+	mostClasses    = 20  // maximum number of distinct whole numbers in a column of classes
+	mostDeviations = 100 // accepted ratio between the standard deviations of columns
 )
 
-// columnStatistics are what is known of one column of values.
+// columnStatistics contains statistics of one column of values, for guessing its meaning.
 type columnStatistics struct {
-	counts    bool // every value is the one before plus one
-	classes   int  // different values if all are whole numbers; 0 if there are more than mostClasses
+	counts    bool // every value is the previous one plus one
+	classes   int  // number of distinct values if all are whole numbers; 0 if there are more than mostClasses
 	deviation float64
 }
 
-// notes warns about columns of values that are probably something else, and about columns of very different deviations. Columns that
-// the key columns names are meant to be values.
+// notes returns warnings about columns of values that probably have another meaning, and about columns with very different
+// standard deviations. It does not warn about columns that the key columns names.
 func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	if len(t.columns) == 0 || t.values.dims[0] < fewRows {
 		return nil
@@ -421,62 +431,67 @@ func (t *table) statistics(column int) columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
 	s := columnStatistics{counts: true}
 	classes, whole := map[float32]bool{}, true
-	var mean, squares float64 // by Welford's recurrence
+	var mean, squares, count float64 // by Welford's recurrence
 	for i := range n {
 		v := t.values.floats[i*width+column]
+		if v != v { // missing
+			s.counts = false
+			continue
+		}
+		count++
 		s.counts = s.counts && (i == 0 || v == t.values.floats[(i-1)*width+column]+1)
 		whole = whole && v == float32(math.Floor(float64(v)))
 		if whole && len(classes) <= mostClasses {
 			classes[v] = true
 		}
 		d := float64(v) - mean
-		mean += d / float64(i+1)
+		mean += d / count
 		squares += d * (float64(v) - mean)
 	}
 	if whole && len(classes) <= mostClasses {
 		s.classes = len(classes)
 	}
-	s.deviation = math.Sqrt(squares / float64(n))
+	s.deviation = math.Sqrt(squares / max(1, count))
 	return s
 }
 
-// writeCSV writes rows of values with a first line of column names: name and label where they are known, then those of the
-// values, by default their numbers. A value has as many digits as a float32 needs.
-func writeCSV(w io.Writer, size int, values []float32, about Rows) error {
-	out := csv.NewWriter(w)
-	labels := about.labelTexts()
+// csv writes rows of values. The first line contains the column names: name and label if they are known, then the names of
+// the values, by default their numbers. A value has as many digits as a float32 requires.
+func (out written) csv(w io.Writer) error {
+	table, labels, size := csv.NewWriter(w), out.rows.labelTexts(), len(out.values)/out.dims[0]
 	var header []string
-	if about.Names != nil {
+	if out.rows.Names != nil {
 		header = append(header, nameColumn)
 	}
 	if labels != nil {
 		header = append(header, labelColumn)
 	}
-	header = headed(header, size, about.Columns)
-	if err := out.Write(header); err != nil {
+	header = headed(header, size, out.rows.Columns)
+	if err := table.Write(header); err != nil {
 		return err
 	}
-	for row := range len(values) / size {
+	for row := range out.dims[0] {
 		cells := header[:0]
-		if about.Names != nil {
-			cells = append(cells, about.Names[row])
+		if out.rows.Names != nil {
+			cells = append(cells, out.rows.Names[row])
 		}
 		if labels != nil {
 			cells = append(cells, labels[row])
 		}
-		for _, v := range values[row*size : (row+1)*size] {
+		for _, v := range out.values[row*size : (row+1)*size] {
 			cells = append(cells, strconv.FormatFloat(float64(v), 'g', -1, 32))
 		}
-		if err := out.Write(cells); err != nil {
+		if err := table.Write(cells); err != nil {
 			return err
 		}
 	}
-	out.Flush()
-	return out.Error()
+	table.Flush()
+	return table.Error()
 }
 
-// headed returns the first line of a .csv file: the columns before the values, then the names of the values. The values are numbered
-// if they have no names, if one is named as a column before them, or if the line would be numbers alone, as that of a sample.
+// headed returns the first line of a .csv file: the columns before the values, then the names of the values. The values are
+// numbered if they have no names, if a name equals that of a column before them, or if the line would look like the numbers
+// of a sample.
 func headed(before []string, size int, names []string) []string {
 	line := slices.Concat(before, names)
 	twice := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(before, name) })

@@ -8,33 +8,43 @@ import (
 	"strings"
 )
 
-// csvValues collects the cells of one further column. Its values are whole numbers if all cells are, classes if one column of the
-// file holds texts, and floats otherwise.
+// csvValues collects the cells of one further column. Its values are whole numbers if all cells are, classes if it is a
+// single column of the file with text, and floats otherwise.
 type csvValues struct {
 	csvColumn
 	floats []float32
-	texts  []string // of a single column whose cells are not all numbers
-	whole  bool     // so far
-	number bool     // so far
-	bad    string   // the first cell that is no number
+	texts  []string // cells of a single column with text
+	whole  bool     // all cells so far are whole numbers
+	number bool     // all cells so far are numbers
+	bad    string   // the first cell that is not a number
+	allows bool     // empty cells are missing entries
+	holes  bool     // some entries are missing
 }
 
-// newCSVColumns returns what collects the further columns that are needed.
+// newCSVColumns returns the collectors for the requested further columns.
 func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 	for _, one := range c.further {
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.layout.Missing != ""})
 		}
 	}
 	return list
 }
 
-// add takes the cells of one line.
+// add adds the cells of one line.
 func (c *csvValues) add(header, cells []string, line int) error {
 	for _, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
+		if isMissing(cell) && c.allows {
+			c.holes = true
+			c.floats = append(c.floats, float32(math.NaN()))
+			if len(c.at) == 1 {
+				c.texts = append(c.texts, "")
+			}
+			continue
+		}
 		if isMissing(cell) {
-			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; missing values are not supported: remove these rows, or fill the cells in", line, header[i], c.name)
+			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
 		}
 		v, err := strconv.ParseFloat(cell, 32)
 		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
@@ -52,7 +62,7 @@ func (c *csvValues) add(header, cells []string, line int) error {
 	return nil
 }
 
-// finish returns the column. The type and the classes of test samples are those of the training samples, if these are known.
+// finish returns the column. Test samples get the type and the classes of the training samples, if known.
 func (c *csvValues) finish(known []Column) (*Values, error) {
 	var shape []int
 	if len(c.at) > 1 {
@@ -67,10 +77,14 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 		return c.classes(want.Names)
 	case !c.number:
 		return nil, fmt.Errorf("column %q: %s", c.name, c.bad)
+	case want.Type == Whole && c.holes:
+		return nil, fmt.Errorf("column %q has empty cells, but those of the training samples are whole numbers without any", c.name)
 	case want.Type == Whole && !c.whole:
 		return nil, fmt.Errorf("column %q has values that are not whole numbers, but those of the training samples are", c.name)
-	case want.Type == Float32 || !c.whole:
-		return FloatColumn(c.name, shape, c.floats), nil
+	case want.Type == Float32 || !c.whole || c.holes:
+		v := FloatColumn(c.name, shape, c.floats)
+		v.Missing = c.allows
+		return v, nil
 	}
 	whole := make([]int32, len(c.floats))
 	for i, v := range c.floats {
@@ -79,13 +93,20 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 	return WholeColumn(c.name, shape, whole), nil
 }
 
-// classes returns texts as the numbers of their classes: those of the names, or all texts in alphabetical order.
+// classes converts text to indices into names, or by default into all texts in alphabetical order. An empty cell is an
+// unknown class.
 func (c *csvValues) classes(names []string) (*Values, error) {
 	if names == nil {
 		names = slices.Compact(slices.Sorted(slices.Values(c.texts)))
+		if c.holes && len(names) > 0 && names[0] == "" {
+			names = names[1:]
+		}
 	}
 	whole := make([]int32, len(c.texts))
 	for i, text := range c.texts {
+		if whole[i] = UnknownLabel; c.holes && text == "" {
+			continue
+		}
 		at, ok := slices.BinarySearch(names, text)
 		if !ok {
 			return nil, fmt.Errorf("column %q: sample %d has %.40q, which no training sample has (%.200s)", c.name, i, text, strings.Join(names, ", "))
@@ -97,7 +118,7 @@ func (c *csvValues) classes(names []string) (*Values, error) {
 	return v, nil
 }
 
-// describeColumn reads one further column for its type.
+// describeColumn reads one further column to determine its type.
 func (f *csvFile) describeColumn(name string, r reading) (Column, error) {
 	r.need = []string{name}
 	unknown := Column{Name: name}

@@ -1,15 +1,17 @@
 package data
 
 import (
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strings"
 )
 
-// The IDX layout of LeCun's MNIST page: two zero bytes, one for the type, one for the number of axes, each axis as a
-// big-endian uint32, then the values, big-endian, last axis fastest.
+// Type bytes of the IDX layout of LeCun's MNIST page: two zero bytes, one for the type, one for the number of axes, each axis
+// as a big-endian uint32, then the values, big-endian, last axis fastest.
 const (
 	idxUint8   = 0x08
 	idxInt8    = 0x09
@@ -19,7 +21,7 @@ const (
 	idxFloat64 = 0x0e
 )
 
-// idxKinds are the types by their byte, as NPY names them.
+// idxKinds maps the type bytes to types in NPY's notation.
 var idxKinds = map[byte]string{idxUint8: "u1", idxInt8: "i1", idxInt16: "i2", idxInt32: "i4", idxFloat32: "f4", idxFloat64: "f8"}
 
 // isIDX reports whether b starts like an IDX file.
@@ -41,6 +43,18 @@ func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 		h.dims = append(h.dims, int(binary.BigEndian.Uint32(b[4+4*i:])))
 	}
 	return h, nil
+}
+
+// idx writes bytes, gzipped if the file name ends in .gz.
+func (out written) idx(w io.Writer) error {
+	if !strings.HasSuffix(strings.ToLower(out.path), ".gz") {
+		return writeIDX(w, out.dims, toBytes(out.values))
+	}
+	z := gzip.NewWriter(w)
+	if err := writeIDX(z, out.dims, toBytes(out.values)); err != nil {
+		return err
+	}
+	return z.Close()
 }
 
 // writeIDX writes bytes in the IDX layout.

@@ -36,7 +36,7 @@ type imageFormat struct {
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
-// imageFormats are those that are read. The content of a file decides.
+// imageFormats lists the image formats that can be read. The format is detected from the content of a file.
 var imageFormats = []imageFormat{
 	{"PNG", []string{".png"}, begins(pngMagic), png.DecodeConfig, png.Decode},
 	{"JPEG", []string{".jpg", ".jpeg"}, begins("\xff\xd8\xff"), jpeg.DecodeConfig, jpeg.Decode},
@@ -48,12 +48,12 @@ func begins(magic string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 }
 
-// isBMP also checks the reserved bytes: a text may begin with BM.
+// isBMP also checks the reserved bytes, because a text may begin with BM.
 func isBMP(start []byte) bool {
 	return len(start) >= 10 && string(start[:2]) == "BM" && bytes.Equal(start[6:10], make([]byte, 4))
 }
 
-// isImage reports whether a file that starts so is an image.
+// isImage reports whether start is the beginning of an image file.
 func isImage(start []byte) bool { return formatOf(start) != nil }
 
 func formatOf(start []byte) *imageFormat {
@@ -65,10 +65,12 @@ func formatOf(start []byte) *imageFormat {
 	return nil
 }
 
-// mostDecoded bounds the bytes of the images that are decoded at the same time, and so of each: a few bytes can claim any size.
+// mostDecoded is the maximum size in bytes of all images that are decoded at the same time, and so of each image. A small
+// file can claim any size.
 const mostDecoded = 1 << 30
 
-// depth returns the bytes of a pixel: at least 4, because a copy in RGBA is made to turn an image or to convert its colours.
+// depth returns the number of bytes per pixel: at least 4, because rotating an image or converting its colours needs a copy
+// in RGBA.
 func depth(m color.Model) int64 {
 	if m == color.RGBA64Model || m == color.NRGBA64Model {
 		return 8
@@ -76,17 +78,17 @@ func depth(m color.Model) int64 {
 	return 4
 }
 
-// imageHead is how many bytes of a file are looked at for its format and orientation: the EXIF segment, of at most 64 KiB, is among
-// the first of a JPEG file.
+// imageHead is the number of bytes at the beginning of a file that are searched for its format and orientation: the EXIF
+// segment, of at most 64 KiB, is one of the first segments of a JPEG file.
 const imageHead = 1 << 18
 
-// imageFile is an image file that is open.
+// imageFile is an open image file.
 type imageFile struct {
 	*os.File
 	format      *imageFormat
 	orientation int
-	size        Size  // as its header says, turned by the orientation
-	decoded     int64 // bytes of the decoded image
+	size        Size  // from the header, after rotation by the orientation
+	decoded     int64 // size of the decoded image in bytes
 }
 
 // openImage opens a file and reads its header.
@@ -129,7 +131,7 @@ func openImage(path string) (f *imageFile, err error) {
 	return f, err
 }
 
-// bounded refuses sizes that the decoder should take no memory for.
+// bounded returns an error for sizes for which the decoder would need too much memory.
 func (f *imageFile) bounded(length, depth int64) error {
 	h, w := f.size.Height, f.size.Width
 	f.decoded = depth * int64(h) * int64(w)
@@ -145,7 +147,7 @@ func (f *imageFile) bounded(length, depth int64) error {
 	return nil
 }
 
-// imageSize returns the size of an image from the header of its file, turned by its EXIF orientation.
+// imageSize returns the size of an image from the header of its file, after rotation by its EXIF orientation.
 func imageSize(path string) (Size, error) {
 	f, err := openImage(path)
 	if err != nil {
@@ -155,8 +157,8 @@ func imageSize(path string) (Size, error) {
 	return f.size, nil
 }
 
-// useImage reads a file, turns the image by its EXIF orientation and passes it to do. It waits while the images that are decoded at
-// the same time would take too much memory.
+// useImage reads a file, rotates the image by its EXIF orientation and passes it to do. It waits while the images that are
+// being decoded take too much memory.
 func useImage(path string, do func(image.Image) error) error {
 	f, err := openImage(path)
 	if err != nil {
@@ -172,7 +174,7 @@ func useImage(path string, do func(image.Image) error) error {
 	return do(upright(decoded, f.orientation))
 }
 
-// decoding has the bytes that images may take at the same time.
+// decoding limits the bytes of the images that are decoded at the same time.
 var decoding = newBudget(mostDecoded)
 
 // budget is an amount that goroutines share.
@@ -188,7 +190,7 @@ func newBudget(n int64) *budget {
 	return b
 }
 
-// take takes n, at most all of it, as soon as that is left.
+// take waits until n units are available and takes them. n must not exceed the whole budget.
 func (b *budget) take(n int64) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -198,7 +200,7 @@ func (b *budget) take(n int64) {
 	b.left -= n
 }
 
-// give returns n.
+// give returns n units.
 func (b *budget) give(n int64) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -223,12 +225,11 @@ func firstFrame(r io.Reader) (image.Image, error) {
 	return whole, nil
 }
 
-// resized brings an image to a size by linear interpolation (a triangle filter, as wide as a pixel of the result where that is
-// larger):
+// resized resizes an image by linear interpolation (a triangle filter, at least as wide as a pixel of the result):
 //
-//	crop     the largest part in the middle that has the proportions of the size
-//	pad      all of the image, as large as it fits, in the middle of black
-//	stretch  all of the image, out of proportion
+//	crop     the largest central part with the proportions of the size
+//	pad      the entire image, as large as it fits, centred on black
+//	stretch  the entire image, out of proportion
 func resized(m image.Image, size image.Point, how string) image.Image {
 	to, from := image.Rectangle{Max: size}, m.Bounds()
 	s := from.Size()
@@ -254,7 +255,7 @@ func share(n, a, b int) int {
 	return int(max(1, (2*int64(n)*int64(a)+int64(b))/(2*int64(b))))
 }
 
-// middle returns the rectangle of that size in the middle of another one.
+// middle returns the rectangle of the given size in the centre of r.
 func middle(r image.Rectangle, size image.Point) image.Rectangle {
 	at := r.Min.Add(image.Pt((r.Dx()-size.X)/2, (r.Dy()-size.Y)/2))
 	return image.Rectangle{Min: at, Max: at.Add(size)}
@@ -281,7 +282,7 @@ func copyPixels(dst []byte, m image.Image, colour bool) {
 	}
 }
 
-// cut replaces an unexpected end of the file by a message that users understand.
+// cut replaces an unexpected end of the file by a message for users.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -289,13 +290,13 @@ func cut(err error) error {
 	return err
 }
 
-// Cameras store a photo as the sensor saw it, and say how to turn it in the EXIF tag "orientation". Only this tag is needed,
-// so it is read here: the libraries that read all of EXIF are large or no longer maintained.
+// orientationTag is the EXIF tag with the rotation for display: cameras store a photo as the sensor recorded it. It is the
+// only tag needed, so it is read here: libraries that read all of EXIF are large or no longer maintained.
 //
 // Source: Exif 2.32 (CIPA DC-008), 4.6.4: tag 0x0112 of the first directory, values 1 to 8.
 const orientationTag = 0x0112
 
-// orientation returns the EXIF orientation of a JPEG file from its first bytes; 1, upright, where it says none.
+// orientation returns the EXIF orientation of a JPEG file from its first bytes; 1 (upright) if there is none.
 func orientation(b []byte) int {
 	for at := 2; at+4 <= len(b) && b[at] == 0xff; {
 		marker, size := b[at+1], int(binary.BigEndian.Uint16(b[at+2:]))
@@ -340,7 +341,7 @@ func tiffOrientation(b []byte) int {
 	return 1
 }
 
-// upright returns an image turned by its orientation.
+// upright returns an image rotated by its orientation.
 func upright(m image.Image, orientation int) image.Image {
 	if orientation == 1 {
 		return m
@@ -391,8 +392,9 @@ func encodePNG(w io.Writer, shape []int, pixels []byte) error {
 	return png.Encode(w, img)
 }
 
-// writePNGs writes images as 00000.png, 00001.png, ... into a folder that is made beside and renamed, so that it is
-// complete or not there. A folder that has something in it already is refused: old and new images would be mixed.
+// writePNGs writes images as 00000.png, 00001.png, ... It writes them to a temporary folder next to the final one and renames
+// it, so that the folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
+// images would be mixed.
 func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
@@ -437,13 +439,13 @@ func writePNGs(folder string, shape []int, pixels []byte) (err error) {
 	return os.Rename(beside, folder)
 }
 
-// ErrNoPicture is the error of a file that is not a PNG, JPEG, GIF or BMP image.
+// ErrNoPicture is the error for a file that is not a PNG, JPEG, GIF or BMP image.
 var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF or BMP image")
 
-// DecodePicture returns the bytes of the image in a file as one image of that shape: (height, width) in grey, by 0.299 R + 0.587 G +
-// 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over black; JPEG images are turned by their EXIF
-// orientation, as those of [Folders]. A picture of another size is an error, before its pixels are decoded: a few bytes can
-// claim any size. What is no image is [ErrNoPicture].
+// DecodePicture decodes an image file and returns its pixels as bytes. shape is (height, width) in grey, by 0.299 R + 0.587 G
+// + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over black; JPEG images are rotated by
+// their EXIF orientation, as in [Folders]. A picture of another size is an error before its pixels are decoded, because a
+// small file can claim any size. For other files the error is [ErrNoPicture].
 func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	if !pictured(shape) {
 		return nil, fmt.Errorf("picture: images of shape %v are not pictures: want (height, width) or (height, width, 3)", shape)
@@ -474,7 +476,7 @@ func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	return fromPicture(upright(picture, turned), shape)
 }
 
-// fromPicture returns the bytes of a decoded picture of that shape.
+// fromPicture returns the bytes of a decoded picture of the given shape.
 func fromPicture(picture image.Image, shape []int) ([]byte, error) {
 	if got := picture.Bounds(); got.Dy() != shape[0] || got.Dx() != shape[1] { // its header said another size
 		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Dy(), got.Dx(), shape[0], shape[1])
@@ -488,7 +490,7 @@ func fromPicture(picture image.Image, shape []int) ([]byte, error) {
 	return dst, nil
 }
 
-// WritePNG writes one image of that shape as a PNG file: values are clipped to [0,1] and multiplied by 255.
+// WritePNG writes one image of the given shape as a PNG file: values are clipped to [0,1] and multiplied by 255.
 func WritePNG(w io.Writer, shape []int, values []float32) error {
 	if size, err := product(shape); !pictured(shape) || err != nil || size != len(values) {
 		return fmt.Errorf("picture: got %d values of shape %v, want an image (height, width) or (height, width, 3)", len(values), shape)
@@ -499,5 +501,5 @@ func WritePNG(w io.Writer, shape []int, values []float32) error {
 	return encodePNG(w, shape, toBytes(values))
 }
 
-// pictured reports whether images of a shape are pictures.
+// pictured reports whether images of this shape can be written as image files.
 func pictured(shape []int) bool { return len(shape) == 2 || len(shape) == 3 && shape[2] == 3 }

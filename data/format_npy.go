@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// The NPY layout of NumPy (numpy.lib.format, versions 1 to 3): a magic text, the version, the length of the header, the
-// header (a Python dictionary with descr, fortran_order and shape), then the values. No library is used, because existing
-// libraries trust the header and panic on damaged files.
+// npyMagic begins a file in NumPy's NPY layout (numpy.lib.format, versions 1 to 3): magic bytes, the version, the length of
+// the header, the header (a Python dictionary with descr, fortran_order and shape), then the values. No library is used,
+// because existing libraries trust the header and panic on damaged files.
 const npyMagic = "\x93NUMPY"
 
-// npyHeaderMost is the longest header that is read: far more than the header of any array of numbers.
+// npyHeaderMost is the maximum length of a header: far more than any array of numbers needs.
 const npyHeaderMost = 1 << 16
 
 var (
@@ -26,7 +26,7 @@ var (
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9,\s]*)\)`)
 )
 
-// npyTextMost is the longest text of an array of texts.
+// npyTextMost is the maximum length of a text in an array of texts.
 const npyTextMost = 1 << 16
 
 // parseNPYHeader reads a header from the first bytes of a file.
@@ -56,7 +56,7 @@ func parseNPYHeader(b []byte) (h arrayHeader, err error) {
 	return h, nil
 }
 
-// npyHeaderText returns the dictionary and where the values start.
+// npyHeaderText returns the dictionary, and the offset at which the values start.
 func npyHeaderText(b []byte) (text []byte, length int, err error) {
 	if !strings.HasPrefix(string(b[:min(len(b), len(npyMagic))]), npyMagic) {
 		return nil, 0, errors.New("is not an NPY file: it does not start with \\x93NUMPY")
@@ -82,7 +82,7 @@ func npyHeaderText(b []byte) (text []byte, length int, err error) {
 	return b[start : start+size], start + size, nil
 }
 
-// rowMajor returns values that are stored first axis fastest in the order last axis fastest.
+// rowMajor converts values from column-major to row-major order.
 func rowMajor[T any](values []T, dims []int) []T {
 	out := make([]T, len(values))
 	index := make([]int, len(dims))
@@ -103,7 +103,7 @@ func rowMajor[T any](values []T, dims []int) []T {
 	return out
 }
 
-// fromHalf returns the value of an IEEE 754 binary16: 1 bit of sign, 5 of exponent, 10 of fraction.
+// fromHalf returns the value of an IEEE 754 binary16: 1 sign bit, 5 exponent bits, 10 fraction bits.
 func fromHalf(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exponent {
@@ -147,13 +147,16 @@ func npyHeaderOf(descr string, dims []int) []byte {
 		fmt.Fprintf(&shape, "%d, ", d) // Python takes a last comma, and needs it for one axis
 	}
 	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, strings.TrimSuffix(shape.String(), " "))
-	const align = 64 // where NumPy wants the values to start
+	const align = 64 // alignment of the values that NumPy expects
 	padding := align - (len(npyMagic)+4+len(text)+1)%align
 	text += strings.Repeat(" ", padding) + "\n"
 	header := append([]byte(npyMagic), 1, 0)
 	header = binary.LittleEndian.AppendUint16(header, uint16(len(text)))
 	return append(header, text...)
 }
+
+// npy writes the values.
+func (out written) npy(w io.Writer) error { return writeNPY(w, out.dims, out.values) }
 
 // writeNPY writes float32 values, row-major, as NPY version 1.
 func writeNPY(w io.Writer, dims []int, values []float32) error {
@@ -194,7 +197,7 @@ func writeNPYTexts(w io.Writer, texts []string) error {
 	})
 }
 
-// inPieces writes n values of that many bytes, some at a time.
+// inPieces writes n values of size bytes, several at a time.
 func inPieces(w io.Writer, n, size int, add func(b []byte, i int) []byte) error {
 	each := max(1, (1<<15)/size)
 	buf := make([]byte, 0, each*size)
@@ -210,5 +213,5 @@ func inPieces(w io.Writer, n, size int, add func(b []byte, i int) []byte) error 
 	return nil
 }
 
-// WriteNPY writes float32 values, row-major, as an array of that shape in NumPy's format NPY, version 1.
+// WriteNPY writes float32 values, row-major, as an array with axes dims in NumPy's format NPY, version 1.
 func WriteNPY(w io.Writer, dims []int, values []float32) error { return writeNPY(w, dims, values) }

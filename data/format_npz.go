@@ -10,22 +10,23 @@ import (
 	"strings"
 )
 
-// An NPZ file of NumPy is a zip archive of NPY files, stored or deflated; the name of an array is that of its file without .npy.
+// zipMagic begins an NPZ file of NumPy: a zip archive of NPY files, stored or deflated. The name of an array is that of its
+// file without .npy.
 const zipMagic = "PK\x03\x04"
 
 // openNPZ lists the arrays of an NPZ file.
-func openNPZ(ctx context.Context, path string) ([]tablePart, File, error) {
+func openNPZ(ctx context.Context, path string) (opened, File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, File{}, err
+		return opened{}, File{}, err
 	}
 	b, file, err := readFile(ctx, path, info.Size())
 	if err != nil {
-		return nil, file, err
+		return opened{}, file, err
 	}
 	archive, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		return nil, file, fmt.Errorf("is not an .npz file: %w", err)
+		return opened{}, file, fmt.Errorf("is not an .npz file: %w", err)
 	}
 	var parts []tablePart
 	for _, entry := range archive.File {
@@ -35,17 +36,17 @@ func openNPZ(ctx context.Context, path string) ([]tablePart, File, error) {
 		}
 		p, err := npzPart(name, entry)
 		if err != nil {
-			return nil, file, fmt.Errorf("array %.60q: %w", name, err)
+			return opened{}, file, fmt.Errorf("array %.60q: %w", name, err)
 		}
 		parts = append(parts, p)
 	}
 	if len(parts) == 0 {
-		return nil, file, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
+		return opened{}, file, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
 	}
-	return parts, file, nil
+	return opened{parts: parts}, file, nil
 }
 
-// npzPart reads the header of one array. An array of a type that is not read has no kind and fails when it is read.
+// npzPart reads the header of one array. An array of an unsupported type has no kind and fails when it is read.
 func npzPart(name string, entry *zip.File) (tablePart, error) {
 	p := tablePart{name: name}
 	content, err := entry.Open()
@@ -69,7 +70,7 @@ func npzPart(name string, entry *zip.File) (tablePart, error) {
 	return p, nil
 }
 
-// readNPZ reads one array, whose header is h. No more memory is taken than the archive can hold.
+// readNPZ reads one array, whose header is h. It allocates no more memory than the archive can contain.
 func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
 	if err != nil {
 		return array{}, err
@@ -91,10 +92,25 @@ func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
 	if err != nil {
 		return array{}, err
 	}
-	return parseArray(b)
+	return h.values(b[min(h.length, len(b)):])
 }
 
-// writeNPZ writes named arrays, stored, with the same bytes for the same arrays.
+// npz writes the values as an array of the given name, and the arrays names, labels and classes if they are known.
+func (out written) npz(w io.Writer) error {
+	arrays := []namedArray{{out.name, out.npy}}
+	if out.rows.Names != nil {
+		arrays = append(arrays, namedArray{"names", func(w io.Writer) error { return writeNPYTexts(w, out.rows.Names) }})
+	}
+	if out.rows.Images != nil && out.rows.labels != nil {
+		arrays = append(arrays, namedArray{"labels", func(w io.Writer) error { return writeNPYInts(w, out.rows.Labels()) }})
+	}
+	if out.rows.Classes != nil {
+		arrays = append(arrays, namedArray{"classes", func(w io.Writer) error { return writeNPYTexts(w, out.rows.Classes) }})
+	}
+	return writeNPZ(w, arrays)
+}
+
+// writeNPZ writes named arrays, uncompressed. Equal arrays give equal bytes.
 func writeNPZ(w io.Writer, arrays []namedArray) error {
 	z := zip.NewWriter(w)
 	for _, a := range arrays {
@@ -109,7 +125,7 @@ func writeNPZ(w io.Writer, arrays []namedArray) error {
 	return z.Close()
 }
 
-// namedArray is one array that is written.
+// namedArray is an array to be written, with its name.
 type namedArray struct {
 	name  string
 	write func(io.Writer) error

@@ -13,23 +13,23 @@ import (
 	"tessera/internal/safetensors"
 )
 
-// safetensorsKinds are the types that are read, as NPY names them; b2 is bfloat16.
+// safetensorsKinds maps the supported types to NPY's notation; b2 is bfloat16.
 var safetensorsKinds = map[string]string{"F64": "f8", "F32": "f4", "F16": "f2", "BF16": "b2", "U8": "u1", "U16": "u2", "U32": "u4",
 	"U64": "u8", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
 
 // openSafetensors lists the tensors of a file by name.
-func openSafetensors(ctx context.Context, path string) ([]tablePart, File, error) {
+func openSafetensors(ctx context.Context, path string) (opened, File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, File{}, err
+		return opened{}, File{}, err
 	}
 	b, file, err := readFile(ctx, path, info.Size())
 	if err != nil {
-		return nil, file, err
+		return opened{}, file, err
 	}
 	header, err := safetensors.Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		return nil, file, fmt.Errorf("safetensors: %w", err)
+		return opened{}, file, fmt.Errorf("safetensors: %w", err)
 	}
 	var parts []tablePart
 	for _, t := range header.Tensors {
@@ -44,10 +44,10 @@ func openSafetensors(ctx context.Context, path string) ([]tablePart, File, error
 		parts = append(parts, p)
 	}
 	if len(parts) == 0 {
-		return nil, file, errors.New("has no tensors")
+		return opened{}, file, errors.New("has no tensors")
 	}
 	slices.SortFunc(parts, func(a, b tablePart) int { return strings.Compare(a.name, b.name) })
-	return parts, file, nil
+	return opened{parts: parts}, file, nil
 }
 
 // tensorOf returns the values of a tensor.

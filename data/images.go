@@ -12,38 +12,45 @@ import (
 	"tessera/kernel"
 )
 
-// Images are n samples of one shape, images or vectors, with their labels. Pixels are bytes, which mean value/255, or floats, which are used as
-// they are. A subset shares the pixels of its source. Images are immutable, so any number of goroutines may read them.
+// Images contains n samples of one shape, images or vectors, with their labels. Pixels are bytes, which represent value/255,
+// or floats, which are used unchanged. A subset shares the pixels of its source. Images are immutable, so any number of
+// goroutines may read them.
 type Images struct {
-	// Shape is the shape of one sample: (height, width) or (height, width, channels) of an image, (values) of a vector.
+	// Shape is the shape of one sample: (height, width) or (height, width, channels) for an image, (values) for a vector.
 	Shape []int
-	// Parts are the true parts of the images, one image each; nil if they are not known.
+	// Parts are the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
 
 	pixels int       // values per image
-	bytes  []byte    // rows of pixels, or nil
-	floats []float32 // rows of pixels, or nil
-	labels []int     // one per row, or nil
-	rows   []int     // the row of each image, nil for all rows in order
+	bytes  []byte    // rows of pixels; nil if floats is set
+	floats []float32 // rows of pixels; nil if bytes is set
+	labels []int     // one per row; nil if there are none
+	rows   []int     // the row of each image; nil for all rows in order
 	n      int
 
-	further []*Values // columns besides images and labels
+	further []*Values // columns other than images and labels
+	drawn   []drawnColumn
+	missing bool      // NaN stands for a missing entry, which is read as 0
+	vacant  []float32 // what missing and hidden entries are read as, by value; nil for 0
+	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil for none
 
-	columns []string // the names of the values, nil for none
-	lines   []int    // of the rows in a file of text, nil for none
-	finite  bool     // floats were checked
+	columns []string // names of the values; nil for none
+	lines   []int    // line numbers of the rows in a text file; nil for other files
+	finite  bool     // floats are known to be finite
 
-	scaling *Scaling // applied when values are read, nil for none
+	scaling *Scaling // applied when values are read; nil for none
+
+	entries *Entries // of a sparse matrix, instead of bytes and floats; nil for others
 }
 
-// NewBytes returns the images whose pixels, image after image, are bytes: n x shape values. Labels may be nil. The
-// slices are not copied.
+// NewBytes returns images from their pixels as bytes, image after image: n x shape values. Labels may be nil. The slices are
+// not copied.
 func NewBytes(shape []int, bytes []byte, labels []int) (*Images, error) {
 	return newImages(&Images{Shape: shape, bytes: bytes, labels: labels}, len(bytes))
 }
 
-// NewFloats returns the images whose pixels, image after image, are floats: n x shape values, which are not scaled. Labels may be nil.
-// The slices are not copied.
+// NewFloats returns images from their pixels as floats, image after image: n x shape values, which are not scaled. Labels may
+// be nil. The slices are not copied.
 func NewFloats(shape []int, floats []float32, labels []int) (*Images, error) {
 	return newImages(&Images{Shape: shape, floats: floats, labels: labels}, len(floats))
 }
@@ -70,8 +77,8 @@ func (m *Images) Len() int { return m.n }
 // Pixels returns the number of values of one image, channels included.
 func (m *Images) Pixels() int { return m.pixels }
 
-// Batch writes the images of those indices into dst, one after the other, bytes scaled by 1/255. It panics, as
-// indexing does, when an index is out of range or dst is shorter than len(indices) x Pixels values.
+// Batch writes the images with these indices to dst, one after the other; bytes are scaled by 1/255. It panics, like
+// indexing, if an index is out of range or dst is shorter than len(indices) x Pixels values.
 func (m *Images) Batch(dst []float32, indices []int) {
 	for k, i := range indices {
 		if soon := k + ahead; m.bytes != nil && soon < len(indices) {
@@ -81,13 +88,13 @@ func (m *Images) Batch(dst []float32, indices []int) {
 	}
 }
 
-// ahead is the prefetch distance of a batch in images, because shuffled images are scattered in memory.
+// ahead is the prefetch distance in images, which helps because shuffled images are scattered in memory.
 const ahead = 4
 
-// Float32 returns all images, one after the other, as [Images.Batch] gives them. The slice must not be changed: unscaled floats are
+// Float32 returns all images, one after the other, like [Images.Batch]. The slice is read-only, because unscaled floats are
 // not copied.
 func (m *Images) Float32() []float32 {
-	if m.floats != nil && m.rows == nil && m.scaling == nil {
+	if m.floats != nil && m.rows == nil && m.scaling == nil && !m.Holed() {
 		return slices.Clip(m.floats[:m.n*m.pixels])
 	}
 	all := make([]float32, m.n*m.pixels)
@@ -103,7 +110,10 @@ func (m *Images) Range() (low, high float32) {
 	if m.n == 0 || m.bytes != nil && m.scaling == nil {
 		return 0, 1
 	}
-	if m.scaling != nil {
+	if m.entries != nil && m.scaling == nil {
+		return m.sparseRange()
+	}
+	if m.scaling != nil || m.Holed() {
 		low, high = float32(math.Inf(1)), float32(math.Inf(-1))
 		m.eachValue(func(_ int, v float64) { low, high = min(low, float32(v)), max(high, float32(v)) })
 		return low, high
@@ -116,10 +126,10 @@ func (m *Images) Range() (low, high float32) {
 	return low, high
 }
 
-// Bytes returns the bytes of image i, not to be changed, or nil where the images are floats or are scaled. It panics, as
-// indexing does, when i is out of range.
+// Bytes returns the bytes of image i, which are read-only; nil if the images are floats, are scaled or have hidden entries.
+// It panics, like indexing, if i is out of range.
 func (m *Images) Bytes(i int) []byte {
-	if m.bytes == nil || m.scaling != nil {
+	if m.bytes == nil || m.scaling != nil || m.hidden != nil {
 		return nil
 	}
 	return m.stored(i)
@@ -144,8 +154,8 @@ func (m *Images) Labels() []int {
 	return labels
 }
 
-// Subset returns the images of those indices, in that order, without copying pixels. It panics, as indexing does, when an
-// index is out of range.
+// Subset returns the images with these indices, in this order, without copying pixels. It panics, like indexing, if an index
+// is out of range.
 func (m *Images) Subset(indices []int) *Images {
 	rows := make([]int, len(indices))
 	for k, i := range indices {
@@ -165,9 +175,14 @@ func (m *Images) First(n int) *Images {
 		subset.rows = m.rows[:n]
 		return &subset
 	}
-	if m.bytes != nil {
+	switch {
+	case m.entries != nil:
+		e := *m.entries
+		e.starts = e.starts[:n+1]
+		subset.entries = &e
+	case m.bytes != nil:
 		subset.bytes = m.bytes[:n*m.pixels]
-	} else {
+	default:
 		subset.floats = m.floats[:n*m.pixels]
 	}
 	if m.labels != nil {
@@ -176,7 +191,7 @@ func (m *Images) First(n int) *Images {
 	return &subset
 }
 
-// WithShape returns the same images under another shape of as many values: (784) as (28, 28).
+// WithShape returns the same images with another shape of equal size: (784) as (28, 28).
 func (m *Images) WithShape(shape []int) (*Images, error) {
 	pixels, err := product(shape)
 	if err != nil {
@@ -190,7 +205,7 @@ func (m *Images) WithShape(shape []int) (*Images, error) {
 	return &other, nil
 }
 
-// row returns the offset of image i in memory. It panics, as indexing does: a subset ends before its memory does.
+// row returns the offset of image i in memory. It panics, like indexing, even if the memory extends beyond a subset.
 func (m *Images) row(i int) int {
 	if m.rows != nil {
 		return m.rows[i]
@@ -203,15 +218,21 @@ func (m *Images) row(i int) int {
 
 func (m *Images) copyRow(dst []float32, i int) {
 	row := m.row(i)
+	if m.entries != nil {
+		m.copySparse(dst, row)
+		return
+	}
 	if m.floats != nil {
 		copy(dst, m.floats[row*m.pixels:(row+1)*m.pixels])
 	} else {
 		kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
 	}
 	m.scaling.Apply(dst)
+	m.fillRow(dst, row)
 }
 
-// arrayBytes returns the number of values of an array and of their bytes, size bytes each. Sizes that no file has are an error.
+// arrayBytes returns the number of values of an array and their size in bytes; size is that of one value. Sizes that no file
+// can have are an error.
 func arrayBytes(dims []int, size int) (n int, length int64, err error) {
 	if n, err = product(dims); err != nil {
 		return 0, 0, err
@@ -222,7 +243,7 @@ func arrayBytes(dims []int, size int) (n int, length int64, err error) {
 	return n, int64(n) * int64(size), nil
 }
 
-// product returns the number of values of a shape, refusing sizes that no memory holds.
+// product returns the number of values of a shape, or an error if no memory could contain them.
 func product(shape []int) (int, error) {
 	n, ok := volume.Within(shape, math.MaxInt/16)
 	if !ok {
@@ -231,11 +252,14 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
-// Place names value v of image i for a message: `line 7, column "mass"` of a .csv file; otherwise by numbers from 0, as
-// `sample 5, value 3` or `image 5, row 2, column 7`.
+// Place describes the location of value v of image i for a message: `line 7, column "mass"` for a .csv file; otherwise by
+// numbers from 0, as `sample 5, value 3` or `image 5, row 2, column 7`.
 func (m *Images) Place(i, v int) string {
 	row := m.row(i)
 	place := fmt.Sprintf("sample %d", row)
+	if m.entries != nil && m.entries.rowNames != nil {
+		place = fmt.Sprintf("row %.60q", m.entries.rowNames[row])
+	}
 	if m.lines != nil {
 		place = fmt.Sprintf("line %d", m.lines[row])
 	}
@@ -253,16 +277,34 @@ func (m *Images) Place(i, v int) string {
 	return place
 }
 
-// FirstBelow returns the place of the first value that is less than least, as the images are scaled, and the value; "" if there is none.
+// FirstBelow returns the first value of the scaled images that is less than least, and its location as text; "" if there is
+// none.
 func (m *Images) FirstBelow(least float32) (place string, value float32) {
 	if least <= 0 && m.bytes != nil && m.scaling == nil {
 		return "", 0
 	}
+	if m.entries != nil && m.scaling == nil && least <= 0 {
+		for i := range m.n {
+			columns, values := m.Entries(i)
+			for k, v := range values {
+				if v < least {
+					return m.Place(i, int(columns[k])), v
+				}
+			}
+		}
+		return "", 0
+	}
+	return m.firstUnwanted(func(v float32) bool { return v >= least })
+}
+
+// firstUnwanted returns the first value of the scaled images for which wanted is false, and its location as text; "" if there
+// is none.
+func (m *Images) firstUnwanted(wanted func(float32) bool) (place string, value float32) {
 	row := make([]float32, m.pixels)
 	for i := range m.n {
 		m.copyRow(row, i)
 		for j, v := range row {
-			if v < least {
+			if v == v && !wanted(v) {
 				return m.Place(i, j), v
 			}
 		}
@@ -270,7 +312,7 @@ func (m *Images) FirstBelow(least float32) (place string, value float32) {
 	return "", 0
 }
 
-// notFinite returns the place of the first value that is NaN or infinite, and the value; "" if there is none.
+// notFinite returns the first value that is NaN or infinite, and its location as text; "" if there is none.
 func (m *Images) notFinite() (place string, value float32) {
 	if m == nil || m.floats == nil || m.finite {
 		return "", 0
@@ -278,7 +320,7 @@ func (m *Images) notFinite() (place string, value float32) {
 	for i := range m.n {
 		row := m.row(i) * m.pixels
 		for j, v := range m.floats[row : row+m.pixels] {
-			if v-v != 0 {
+			if v-v != 0 && !(m.missing && v != v) {
 				return m.Place(i, j), v
 			}
 		}
@@ -287,7 +329,7 @@ func (m *Images) notFinite() (place string, value float32) {
 }
 
 // Checksum identifies images by their content: the SHA-256 of their shape, their values as float32 and their labels, in
-// order. Bytes and floats of equal values are equal images.
+// order. Images stored as bytes and as floats have equal checksums if their values are equal.
 func (m *Images) Checksum() string {
 	h := sha256.New()
 	labels := m.Labels()

@@ -13,17 +13,17 @@ import (
 	"tessera/part"
 )
 
-// UnknownLabel is the label of an image of an unknown class. Every negative label means the same.
+// UnknownLabel is the label of an image of an unknown class. Every negative label has this meaning.
 const UnknownLabel = -1
 
-// Classed is implemented by sources that know the number of classes without reading any pixels.
+// Classed is implemented by sources that can determine the number of classes without reading pixels.
 type Classed interface {
 	// Classes returns the number of classes. ok is false if there are no labels, or if the number depends on files that are
 	// missing.
 	Classes(dirs Dirs) (n int, ok bool)
 }
 
-// Unlabelled is implemented by sources that know, without reading any pixels, that their images have no labels.
+// Unlabelled is implemented by sources that can tell, without reading pixels, that their images have no labels.
 type Unlabelled interface{ Unlabelled() bool }
 
 // IsUnlabelled reports whether a source with these keys is known to have no labels.
@@ -38,10 +38,11 @@ func (*Swimmer) Unlabelled() bool { return true }
 // Unlabelled implements [Unlabelled].
 func (*Bars) Unlabelled() bool { return true }
 
-// Unlabelled implements [Unlabelled]: without a file of labels.
+// Unlabelled implements [Unlabelled]: true without a file of labels.
 func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
 
-// Unlabelled implements [Unlabelled]: the images are in this process, and no label of the training images is known.
+// Unlabelled implements [Unlabelled]: true if the images are in this process and all labels of the training images are
+// unknown.
 func (m *Memory) Unlabelled() bool {
 	return m != nil && m.train != nil && classesOf(m.train.labels) == 0
 }
@@ -55,8 +56,8 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	return 0, false
 }
 
-// WhyNoClasses returns the reason why the number of classes of a source is not known although its files exist; "" for other sources
-// and if files are missing.
+// WhyNoClasses explains why the number of classes of a source is unknown although its files exist; "" if it is known or if
+// files are missing.
 func WhyNoClasses(s Source, dirs Dirs) string {
 	if !IsOwn(s) {
 		return ""
@@ -75,6 +76,20 @@ func WhyNoClasses(s Source, dirs Dirs) string {
 	return "the number of classes is not known: " + err.Error()
 }
 
+// WhyNoColumn explains why a declared column of a source has no known size: the error of its files; "" if they are missing or
+// readable.
+func WhyNoColumn(s Source, dirs Dirs, column string) string {
+	if !IsOwn(s) {
+		return ""
+	}
+	_, err := s.Load(context.Background(), dirs, Need{Train: true, Columns: []string{column}})
+	var bad *Error
+	if err == nil || errors.As(err, &bad) && bad.Problem == NotFound {
+		return ""
+	}
+	return fmt.Sprintf("the size of the column %q is not known: %v", column, err)
+}
+
 // ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the
 // largest label plus one. ok is false if no label is known.
 func (s *Set) ClassCount() (n int, ok bool) {
@@ -89,7 +104,7 @@ func (s *Set) ClassCount() (n int, ok bool) {
 	return n, n > 0
 }
 
-// classesOf returns the largest label plus one, 0 where none is known.
+// classesOf returns the largest label plus one, 0 if all are unknown.
 func classesOf(labels []int) int {
 	if len(labels) == 0 {
 		return 0
@@ -100,7 +115,7 @@ func classesOf(labels []int) int {
 // Classes implements [Classed].
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
 
-// Classes implements [Classed] by the files of labels: the largest label of both plus one.
+// Classes implements [Classed] from the files of labels: the largest label of both splits plus one.
 func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 	for _, path := range []string{a.Labels, a.TestLabels} {
 		if path == "" {
@@ -119,16 +134,16 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 	return n, n > 0
 }
 
-// Classes implements [Classed] by the labels of the training samples and their names.
+// Classes implements [Classed] from the labels of the training samples and their names.
 func (s *CSV) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
 
-// Classes implements [Classed] by the labels of all samples and their names.
+// Classes implements [Classed] from the labels of all samples and their names.
 func (s *NPZ) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
 
-// Classes implements [Classed] by the labels of all samples and their names.
+// Classes implements [Classed] from the labels of all samples and their names.
 func (s *Safetensors) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
 
-// loadedClasses counts the classes of a set that must be read for it.
+// loadedClasses loads a set to count its classes.
 func loadedClasses(s Source, dirs Dirs) (int, bool) {
 	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
 	if err != nil {
@@ -137,7 +152,7 @@ func loadedClasses(s Source, dirs Dirs) (int, bool) {
 	return set.ClassCount()
 }
 
-// Classes implements [Classed] by the labels of all images: the largest one plus one.
+// Classes implements [Classed] from the labels of all images: the largest one plus one.
 func (m *Memory) Classes(Dirs) (n int, ok bool) {
 	if m == nil {
 		return 0, false
@@ -189,11 +204,11 @@ func (m *Images) withLabels(labels []int) *Images {
 	return &other
 }
 
-// isUnknown reports whether the text of a label stands for an unknown class.
+// isUnknown reports whether the text of a label means an unknown class.
 func isUnknown(label string) bool { return label == "" || label == strconv.Itoa(UnknownLabel) }
 
-// countLabels reads labels that are all whole numbers of 0 or more, or unknown, as numbers. The texts stay: they are names of classes
-// after all if those of the training samples are.
+// countLabels converts labels to numbers if all of them are whole numbers of 0 or more, or unknown. It keeps the texts: if
+// the labels of the training samples are names of classes, these labels are names, too.
 func (t *table) countLabels() {
 	labels := make([]int, len(t.texts))
 	for i, text := range t.texts {
@@ -211,7 +226,7 @@ func (t *table) countLabels() {
 	}
 }
 
-// signs reports whether the texts of the labels are -1 and 1, both of them and no others: names of two classes.
+// signs reports whether the texts of the labels are exactly -1 and 1. They are then names of two classes.
 func (t *table) signs() bool {
 	minus, plus := false, false
 	for _, text := range t.texts {
@@ -229,9 +244,10 @@ func (t *table) signs() bool {
 	return minus && plus
 }
 
-// resolve turns labels that are names of classes into numbers, which count the names: those in classes or, of the first samples
-// that are read, their own names in order. It returns the names. Numbers count the names that the file has; where these are others
-// than classes, the numbers become those of the same names in classes.
+// resolve converts labels that are names of classes to numbers, and returns the names. The numbers are indices into classes.
+// The first samples read (first) have no classes yet: their own names, in order, become the classes. Labels that are numbers
+// are indices into the names in the file; if these differ from classes, each number becomes the index of the same name in
+// classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	if t.texts == nil && t.labels != nil && t.classes != nil && classes != nil && !slices.Equal(t.classes, classes) {
 		if err := t.nameLabels(); err != nil {
@@ -263,7 +279,7 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	return classes, nil
 }
 
-// nameLabels makes labels that are numbers the names that the file has for them.
+// nameLabels replaces numeric labels by the names in the file.
 func (t *table) nameLabels() error {
 	t.texts = make([]string, len(t.labels))
 	for i, label := range t.labels {
@@ -277,7 +293,7 @@ func (t *table) nameLabels() error {
 	return nil
 }
 
-// classNames are the names of the classes that the labels have, sorted.
+// classNames returns the names of the classes that occur in the labels, sorted.
 func (t *table) classNames() []string {
 	signs := t.signs()
 	names := slices.Compact(slices.Sorted(slices.Values(t.texts)))

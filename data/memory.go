@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// MemoryName is the name of the data set whose images a Go program gives.
+// MemoryName is the name of the data set whose images are supplied by a Go program.
 const MemoryName = "memory"
 
 func init() {
@@ -19,20 +19,21 @@ func init() {
 		func() Source { return &Memory{} })
 }
 
-// Memory is a data set in memory: training images, and test images where [Memory.WithTest] adds them. Make one with
-// [FromFloats]. The config.toml of a run has only the checksum. To resume or evaluate such a run, pass the images again.
+// Memory is a data set in memory: training images, and test images if [Memory.WithTest] adds them. [FromFloats] creates it.
+// The config.toml of a run contains only its checksum. To resume or evaluate such a run, supply the images again.
 type Memory struct {
 	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, set by the Go program"`
 	Tests  bool   `toml:"tests" doc:"whether there are test images"`
-	// Further are the names of the further columns.
+	// Further lists the names of the columns other than images and labels.
 	Further []string `toml:"columns" optional:"true" doc:"names of further columns, set by the Go program"`
 
-	train, test *Images // nil in a declaration that was read
+	train, test *Images // nil in a declaration read from a file
 }
 
-// FromFloats returns a data set of training images or vectors. values has n samples, row by row, of shape (height, width),
-// (height, width, channels), or (values) of a vector. labels has one class per image, negative if the class is unknown, or is nil. The slices are kept and
-// must not change afterwards. Non-finite values and lengths that do not fit are an [*Error].
+// FromFloats returns a data set of training images or vectors. values contains n samples, row by row, of shape (height,
+// width), (height, width, channels), or (values) for vectors. labels has one class per image, negative if the class is
+// unknown, or is nil. The slices are not copied and must not change afterwards. Non-finite values and inconsistent lengths
+// are an [*Error].
 func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	images, err := memoryImages("training images", values, shape, labels)
 	if err != nil {
@@ -41,7 +42,7 @@ func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	return &Memory{SHA256: checksumOf(images, nil), train: images}, nil
 }
 
-// WithTest returns the data set with test images of the same shape, in the form of [FromFloats].
+// WithTest returns the data set with test images of the same shape; the arguments are as for [FromFloats].
 func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
@@ -53,12 +54,12 @@ func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 	return &Memory{SHA256: checksumOf(m.train, images), Tests: true, train: m.train, test: images}, nil
 }
 
-// FromColumns returns a data set of training samples by column: `images`, which every set has, `labels`, whole numbers, and any
-// further columns, such as targets, masks, weights and groups:
+// FromColumns returns a data set of training samples from columns: `images`, which is required, `labels`, of whole numbers,
+// and any other columns, such as targets, masks, weights and groups:
 //
 //	data.FromColumns(data.FloatColumn("images", []int{28, 28}, pixels), data.FloatColumn("weight", nil, weights))
 //
-// The slices are kept and must not change afterwards. Values that are not finite and lengths that do not fit are an [*Error].
+// The slices are not copied and must not change afterwards. Non-finite values and inconsistent lengths are an [*Error].
 func FromColumns(columns ...*Values) (*Memory, error) {
 	images, err := columnImages("training samples", columns)
 	if err != nil {
@@ -71,7 +72,7 @@ func FromColumns(columns ...*Values) (*Memory, error) {
 	return m, nil
 }
 
-// WithTestColumns returns the data set with test samples of the same columns, in the form of [FromColumns].
+// WithTestColumns returns the data set with test samples with the same columns; the arguments are as for [FromColumns].
 func (m *Memory) WithTestColumns(columns ...*Values) (*Memory, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
@@ -139,7 +140,7 @@ func columnImages(what string, columns []*Values) (*Images, error) {
 	return images, err
 }
 
-// DescribeColumns implements [Columned]: names alone where the samples are not in this process.
+// DescribeColumns implements [Columned]: only names if the samples are not in this process.
 func (m *Memory) DescribeColumns(Dirs) (list []Column) {
 	if m == nil {
 		return nil
@@ -219,7 +220,7 @@ func (m *Memory) Shape(Dirs) ([]int, bool) {
 	return slices.Clone(m.train.Shape), true
 }
 
-// Load implements [Source]: the images themselves, whatever the need.
+// Load implements [Source]. It returns all images, whatever is needed.
 func (m *Memory) Load(context.Context, Dirs, Need) (*Set, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
@@ -228,7 +229,7 @@ func (m *Memory) Load(context.Context, Dirs, Need) (*Set, error) {
 		Files: []File{{Path: MemoryName, SHA256: m.SHA256}}}, nil
 }
 
-// For returns the images for a declaration of a data set in memory, which must name their checksum.
+// For returns the data set for the declaration of a data set in memory, which must contain its checksum.
 func (m *Memory) For(declared Source) (Source, error) {
 	want, ok := declared.(*Memory)
 	switch {

@@ -8,7 +8,7 @@ func init() {
 // 10,000 test images of 28x28 grey bytes.
 func MNIST() Source { set := mnist; return &set }
 
-// The checksums are those of the files whose uncompressed MD5 sums are 6bbc9ace898e44ae57da46a324031adb,
+// mnist contains checksums of the files whose uncompressed MD5 sums are 6bbc9ace898e44ae57da46a324031adb,
 // a25bea736e30d166cdddb491f175f624, 2646ac647ad5339dbf082846283269ea and 27ae3e4e09519cfbb04c329615203637.
 var mnist = published{
 	name: "mnist",

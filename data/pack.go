@@ -12,10 +12,10 @@ import (
 	"slices"
 )
 
-// packMagic begins a packed set.
+// packMagic is the first line of a packed set.
 const packMagic = "tessera set 1\n"
 
-// mostPackedHeader bounds the header of a packed set.
+// mostPackedHeader is the maximum size in bytes of the header of a packed set.
 const mostPackedHeader = 64 << 20
 
 // packedHeader is the JSON header of a packed set. The values of its images follow it.
@@ -31,22 +31,24 @@ type packedHeader struct {
 	Notes        []string `json:",omitempty"`
 	Doubt, Hint  string   `json:",omitempty"`
 	Train, Test  *packedImages
-	AreTheSame   bool   `json:",omitempty"` // the test images are those of Train
+	AreTheSame   bool   `json:",omitempty"` // the test images are the same as Train
 	DoubtedPlace string `json:",omitempty"`
 }
 
-// packedImages describe images.
+// packedImages describes images in the header.
 type packedImages struct {
 	Shape   []int
 	N       int
-	Floats  bool        // four bytes per value, little-endian; else one
+	Floats  bool        // four bytes per value, little-endian; otherwise one byte
 	Parts   [][]float32 `json:",omitempty"`
 	Labels  []int       `json:",omitempty"`
 	Scaling *Scaling    `json:",omitempty"`
+	Missing bool        `json:",omitempty"`
+	Columns []Column    `json:",omitempty"` // columns other than images and labels, whose values follow the images
 }
 
-// Pack writes a loaded set so that [Unpack] gives an equal one on another machine: a header in JSON, then the values of the
-// images, little-endian.
+// Pack writes a loaded set, from which [Unpack] makes an equal set on another machine: a header in JSON, then the values of
+// the images, little-endian.
 func (s *Set) Pack(to io.Writer) error {
 	if err := s.check(); err != nil {
 		return err
@@ -71,15 +73,15 @@ func (s *Set) Pack(to io.Writer) error {
 	return w.Flush() // the error of the first write that failed
 }
 
-// header describes the images, nil for none.
+// header describes the images; nil if there are none.
 func (m *Images) header() *packedImages {
 	if m == nil {
 		return nil
 	}
-	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil, Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling}
+	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil, Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling, Missing: m.missing, Columns: m.Columns()}
 }
 
-// pack writes the values; an error is kept by w.
+// pack writes the values; w stores an error.
 func (m *Images) pack(w *bufio.Writer) {
 	if m == nil {
 		return
@@ -96,12 +98,58 @@ func (m *Images) pack(w *bufio.Writer) {
 		}
 		w.Write(b)
 	}
+	for _, v := range m.further {
+		v.pack(w, m)
+	}
 }
 
-// errPacked is for bytes that [Set.Pack] did not write.
+// pack writes the values of the rows of the images, four bytes each.
+func (v *Values) pack(w *bufio.Writer, m *Images) {
+	size := v.Size()
+	var b []byte
+	for i := range m.n {
+		b = b[:0]
+		for k := m.row(i) * size; k < (m.row(i)+1)*size; k++ {
+			switch v.Type {
+			case Bytes:
+				b = binary.LittleEndian.AppendUint32(b, uint32(v.bytes[k]))
+			case Whole:
+				b = binary.LittleEndian.AppendUint32(b, uint32(v.whole[k]))
+			default:
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v.floats[k]))
+			}
+		}
+		w.Write(b)
+	}
+}
+
+// unpackColumn reads the values of n rows from b, and returns the rest of b.
+func unpackColumn(c Column, n int, b []byte) (*Values, []byte, error) {
+	size, err := product(c.Shape)
+	if err != nil || size < 1 || n > len(b)/4/size {
+		return nil, nil, errPacked
+	}
+	v := &Values{Column: c}
+	for i := range n * size {
+		word := binary.LittleEndian.Uint32(b[4*i:])
+		switch c.Type {
+		case Bytes:
+			v.bytes = append(v.bytes, byte(word))
+		case Whole:
+			v.whole = append(v.whole, int32(word))
+		case Float32:
+			v.floats = append(v.floats, math.Float32frombits(word))
+		default:
+			return nil, nil, errPacked
+		}
+	}
+	return v, b[4*n*size:], nil
+}
+
+// errPacked is the error for bytes that [Set.Pack] of this version did not write.
 var errPacked = errors.New("data: not a packed data set of this version, or damaged")
 
-// Unpack reads what [Set.Pack] wrote. Bytes that Pack did not write are an error.
+// Unpack reads the output of [Set.Pack]. Other bytes are an error.
 func Unpack(b []byte) (*Set, error) {
 	rest, ok := bytes.CutPrefix(b, []byte(packMagic))
 	if !ok || len(rest) < 8 {
@@ -137,7 +185,7 @@ func Unpack(b []byte) (*Set, error) {
 	return s, s.check()
 }
 
-// unpack reads the values and returns what follows them. Bytes are not copied.
+// unpack reads the values from b and returns the rest of b. Values that are bytes are not copied.
 func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 	if p == nil {
 		return nil, b, nil
@@ -169,5 +217,14 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 		}
 		m.scaling = s
 	}
-	return m, b[values*width:], nil
+	m.missing = p.Missing
+	b = b[values*width:]
+	for _, c := range p.Columns {
+		var v *Values
+		if v, b, err = unpackColumn(c, p.N, b); err != nil {
+			return nil, nil, err
+		}
+		m.further = append(m.further, v)
+	}
+	return m, b, nil
 }

@@ -21,7 +21,16 @@ func realData(t testing.TB) Dirs {
 	if dir == "" {
 		t.Skip("left out: " + EnvDir + " is not set")
 	}
+	leftOutShort(t)
 	return Dirs{dir}
+}
+
+// leftOutShort leaves out a test that reads tens of megabytes on one goroutine, where the race detector would find nothing.
+func leftOutShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out with -short: one goroutine reads much")
+	}
 }
 
 // tiny returns a published set of that name with files of a few images, and their uncompressed bytes.

@@ -1,14 +1,12 @@
 package data
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,30 +14,52 @@ import (
 	"tessera/internal/atomicfile"
 )
 
-// Rows are the samples, or the codes, of a file with their names and labels.
+// Rows contains the samples, or the codes, of a file with their names and labels.
 type Rows struct {
 	*Images
-	Names   []string // one per row, such as the path of an image within its folder; nil for none
-	Classes []string // the names of the labels, nil if they are not known
-	Columns []string // the names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil numbers them
+	Names   []string // one per row, such as the relative path of an image; nil for none
+	Classes []string // names of the classes; nil if unknown
+	Columns []string // names of the values; WriteRows writes them to .csv files if ReadRows can read them back; nil for numbers
 	Notes   []string // warnings, such as skipped files
 }
 
-// reader is implemented by sources whose keys also apply to other files of their kind.
+// reader is implemented by sources whose keys also apply to other files of the same kind.
 type reader interface {
-	// reading returns the keys for array files, pictures those for image files.
+	// reading returns the keys for array files, pictures the keys for image files.
 	reading() reading
 	pictures() pictures
 }
 
-// InOrder returns a source like s for [ReadRows] that takes the columns of .csv files in the order of these names, where a file has
-// exactly these columns of values, each of them once. Files with other columns are read in their own order. Names are those of
-// [Namer]; without any it returns s.
+// InOrder returns a source like s for [ReadRows] that reads the columns of a .csv file in the order of these names, if the
+// file has exactly these columns of values, each once. Files with other columns are read in their own order. The names are
+// those of [Namer]; without names it returns s. The entries of a sparse matrix are assigned to the columns with these names, or
+// without names to the columns with the same numbers.
 func InOrder(s Source, columns []string) Source {
+	if t, ok := s.(*Triples); ok {
+		return knownColumns{t, columns}
+	}
 	if r, ok := s.(reader); ok && len(columns) > 0 {
 		return ordered{s, r, columns}
 	}
 	return s
+}
+
+// knownColumns is a sparse matrix whose columns are those of another one, by name.
+type knownColumns struct {
+	*Triples
+	columns []string
+}
+
+// rows reads the rows of a file.
+func (k knownColumns) rows(ctx context.Context, path string, shape []int) (*Rows, error) {
+	images, err := ReadTriples(ctx, path, k.Triples)
+	if err != nil {
+		return nil, err
+	}
+	if images, err = images.withColumns(k.columns, shape); err != nil {
+		return nil, &Error{Path: path, Err: err}
+	}
+	return &Rows{Images: images, Names: images.RowNames()}, nil
 }
 
 // ordered is a source whose columns have a known order.
@@ -56,17 +76,31 @@ func (o ordered) reading() reading {
 	return r
 }
 
-// Reading returns a source like s for [ReadRows] that also reads these columns, where they are not images, in the same file: with the
-// types and classes of the training.
+// Reading returns a source like s for [ReadRows] that also reads these columns (other than images) from the same file, with
+// the types and classes of the training.
 func Reading(s Source, columns ...Column) Source {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c Column) bool { return c.Name == ImagesColumn })
+	columns = inFiles(columns)
 	if r, ok := s.(reader); ok && len(columns) > 0 {
 		return withColumns{s, r, columns}
 	}
 	return s
 }
 
-// withColumns is a source whose further columns are read.
+// inFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
+func inFiles(columns []Column) (list []Column) {
+	for _, c := range columns {
+		if of, ok := strings.CutSuffix(c.Name, ObservedSuffix); ok {
+			c = Column{Name: of, Shape: c.Shape, Type: Float32, Missing: true}
+		}
+		same := func(o Column) bool { return o.Name == c.Name }
+		if c.Name != ImagesColumn && c.Name != ObservedColumn && !slices.ContainsFunc(list, same) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// withColumns is a source from which further columns are read.
 type withColumns struct {
 	Source
 	reader
@@ -83,15 +117,19 @@ func (w withColumns) reading() reading {
 	return r
 }
 
-// ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy, IDX, both gzipped or not, .npz,
-// .safetensors, .csv (detected from the content, but for .csv), one image, or a folder of images. uint8 values become value/255,
-// floats are taken as they are; arrays are (n, values), (n, height, width) or (n, height, width, channels).
+// ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy or IDX, gzipped or not, .npz,
+// .safetensors, .csv, one image, or a folder of images. The format is detected from the content, except for .csv. uint8
+// values become value/255, floats are used unchanged; arrays are (n, values), (n, height, width) or (n, height, width,
+// channels).
 //
-// shape is the shape of one sample that the caller needs. Samples with as many values are reshaped to it, others are refused; a
-// vector alone, (values), is one sample. Images are read in grey unless shape has three channels. With a nil shape, the file
-// determines the shape. A file of the kind of like, nil for none, is read as its keys say: columns, names of arrays, axes, the size
-// to which images are brought; see [InOrder] for the order of columns. All errors about the file are an *Error.
+// shape is the shape of one sample that the caller needs. Samples of equal size are reshaped to it, others are an error; a
+// single vector, (values), is one sample. Images are read in grey unless shape has three channels. With a nil shape, the file
+// determines the shape. like, if not nil, is a source whose keys apply if the file is of its kind: columns, names of arrays,
+// axes, the size of images; see [InOrder] for the order of columns. All errors about the file are an *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
+	if k, ok := like.(knownColumns); ok {
+		return k.rows(ctx, path, shape)
+	}
 	r, p := reading{}, pictures{}
 	if l, ok := like.(reader); ok {
 		r = l.reading()
@@ -112,7 +150,7 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	return rows, err
 }
 
-// ReadImages is [ReadRows] without names and without a data set.
+// ReadImages is [ReadRows] without names and without a source.
 func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) {
 	rows, err := ReadRows(ctx, path, shape, nil)
 	if err != nil {
@@ -165,17 +203,17 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	return &Rows{Images: images, Names: t.names, Classes: classes}, err
 }
 
-// plain returns the samples of an array as the keys understand it; codes are not images, whatever the keys say.
+// plain returns the samples of an array according to the keys. If shape is that of codes, they are not interpreted as images.
 func (l *Layout) plain(a array, shape []int) (*Images, error) {
 	if len(shape) < 2 {
 		l.ofBytes(a)
-		return a.images()
+		return a.images(l.Missing != "")
 	}
 	images, _, err := l.read(a)
 	return images, err
 }
 
-// labelTexts are the labels of rows, one text each: the name of the class where it is known, empty where the class is not known.
+// labelTexts returns the labels as text: the name of the class if known, empty if the class is unknown.
 func (r Rows) labelTexts() []string {
 	if r.Images == nil || r.Images.labels == nil {
 		return nil
@@ -194,18 +232,18 @@ func (r Rows) labelTexts() []string {
 	return texts
 }
 
-// WriteRows writes samples or codes of that shape, row-major, in the format that the name of path asks for:
+// WriteRows writes samples or codes of the given shape, row-major. The name of path selects the format:
 //
-//	x.npy                        float32, (n, shape...), the values as they are
-//	x.npz                        the same as an array of the given name, with the arrays names, labels and classes where they are known
-//	x.csv                        columns name and label where they are known, then one per value, with its name or its number
+//	x.npy                        float32, (n, shape...), the unchanged values
+//	x.npz                        the same as an array of the given name, with the arrays names, labels and classes if known
+//	x.csv                        columns name and label if known, then one per value, with its name or its number
 //	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
 //	x.png                        one image, as bytes
 //	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
 //	extension
 //
-// Of about, only names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv.
-// Files appear complete or not at all; an existing file is replaced, a folder that is not empty is refused.
+// Of about, only names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv. Files are written
+// atomically. An existing file is replaced; a folder that is not empty is an error.
 func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
 	size, err := product(shape)
 	if err != nil {
@@ -214,7 +252,7 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	if size == 0 || len(values)%size != 0 {
 		return fmt.Errorf("%d values are not a whole number of images of shape %v", len(values), shape)
 	}
-	format, err := FormatOf(path)
+	kind, err := FormatOf(path)
 	if err != nil {
 		return err
 	}
@@ -225,36 +263,18 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	if about.Columns != nil && len(about.Columns) != size {
 		return fmt.Errorf("got %d names of values, want %d", len(about.Columns), size)
 	}
-	dims := append([]int{n}, shape...)
+	out := written{path: path, name: name, dims: append([]int{n}, shape...), values: values, rows: about}
+	f := formatNamed(path)
 	switch {
-	case format == "npy":
-		return atomicfile.Write(path, func(w io.Writer) error { return writeNPY(w, dims, values) })
-	case format == "npz":
-		return atomicfile.Write(path, func(w io.Writer) error { return writeNPZ(w, about.arrays(name, dims, values)) })
-	case format == "csv":
-		return atomicfile.Write(path, func(w io.Writer) error { return writeCSV(w, size, values, about) })
-	case len(shape) < 2:
+	case len(shape) < 2 && (f == nil || f.bytes):
 		return fmt.Errorf("%s: vectors of %d values are not images: write them to a name that ends in .npy, .npz or .csv", path, size)
+	case f != nil:
+		return f.to(out)
 	}
-	return writePictures(path, format, dims, values)
+	return writePictures(path, kind, out.dims, values)
 }
 
-// arrays are those of an NPZ file.
-func (r Rows) arrays(name string, dims []int, values []float32) []namedArray {
-	arrays := []namedArray{{name, func(w io.Writer) error { return writeNPY(w, dims, values) }}}
-	if r.Names != nil {
-		arrays = append(arrays, namedArray{"names", func(w io.Writer) error { return writeNPYTexts(w, r.Names) }})
-	}
-	if r.Images != nil && r.Images.labels != nil {
-		arrays = append(arrays, namedArray{"labels", func(w io.Writer) error { return writeNPYInts(w, r.Labels()) }})
-	}
-	if r.Classes != nil {
-		arrays = append(arrays, namedArray{"classes", func(w io.Writer) error { return writeNPYTexts(w, r.Classes) }})
-	}
-	return arrays
-}
-
-// fits refuses the n images of a file if their shape got is not the shape want, nil for any.
+// fits returns an error if got, the shape of the n images of a file, differs from want; a nil want accepts any shape.
 func fits(path string, n int, got, want []int) error {
 	if want == nil {
 		return nil
@@ -276,7 +296,7 @@ func fits(path string, n int, got, want []int) error {
 	return nil
 }
 
-// WriteImages is [WriteRows] of images, or codes, without names and labels.
+// WriteImages is [WriteRows] for images, or codes, without names and labels.
 func WriteImages(path string, shape []int, values []float32) error {
 	return WriteRows(path, "images", shape, values, Rows{})
 }
@@ -285,8 +305,6 @@ func WriteImages(path string, shape []int, values []float32) error {
 func writePictures(path, format string, dims []int, values []float32) error {
 	n, shape := dims[0], dims[1:]
 	switch {
-	case format == "idx":
-		return atomicfile.Write(path, func(w io.Writer) error { return writeIDXFile(w, path, dims, toBytes(values)) })
 	case len(shape) == 3 && shape[2] != 1 && shape[2] != 3:
 		return fmt.Errorf("%s: a PNG file has 1 or 3 channels, not %d: write to a name that ends in .npy", path, shape[2])
 	case format == "png" && n != 1:
@@ -295,36 +313,6 @@ func writePictures(path, format string, dims []int, values []float32) error {
 		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, toBytes(values)) })
 	}
 	return writePNGs(path, shape, toBytes(values))
-}
-
-// FormatOf returns the format in which [WriteRows] writes to a path of that name: "npy", "npz", "csv", "idx", "png" or "folder".
-// It lets a command refuse a name before it computes anything.
-func FormatOf(path string) (string, error) {
-	name := strings.ToLower(filepath.Base(path))
-	bare := strings.TrimSuffix(name, ".gz")
-	switch {
-	case strings.HasSuffix(bare, ".idx"), strings.HasSuffix(bare, "-ubyte"):
-		return "idx", nil
-	case strings.HasSuffix(name, ".npy"), strings.HasSuffix(name, ".npz"), strings.HasSuffix(name, ".csv"):
-		return name[len(name)-3:], nil
-	case strings.HasSuffix(name, ".png"):
-		return "png", nil
-	case filepath.Ext(name) == "", strings.HasSuffix(path, "/"):
-		return "folder", nil
-	}
-	return "", fmt.Errorf("%s: the name must end in .npy, .npz, .csv, .idx, .idx.gz or .png, or have no extension, for a folder of PNG files", inLine(path))
-}
-
-// writeIDXFile writes an IDX file, gzipped where its name says so.
-func writeIDXFile(w io.Writer, path string, dims []int, values []byte) error {
-	if !strings.HasSuffix(strings.ToLower(path), ".gz") {
-		return writeIDX(w, dims, values)
-	}
-	z := gzip.NewWriter(w)
-	if err := writeIDX(z, dims, values); err != nil {
-		return err
-	}
-	return z.Close()
 }
 
 // toBytes returns value*255, rounded and clipped to [0,255]; NaN gives 0.

@@ -10,32 +10,32 @@ import (
 )
 
 // Scale is `scale = "bytes"`, `"minmax"`, `"standardise"` or a factor: how the values of a data set are scaled before a model
-// sees them. The zero value takes them as they are; bytes of a file of bytes are value/255 in any case.
+// reads them. The zero value does not scale; values of type byte always become value/255.
 //
-//	"bytes"        x / 255, for floats from 0 to 255, when a file is read: they are what the bytes of another file mean
-//	"minmax"       (x - min) / (max - min), clipped to [0,1] where a sample that was not fitted leaves it
+//	"bytes"        x / 255, when a file is read: for files that store bytes as floats
+//	"minmax"       (x - min) / (max - min), clipped to [0,1] for samples that were not fitted
 //	"standardise"  (x - mean) / standard deviation (of the population)
 //	a factor f     f x
 //
-// Minimum, maximum, mean and deviation are those of the fitted samples: of each value of a vector, of each channel of an image
-// over all of its pixels. Where all samples have one value, the divisor is 1.
+// Minimum, maximum, mean and deviation are computed over the fitted samples, for each value of a vector, or for each channel
+// of images over all pixels. If all samples have the same value, the divisor is 1.
 type Scale struct {
 	Method string  // "", "bytes", "minmax" or "standardise"
-	Factor float64 // where it is not 0 it is the factor, and there is no method
+	Factor float64 // the factor if not 0; Method is then ""
 }
 
-// The methods of [Scale].
+// Values of [Scale.Method].
 const (
 	scaleBytes       = "bytes"
 	scaleMinmax      = "minmax"
 	scaleStandardise = "standardise"
 )
 
-// fitted reports whether s has statistics of the fitted samples.
+// fitted reports whether the scaling uses statistics of the fitted samples.
 func (s Scale) fitted() bool { return s.Method == scaleMinmax || s.Method == scaleStandardise }
 
-// ScaleIsFitted reports whether a source scales its samples by statistics of the fitted ones: another [Selection] gives other
-// values of the same samples.
+// ScaleIsFitted reports whether a source scales its samples by statistics of the fitted samples. Another [Selection] then
+// gives other values for the same samples.
 func ScaleIsFitted(source Source) bool {
 	s, ok := source.(interface{ fitsScale() bool })
 	return ok && s.fitsScale()
@@ -44,7 +44,7 @@ func ScaleIsFitted(source Source) bool {
 func (l Layout) fitsScale() bool   { return l.Scale.fitted() }
 func (f *Folders) fitsScale() bool { return f.Scale.fitted() }
 
-// FromTOML sets s from a TOML value: the name of a method, or a number that is not 0.
+// FromTOML sets s from a TOML value: the name of a method, or a non-zero number.
 func (s *Scale) FromTOML(value any) error {
 	var factor float64
 	switch x := value.(type) {
@@ -71,7 +71,7 @@ func (s *Scale) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [Scale.FromTOML] reads back.
+// TOML returns the value that [Scale.FromTOML] reads.
 func (s Scale) TOML() any {
 	if s.Factor != 0 {
 		return s.Factor
@@ -79,13 +79,13 @@ func (s Scale) TOML() any {
 	return s.Method
 }
 
-// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. Its statistics are kept with the model.
+// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. It is stored with the model.
 type Scaling struct {
 	Shift, Factor []float32 // one per value of a sample
 	Clip          bool      // y is clipped to [0,1]
 }
 
-// Fit returns the scaling of samples by s, nil where nothing is scaled. A factor that is not finite is an error.
+// Fit returns the scaling of samples by s, nil if nothing is scaled. A non-finite factor is an error.
 func (s Scale) Fit(m *Images) (*Scaling, error) {
 	if s == (Scale{}) || s.Method == scaleBytes {
 		return nil, nil
@@ -98,6 +98,9 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 			if len(m.Shape) == 3 {
 				groups = m.Shape[2]
 			}
+		}
+		if err := m.noneObserved(); err != nil {
+			return nil, err
 		}
 		stats := m.statistics(groups)
 		of = func(g int) (shift, factor float64) { return stats[g].scaling(s.Method) }
@@ -112,13 +115,13 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 	return scaling, nil
 }
 
-// fixed is the scaling without statistics.
+// fixed returns the scaling for a method without statistics.
 func (s Scale) fixed(int) (shift, factor float64) { return 0, s.Factor }
 
-// statistic is what is known of one value of all samples, or of one channel.
+// statistic contains statistics of one value, or of one channel, over all samples.
 type statistic struct{ n, min, max, mean, squares float64 }
 
-// scaling returns shift and factor.
+// scaling returns shift and factor for a method.
 func (s statistic) scaling(method string) (shift, factor float64) {
 	shift, divisor := s.mean, math.Sqrt(s.squares/s.n)
 	if method == scaleMinmax {
@@ -130,8 +133,8 @@ func (s statistic) scaling(method string) (shift, factor float64) {
 	return shift, 1 / divisor
 }
 
-// statistics are those of m, its values i with the same i mod groups taken together, in two passes in float64: first minimum,
-// maximum and mean, then the sum of squared differences from the mean.
+// statistics returns one statistic for each of the groups; value i belongs to group i mod groups. It makes two passes in
+// float64: the first for minimum, maximum and mean, the second for the sum of squared differences from the mean.
 func (m *Images) statistics(groups int) []statistic {
 	stats := make([]statistic, groups)
 	for g := range stats {
@@ -151,18 +154,25 @@ func (m *Images) statistics(groups int) []statistic {
 	return stats
 }
 
-// eachValue calls do for every value of every sample.
+// eachValue calls do for every observed value of every sample.
 func (m *Images) eachValue(do func(i int, v float64)) {
+	if m.entries != nil && m.scaling == nil {
+		m.eachEntry(func(k int, v float32) { do(k, float64(v)) })
+		return
+	}
 	row := make([]float32, m.pixels)
 	for i := range m.n {
 		m.copyRow(row, i)
+		at := m.row(i) * m.pixels
 		for j, v := range row {
-			do(j, float64(v))
+			if !m.Holed() || m.observed(at+j) {
+				do(j, float64(v))
+			}
 		}
 	}
 }
 
-// Apply scales whole samples in place. A nil scaling changes nothing.
+// Apply scales samples in place. A nil scaling changes nothing.
 func (s *Scaling) Apply(samples []float32) {
 	if s == nil {
 		return
@@ -189,7 +199,7 @@ func (s *Scaling) Undo(samples []float32) {
 	}
 }
 
-// Applied returns scaled samples; a nil scaling returns the samples themselves.
+// Applied returns a scaled copy of samples; a nil scaling returns samples itself.
 func (s *Scaling) Applied(samples []float32) []float32 {
 	if s == nil {
 		return samples
@@ -199,22 +209,26 @@ func (s *Scaling) Applied(samples []float32) []float32 {
 	return scaled
 }
 
-// Scaled returns the same samples under a scaling, nil for none, in the place of the one that they have. Values are scaled when
-// they are read.
+// Scaled returns the same samples with another scaling, nil for none, in place of the current one. Values are scaled when
+// they are read. Missing and hidden entries are 0 after scaling; without a scaling they have the value that the previous
+// scaling maps to 0.
 func (m *Images) Scaled(s *Scaling) *Images {
 	if m == nil || m.scaling == s {
 		return m
 	}
 	other := *m
 	other.scaling = s
+	if other.vacant = nil; s == nil && m.Holed() { // what the scaling makes 0
+		other.vacant = m.scaling.Shift
+	}
 	return &other
 }
 
-// Scaling returns the scaling of the values that are read, nil for none.
+// Scaling returns the current scaling, nil for none.
 func (m *Images) Scaling() *Scaling { return m.scaling }
 
-// Scaled returns the same set with all of its samples under the scaling of a model, nil for none, in the place of what its keys
-// declare.
+// Scaled returns the same set with all samples scaled by the scaling of a model, nil for none, instead of the scaling that
+// the keys declare.
 func (s *Set) Scaled(scaling *Scaling) *Set {
 	other := *s
 	other.Scale = Scale{}

@@ -17,19 +17,23 @@ type Selection struct {
 	Fit        string     `toml:"fit" oneof:"train test" doc:"split that is fitted: the training images or the test images"`
 	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first images, this many; 0 fits all"`
 	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\" for the test images; never select a model on the test images"`
+	Hide       float64    `toml:"hide" optional:"true" want:"in [0,1)" doc:"fraction of the entries of all images that a model does not see, drawn by the seed: mse_held_out measures how it completes them"`
 	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"fraction of the fitted images whose labels are known in training; all by default"`
+
+	// Drawn lists the drawn columns of the model; nil for none. It is not a key of the data set.
+	Drawn *[]Drawn
 }
 
 // DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation
-// (none for a generated set).
+// (none for a generated set, nor of a sparse matrix, of which entries are hidden instead).
 func DefaultSelection(s Source) Selection {
-	if origin(s) == Generated {
+	if _, sparse := s.(*Triples); origin(s) == Generated || sparse {
 		return Selection{Fit: "train"}
 	}
 	return Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}
 }
 
-// Need returns the splits that fitting and validating read. An evaluation needs the test images too.
+// Need returns the data that fitting and validating read. An evaluation also needs the test images.
 func (s Selection) Need() Need {
 	return Need{Train: s.Fit != "test", Test: s.Fit == "test" || s.Validation.Test}
 }
@@ -41,7 +45,7 @@ type Validation struct {
 	Fraction float64
 }
 
-// FromTOML sets v from a TOML value: the text "test" or a number in [0,1).
+// FromTOML sets v from a TOML value: the string "test" or a number in [0,1).
 func (v *Validation) FromTOML(value any) error {
 	var fraction float64
 	switch x := value.(type) {
@@ -65,7 +69,7 @@ func (v *Validation) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [Validation.FromTOML] reads back: "test" or the fraction.
+// TOML returns the value that [Validation.FromTOML] reads: "test" or the fraction.
 func (v Validation) TOML() any {
 	if v.Test {
 		return "test"
@@ -73,25 +77,32 @@ func (v Validation) TOML() any {
 	return v.Fraction
 }
 
-// Splits are the images of one run.
+// Splits contains the images of one run.
 type Splits struct {
 	Fit        *Images
-	Validation *Images // nil where nothing validates: there is no val_mse then
-	Test       *Images // for the evaluation: see [Set.Evaluation]; nil where the test images were not loaded
+	Validation *Images // nil without validation images: there is then no val_mse
+	Test       *Images // for the evaluation: see [Set.Evaluation]; nil if the test images were not loaded
 
-	Scaling *Scaling // of all of them, as fitted to Fit; nil where the set has no scale
+	Scaling *Scaling // scaling of all splits, fitted to Fit; nil if the set has no scale
 }
 
-// Split applies a selection: first the fitted split, then its first Limit images (all if there are fewer), then the held-out
-// fraction. The held-out images depend only on the seed, and both parts keep the order of the set. With fit = "test" and
-// validation = "test" the fitted images are also the validation set. Of the images that are fitted then, the fraction
-// Labelled of each class (rounded, at least one image), drawn by the seed, keeps its labels; the others have [UnknownLabel].
-// A fraction of 0, the zero value, or 1 keeps all. Validation and test images keep their labels. In a set with a scale, its
-// statistics are those of the images that are fitted then; all images are scaled by them.
+// Split applies a selection: it takes the fitted split, then its first Limit images (all if there are fewer), then holds out
+// a fraction. The held-out images depend only on the seed, and both parts keep the order of the set. With fit = "test" and
+// validation = "test" the fitted images are also the validation set. Among the remaining fitted images, the fraction Labelled
+// of each class (rounded, at least one image), drawn by the seed, keeps its labels; the others get [UnknownLabel]. A fraction
+// of 0, the zero value, or 1 keeps all labels. Validation and test images keep their labels. In a set with a scale, the
+// statistics are those of the remaining fitted images, and all images are scaled by them. First of all, the fraction Hide of
+// the entries of all images is hidden.
 func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
-	splits, err := s.split(sel, seed)
+	if err := s.check(); err != nil {
+		return Splits{}, err
+	}
+	splits, err := s.hiding(sel, seed).split(sel, seed)
 	if err == nil {
 		err = splits.scale(s)
+	}
+	if err == nil {
+		err = splits.draw(s, sel, seed)
 	}
 	if err != nil || sel.Labelled == 0 || sel.Labelled == 1 {
 		return splits, err
@@ -114,6 +125,24 @@ func (s *Splits) scale(set *Set) (err error) {
 		s.Fit, s.Validation, s.Test = s.Fit.Scaled(s.Scaling), s.Validation.Scaled(s.Scaling), s.Test.Scaled(s.Scaling)
 	}
 	return nil
+}
+
+// draw adds the drawn columns of the model.
+func (s *Splits) draw(set *Set, sel Selection, seed uint64) (err error) {
+	for _, images := range []**Images{&s.Fit, &s.Validation, &s.Test} {
+		if *images, err = sel.drawn(*images, seed); err != nil {
+			return &Error{Dataset: set.Name, Err: err}
+		}
+	}
+	return nil
+}
+
+// drawn adds the drawn columns to samples.
+func (s Selection) drawn(images *Images, seed uint64) (*Images, error) {
+	if s.Drawn == nil {
+		return images, nil
+	}
+	return images.WithDrawn(seed, *s.Drawn...)
 }
 
 // split takes the images.
@@ -146,8 +175,8 @@ func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	return splits, splits.holdOut(sel.Validation.Fraction, seed)
 }
 
-// HeldOut is the number of n images that a fraction holds out for validation. Both parts must have at least one image. A
-// fraction that fails for n images also fails for fewer.
+// HeldOut is the number of images, of n, that a fraction holds out for validation. Both parts must have at least one image. A
+// fraction that is invalid for n images is also invalid for fewer.
 func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {
@@ -172,23 +201,23 @@ func (s *Splits) holdOut(fraction float64, seed uint64) error {
 	return nil
 }
 
-// Split names images of a data set that a model is measured on.
+// Split names images of a data set on which a model is measured.
 type Split string
 
 // The splits.
 const (
 	TestSplit       Split = "test"       // the test images
 	ValidationSplit Split = "validation" // the images that Selection.Validation holds out of the fitted ones
-	TrainSplit      Split = "train"      // the fitted images
-	AllSplit        Split = "all"        // every image of a set that has no test split, the fitted ones among them
+	TrainSplit      Split = "train"      // the images that Selection.Validation holds out
+	AllSplit        Split = "all"        // all images of a set without a test split, including the fitted ones
 )
 
-// SplitNames lists the splits that can be asked for.
+// SplitNames lists the splits that a user can choose.
 func SplitNames() []string {
 	return []string{string(TrainSplit), string(ValidationSplit), string(TestSplit)}
 }
 
-// Check refuses a name that no split has. The zero value stands for [TestSplit].
+// Check returns an error for an unknown name of a split. The zero value stands for [TestSplit].
 func (s Split) Check() error {
 	if s != "" && !slices.Contains(SplitNames(), string(s)) {
 		return fmt.Errorf("unknown split %q, want %s", s, strings.Join(SplitNames(), ", "))
@@ -196,7 +225,7 @@ func (s Split) Check() error {
 	return nil
 }
 
-// NeedOf returns which images must be loaded to measure a model on a split of a source.
+// NeedOf returns the images that must be loaded to measure a model on a split of a source.
 func NeedOf(source Source, sel Selection, split Split) Need {
 	tests := HasTest(source)
 	switch {
@@ -208,14 +237,20 @@ func NeedOf(source Source, sel Selection, split Split) Need {
 	return Need{Train: true}
 }
 
-// Measured returns the images of a split, as sel and seed choose them, and which split they are: [AllSplit] in place of
-// [TestSplit] where the set has no test images. A model that holds no images out has no validation split: a [*Error].
+// Measured returns the images of a split, according to sel and seed, and the name of the split: [AllSplit] in place of
+// [TestSplit] if the set has no test images. The validation split of a model that holds no images out is an [*Error].
 func (s *Set) Measured(sel Selection, seed uint64, split Split) (*Images, Split, error) {
 	if err := split.Check(); err != nil {
 		return nil, "", fmt.Errorf("data: %w", err)
 	}
+	if s.check() == nil {
+		s = s.hiding(sel, seed)
+	}
 	if split == TestSplit || split == "" {
 		images, err := s.Evaluation()
+		if err == nil {
+			images, err = sel.drawn(images, seed)
+		}
 		if s.HasTest {
 			return images, TestSplit, err
 		}
@@ -242,7 +277,7 @@ func (s *Set) Measured(sel Selection, seed uint64, split Split) (*Images, Split,
 // Validates reports whether there are validation images: held-out ones, or the test images.
 func (s Selection) Validates() bool { return s.Validation.Test || s.Validation.Fraction > 0 }
 
-// HoldsOut returns an error that says why no fitted images are held out for validation, nil where some are.
+// HoldsOut returns an error with the reason why no fitted images are held out for validation, nil if some are.
 func (s Selection) HoldsOut() error {
 	switch {
 	case s.Validation.Test:

@@ -16,17 +16,18 @@ func init() {
 		})
 }
 
-// Shapes is a planted dictionary: sums of known parts. A part is a disc, a line or a rectangle of brightness 1 at a place of its own.
-// An image is the sum of the parts that are present in it, each times a brightness that is uniform in [0.3, 1]. A part is present
-// with probability `density`. The parts 2k and 2k+1 are a pair: with probability `correlation` the second is present exactly where
-// the first is, else independently of it, which is the correlation of their presence.
+// Shapes is a planted dictionary: its images are sums of known parts. A part is a disc, a line or a rectangle of brightness 1
+// at a fixed place. An image is the sum of the parts that are present in it, each times a brightness that is uniform in [0.3,
+// 1]. A part is present with probability `density`. The parts 2k and 2k+1 are a pair: with probability `correlation` the
+// second is present exactly if the first is, otherwise independently. `correlation` is thus the correlation of their
+// presence.
 //
-// If `clipped`, the pixels of an image are min(1, sum); else all images are divided by the largest pixel of the training images. Noise
-// is added at the end, and pixels are clipped to [0,1] again. `overlap` bounds the cosine similarity of any two parts: with 0 they are
-// disjoint. Parts are drawn until they obey it; a part whose 10,000 draws all fail is an error.
+// If `clipped`, the pixels of an image are min(1, sum); otherwise all images are divided by the largest pixel of the training
+// images. Noise is added at the end, and pixels are clipped to [0,1] again. `overlap` bounds the cosine similarity of any two
+// parts: with 0 they are disjoint. Each part is drawn until it obeys this bound; 10,000 failed draws are an error.
 //
-// Equal keys give equal parts and images. `count`, `test`, `density`, `correlation`, `clipped` and `noise` do not change the parts, and
-// each image has random numbers of its own: before they are divided, more images begin with the same ones.
+// Equal keys give equal parts and images. `count`, `test`, `density`, `correlation`, `clipped` and `noise` do not affect the
+// parts, and each image has its own random stream: before the division, a larger set begins with the images of a smaller one.
 type Shapes struct {
 	Parts       int     `toml:"parts" want:"in [1,1000]" doc:"number of true parts"`
 	Height      int     `toml:"height" want:"in [4,512]" doc:"image height in pixels"`
@@ -42,7 +43,7 @@ type Shapes struct {
 	Seed        uint64  `toml:"seed" doc:"seed of the parts and images; independent of the run's seed, so that all runs see the same images"`
 }
 
-// shapeDraws is how many places are tried for one part.
+// shapeDraws is the maximum number of draws for one part.
 const shapeDraws = 10000
 
 // Shape implements [Source].
@@ -100,7 +101,7 @@ func (s *Shapes) draw() (parts [][]float32, kinds []string, err error) {
 	return parts, kinds, nil
 }
 
-// room draws parts of one kind until one does not overlap the others too much; nil if none was found.
+// room draws parts of one kind until one does not overlap the others too much; it returns nil if there is none.
 func (s *Shapes) room(others [][]float32, kind int, r *rand.Rand) (part []float32, name string) {
 	for range shapeDraws {
 		part, name = s.part(kind, r)
@@ -115,7 +116,7 @@ func (s *Shapes) room(others [][]float32, kind int, r *rand.Rand) (part []float3
 	return nil, ""
 }
 
-// part draws one part that lies in the image: a disc, a line of one pixel's width or a rectangle.
+// part draws one part inside the image: a disc, a line one pixel wide or a rectangle.
 func (s *Shapes) part(kind int, r *rand.Rand) (pixels []float32, name string) {
 	largest := s.Size * float64(min(s.Height, s.Width))
 	extent := func() float64 { return max(2, largest*(0.5+0.5*r.Float64())) }
@@ -154,7 +155,7 @@ func (s *Shapes) part(kind int, r *rand.Rand) (pixels []float32, name string) {
 	return pixels, "rectangle"
 }
 
-// overlapOf is the cosine similarity of two images that are not zero. Integer sums of pixels 0 and 1 are exact.
+// overlapOf is the cosine similarity of two non-zero images. Their pixels are 0 and 1, so the sums are exact.
 func overlapOf(a, b []float32) float64 {
 	var dot, aa, bb float64
 	for i, v := range a {
@@ -163,10 +164,10 @@ func overlapOf(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// dimmest is the smallest brightness of a part that is present.
+// dimmest is the minimum brightness of a part that is present.
 const dimmest = 0.3
 
-// sums returns n images before they are scaled. Every image draws the same number of values from its own stream.
+// sums returns n unscaled images. Every image draws the same number of values from its own stream.
 func (s *Shapes) sums(parts [][]float32, stream string, n int) []float32 {
 	width := s.Height * s.Width
 	images := make([]float32, n*width)
@@ -189,7 +190,7 @@ func (s *Shapes) sums(parts [][]float32, stream string, n int) []float32 {
 	return images
 }
 
-// finish divides images and adds noise; pixels end in [0,1].
+// finish divides images and adds noise; the resulting pixels are in [0,1].
 func (s *Shapes) finish(images []float32, divisor float32, stream string) {
 	width := s.Height * s.Width
 	for i := 0; i < len(images); i += width {

@@ -1,9 +1,9 @@
 // Package data reads and generates sets of images and vectors: generated sets (swimmer, bars), downloaded sets (fashion-mnist,
 // mnist) and user files (images in folders, idx, npy, npz, safetensors, csv).
 //
-// A [Source] is a declared data set. [Load] reads it as a [Set] of [Images], which [Set.Split] divides into fitted, validation and
-// test images. Pixels stay bytes in memory and are scaled per batch. [ReadRows] and [WriteRows] read and write files that belong to no
-// data set.
+// A [Source] is a declared data set. [Load] reads it as a [Set] of [Images], which [Set.Split] divides into fitted,
+// validation and test images. Pixels are stored as bytes and scaled per batch. [ReadRows] and [WriteRows] read and write
+// files that belong to no data set.
 //
 // A new data set is one new file with one call of Registry.Register.
 package data
@@ -19,52 +19,52 @@ import (
 	"tessera/part"
 )
 
-// Source is a declared data set; the tagged fields of its struct are the keys that it adds to `dataset = { ... }`.
+// Source is a declared data set; the tagged fields of its struct are keys of the dataset table.
 type Source interface {
-	// Shape returns the shape of one sample, (height, width) or (height, width, channels) of an image, (values) of a vector,
-	// without reading any values. ok is false if the shape depends on files that are missing.
+	// Shape returns the shape of one sample, (height, width) or (height, width, channels) for an image, (values) for a
+	// vector, without reading values. ok is false if the shape depends on missing files.
 	Shape(dirs Dirs) (shape []int, ok bool)
-	// Load reads or makes the images of the splits that are needed. A missing file, a wrong checksum and a wrong size
-	// are an *Error. A source without a test split returns its images as Train whatever the need.
+	// Load reads or generates the images of the splits in need. A missing file, a wrong checksum and a wrong size are an
+	// *Error. A source without a test split returns its images as Train, whatever is needed.
 	Load(ctx context.Context, dirs Dirs, need Need) (*Set, error)
 }
 
-// Tester is implemented by sources that have a test split, or may have one depending on their keys.
+// Tester is implemented by sources that have a test split, possibly depending on their keys.
 type Tester interface {
 	HasTest() bool
 }
 
 // Namer is implemented by sources whose values have names.
 type Namer interface {
-	// ValueNames reads the names of the values of a sample, in their order, such as the names of columns. It returns the file that
-	// has them, with its checksum: a run must not use the names of a file that has changed since the training.
+	// ValueNames reads the names of the values of a sample, such as column names, in order. It also returns the file that
+	// contains them, with its checksum: a run must not use names from a file that has changed since the training.
 	ValueNames(ctx context.Context) ([]string, File, error)
 }
 
-// Describer is implemented by sources that choose columns of a file.
+// Describer is implemented by sources that select columns of a file.
 type Describer interface {
-	// Describe says which columns are what: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+	// Describe describes the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 	Describe(ctx context.Context) (string, error)
 }
 
-// Inspector is implemented by sources that find errors in their files without reading all of them.
+// Inspector is implemented by sources that can find errors in their files without reading them completely.
 type Inspector interface {
-	// Inspect returns warnings, such as skipped files, and the error that Load would return, if it shows without reading values. A
-	// missing file is an [*Error] with the problem [NotFound].
+	// Inspect returns warnings, such as skipped files, and the error that Load would return, if it is detectable without
+	// reading values. A missing file is an [*Error] with the problem [NotFound].
 	Inspect(ctx context.Context) (notes []string, err error)
 }
 
-// HasTest reports whether s, with its keys set, has its own test split.
+// HasTest reports whether s, with its current keys, has a test split.
 func HasTest(s Source) bool {
 	t, ok := s.(Tester)
 	return ok && t.HasTest()
 }
 
-// Registry holds every data set.
+// Registry contains every data set.
 var Registry = part.New[Source]("dataset")
 
-// Load is s.Load. It refuses what a source must not return with an [*Error]: no set, images of another shape than the set's, values
-// that are NaN or infinite.
+// Load calls s.Load and checks the result. It returns an [*Error] for a source that returns no set, images of another shape
+// than the set's, or values that are NaN or infinite.
 func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 	set, err := s.Load(ctx, dirs, need)
 	if err != nil {
@@ -76,7 +76,7 @@ func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 	return set, set.lacks(need.Columns)
 }
 
-// lacks returns an [*Error] for columns that the set should have. Others that a source returns are no harm.
+// lacks returns an [*Error] if the set lacks one of the named columns. Additional columns are allowed.
 func (s *Set) lacks(names []string) error {
 	for _, images := range []*Images{s.Train, s.Test} {
 		for _, name := range names {
@@ -97,7 +97,7 @@ func columnNames(further []Column) string {
 	return strings.Join(names, ", ")
 }
 
-// Columns describes the further columns that were loaded.
+// Columns describes the loaded columns other than images and labels.
 func (s *Set) Columns() []Column {
 	for _, images := range []*Images{s.Train, s.Test} {
 		if images != nil {
@@ -107,11 +107,11 @@ func (s *Set) Columns() []Column {
 	return nil
 }
 
-// Need selects what a caller uses: an evaluation on 10,000 images does not read the other 60,000, and a column that no one names is
-// not loaded.
+// Need selects the data to load: an evaluation on 10,000 images does not read the other 60,000, and unused columns are not
+// loaded.
 type Need struct {
 	Train, Test bool
-	Columns     []string // the further columns, by name
+	Columns     []string // names of columns other than images and labels
 }
 
 // Equal reports whether two needs are the same.
@@ -119,7 +119,7 @@ func (n Need) Equal(other Need) bool {
 	return n.Train == other.Train && n.Test == other.Test && slices.Equal(n.Columns, other.Columns)
 }
 
-// WithColumns returns the need with further columns.
+// WithColumns returns the need with these columns in addition to images and labels.
 func (n Need) WithColumns(names []string) Need {
 	n.Columns = names
 	return n
@@ -131,22 +131,22 @@ var Both = Need{Train: true, Test: true}
 // Set is a loaded data set.
 type Set struct {
 	Name    string
-	Shape   []int       // of one sample: (height, width), (height, width, channels), or (values) of a vector
-	Train   *Images     // nil where it was not needed
-	Test    *Images     // nil where it was not needed, or where the set has no test split
+	Shape   []int       // shape of one sample: (height, width), (height, width, channels), or (values) for a vector
+	Train   *Images     // nil if not needed
+	Test    *Images     // nil if not needed, or if the set has no test split
 	HasTest bool        // whether the set has a test split, loaded or not
-	Parts   [][]float32 // the true parts, one image each, where they are known
+	Parts   [][]float32 // the true parts, one image each; nil if unknown
 	Kinds   []string    // the kind of each true part, such as "limb"
-	Classes []string    // the names of the labels, where they are known
-	Files   []File      // the files that were read, for the run's record
-	Scale   Scale       // the scaling of the samples, by statistics of the fitted ones: see [Set.Split]
+	Classes []string    // names of the classes; nil if unknown
+	Files   []File      // the files that were read, which the run records
+	Scale   Scale       // declared scaling by statistics of the fitted samples: see [Set.Split]
 	Notes   []string    // warnings, such as skipped files and doubtful columns
 
 	doubt *Error // see [Set.Doubt]
 }
 
-// Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another order. Its
-// hint says what to declare in either case. A new run refuses such values; a resumed run accepts them.
+// Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another
+// order. Its hint tells what to declare in either case. A new run rejects such values; a resumed run accepts them.
 func (s *Set) Doubt() error {
 	if s == nil || s.doubt == nil {
 		return nil
@@ -154,21 +154,21 @@ func (s *Set) Doubt() error {
 	return s.doubt
 }
 
-// File records one file that was read.
+// File records a file that was read.
 type File struct {
 	Path   string `json:"path"`
-	SHA256 string `json:"sha256"` // of the uncompressed bytes; of a folder: of its images' pixels
+	SHA256 string `json:"sha256"` // checksum of the uncompressed bytes; for a folder, of the pixels of its images
 }
 
-// Check returns an [*Error] for a set that a source must not return: none, images of another shape than the set's, values that are
-// NaN or infinite.
+// Check returns an [*Error] for a set that a source must not return: nil, images of another shape than the set's, values that
+// are NaN or infinite.
 func (s *Set) Check() error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	for _, images := range []*Images{s.Train, s.Test} {
 		if place, v := images.notFinite(); place != "" {
-			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("%s: got %v, want a finite number", place, v)}
+			return &Error{Dataset: s.Name, Problem: fmt.Sprintf("%s: got %v, want a finite number%s", place, v, hintOf(v))}
 		}
 		if err := images.checkColumns(); err != nil {
 			return &Error{Dataset: s.Name, Problem: err.Error()}
@@ -177,7 +177,7 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// check does not read values.
+// check is Check without reading values.
 func (s *Set) check() error {
 	if s == nil {
 		return &Error{Problem: "the source of the data set returned no set and no error"}
@@ -206,14 +206,14 @@ func (s *Set) Evaluation() (*Images, error) {
 	return s.Train, nil
 }
 
-// Error is the error of data that are missing, fail their checksum, or have the wrong size, format or values. It has the place, the
-// problem and a hint.
+// Error reports data that are missing, fail their checksum, or have the wrong size, format or values. It contains the
+// location, the problem and a hint.
 type Error struct {
-	Dataset string // the name of the data set, "" for a file that belongs to none
+	Dataset string // name of the data set, "" for a file that belongs to none
 	Path    string // the file or folder
-	Problem string // what is wrong with it
-	Hint    string // what to do, "" for none
-	Err     error  // the cause, nil for none
+	Problem string // what is wrong
+	Hint    string // what to do; "" if unknown
+	Err     error  // the cause; nil if there is none
 }
 
 // NotFound is the problem of a missing file or folder.
@@ -240,7 +240,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// inLine returns a name for a message of one line: quoted if it holds a line feed.
+// inLine returns a name for a one-line message: quoted if it contains a line feed.
 func inLine(name string) string {
 	if strings.Contains(name, "\n") {
 		return strconv.Quote(name)

@@ -13,14 +13,14 @@ func init() {
 		func() Source { return &Swimmer{Seed: 1} })
 }
 
-// Swimmer is the set of Donoho and Stodden, "When does non-negative matrix factorization give a correct decomposition
-// into parts?" (2003), in this project's layout: 256 binary images of 32x32. Each is the torso, rows 10 to 21 of
-// columns 15 and 16, and one of four positions of each of four limbs of 7 pixels; 4^4 images. The true parts are the
-// torso and the 16 limbs, pairwise disjoint. Image number a + 4 b + 16 c + 64 d has the upper left limb in position a,
-// the upper right one in b, the lower left one in c, the lower right one in d.
+// Swimmer is the set of Donoho and Stodden, "When does non-negative matrix factorization give a correct decomposition into
+// parts?" (2003), in this project's layout: 256 binary images of 32x32. Each image contains the torso, rows 10 to 21 of
+// columns 15 and 16, and four limbs of 7 pixels, each in one of four positions, which gives 4^4 images. The true parts are
+// the torso and the 16 limbs, pairwise disjoint. Image a + 4 b + 16 c + 64 d has the upper left limb in position a, the upper
+// right one in b, the lower left one in c, the lower right one in d.
 //
-// With `thicken` every part is dilated by a square of that radius: limbs then overlap the torso and each other, and where parts
-// overlap the pixel is 1, not 2. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
+// With `thicken` every part is dilated by a square of that radius: limbs then overlap the torso and each other. Overlapping
+// pixels are 1, not 2. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
 type Swimmer struct {
 	Thicken int     `toml:"thicken" want:"in [0,8]" doc:"radius in pixels of the square that dilates every part; overlapping parts are clipped to 1"`
 	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the Gaussian noise of every pixel"`
@@ -33,7 +33,7 @@ const (
 	limbLength    = 7
 )
 
-// limbs say where the four limbs start and to which side they point: v is -1 upwards, h is -1 to the left.
+// limbs lists the start of the four limbs and their directions: v is -1 upwards, h is -1 to the left.
 var limbs = [4]struct{ row, column, v, h int }{
 	{10, 14, -1, -1}, {10, 17, -1, +1}, {21, 14, +1, -1}, {21, 17, +1, +1},
 }
@@ -72,7 +72,7 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	return set, err
 }
 
-// noisy returns images with Gaussian noise, clipped to [0,1]. Each image has random numbers of its own.
+// noisy returns images with Gaussian noise, clipped to [0,1]. Each image has its own random stream.
 func noisy(images *Images, deviation float64, seed uint64) (*Images, error) {
 	values := images.Float32()
 	for i := range images.Len() {
@@ -118,7 +118,7 @@ func paint(image []byte, part []float32) {
 	}
 }
 
-// generated returns a made set: all of its images are training images.
+// generated returns a generated set: all of its images are training images.
 func generated(name string, shape []int, pixels []byte, parts [][]float32, kinds []string) (*Set, error) {
 	images, err := NewBytes(shape, pixels, nil)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/internal/safetensors"
 	"tessera/part"
 )
 
-// Tables are the keys that the data sets csv, npz and safetensors share: your own samples and labels in one file, found by name.
-// The format is detected from the content. Paths are relative to the current directory. Samples are as those of [Arrays].
+// Tables contains the keys that the data sets csv, npz and safetensors share: your own samples and labels in one file,
+// identified by name. The format is detected from the content. Paths are relative to the current directory. Samples have the
+// same form as in [Arrays].
 type Tables struct {
 	File       string `toml:"file" required:"true" instead:"images" optional:"true" doc:"file of the training samples"`
 	Images     string `toml:"images" optional:"true" doc:"another spelling of file; one of the two is needed"`
@@ -23,7 +23,7 @@ type Tables struct {
 	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
 }
 
-// Named are the keys of files of several arrays.
+// Named contains the keys for files of several arrays.
 type Named struct {
 	Tensor     string `toml:"tensor" doc:"name of the array of samples; by default the only one of two to four axes"`
 	TestTensor string `toml:"test_tensor" doc:"name of the array of test samples; by default that of the training samples"`
@@ -47,10 +47,12 @@ type CSV struct {
 	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
 	Names  string `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 
+	Missing string `toml:"missing" optional:"true" doc:"\"nan\": empty cells, NA and NaN are missing entries, which losses and metrics leave out; by default they are an error"`
+
 	Columns ColumnNames `toml:"columns" doc:"further columns by name, such as { weight = \"w\", target = [\"age\", \"dose\"] }, each by names or globs in the file; images = names or globs, or the list alone, are the columns of the values, by default all that are nothing else"`
 }
 
-// NPZ is the user's data set in .npz files, as numpy.savez writes them.
+// NPZ is the user's data set in .npz files, as written by numpy.savez.
 type NPZ struct {
 	Tables
 	Layout
@@ -66,6 +68,19 @@ type Safetensors struct {
 
 // path is the file of the training samples.
 func (t *Tables) path() string { return cmp.Or(t.File, t.Images) }
+
+// OneSpelling gives the keys of a source that have two spellings the first of them: equal declarations then are one trial.
+func OneSpelling(s Source) {
+	if t, ok := s.(interface{ oneSpelling() }); ok {
+		t.oneSpelling()
+	}
+}
+
+func (t *Tables) oneSpelling() {
+	if t.File == "" {
+		t.File, t.Images = t.Images, ""
+	}
+}
 
 // check reports two spellings of the same key.
 func (t *Tables) check() error {
@@ -87,7 +102,7 @@ func (s *Safetensors) HasTest() bool { return s.Tables.HasTest() || s.TestTensor
 // Origin tells `tessera data list` that nothing can be downloaded.
 func (*Tables) Origin() Origin { return OwnFiles }
 
-// Check reports keys that need another one.
+// Check returns an error for a key that requires another, missing key.
 func (s *CSV) Check() error {
 	if s.Labels != "" && s.Columns[LabelsColumn] != nil {
 		return part.KeyErrorf("columns", "labels are named twice: leave out the key labels or the column")
@@ -95,19 +110,21 @@ func (s *CSV) Check() error {
 	if len(s.Columns[LabelsColumn]) > 1 {
 		return part.KeyErrorf("columns", "labels: got %d names, want one", len(s.Columns[LabelsColumn]))
 	}
-	return errors.Join(s.Tables.check(), s.layout().check())
+	return errors.Join(s.Tables.check(), s.layout().check(), checkMissing("", s.Columns))
 }
 
-func (s *CSV) layout() *Layout { return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale} }
+func (s *CSV) layout() *Layout {
+	return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale, Missing: s.Missing}
+}
 
 func (s *CSV) fitsScale() bool { return s.Scale.fitted() }
 
-// Check reports keys that need another one.
+// Check returns an error for a key that requires another, missing key.
 func (s *NPZ) Check() error {
 	return errors.Join(s.Tables.check(), s.Layout.check(), s.Named.check(s.HasTest()))
 }
 
-// Check reports keys that need another one.
+// Check returns an error for a key that requires another, missing key.
 func (s *Safetensors) Check() error {
 	return errors.Join(s.Tables.check(), s.Layout.check(), s.Named.check(s.HasTest()))
 }
@@ -129,21 +146,22 @@ func (n *Named) check(hasTest bool) error {
 	if err := n.TestColumns.checkOne("array"); err != nil {
 		return err
 	}
-	return n.Columns.checkOne("array")
+	return errors.Join(n.Columns.checkOne("array"), checkMissing("", n.Columns))
 }
 
-// Shape implements [Source] by the first line of the file.
+// Shape implements [Source] from the first line of the file.
 func (s *CSV) Shape(Dirs) ([]int, bool) {
 	return s.shape(s.reading())
 }
 
-// Shape implements [Source] by the headers of the arrays.
+// Shape implements [Source] from the headers of the arrays.
 func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
-// Shape implements [Source] by the header of the file.
+// Shape implements [Source] from the header of the file.
 func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
-// ValueNames implements [Namer] by the first line of the file of the training samples. It reads the whole file for the checksum.
+// ValueNames implements [Namer] from the first line of the file of the training samples. It reads the whole file for the
+// checksum.
 func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	f, file, err := openCSV(ctx, s.path())
 	if err != nil {
@@ -197,15 +215,16 @@ func (s *NPZ) reading() reading { return s.train(s.Labels, s.Layout) }
 // reading implements [reader].
 func (s *Safetensors) reading() reading { return s.train(s.Labels, s.Layout) }
 
-// pictures implements [reader]: images are read as any other.
+// pictures implements [reader] without settings for image files.
 func (*Tables) pictures() pictures { return pictures{} }
 
 func (n *Named) train(labels string, l Layout) reading {
 	return reading{tensor: cmp.Or(n.Tensor, n.Columns.one(ImagesColumn)), labels: cmp.Or(labels, n.Columns.one(LabelsColumn)), held: n.Columns, layout: l}
 }
 
-// readings are those of the training and of the test samples. Labels and names in the file of the training samples are not those of
-// another array in it, unless the key test_labels names them.
+// readings returns the keys for reading the training samples and the test samples. If the test samples are another array in
+// the file of the training samples, the labels and names in that file do not belong to them, unless the key test_labels names
+// their labels.
 func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 	train := n.train(t.Labels, l)
 	train.need = need
@@ -235,8 +254,8 @@ func (t *Tables) shape(r reading) ([]int, bool) {
 	return shape, err == nil
 }
 
-// load reads the splits. The names of classes, and the order of columns with names, are those of the training samples, which are
-// therefore read in any case.
+// load reads the splits. The names of classes, and the order of named columns, are those of the training samples, which are
+// therefore always read.
 func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool, r [2]reading) (*Set, error) {
 	set := &Set{Name: name, HasTest: hasTest, Scale: r[0].layout.Scale}
 	images, columns, err := t.split(ctx, set, t.path(), r[0])
@@ -261,7 +280,7 @@ func (t *Tables) load(ctx context.Context, name string, need Need, hasTest bool,
 	return set, sameShape(set, path)
 }
 
-// split reads the samples of one split and their labels, and the names of their columns where they have any.
+// split reads the samples of one split with their labels and, if any, the names of their columns.
 func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*Images, []string, error) {
 	read, file, err := readTable(ctx, path, r)
 	if err != nil {
@@ -295,46 +314,46 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 // table is the content of a file of samples: values, names and labels.
 type table struct {
 	values  array
-	columns []string // the names of the values, in their order, where the file has them
-	lines   []int    // of the samples in a file of text, nil for none
+	columns []string // names of the values, in order, if the file contains them
+	lines   []int    // line numbers of the samples in a text file; nil for other files
 	names   []string // one per sample, nil for none
 	labels  []int    // one per sample, nil for none
-	texts   []string // labels that are names of classes, or may be; labels are nil if these are no numbers
-	classes []string // the names of the labels, where the file has them
+	texts   []string // labels as text, which are or may be names of classes; labels is nil if they are not numbers
+	classes []string // names of the classes, if the file contains them
 	further []*Values
 }
 
-// reading is the keys of a data set that apply to a file of samples.
+// reading contains the keys of a data set for reading a file of samples.
 type reading struct {
-	layout  Layout      // how the values are understood
-	tensor  string      // the array of the samples, where the file has several; "" for the only one that can be it
-	labels  string      // the array or column of the labels; "" for one that is named so
-	names   string      // the column of the names; "" for one that is named so
+	layout  Layout      // how to interpret the values
+	tensor  string      // array of the samples, in a file of several; "" for the only candidate
+	labels  string      // array or column of the labels; "" for one with a usual name
+	names   string      // column of the names; "" for one with a usual name
 	columns []string    // globs of the columns of values; nil for all others
-	held    ColumnNames // what holds the further columns
+	held    ColumnNames // sources of the further columns in the file
 	need    []string    // the further columns to read
 	known   []Column    // the further columns of the training samples, for test samples
 	loose   bool        // the file belongs to no data set: there are no keys
-	apart   bool        // arrays with usual names are those of other samples in the file
-	order   []string    // the names of the columns of values in the order that is needed; nil for that of the file
-	shape   []int       // of one sample, as the caller needs it; nil for any
+	apart   bool        // arrays with usual names belong to other samples in the file
+	order   []string    // names of the columns of values in the required order; nil for the order of the file
+	shape   []int       // required shape of one sample; nil for any
 }
 
 // tablePart is one array of a file that has several, before its values are read.
 type tablePart struct {
 	name string
 	dims []int
-	kind string // of its values, as NPY names them: "f4"
+	kind string // type of its values in NPY's notation: "f4"
 	read func() (array, error)
 }
 
-// opened is a file of samples whose header was read, but no values.
+// opened is a file of samples of which only the header was read.
 type opened struct {
 	parts []tablePart
-	csv   *csvFile // instead of parts
+	csv   *csvFile // set instead of parts
 }
 
-// The names by which arrays and columns that are no samples are found.
+// Usual names of arrays and columns that are not samples.
 var (
 	labelNames = []string{"labels", "label", "class"}
 	nameNames  = []string{"names", "name", ""}
@@ -347,16 +366,11 @@ func openTable(ctx context.Context, path string) (o opened, file File, ok bool, 
 	if err != nil {
 		return o, file, true, err
 	}
-	switch {
-	case strings.HasPrefix(string(start), zipMagic):
-		o.parts, file, err = openNPZ(ctx, path)
-	case safetensors.Is(start):
-		o.parts, file, err = openSafetensors(ctx, path)
-	case slices.Contains([]string{".csv", ".tsv"}, strings.ToLower(filepath.Ext(path))):
-		o.csv, file, err = openCSV(ctx, path)
-	default:
+	f := detected(start, path)
+	if f == nil || f.open == nil {
 		return o, file, false, nil
 	}
+	o, file, err = f.open(ctx, path)
 	return o, file, true, err
 }
 
@@ -379,7 +393,7 @@ func readTable(ctx context.Context, path string, r reading) (t table, file File,
 	return t, file, err
 }
 
-// complete makes a single vector a table of one row, and checks lengths.
+// complete turns a single vector into a table of one row, and checks lengths.
 func (t *table) complete(shape []int) error {
 	if d := t.values.dims; len(d) == 1 && len(shape) == 1 && d[0] == shape[0] {
 		t.values.dims = []int{1, d[0]}
@@ -397,7 +411,7 @@ func (t *table) complete(shape []int) error {
 	return nil
 }
 
-// tableOf reads the arrays of a file that are asked for.
+// tableOf reads the requested arrays of a file.
 func tableOf(parts []tablePart, r reading) (t table, err error) {
 	samples, err := samplesOf(parts, r)
 	if err != nil {
@@ -416,7 +430,7 @@ func tableOf(parts []tablePart, r reading) (t table, err error) {
 	return t, err
 }
 
-// readLabels reads the labels of samples and, where the labels are numbers, the names of their classes.
+// readLabels reads the labels of samples and, if the labels are numbers, the names of their classes.
 func (t *table) readLabels(parts []tablePart, samples *tablePart, r reading) error {
 	usual := labelNames
 	if r.apart {
@@ -441,7 +455,7 @@ func (t *table) readLabels(parts []tablePart, samples *tablePart, r reading) err
 	return err
 }
 
-// readColumns reads the further columns that are needed.
+// readColumns reads the requested further columns.
 func (t *table) readColumns(parts []tablePart, r reading) error {
 	for _, name := range r.need {
 		p, err := namedPart(parts, r.held.one(name), nil)
@@ -455,7 +469,7 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 		if err != nil {
 			return err
 		}
-		v, err := a.values(name, t.values.dims[0])
+		v, err := a.values(name, t.values.dims[0], r.layout.Missing != "")
 		if err != nil {
 			return err
 		}
@@ -464,7 +478,8 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 	return nil
 }
 
-// columnsOf describes the further columns of a file without reading them. Where it cannot be read they only have names.
+// columnsOf describes the further columns of a file without reading their values. If the file is unreadable, they have only
+// names.
 func (t *Tables) columnsOf(r reading) (list []Column) {
 	o, _, ok, err := openTable(context.Background(), t.path())
 	for _, name := range r.held.further() {
@@ -476,6 +491,7 @@ func (t *Tables) columnsOf(r reading) (list []Column) {
 		default:
 			if p, _ := namedPart(o.parts, r.held.one(name), nil); p != nil && len(p.dims) > 0 {
 				c.Type, c.Shape = typeOf(p.kind), p.dims[1:]
+				c.Missing = c.Type == Float32 && r.layout.Missing != ""
 			}
 		}
 		list = append(list, c)
@@ -483,16 +499,16 @@ func (t *Tables) columnsOf(r reading) (list []Column) {
 	return list
 }
 
-// DescribeColumns implements [Columned] by the training samples.
+// DescribeColumns implements [Columned] from the training samples.
 func (s *CSV) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
 
-// DescribeColumns implements [Columned] by the headers of the arrays.
+// DescribeColumns implements [Columned] from the headers of the arrays.
 func (s *NPZ) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
 
-// DescribeColumns implements [Columned] by the header of the file.
+// DescribeColumns implements [Columned] from the header of the file.
 func (s *Safetensors) DescribeColumns(Dirs) []Column { return s.columnsOf(s.reading()) }
 
-// textsOf returns the texts of the first array that has a usual name; nil if there is none, or one of numbers.
+// textsOf returns the texts of the first array with a usual name; nil if there is none, or if it contains numbers.
 func textsOf(parts []tablePart, samples *tablePart, usual []string) ([]string, error) {
 	p, _ := namedPart(parts, "", usual) // no name that must be there
 	if p == nil || p == samples {
@@ -502,7 +518,7 @@ func textsOf(parts []tablePart, samples *tablePart, usual []string) ([]string, e
 	return a.texts, err
 }
 
-// namedPart returns the array of that name or, without one, the first that has a usual name; nil if there is none of these.
+// namedPart returns the array with the given name or, if name is "", the first with a usual name; nil if there is none.
 func namedPart(parts []tablePart, name string, usual []string) (*tablePart, error) {
 	if name != "" {
 		usual = []string{name}
@@ -518,8 +534,8 @@ func namedPart(parts []tablePart, name string, usual []string) (*tablePart, erro
 	return nil, nil
 }
 
-// samplesOf chooses the array of the samples: the one that is named; else the only array of two to four axes of bytes or floats
-// that is none of labels, names and classes, those of the wanted size first.
+// samplesOf selects the array of the samples: the named one, or else the only array of bytes or floats with two to four axes
+// that is not labels, names or classes; arrays of the required size have precedence.
 func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	if r.tensor != "" {
 		return namedPart(parts, r.tensor, nil)
@@ -552,7 +568,7 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
 }
 
-// sameSize reports whether an array of these axes holds samples of that shape, or a single vector of it.
+// sameSize reports whether an array with these axes contains samples of that shape, or a single such vector.
 func sameSize(dims, shape []int) bool {
 	if shape == nil || len(dims) == 0 {
 		return false
@@ -579,7 +595,7 @@ func partList(parts []tablePart) string {
 	return strings.Join(texts, ", ")
 }
 
-// dims returns the axes of the samples without reading them; the number of rows of a .csv file is not known and is 1.
+// dims returns the axes of the samples without reading them; for a .csv file the number of rows is unknown and set to 1.
 func (o opened) dims(r reading) ([]int, error) {
 	if o.csv != nil {
 		columns, err := o.csv.columns(r)

@@ -9,43 +9,43 @@ import (
 	"tessera/kernel"
 )
 
-// tile is the number of elements that a chain handles at a time: its registers stay in the first-level cache.
+// tile is the number of elements that a chain processes at a time: its registers fit into the first-level cache.
 const tile = 1024
 
-// slot is a walk of a chain over one buffer.
+// slot is the access of a chain to one buffer.
 type slot[T ir.Float] struct {
 	cell  *cell[T]
 	value *ir.Value
-	axes  []axis // collapsed, as many as the chain's
+	axes  []axis // collapsed, one for each of the chain's dims
 }
 
-// chain is the executable form of a group: per tile, its instructions in order.
+// chain is the executable form of a group: a list of instructions that it executes in order for each tile.
 type chain[T ir.Float] struct {
 	kernels    *kernels[T]
 	dims       []int // collapsed iteration space; dims[0] is the slowest axis
-	units      int   // equal parts that threads share: the slowest axis before collapsing
-	columns    bool  // threads share the fastest of two axes instead
+	units      int   // number of units that threads share: the length of the slowest axis before collapsing
+	columns    bool  // threads share the fastest of two axes instead of the slowest
 	code       []instruction[T]
 	vectors    []slot[T] // table entries: read or written tile by tile
 	scalars    []slot[T] // read once per row
 	sinks      []sink[T]
 	registers  int
-	fixed      []T // numbers known at compile time; scalars follow them in the numbers table
+	fixed      []T // numbers known at compile time; the scalars follow them in chainThread.numbers
 	members    []*ir.Value
 	overwrites map[*ir.Value]*ir.Value // from a written value to the read value whose memory it can overwrite
 	threads    []chainThread[T]
 }
 
-// chainThread is the scratch of one thread.
+// chainThread is the scratch memory of one thread.
 type chainThread[T ir.Float] struct {
 	table   [][]T // registers, then vectors
 	numbers []T   // fixed, then scalars
-	memory  []T   // of the registers
+	memory  []T   // memory of the registers
 	in      [][]T // args of a foreign function
-	offsets []int // of vectors, scalars and sinks in the current row
+	offsets []int // offsets of vectors, scalars and sinks in the current row
 }
 
-// form lists which operands of an instruction are vectors.
+// form tells which operands of an instruction are vectors.
 type form uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	binaryForm
 	rightForm // f(vector, number)
 	leftForm  // f(number, vector)
-	fillForm  // a number everywhere
+	fillForm  // the same number in every element
 	foreignForm
 )
 
@@ -70,7 +70,7 @@ type instruction[T ir.Float] struct {
 	in      []int
 }
 
-// run computes the elements of units [from, to) as thread.
+// run computes the elements of units [from, to) on the given thread.
 func (c *chain[T]) run(thread, from, to int) {
 	t := &c.threads[thread]
 	if len(c.dims) == 1 { // flat: one row
@@ -101,7 +101,7 @@ func (c *chain[T]) run(thread, from, to int) {
 	}
 }
 
-// seek sets the offsets of every walk to a row and loads the row's numbers.
+// seek sets the offsets of every slot to a row and loads the row's numbers.
 func (c *chain[T]) seek(t *chainThread[T], index []int) {
 	k := 0
 	at := func(s *slot[T]) int {
@@ -125,7 +125,7 @@ func (c *chain[T]) seek(t *chainThread[T], index []int) {
 	}
 }
 
-// seekPanels corrects the offsets of vectors that are stored as panels, in a row of a thread's columns.
+// seekPanels adjusts the offsets of vectors that are stored as panels to a row within a thread's columns.
 func (c *chain[T]) seekPanels(t *chainThread[T], row, left, right int) {
 	for i := range c.vectors {
 		if s := &c.vectors[i]; s.cell.panels {
@@ -204,9 +204,9 @@ type chainBuilder[T ir.Float] struct {
 	group  *group
 	cells  map[*ir.Value]*cell[T]
 	chain  *chain[T]
-	place  map[*ir.Value]int // table entry of a value: registers count from 0, vectors from -1 downwards until scratch
-	number map[*ir.Value]int // numbers entry: fixed from 0, scalars from -1 downwards until scratch
-	uses   map[*ir.Value]int // how many instructions still read a register
+	place  map[*ir.Value]int // index in the table: registers count from 0, vectors from -1 downwards, until scratch is called
+	number map[*ir.Value]int // index in numbers: fixed numbers from 0, scalars from -1 downwards, until scratch is called
+	uses   map[*ir.Value]int // number of instructions that have yet to read a register
 	free   []int
 }
 
@@ -239,7 +239,7 @@ func (b *chainBuilder[T]) countUses() {
 	}
 }
 
-// compute adds the instruction of a pointwise member.
+// compute adds the instruction for a pointwise member.
 func (b *chainBuilder[T]) compute(v *ir.Value, f ir.Function) error {
 	in := instruction[T]{}
 	var vectors, numbers []int
@@ -277,7 +277,7 @@ func (b *chainBuilder[T]) compute(v *ir.Value, f ir.Function) error {
 	return nil
 }
 
-// foreignFunction is f on a list of vectors.
+// foreignFunction applies f, element by element, to a list of vectors.
 func foreignFunction[T ir.Float](f ir.Function, k *kernels[T]) func(dst []T, in [][]T) {
 	switch f := f.(type) {
 	case ir.Primitive:
@@ -362,7 +362,7 @@ func (b *chainBuilder[T]) release(v *ir.Value) {
 	}
 }
 
-// destination returns the table entry that v is written to: its buffer if it is stored, otherwise a register.
+// destination returns the table entry that v is written to: the buffer if v is stored, otherwise a register.
 func (b *chainBuilder[T]) destination(v *ir.Value) int {
 	if b.fusion.stored(v) {
 		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})
@@ -383,7 +383,7 @@ func (b *chainBuilder[T]) register() int {
 	return b.chain.registers - 1
 }
 
-// fold adds the sink of a reduction member.
+// fold adds the sink for a reduction.
 func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
 	a := v.Args[0]
 	axes := contiguous(a.Shape)
@@ -411,7 +411,8 @@ func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
 	return nil
 }
 
-// collapse joins axes that every walk passes as one. Two axes stay if threads share columns and all walks are over matrices.
+// collapse joins axes that every slot can traverse as a single axis. Two axes remain if threads share columns and all slots
+// are matrices.
 func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
 	var walks []*slot[T]
@@ -453,8 +454,8 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 	}
 }
 
-// reuse finds written values that can overwrite a read one: both have the same walk, nothing else reads the old value, and
-// in every tile its last read comes before the write. The chain then needs less cache.
+// reuse finds written values that can overwrite a read value: both have the same layout, nothing else reads the old value,
+// and in every tile the last read precedes the write. The chain then needs less cache.
 func (b *chainBuilder[T]) reuse() {
 	c := b.chain
 	last := make([]int, len(c.vectors)) // instruction that reads a vector last
@@ -572,7 +573,8 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 }
 
-// isolated returns n elements that share no cache line with other data: threads that write to one line slow each other down.
+// isolated returns n elements that share no cache line with other data, because threads that write to the same line slow each
+// other down.
 func isolated[E any](n int) []E {
 	const line = 128 // bytes; processors fetch pairs of lines
 	return make([]E, n+2*line)[line : line+n : line+n]
@@ -582,13 +584,14 @@ func isolated[E any](n int) []E {
 type sink[T ir.Float] struct {
 	slot[T]
 	f       ir.Reducer
-	across  bool        // reduces the slowest axis: every thread has separate accumulators
+	across  bool        // reduces the slowest axis: every thread has its own accumulators
 	vectors [][]T       // accumulators per thread if the fastest axis remains
 	numbers [][]float64 // accumulators per thread if the fastest axis is reduced
 	source  int         // index of the reduced vector in the table
 }
 
-// take folds one tile of a row whose results start at off in the reduction's output; at is the tile's place in the row.
+// take folds one tile into the sink. The results of the tile's row start at off in the reduction's output; at is the position
+// of the tile in the row.
 func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
 	folded := s.axes[len(s.axes)-1].step == 0
 	switch {
@@ -640,7 +643,7 @@ func fill[T ir.Float](dst []T, v T) {
 	}
 }
 
-// finish combines the accumulators of the threads that ran, always in the order of the threads.
+// finish combines the accumulators of the threads, always in the order of the threads.
 func (c *chain[T]) finish(threads int) {
 	for i := range c.sinks {
 		s := &c.sinks[i]

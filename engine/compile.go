@@ -17,13 +17,13 @@ type compiler[T ir.Float] struct {
 	plan       *Plan[T]
 	kernels    *kernels[T]
 	cells      map[*ir.Value]*cell[T]
-	boxes      map[*ir.Value]*any // of opaque values that are not numbers of the program's precision
+	boxes      map[*ir.Value]*any // opaque values, which are not tensors in the program's precision
 	fusion     *fusion
 	overwrites map[*ir.Value]*ir.Value // from a value to the value whose memory it overwrites, see place
 	scratch    []*cell[T]              // one per thread, shared by all steps
-	mostlyZero map[*ir.Value]bool      // values whose zeros products look for
+	mostlyZero map[*ir.Value]bool      // values that products check for zeros
 	steps      []*step
-	sent       []*message[T] // in sending order
+	sent       []*message[T] // in the order of sending
 }
 
 func (c *compiler[T]) compile() error {
@@ -46,7 +46,7 @@ func (c *compiler[T]) compile() error {
 	return nil
 }
 
-// bindLeaves makes the cells of inputs and parameters.
+// bindLeaves creates the cells of inputs and parameters.
 func (c *compiler[T]) bindLeaves() {
 	p := c.plan
 	p.inputs = make([]*cell[T], len(p.program.Inputs))
@@ -67,7 +67,7 @@ func (c *compiler[T]) bindLeaves() {
 	}
 }
 
-// makeCell makes a cell or a box for a value that is stored in memory.
+// makeCell creates a cell or a box for a value that is stored in memory.
 func (c *compiler[T]) makeCell(v *ir.Value) {
 	switch o := v.Op.(type) {
 	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
@@ -85,7 +85,7 @@ func (c *compiler[T]) makeCell(v *ir.Value) {
 	}
 }
 
-// makeSteps makes one step per group and one per value outside of groups, in topological order.
+// makeSteps creates one step per group and one per value outside groups, in topological order.
 func (c *compiler[T]) makeSteps() error {
 	done := map[any]bool{}
 	var visit func(v *ir.Value) error
@@ -119,7 +119,7 @@ func (c *compiler[T]) makeSteps() error {
 	return nil
 }
 
-// placeAll allocates the arena and assigns every written value its part of it.
+// placeAll allocates the arena and assigns a part of it to every written value.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
 	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites)
@@ -191,7 +191,7 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 	return nil
 }
 
-// blockStep is the step of an op in blocks.
+// blockStep returns the step for an op that is computed in blocks.
 func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
 	w := &blocks[T]{op: o, to: c.cells[v]}
 	st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
@@ -206,7 +206,7 @@ func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
 	return st
 }
 
-// foreignStep is the step of a foreign op.
+// foreignStep returns the step for a foreign op.
 func (c *compiler[T]) foreignStep(v *ir.Value, o ir.Foreign) *step {
 	w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
 	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []operand{{v, whole}}}
@@ -236,7 +236,8 @@ func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
 		writes: []operand{{v, result}}, flops: flops, columns: w.columns}
 }
 
-// partialStep sums over one thread's columns of A. The other threads do nothing in this step.
+// partialStep returns the step for a product that is summed over one thread's columns of A. The other threads are idle in
+// this step.
 func (c *compiler[T]) partialStep(v *ir.Value, o partialProduct) *step {
 	w := &partial[T]{c.multiply(v, o.Product), o.thread}
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, w.m, w.k, w.n), work: w, units: w.k,
@@ -255,7 +256,8 @@ func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
 		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k, zeros: c.zerosIn(a, b)}
 }
 
-// zerosIn is the operand of a product that is probably almost all zeros. The product looks at its values in every run.
+// zerosIn names the operand of a product whose values are probably almost all zeros. It is a hint: the product checks the
+// values in every run.
 func (c *compiler[T]) zerosIn(a, b *ir.Value) kernel.Zeros {
 	switch {
 	case c.mostlyZero[a]:
@@ -266,7 +268,7 @@ func (c *compiler[T]) zerosIn(a, b *ir.Value) kernel.Zeros {
 	return kernel.NoZeros
 }
 
-// findZeros marks the results of kernels that are almost all zeros, and what is computed from them element by element.
+// findZeros marks kernel results that are almost all zeros, and values that are computed from them element by element.
 func (c *compiler[T]) findZeros() {
 	for _, v := range c.plan.module.values {
 		switch o := v.Op.(type) {
@@ -354,19 +356,19 @@ func (c *compiler[T]) makePanels() {
 	}
 }
 
-// block is the place of one value in the arena, in elements.
+// block is the range of one value in the arena, in elements.
 type block struct {
 	value       *ir.Value
-	first, last int // phases of its lifetime
+	first, last int // phases in which the value is alive
 	offset, len int
 }
 
-// align is the alignment of blocks in elements: a whole number of cache lines in both precisions.
+// align is the alignment of blocks in elements: a multiple of the cache line in both precisions.
 const align = 16
 
-// place gives every written value a place in one arena; values that live at the same time do not overlap. Wanted values live
-// to the end. The largest values are placed first, each at the lowest free offset. overwrites maps a value to the one that it
-// overwrites element by element: both share a place.
+// place assigns a range of one arena to every written value; values that are alive at the same time do not overlap. Wanted
+// values stay alive to the end. The largest values are placed first, each at the lowest free offset. overwrites maps a value
+// to the value that it overwrites element by element: both share a range.
 func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value) (blocks []block, total int) {
 	live := map[*ir.Value]*block{}
 	for i, p := range phases {
@@ -407,7 +409,7 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 	return blocks, total
 }
 
-// lowest is the smallest offset at which b overlaps no placed block whose lifetime intersects that of b.
+// lowest is the smallest offset at which b overlaps no placed block with an intersecting lifetime.
 func lowest(b *block, placed []block) int {
 	var busy []block
 	for _, p := range placed {

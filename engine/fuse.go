@@ -10,22 +10,22 @@ import (
 
 // group is a set of pointwise values and reductions that one pass over one iteration space computes. It becomes one chain.
 type group struct {
-	members []*ir.Value // in topological order when fuse returns
-	bounds  []int       // of the iteration space, see boundaries
-	size    int         // of the iteration space
+	members []*ir.Value // in topological order after fuse
+	bounds  []int       // boundaries of the iteration space
+	size    int         // size of the iteration space
 }
 
 // fusion assigns pointwise values and reductions to groups.
 type fusion struct {
 	module  *module
-	readers map[*ir.Value][]*ir.Value // of a value, directly or through reshapes
+	readers map[*ir.Value][]*ir.Value // readers of a value, directly or through reshapes
 	groupOf map[*ir.Value]*group
-	// messages maps a message to its values, in their order.
+	// messages maps the number of a message to its values, in order.
 	messages map[int][]*ir.Value
 }
 
-// fuse partitions the pointwise values and the reductions into groups. It walks against the data flow: a value is computed
-// in the pass that uses it (the last one if there are several), and a reduction in the pass that computes its arg.
+// fuse partitions the pointwise values and the reductions into groups. It visits values against the data flow: a value is
+// computed in the pass that uses it (the last one if there are several), and a reduction in the pass that computes its arg.
 func fuse(m *module) *fusion {
 	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}, messages: map[int][]*ir.Value{}}
 	f.findReaders()
@@ -114,8 +114,8 @@ func (f *fusion) join(g, h *group) {
 	}
 }
 
-// needsComplete reports whether to can only start after from has ended: it reads a reduction or a broadcast of from,
-// or there is a path between them through other values. A path that enters another group continues from all its members.
+// needsComplete reports whether to can start only after from has ended: to reads a reduction or a broadcast of from, or a
+// path through other values connects them. A path that enters another group continues from all members of that group.
 func (f *fusion) needsComplete(from, to *group) bool {
 	seen := map[*ir.Value]bool{}
 	var reached func(values []*ir.Value) bool
@@ -148,8 +148,8 @@ func (f *fusion) needsComplete(from, to *group) bool {
 	return reached(from.members)
 }
 
-// blocked returns the values that cannot start before r can: r itself or, if r belongs to a message, the values of this
-// message and of all later ones.
+// blocked returns the values that must wait for r: r itself or, if r belongs to a message, the values of this message and of
+// all later ones.
 func (f *fusion) blocked(r *ir.Value) []*ir.Value {
 	first, ok := ir.MessageOf(r.Op)
 	if !ok {
@@ -164,8 +164,8 @@ func (f *fusion) blocked(r *ir.Value) []*ir.Value {
 	return list
 }
 
-// stored reports whether v must be in memory after its group's pass: it is wanted, or a reader cannot take it from a register
-// of the group.
+// stored reports whether v must be in memory after its group's pass: it is wanted, or a reader cannot use the register of the
+// group.
 func (f *fusion) stored(v *ir.Value) bool {
 	if slices.ContainsFunc(f.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == v }) {
 		return true
@@ -178,13 +178,13 @@ func (f *fusion) stored(v *ir.Value) bool {
 // axis is one factor of an iteration space with its stride in a buffer; stride 0 repeats.
 type axis struct{ length, step int }
 
-// access describes how a chain walks over a buffer: axes from the slowest to the fastest.
+// access describes how a chain accesses a buffer: axes from the slowest to the fastest.
 type access struct {
 	base *ir.Value // the value in memory: never a reshape or a broadcast
 	axes []axis
 }
 
-// accessOf resolves reshapes and one broadcast. ok is false for a broadcast of a broadcast, which materializeViews removes.
+// accessOf resolves reshapes and one broadcast. ok is false for a broadcast of a broadcast; materializeViews removes these.
 func accessOf(v *ir.Value) (a access, ok bool) {
 	v = skipReshapes(v)
 	if _, ok := v.Op.(ir.Broadcast); !ok {
@@ -216,7 +216,7 @@ func skipReshapes(v *ir.Value) *ir.Value {
 	}
 }
 
-// contiguous are the axes of a row-major tensor.
+// contiguous returns the axes of a row-major tensor.
 func contiguous(shape []int) []axis {
 	axes := make([]axis, len(shape))
 	step := 1
@@ -227,8 +227,8 @@ func contiguous(shape []int) []axis {
 	return axes
 }
 
-// boundaries are the products of the lengths of the last 1, 2, ... axes: they describe how axes divide an iteration space.
-// Axes of length 1 add none.
+// boundaries returns the products of the lengths of the last 1, 2, ... axes, which describe how axes divide an iteration
+// space. Axes of length 1 add none.
 func boundaries(shape []int) []int {
 	b := []int{1}
 	n := 1
@@ -241,7 +241,7 @@ func boundaries(shape []int) []int {
 	return b
 }
 
-// refine unites two sets of boundaries of spaces of equal size. ok is false if there is no common factorisation.
+// refine merges two sets of boundaries of spaces of equal size. ok is false if there is no common factorisation.
 func refine(a, b []int) (united []int, ok bool) {
 	united = slices.Concat(a, b)
 	slices.Sort(united)
@@ -254,7 +254,7 @@ func refine(a, b []int) (united []int, ok bool) {
 	return united, true
 }
 
-// split expresses axes on the finer space that the boundaries describe, slowest axis first.
+// split divides axes at the boundaries of a finer space, slowest axis first.
 func split(axes []axis, bounds []int) []axis {
 	var out []axis
 	inner := 1 // product of the axes handled so far, from the fastest
@@ -274,8 +274,8 @@ func split(axes []axis, bounds []int) []axis {
 	return out
 }
 
-// collapse joins neighbouring axes that every access walks as one, except that the slowest axis stays apart unless
-// all of them may join and do. All lists have equal lengths of axes.
+// collapse joins neighbouring axes that every access can traverse as one. The slowest axis is not joined, except if all axes
+// become one and flat allows it. All lists have the same number of axes.
 func collapse(all [][]axis, flat bool) (joined [][]axis) {
 	if len(all) == 0 || len(all[0]) == 0 {
 		return all

@@ -13,21 +13,21 @@ import (
 	"tessera/parallel/team"
 )
 
-// message is one collective operation of the processes: an all-reduce of one or several values, or an all-gather. Values that
-// have no other reader are combined where they are; others are copied.
+// message is one collective operation: an all-reduce of one or several values, or an all-gather. Values without other readers
+// are combined in place; others are copied.
 type message[T ir.Float] struct {
 	values   []*ir.Value
 	args, to []*cell[T]
 	group    collective.Group
 	failure  *failure
 	op       collective.Op
-	late     bool // begun by the step, completed at the end of the run
+	late     bool // started by the step, completed at the end of the run
 	pending  collective.Pending
-	memory   []T // the values one after the other; the gathered parts; nil if the only value is combined where it is
+	memory   []T // the values one after the other, or the gathered parts; nil if the only value is combined in place
 	counts   []int
 	part     []T // a copy of a gathered input, whose memory changes with every Bind
-	mine     any // the data that this process sends: memory, part or a cell's data, boxed once
-	all      any // the gathered data, boxed once
+	mine     any // the data that this process sends, as an interface: memory, part or a cell's data
+	all      any // the gathered data, as an interface
 }
 
 func (w *message[T]) run(int, int, int) {
@@ -77,7 +77,7 @@ func (w *message[T]) complete() {
 	w.deliver()
 }
 
-// deliver copies the combined values to their places.
+// deliver copies the combined values to their cells.
 func (w *message[T]) deliver() {
 	if w.memory == nil {
 		return
@@ -88,7 +88,7 @@ func (w *message[T]) deliver() {
 	}
 }
 
-// arrange copies gathered parts, which are in the order of the processes, to the order of the images.
+// arrange copies gathered parts from the order of the processes to the order of the images.
 func (w *message[T]) arrange() {
 	if w.memory == nil {
 		return
@@ -105,7 +105,7 @@ func (w *message[T]) arrange() {
 	}
 }
 
-// messageStep is the step of a message. Steps of messages keep their order.
+// messageStep returns the step for a message. Steps of messages keep their order.
 func (c *compiler[T]) messageStep(values []*ir.Value) *step {
 	w := &message[T]{values: values, group: c.plan.group, failure: &c.plan.failure}
 	st := &step{name: values[0].Op.String(), work: w, units: 1, serial: true}
@@ -126,7 +126,7 @@ func (c *compiler[T]) messageStep(values []*ir.Value) *step {
 	return st
 }
 
-// combinedInPlace reports whether an all-reduce may overwrite its arg: it is computed by a step, and nothing else reads it.
+// combinedInPlace reports whether an all-reduce may overwrite its arg: a step computes the arg, and nothing else reads it.
 func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
 	if _, gathers := v.Op.(ir.AllGather); gathers {
 		return false
@@ -138,7 +138,7 @@ func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
 	return false
 }
 
-// keepOrder makes the steps of messages run in the order of the messages.
+// keepOrder adds dependencies that keep the steps of messages in the order of the messages.
 func (c *compiler[T]) keepOrder() {
 	byMessage := map[int]*step{}
 	for _, st := range c.steps {
@@ -154,7 +154,7 @@ func (c *compiler[T]) keepOrder() {
 	}
 }
 
-// bindMessages gives the messages their memory, after the values have theirs.
+// bindMessages allocates the messages' memory, after that of the values.
 func (c *compiler[T]) bindMessages() {
 	for _, w := range c.sent {
 		total := 0
@@ -190,9 +190,9 @@ func (c *compiler[T]) bindMessages() {
 	}
 }
 
-// CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, hold the
-// process's images of the batch (see [Partition]). A nil group, and a group of one, is [Compile].
-// Goroutines that act as processes need separate programs if an op of Gorgonia has state, as its max pooling does; no layer
+// CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, contain
+// only the process's images of the batch (see [Partition]). For a nil group and a group of one it equals [Compile]. If
+// goroutines act as processes, they need separate programs if an op of Gorgonia has state, such as its max pooling; no layer
 // of this module uses such an op.
 func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group collective.Group) (*Plan[T], error) {
 	if group == nil || group.Size() == 1 {
@@ -205,7 +205,7 @@ func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group col
 	return compile[T](part.Module, members, group)
 }
 
-// Partition simplifies a program and returns the part that process rank of size runs (see [shard.Partition]).
+// Partition simplifies a program and returns the part for process rank of size (see [shard.Partition]).
 func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 	if program == nil {
 		return nil, errors.New("engine: no program to partition")
@@ -222,7 +222,7 @@ func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 	return shard.Partition(m.program(program), rank, size)
 }
 
-// Traffic describes what each of several processes sends and receives when they run a program together.
+// Traffic describes how much each process sends and receives if several processes run a program together.
 func Traffic(program *ir.Module, processes int) (string, error) {
 	part, err := Partition(program, 0, processes)
 	if err != nil {

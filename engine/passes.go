@@ -12,9 +12,9 @@ import (
 
 // module is a program under compilation.
 type module struct {
-	values []*ir.Value // in topological order; a value's ID is its place
+	values []*ir.Value // in topological order; the ID of a value is its index
 	wanted []*ir.Value // taps, gradients and updates, in the order of ir.Module.Wanted
-	// trained[i] is set if a gradient with respect to parameter i is wanted.
+	// trained[i] is true if a gradient with respect to parameter i is wanted.
 	trained []bool
 }
 
@@ -29,8 +29,8 @@ func newModule(program *ir.Module) *module {
 	return m
 }
 
-// rebuild visits every value that the wanted values depend on, args first, and replaces it by the result of f, which sees
-// the replaced args. Every pass uses it. Values that are no longer needed drop out. It reports whether f replaced any value.
+// rebuild visits every value that the wanted values depend on, args first, and replaces it by the result of f, which sees the
+// replaced args. Every pass uses it. Values that are no longer needed are removed. It reports whether f replaced any value.
 func (m *module) rebuild(f func(*ir.Value) *ir.Value) (changed bool) {
 	done := map[*ir.Value]*ir.Value{}
 	var visit func(*ir.Value) *ir.Value
@@ -57,7 +57,7 @@ func (m *module) rebuild(f func(*ir.Value) *ir.Value) (changed bool) {
 	return changed
 }
 
-// readers counts the readers of each value. The caller is a reader of every wanted value.
+// readers counts the readers of each value. The caller counts as a reader of every wanted value.
 func (m *module) readers() map[*ir.Value]int {
 	n := map[*ir.Value]int{}
 	for _, v := range m.values {
@@ -74,8 +74,8 @@ func (m *module) readers() map[*ir.Value]int {
 // String lists the values, one per line.
 func (m *module) String() string { return ir.Text(m.values) }
 
-// materializeViews stores views that their consumer cannot read: broadcasts and constants that are wanted, that another
-// broadcast reads, or that a matrix product, a transpose, an op in blocks or units, a foreign op or a message reads.
+// materializeViews stores views that their reader cannot resolve: broadcasts and constants that are wanted, or that another
+// broadcast, a matrix product, a transpose, an op in blocks or units, a foreign op or a message reads.
 func materializeViews(m *module) {
 	copies := map[*ir.Value]*ir.Value{}
 	materialized := func(v *ir.Value) *ir.Value {
@@ -185,8 +185,8 @@ func foldReduction[T ir.Float](v *ir.Value, o ir.Reduction) *ir.Value {
 	return ir.Uniform(c, v.Shape)
 }
 
-// merge combines equal operations on equal args into one value (common subexpressions) and reports whether there were any.
-// It skips foreign ops, which may have state.
+// merge combines equal operations on equal args into one value (common subexpressions) and reports whether there were any. It
+// skips foreign ops, which may have state.
 func merge(m *module) bool {
 	seen := map[string]*ir.Value{}
 	number := map[*ir.Value]int{}
@@ -203,8 +203,8 @@ func merge(m *module) bool {
 	})
 }
 
-// mergeKey identifies an operation, its shape and its args. The args of sums and products are sorted by first occurrence, so
-// a+b and b+a are one value.
+// mergeKey identifies an operation, its shape and its args. The args of additions and multiplications are sorted by first
+// occurrence, so that a+b and b+a are the same value.
 func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%T %v %v%s", v.Op, v.Op, v.Shape, identity(v.Op))
@@ -225,7 +225,7 @@ func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	return b.String()
 }
 
-// identity distinguishes ops with equal texts: the text of an op may omit attributes, its hash must not.
+// identity distinguishes ops with equal texts: the text of an op may omit attributes, its hash includes all.
 func identity(o ir.Op) string {
 	switch o := o.(type) {
 	case ir.Pointwise:
@@ -266,8 +266,8 @@ func rewrite[T ir.Float](m *module) bool {
 	})
 }
 
-// nestedReductions: a reduction to a scalar of a reduction of the same kind is one reduction. A constant factor between them,
-// sum(c*sum(x)), moves outside.
+// nestedReductions: a reduction to a scalar of a reduction of the same kind is one reduction. A constant factor between the
+// two, as in sum(c*sum(x)), moves outside.
 func nestedReductions(v *ir.Value, r ir.Reduction) *ir.Value {
 	a := v.Args[0]
 	if len(v.Shape) > 0 {
@@ -328,7 +328,7 @@ func isReduction(v *ir.Value, f ir.Reducer) bool {
 	return ok && r.F == f
 }
 
-// rules are tried in order; each returns nil if it does not apply.
+// rules lists the rules in the order in which they are tried; a rule returns nil if it does not apply.
 func rules[T ir.Float]() []func(v *ir.Value, f ir.Function) *ir.Value {
 	return []func(v *ir.Value, f ir.Function) *ir.Value{
 		neutralElement, signs, mirroredSigmoid, divisionByConstant[T], nestedFactors[T], hoistBroadcast,
@@ -341,7 +341,7 @@ func representable[T ir.Float](c float64) bool {
 	return rounded != 0 && !math.IsInf(rounded, 0) && !math.IsNaN(rounded)
 }
 
-// applied reports whether v is f of args, and returns them.
+// applied returns the args of v and true if v is the function f of them.
 func applied(v *ir.Value, f ir.Primitive) ([]*ir.Value, bool) {
 	p, ok := v.Op.(ir.Pointwise)
 	if !ok || p.F != f {
@@ -403,8 +403,9 @@ func signs(v *ir.Value, f ir.Function) *ir.Value {
 	return nil
 }
 
-// mirroredSigmoid: sigmoid(x)*sigmoid(-x), as Gorgonia differentiates sigmoid, is sigmoid(x)*(1-sigmoid(x)). A single
-// sigmoid(-x) stays, because 1-sigmoid(x) has no correct digit near 0, and a logarithm or quotient would amplify the error.
+// mirroredSigmoid: sigmoid(x)*sigmoid(-x), Gorgonia's derivative of sigmoid, is sigmoid(x)*(1-sigmoid(x)). A single
+// sigmoid(-x) is not rewritten, because 1-sigmoid(x) has no correct digit near 0, and a logarithm or quotient would amplify
+// the error.
 func mirroredSigmoid(v *ir.Value, f ir.Function) *ir.Value {
 	if f != ir.Mul {
 		return nil
@@ -456,7 +457,8 @@ func nestedFactors[T ir.Float](v *ir.Value, f ir.Function) *ir.Value {
 	return nil
 }
 
-// hoistBroadcast: f of values that were all broadcast from one smaller shape is computed in that shape and broadcast once.
+// hoistBroadcast: a function of values that are all broadcast from one smaller shape is computed in that shape and broadcast
+// once.
 func hoistBroadcast(v *ir.Value, f ir.Function) *ir.Value {
 	var small []int
 	for _, a := range v.Args {
@@ -503,13 +505,13 @@ type partialProduct struct {
 
 func (p partialProduct) String() string { return p.Product.String() + " partial" }
 
-// The division of smaller matrices costs more in barriers than it saves.
+// Dividing smaller matrices costs more in barriers than it saves.
 const (
-	minDivided = 1 << 14 // elements
+	minDivided = 1 << 14 // number of elements
 	minShare   = 64      // length of a thread's part of the longer side
 )
 
-// divide replaces products that are summed over the longer side of a trained matrix by the sum of partial products.
+// divide replaces products that are summed over the longer side of a trained matrix by sums of partial products.
 func divide(m *module, threads int) {
 	m.rebuild(func(v *ir.Value) *ir.Value {
 		o, ok := v.Op.(ir.Product)
@@ -529,7 +531,7 @@ func divide(m *module, threads int) {
 	})
 }
 
-// keeps reports whether v is the product of a batch and a trained matrix of which every thread keeps a part.
+// keeps reports whether v is the product of a batch and a trained matrix that is divided among the threads.
 func (m *module) keeps(v *ir.Value, threads int) bool {
 	o, ok := v.Op.(ir.Product)
 	if !ok || threads == 1 || o.TransA || len(v.Shape) != 2 {
@@ -544,7 +546,7 @@ func (m *module) keeps(v *ir.Value, threads int) bool {
 	return v.Shape[0] <= longer && volume.Of(b.Shape) >= minDivided && longer >= minShare*threads
 }
 
-// summedAlong reports whether the longer side of B is the one that the product is summed over.
+// summedAlong reports whether the product is summed over the longer side of B.
 func summedAlong(v *ir.Value, o ir.Product) bool {
 	b := v.Args[1].Shape
 	return (b[0] >= b[1]) != o.TransB
@@ -564,7 +566,7 @@ func (m *module) byColumns(v *ir.Value, threads int) bool {
 	return columns > rows && (o.TransA || depth*columns >= packedTwice)
 }
 
-// packedTwice is the number of elements of B from which two threads should not both pack B.
+// packedTwice is the number of elements of B above which packing B in two threads is too slow.
 const packedTwice = 1 << 20
 
 // inColumns reports whether threads share the columns of a group's matrices rather than their rows: if a product computes

@@ -8,9 +8,9 @@
 //	merge        common subexpressions
 //	rewrite      algebraic rules
 //	materialize  memory for views that their consumer cannot read
-//	select       elements of products that the only reader copies, the others not being computed (selected.go)
+//	select       products of which the only reader copies a few elements: only those are computed (selected.go)
 //	divide       products with trained matrices into parts, one for each thread
-//	fuse         element-wise values and the reductions of them into groups, each one pass over its elements
+//	fuse         elementwise values and their reductions into groups, each one pass over its elements
 //	compile      groups into chains of instructions (chain.go), everything else into separate steps (step.go)
 //	schedule     steps into phases: inside a phase every thread works on its own rows or columns; between phases there is a barrier
 //	bands        steps of a phase that a thread runs on a few rows at a time
@@ -44,11 +44,11 @@ type Plan[T ir.Float] struct {
 	taps       []*cell[T]
 	gradients  []*cell[T] // nil for a parameter without a gradient
 	updates    []*cell[T]
-	updated    [][]T // the parameters that updates are assigned to
+	updated    [][]T // the parameters to which updates are assigned
 	blocks     []block
-	arena      int // elements
+	arena      int // in elements
 	job        func(thread int)
-	between    []func() // run by the last thread to reach a phase
+	between    []func() // functions between phases, run by the last thread to reach a phase
 	failure    failure
 	group      collective.Group
 	sent       []*message[T] // messages that complete at the end of the run
@@ -126,7 +126,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	return plan, nil
 }
 
-// maxRounds bounds the repetitions of the passes. Models need a few; rules that undo each other would never stop.
+// maxRounds bounds the repetitions of the passes. Models need a few; rules that undo each other would repeat forever.
 const maxRounds = 100
 
 // optimise simplifies the module and materializes the views that their consumers cannot read.
@@ -186,7 +186,7 @@ func (c *compiler[T]) makeJob() {
 	}
 }
 
-// enter completes the shared steps of the phase before i and runs the serial steps of phase i.
+// enter completes the shared steps of the previous phase and runs the serial steps of phase i.
 func (p *Plan[T]) enter(i int) {
 	defer p.failure.guard()
 	if i > 0 {
@@ -266,7 +266,7 @@ func chainName(g *group) string {
 	return strings.Join(names, " ")
 }
 
-// String prints the plan: its phases and, for every step, its functions, the shapes that it writes, its bytes and FLOPs.
+// String prints the plan: its phases and, for every step, its functions, the shapes of its results, its bytes and FLOPs.
 func (p *Plan[T]) String() string {
 	var b strings.Builder
 	var steps int

@@ -8,17 +8,16 @@ import (
 	"tessera/parallel/team"
 )
 
-// phase is a set of steps between two barriers. Its serial steps run first, one after the other, on the last thread to
-// reach the barrier; then every thread runs its units of the shared steps, in order, without waiting for the
-// others.
+// phase is a set of steps between two barriers. The last thread to reach the barrier first runs the serial steps, one after
+// the other; then every thread runs its units of the shared steps, in order, without waiting for the others.
 type phase struct {
 	serial []*step
 	shared []*step
 	bands  []band // of the shared steps
 }
 
-// schedule arranges steps, given in an order that respects their dependencies, into as few phases as it can. A step may
-// join the phase of a step that it reads when both are split into the same units and unit i needs unit i only.
+// schedule arranges steps, given in an order that respects their dependencies, into as few phases as possible. A step may
+// join the phase of a step whose results it reads if both have the same units and unit i needs only unit i.
 func schedule(steps []*step) []phase {
 	s := &scheduler{done: map[*step]bool{}, writer: map[*ir.Value]*step{}}
 	for _, st := range steps {
@@ -45,7 +44,7 @@ func schedule(steps []*step) []phase {
 	return phases
 }
 
-// delay moves a shared step whose result only one later phase reads, unit by unit, into that phase: the result is then read
+// delay moves a shared step into a later phase if only that phase reads its result, unit by unit: the result is then read
 // while it is in the caches.
 func delay(phases []phase) {
 	for i := len(phases) - 2; i >= 0; i-- {
@@ -95,7 +94,7 @@ func (s *scheduler) takeSerial(left []*step) (taken, rest []*step) {
 	return taken, rest
 }
 
-// takeShared removes every shared step that can run in one phase.
+// takeShared removes all shared steps that can run in one phase.
 func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 	in := map[*step]bool{}
 	for _, st := range left {
@@ -112,7 +111,7 @@ func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 	return taken, rest
 }
 
-// ready reports whether every value that st reads is computed, or is computed unit by unit in the same phase.
+// ready reports whether every value that st reads has been computed, or is computed unit by unit in the same phase.
 func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	if st.after != nil && !s.done[st.after] {
 		return false
@@ -129,24 +128,24 @@ func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	return true
 }
 
-// writes reports whether unit i of w writes exactly the values that unit i of r's reader reads.
+// writes reports whether unit i of w writes exactly the values that unit i of the reader of r reads.
 func writes(w *step, r operand) bool { return slices.Contains(w.writes, r) }
 
 // band is a sequence of shared steps of a phase that a thread processes a few units at a time: the results of one step are
 // then still in the caches when the next step reads them.
 type band struct {
 	steps []*step
-	units int // at a time
+	units int // number of units at a time
 }
 
-// bandValues is the number of values that the steps of a band touch at a time: half of a second-level cache.
+// bandValues is the number of values that the steps of a band access at a time: half of a second-level cache.
 const bandValues = 1 << 18
 
-// Larger bands are multiples of wholeTiles, so that products whose rows are units have only full tiles.
+// wholeTiles divides the sizes of larger bands, so that products whose units are rows have only full tiles.
 const wholeTiles = 12
 
-// bands groups the shared steps of a phase. A step joins the preceding band if it reads, row by row, values that the band
-// writes row by row. Products stay alone: the more rows at a time, the faster they are.
+// bands groups the shared steps of a phase. A step joins the previous band if it reads, row by row, values that the band
+// writes row by row. Products form separate bands, because they are faster with more rows at a time.
 func bands(shared []*step) []band {
 	var list []band
 	for _, st := range shared {
@@ -177,7 +176,7 @@ func joins(st *step, before []*step) bool {
 	})
 }
 
-// valuesPerUnit is the number of values that a unit of the steps reads and writes; a shared place counts once.
+// valuesPerUnit is the number of values that a unit of the steps reads and writes; shared memory counts once.
 func valuesPerUnit(steps []*step) int {
 	n, counted := 0, map[*ir.Value]bool{}
 	for _, st := range steps {

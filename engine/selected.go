@@ -6,8 +6,8 @@ import (
 	"tessera/engine/ir"
 )
 
-// selectedProduct is a [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only those
-// elements are computed. Its args are A, B and the value that decides which ones.
+// selectedProduct is a [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only the
+// copied elements are computed. Its args are A, B and the value that determines these elements.
 type selectedProduct struct {
 	ir.Product
 	of    ir.Blockwise
@@ -16,10 +16,11 @@ type selectedProduct struct {
 
 func (p selectedProduct) String() string { return fmt.Sprintf("%v of %v", p.of, p.Product) }
 
-// selectedShare is the smallest number of elements of a row per computed one for which single elements are faster than tiles.
+// selectedShare is the minimum ratio of all elements of a row to computed ones at which computing single elements is faster
+// than tiles.
 const selectedShare = 16
 
-// selectElements joins products with the op that copies a few elements of them, if nothing else reads them.
+// selectElements joins a product with an op that copies a few of its elements, if nothing else reads the product.
 func selectElements(m *module) {
 	readers := m.readers()
 	m.rebuild(func(v *ir.Value) *ir.Value {
@@ -40,20 +41,20 @@ func selectElements(m *module) {
 	})
 }
 
-// selected computes a [selectedProduct]; its units are rows. The elements have the bits of the whole product if the
-// additions of a Gemm depend only on the number of its summands.
+// selected computes a [selectedProduct]; its units are rows. The elements have the same bits as in the complete product if
+// the order of a Gemm's additions depends only on the number of summands.
 type selected[T ir.Float] struct {
 	kernels *kernels[T]
 	a, b, c *cell[T]
-	by      *cell[T] // decides which elements are computed
+	by      *cell[T] // determines the computed elements
 	n, k    int
 	threads []selectedThread[T]
 }
 
-// selectedThread is the scratch of one thread.
+// selectedThread is the scratch memory of one thread.
 type selectedThread[T ir.Float] struct {
-	places  func(x []T) []int // of the elements of a row
-	rows    []T               // of B, one for every place
+	places  func(x []T) []int // indices of the computed elements of a row
+	rows    []T               // rows of B, one for each index
 	results []T
 }
 

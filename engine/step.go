@@ -10,14 +10,14 @@ import (
 	"tessera/kernel"
 )
 
-// cell is the buffer of one value. Its data are set when the plan is compiled, and for inputs by every Bind.
+// cell is the buffer of one value. Its data are set when the plan is compiled; those of inputs by every Bind.
 type cell[T ir.Float] struct {
 	data []T
-	// panels is set if a matrix is stored as one panel per thread: the columns of each thread, one thread after the other.
+	// panels is true if a matrix is stored as one panel per thread: the columns of each thread, one thread after the other.
 	panels bool
 }
 
-// columns returns the offset of row 0 of a thread's columns [from, to) of an m x n matrix, and the distance to the next row.
+// columns returns the offset of row 0 of a thread's columns [from, to) in an m x n matrix, and the distance to the next row.
 func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 	if c.panels {
 		return from * m, to - from
@@ -27,7 +27,7 @@ func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 
 // work is the computation of a step.
 type work interface {
-	// run computes units [from, to) as thread.
+	// run computes units [from, to) on the given thread.
 	run(thread, from, to int)
 	// finish combines the results of the threads after all have run.
 	finish(threads int)
@@ -42,7 +42,7 @@ const (
 	columns            // column i of a matrix
 )
 
-// rowsIf is rows if the condition holds, otherwise the whole.
+// rowsIf is rows if so is true, otherwise whole.
 func rowsIf(so bool) way {
 	if so {
 		return rows
@@ -61,20 +61,20 @@ type step struct {
 	name   string
 	work   work
 	units  int
-	serial bool // too small or unsafe to share
+	serial bool // too small, or not safe to share
 	reads  []operand
 	writes []operand
 	flops  float64
-	// columns is set if units are columns rather than rows.
+	// columns is true if units are columns rather than rows.
 	columns bool
 	// overwrites maps values to the values that they overwrite.
 	overwrites map[*ir.Value]*ir.Value
-	// divisible is set if running a few units at a time is as fast as running all at once.
+	// divisible is true if running a few units at a time is as fast as running all at once.
 	divisible bool
-	// after is a step that must run first although this one does not read its results: all processes send messages in the
+	// after is a step that must run first although this step does not read its results: all processes send messages in the
 	// same order.
 	after *step
-	// prepare is called for a thread's units before the first of them run; nil for most.
+	// prepare is called for a thread's units before the first of them is run; nil for most steps.
 	prepare func(thread, from, to int)
 }
 
@@ -85,14 +85,14 @@ func (s *step) begin(thread, from, to int) {
 	}
 }
 
-// serialBelow is the number of elements from which sharing is worth a barrier.
+// serialBelow is the number of elements above which sharing a step is worth a barrier.
 const serialBelow = 2048
 
-// permute copies the elements of a tensor into another order of its axes.
+// permute copies the elements of a tensor into another order of axes.
 type permute[T ir.Float] struct {
 	from, to *cell[T]
-	shape    []int // of the result
-	steps    []int // in the source, per axis of the result
+	shape    []int // shape of the result
+	steps    []int // strides in the source, per axis of the result
 }
 
 func (w *permute[T]) run(_, from, to int) {
@@ -119,7 +119,7 @@ func (w *permute[T]) run(_, from, to int) {
 
 func (w *permute[T]) finish(int) {}
 
-// blocks runs an op of package ops that computes independent blocks of elements.
+// blocks runs an op that computes independent blocks of elements.
 type blocks[T ir.Float] struct {
 	op   ir.Blockwise
 	args []*cell[T]
@@ -143,9 +143,8 @@ func (w *blocks[T]) run(thread, from, to int) {
 
 func (w *blocks[T]) finish(int) {}
 
-// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the
-// columns of a single product. Each thread packs its share of one operand and the whole of the other, so the longer side
-// should be split.
+// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the columns
+// of a single product. Each thread packs its share of one operand and all of the other, so the longer side should be divided.
 type multiply[T ir.Float] struct {
 	kernels        *kernels[T]
 	a, b, c        *cell[T]
@@ -155,7 +154,7 @@ type multiply[T ir.Float] struct {
 	zeros          kernel.Zeros // the operand that is probably almost all zeros
 }
 
-// gemm computes a part of the result that is m x n, without the zeros of a sparse operand if that is faster.
+// gemm computes an m x n part of the result. It skips the zeros of a sparse operand if that is faster.
 func (w *multiply[T]) gemm(m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
 	if w.zeros != kernel.NoZeros && w.kernels.set.SparseGemm(w.zeros, w.transA, w.transB, m, n, k, a, lda, b, ldb, c, ldc) {
 		return
@@ -214,7 +213,7 @@ func (w *multiply[T]) multiplyColumns(left, right int) {
 	w.gemm(w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
 }
 
-// ldb is the distance between the rows of B as stored.
+// ldb is the stored distance between rows of B.
 func (w *multiply[T]) ldb() int {
 	if w.transB {
 		return w.k
@@ -292,7 +291,7 @@ func (w *foreignOp[T]) copied(a *ir.Value) ir.Tensor {
 	return ir.Tensor{Shape: a.Shape, Data: slices.Clone(w.cells[skipReshapes(a)].data)}
 }
 
-// units runs an op of package ops that computes its output in units.
+// units runs an op that computes its output in units; see [ir.Units].
 type units[T ir.Float] struct {
 	op      ir.Units
 	args    []*cell[T]
@@ -328,7 +327,7 @@ func newScratch[T ir.Float](threads int) []*cell[T] {
 	return cells
 }
 
-// unitStep is the step of an op in units. Its scratch is shared with every other such step.
+// unitStep returns the step for an op in units. All such steps share their scratch memory.
 func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
 	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
@@ -346,7 +345,7 @@ func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	return st
 }
 
-// kernels contains the element-wise kernels of one precision by primitive, in the forms that a chain needs: on vectors, and
+// kernels contains the elementwise kernels of one precision by primitive, in the forms that a chain needs: on vectors, and
 // with a number on either side.
 type kernels[T ir.Float] struct {
 	set    *kernel.Set[T]
@@ -356,7 +355,7 @@ type kernels[T ir.Float] struct {
 	left   [ir.Primitives]kernel.Scalar[T] // f(s, a[i])
 }
 
-// kernelSet returns the best kernels of this machine.
+// kernelSet returns the fastest kernels for this machine.
 func kernelSet[T ir.Float]() *kernel.Set[T] {
 	if s, ok := any(kernel.Float32()).(*kernel.Set[T]); ok {
 		return s
@@ -391,7 +390,7 @@ func newKernels[T ir.Float](s *kernel.Set[T]) *kernels[T] {
 	return k
 }
 
-// fallBack fills the entries that the kernels lack with plain loops.
+// fallBack fills in plain loops where a kernel is missing.
 func (k *kernels[T]) fallBack(p ir.Primitive) {
 	eval := p.Eval
 	if p.Args() == 1 {

@@ -27,14 +27,14 @@ import (
 type Format struct {
 	// Extension is the end of the file's usual name: ".onnx".
 	Extension string
-	// Parts lists what a file can hold of that run, the usual part first.
+	// Parts lists what a file can contain for that run, the default part first.
 	Parts func(r *Run) []string
-	// Write writes the file with one of the parts. It returns an error for a run that the format cannot hold; the error says
-	// which part of the run is the reason.
+	// Write writes the file with one of the parts. It returns an error for a run that the format cannot represent; the error
+	// names the part of the run that is the reason.
 	Write func(w io.Writer, r *Run, part string) error
 }
 
-// parts are those of a format that are the same for every run.
+// parts returns a function for a format whose parts are the same for every run.
 func parts(names ...string) func(*Run) []string { return func(*Run) []string { return names } }
 
 // Registry holds every format.
@@ -46,12 +46,21 @@ type Run struct {
 	Name string // of the run's folder
 	Path string // of the folder; empty where the training is not known
 
-	// DrawAtoms draws the atoms for formats that have a picture of them; nil leaves the picture out.
+	// DrawAtoms draws the atoms for formats with a picture of them; nil omits the picture.
 	DrawAtoms func(*metrics.Atoms) (image.Image, error)
 }
 
-// Open reads the run of a folder. The errors are those of [train.Open].
+// Open reads the run of a folder, with the calibrations of its heads. The errors are those of [train.Open] and of [train.Trained.ReadPostHoc].
 func Open(path string) (*Run, error) {
+	r, err := OpenRaw(path)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.ReadPostHoc()
+}
+
+// OpenRaw is [Open] without the calibrations.
+func OpenRaw(path string) (*Run, error) {
 	t, err := train.Open(path)
 	if err != nil {
 		return nil, err
@@ -71,8 +80,8 @@ func (r *Run) History() ([]train.Epoch, error) {
 	return train.ReadHistory(r.Path)
 }
 
-// Write writes a run in the format of that name. An empty part is the usual one of the format. It returns an error for an
-// unknown format or part.
+// Write writes a run in the named format. An empty part selects the default part. It returns an error for an unknown format
+// or part.
 func Write(w io.Writer, r *Run, format, part string) error {
 	f, part, err := Choose(r, format, part)
 	if err != nil {
@@ -84,10 +93,10 @@ func Write(w io.Writer, r *Run, format, part string) error {
 	return nil
 }
 
-// ErrUnknown says that a format or a part does not exist.
+// ErrUnknown is the error for an unknown format or part.
 var ErrUnknown = errors.New("unknown")
 
-// Choose returns the format of that name, and the part: the usual one of the format where part is empty.
+// Choose returns the named format and the part; an empty part selects the default one.
 func Choose(r *Run, format, part string) (Format, string, error) {
 	e, ok := Registry.Lookup(format)
 	if !ok {
@@ -104,7 +113,7 @@ func Choose(r *Run, format, part string) (Format, string, error) {
 	return f, part, nil
 }
 
-// FileName is the usual name of a run's file: that of the run, then the part where it is not the usual one.
+// FileName is the default name of a run's file: the name of the run, then the part unless it is the default one.
 func FileName(r *Run, f Format, part string) string {
 	if part == f.Parts(r)[0] {
 		return r.Name + f.Extension
@@ -112,9 +121,10 @@ func FileName(r *Run, f Format, part string) string {
 	return r.Name + "-" + part + f.Extension
 }
 
-// Metadata describes the run by texts: what trained it, how its model is declared, with every default, and for how long.
+// Metadata describes the run by strings: the version that trained it, the declaration with all defaults, and the length of
+// the training.
 func (r *Run) Metadata() map[string]string {
-	return map[string]string{
+	m := map[string]string{
 		"producer":    "tessera " + machine.Release,
 		"model":       r.Spec.Name,
 		"kind":        r.Spec.Kind,
@@ -123,6 +133,10 @@ func (r *Run) Metadata() map[string]string {
 		"step":        strconv.Itoa(r.Step),
 		"declaration": string(config.Fill(r.Spec)),
 	}
+	for name, h := range r.PostHoc {
+		m["calibration/"+name] = h.String()
+	}
+	return m
 }
 
 // Shape is the shape of one image.
@@ -133,8 +147,8 @@ func (r *Run) Shape() []int {
 	return slices.Clone(r.Trained.Shape)
 }
 
-// Tensors lists the scaling of the samples, if there is one, then the parameters by path; of a baseline, everything that its state
-// holds, by name.
+// Tensors lists the scaling of the samples, if any, the calibrations of heads, and the parameters by path. For a baseline it
+// lists all tensors of its state by name.
 func (r *Run) Tensors() []checkpoint.Tensor {
 	list := r.samples()
 	if r.Baseline == nil {
@@ -150,13 +164,14 @@ func (r *Run) Tensors() []checkpoint.Tensor {
 	return list
 }
 
-// samples are the tensors of the scaling of the samples, none where they are not scaled.
+// samples are the tensors of the scaling of the samples, none where they are not scaled, and those of the calibrations.
 func (r *Run) samples() []checkpoint.Tensor {
+	list := r.calibrations()
 	if r.Scaling == nil {
-		return nil
+		return list
 	}
 	shape := []int{len(r.Scaling.Shift)}
-	return []checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}
+	return append([]checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}, list...)
 }
 
 // Atoms are the atoms of the run, nil if it has none.

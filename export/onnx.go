@@ -117,10 +117,10 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 		return nil, err
 	}
 	scaled(m, r.Scaling)
-	return m, nil
+	return m, r.calibrated(m)
 }
 
-// program is that of the model, between samples under its scaling.
+// program returns the program of the model. Its inputs and outputs are samples in their original scale.
 func (r *Run) program(batch int, given string, wanted []string) (*ir.Module, error) {
 	if r.Baseline != nil {
 		return baselines.Program(r.Baseline, batch, given, wanted...)

@@ -28,7 +28,13 @@ var settings = map[string][]string{
 	},
 	"max_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"avg_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
-	"attention":         {`heads = 2`, `heads = 4, bias = true`},
+	"attention":         {`heads = 2`, `heads = 4, bias = true`, `heads = 2, keys = "images"`},
+	"transformer":       {`heads = 2, dropout = 0.5`, `heads = 4, ratio = 0.5, keys = "images"`},
+	"mask_tokens":       {`mask = "encoder.1.mask"`},
+	"take_token":        {`token = 2`, `mean = true`},
+	"first_tokens":      {`tokens = 3`},
+	"unpatch":           {`size = 2, height = 6`},
+	"position":          {``, `values = "sinusoidal"`},
 	"gaussian":          {`units = 5`},
 	"embedding":         {`units = 3, vocabulary = 7`},
 	"dense":             {`units = 5`, `units = 5, activation = "tanh"`},
@@ -68,6 +74,24 @@ func TestLayersAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
+// Masks of tokens: what they leave out has no weight.
+func TestMaskedLayersAgreeInONNXRuntime(t *testing.T) {
+	runtime := startONNXRuntime(t)
+	threads := team.New(1)
+	defer threads.Close()
+	for name, encoder := range map[string]string{
+		"masked-attention": `{ kind = "token_dense", units = 1 }, { kind = "attention", heads = 2, from = "images", mask = "encoder.0" }`,
+		"masked-transformer": `{ kind = "patches", size = 2 }, { kind = "token_dense", units = 1 },
+			{ kind = "transformer", from = "encoder.0", keys = "encoder.0", mask = "encoder.1", keys_mask = "encoder.1" }`,
+		"masked-mean": `{ kind = "patches", size = 2 }, { kind = "token_dense", units = 1 }, { kind = "take_token", mean = true, from = "encoder.0", mask = "encoder.1" }`,
+	} {
+		r := layered(t, name, encoder, `{ kind = "dense" }`)
+		if c := compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model"); c.problem != "" {
+			t.Error(c.problem)
+		}
+	}
+}
+
 // oneLayer is a model whose encoder is one layer; a tied decoder needs a dense encoder.
 func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	t.Helper()
@@ -77,7 +101,11 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	switch kind {
 	case "tied":
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
-	case "zz_halves": // takes vectors
+	case "class_token", "take_token", "mask_patches", "unpatch":
+		encoder = `{ kind = "patches", size = 2 }, ` + layer
+	case "mask_tokens":
+		encoder = `{ kind = "patches", size = 2 }, { kind = "mask_patches" }, ` + layer
+	case "zz_halves", "first_tokens": // take vectors
 		encoder = `{ kind = "flatten" }, ` + layer
 	}
 	return layered(t, kind, encoder, decoder)

@@ -116,6 +116,20 @@ func (*halves) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Columns(x, 0, x.Shape()[1]/2)
 }
 
+// classes is a user-defined layer that reads whole numbers as classes.
+type classes struct{}
+
+func init() {
+	layers.Registry.Register("zz_classes", "one-hot rows", func() layers.Layer { return &classes{} })
+}
+
+func (*classes) Indices() int                        { return 7 }
+func (*classes) OutputShape(in []int) ([]int, error) { return append(slices.Clone(in), 7), nil }
+func (*classes) Parameters([]int) []layers.Parameter { return nil }
+func (*classes) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	return ops.OneHot(x, 7)
+}
+
 func TestColumnsAreASlice(t *testing.T) {
 	r := oneLayer(t, "flatten", "")
 	r.Spec.Encoder = append(r.Spec.Encoder, config.Layer{Kind: "zz_halves", Layer: &halves{}})

@@ -2,6 +2,7 @@ package export
 
 import (
 	"slices"
+	"strings"
 
 	"tessera/config"
 	"tessera/graph"
@@ -46,7 +47,7 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 	return all, nil
 }
 
-// turnBias orders the bias of a tied decoder as the weight whose transpose it uses.
+// turnBias reorders the bias of a tied decoder like the weight whose transpose it uses.
 func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map[string][]int) {
 	bias, ok := own["bias"]
 	if placed.Kind != "tied" || !ok {
@@ -85,16 +86,21 @@ func inOrder(tensors map[string]checkpoint.Tensor, names []string) (list []check
 	return list
 }
 
-// conversions holds the layers whose parameters PyTorch lays out in another way, by kind.
-var conversions = map[string]func(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor{
-	"dense":            linearModule,
-	"token_dense":      linearModule,
-	"conv2d":           convolutionModule,
-	"conv2d_transpose": convolutionModule,
-	"batch_norm":       normalisationModule,
-	"layer_norm":       normalisationModule,
-	"instance_norm":    normalisationModule,
-	"attention":        attentionModule,
+// conversions maps layer kinds to functions that convert parameters to PyTorch's layout.
+var conversions map[string]func(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor
+
+func init() {
+	conversions = map[string]func(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor{
+		"dense":            linearModule,
+		"token_dense":      linearModule,
+		"conv2d":           convolutionModule,
+		"conv2d_transpose": convolutionModule,
+		"batch_norm":       normalisationModule,
+		"layer_norm":       normalisationModule,
+		"instance_norm":    normalisationModule,
+		"attention":        attentionModule,
+		"transformer":      transformerModule,
+	}
 }
 
 // linearModule is nn.Linear. The inputs of a dense layer on images with channels, or on such images after a flatten, are ordered as
@@ -131,13 +137,47 @@ func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []ch
 	return list
 }
 
-// attentionModule is nn.MultiheadAttention: queries, keys and values are one matrix. Its keys have a bias, which is 0.
+// transformerModule converts the layers of a block: those of its parameters begin with the same name.
+func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list []checkpoint.Tensor) {
+	kinds := map[string]string{"attention": "attention", "cross": "attention", "norm1": "layer_norm", "norm_cross": "layer_norm", "norm2": "layer_norm"}
+	for _, name := range []string{"norm1", "attention", "norm_cross", "cross", "norm2", "hidden", "output"} {
+		part := map[string]checkpoint.Tensor{}
+		for path, t := range own {
+			if rest, ok := strings.CutPrefix(path, name+"."); ok {
+				t.Name, part[rest] = rest, t
+			}
+		}
+		if len(part) == 0 {
+			continue
+		}
+		placed := p
+		if placed.Kind = kinds[name]; placed.Kind == "" {
+			placed.Kind = "token_dense"
+		}
+		for _, t := range conversions[placed.Kind](placed, part) {
+			t.Name = name + "." + t.Name
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// attentionModule is nn.MultiheadAttention: queries, keys and values are one matrix, or three where keys and values have other features.
+// Its keys have a bias, which is 0.
 func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	n := own["query"].Shape[0]
-	in := checkpoint.Tensor{Name: "in_proj_weight", Shape: []int{3 * n, n}}
+	weights := []checkpoint.Tensor{{Name: "in_proj_weight", Shape: []int{3 * n, n}}}
+	if own["key"].Shape[0] != n {
+		weights = nil
+	}
 	bias := checkpoint.Tensor{Name: "in_proj_bias", Shape: []int{3 * n}}
 	for _, name := range []string{"query", "key", "value"} {
-		in.Data = append(in.Data, permuted(own[name], 1, 0).Data...)
+		if w := permuted(own[name], 1, 0); own["key"].Shape[0] == n {
+			weights[0].Data = append(weights[0].Data, w.Data...)
+		} else {
+			w.Name = name[:1] + "_proj_weight"
+			weights = append(weights, w)
+		}
 		if b, ok := own[name+"_bias"]; ok {
 			bias.Data = append(bias.Data, b.Data...)
 		} else {
@@ -148,10 +188,10 @@ func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkp
 	out.Name = "out_proj.weight"
 	outBias, biased := own["output_bias"]
 	if !biased {
-		return []checkpoint.Tensor{in, out}
+		return append(weights, out)
 	}
 	outBias.Name = "out_proj.bias"
-	return []checkpoint.Tensor{in, bias, out, outBias}
+	return append(weights, bias, out, outBias)
 }
 
 // permuted is a copy whose axis i is axis axes[i] of t.

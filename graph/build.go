@@ -18,27 +18,27 @@ import (
 	"tessera/ops"
 )
 
-// The names of what a program can compute besides the model's values ("code", "output", a head).
+// Names of outputs of a program other than the model's values ("code", "output", a head).
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
 	Loss = "loss"
 	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]), each a
-	// tap "loss.TERM". A scheduled weight has its last value, a multiplier its first.
+	// tap "loss.TERM". A scheduled weight has its final value, an adaptive multiplier its initial value.
 	Terms = "terms"
 	// InputGradient is the gradient, with respect to the images, of the weighted terms that compare the output with the
 	// images. The program then has the input [Target].
 	InputGradient = "gradient of input"
 )
 
-// The names of the image and label inputs.
+// Names of the image and label inputs.
 const (
-	Images = "input"  // the images that are encoded, (batch, shape)
-	Target = "target" // the images to reconstruct, if the encoder gets distorted images
+	Images = "input"  // the images that the encoder reads, (batch, shape)
+	Target = "target" // the images to reconstruct, if the encoder reads distorted images
 	Views  = "views"  // the first views of all images, then the second views, (2 batch, shape)
 	Labels = "labels" // (batch, classes): one-hot, 0 for images without a label
 )
 
-// Request describes a program of a model. The program contains only what Want depends on, back to Given.
+// Request describes a program of a model. The program computes Want from Given and from the data, and nothing else.
 type Request struct {
 	Batch int
 	Want  []string // the outputs: values by name, [Loss], [Terms], [InputGradient]; nil: all values, and with Training the loss
@@ -50,9 +50,9 @@ type Request struct {
 	// that read only the code enter through their upstream gradient: see [UpstreamName].
 	Of int
 
-	// Player is the index of the only player that moves (config.Model.AllPlayers), from 1: with Loss the program computes its terms and
-	// the gradient with respect to its parameters. 0 stands for all players, each with the gradient of its own terms. Programs of all
-	// players have the same inputs.
+	// Player selects one player (index in config.Model.AllPlayers, from 1): with Loss the program computes only its terms and
+	// the gradient with respect to its parameters. 0 selects all players, each with the gradient of its own terms. Programs
+	// of all players have the same inputs.
 	Player int
 
 	Training bool         // layers run in training mode; always true with Loss
@@ -69,6 +69,8 @@ func (r Request) check() error {
 		return fmt.Errorf("of: got %d, want >= %d, the size of the batch", r.Of, r.Batch)
 	case slices.Contains(r.Want, Loss) && slices.Contains(r.Want, InputGradient):
 		return fmt.Errorf("want: got both %q and %q, which use different terms; build two programs", Loss, InputGradient)
+	case slices.ContainsFunc(r.Want, func(name string) bool { return strings.HasPrefix(name, adversaryPrefix) }) && len(r.Want) > 1:
+		return fmt.Errorf("want: got %q, the gradient of an attack is computed alone", r.Want)
 	case slices.ContainsFunc(r.Want, isGradient) && len(r.Want) > 1:
 		return fmt.Errorf("want: got %q, a gradient with respect to a column is computed alone", r.Want)
 	case r.Player < 0 || r.Player > 0 && (len(r.Given) > 0 || r.Of > 0):
@@ -84,26 +86,26 @@ type builder struct {
 	model   *Model
 	request Request
 	program *Program
-	nodes   map[string]*gorgonia.Node // of parameters, by path
-	streams map[string]*gorgonia.Node // inputs of columns, by name
-	values  map[value]*gorgonia.Node  // computed so far
-	weights *gorgonia.Node            // input of the decoder's layer that contains the atoms: their weights; nil without atoms
+	nodes   map[string]*gorgonia.Node // parameters by path
+	streams map[string]*gorgonia.Node // inputs of columns by name
+	values  map[value]*gorgonia.Node  // values computed so far
+	weights *gorgonia.Node            // input of the decoder layer that contains the atoms, which are weighted by this input; nil without atoms
 }
 
-// value is one value of the model or of its teacher, for images or views.
+// value identifies a value of the model or of its teacher, for images or views.
 type value struct {
 	name string
 	pass
 }
 
-// pass is one evaluation of the model.
+// pass identifies an evaluation of the model: its images and its parameters.
 type pass struct {
 	stream  string // Images or Views
-	teacher string // the hook whose parameters are used, in inference mode; "" for the model's
+	teacher string // the hook that supplies the parameters, in inference mode; "" for the model's own
 }
 
-// building lets one goroutine at a time build a graph: Gorgonia's graphs share constants, such as 1, whose hashes it stores
-// without a lock.
+// building serializes the building of graphs: Gorgonia's graphs share constants, such as 1, and store their hashes without a
+// lock.
 var building sync.Mutex
 
 // Program builds a program for one batch size. All programs of a model share its parameters.
@@ -184,6 +186,9 @@ func (b *builder) addGiven(terms []int) error {
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
+		if head, _ := b.request.adversary(); head != "" {
+			name = head
+		}
 		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
@@ -209,7 +214,7 @@ func (b *builder) needed(terms []int) (list []value) {
 	return append(list, unknown...)
 }
 
-// passOf is the pass that computes the values of a term.
+// passOf is the pass that computes the values for a term.
 func passOf(r losses.Reads) pass {
 	if r.Views {
 		return pass{stream: Views}
@@ -217,7 +222,7 @@ func passOf(r losses.Reads) pass {
 	return pass{stream: Images}
 }
 
-// addStreams adds the image and label inputs that are read.
+// addStreams adds the image and label inputs that terms or values read.
 func (b *builder) addStreams(terms []int, needed []value) {
 	shape := append([]int{b.request.Batch}, b.model.Shape...)
 	from := func(stream string) bool {
@@ -243,7 +248,7 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 }
 
-// reads reports whether selected returns true for the inputs of one of the terms.
+// reads reports whether selected is true for the inputs of at least one of the terms.
 func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
 	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
@@ -262,7 +267,10 @@ func (b *builder) addTaps(terms []int) error {
 			return err
 		}
 	}
+	head, by := b.request.adversary()
 	switch {
+	case head != "":
+		return b.adversary(head, by)
 	case slices.Contains(b.request.Want, InputGradient):
 		return b.inputGradient(terms)
 	case slices.Contains(b.request.Want, Loss):
@@ -309,7 +317,8 @@ func (b *builder) value(v value) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// compute adds a value: the images, the output of a stack, or the output of a layer with what the layer publishes.
+// compute adds a value: the images, the output of a stack, or the output of a layer together with the values that it
+// publishes.
 func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	if v.name == losses.Images {
 		if n := b.streams[v.stream]; n != nil {
@@ -349,7 +358,7 @@ func (b *builder) flatValue(v value) (*gorgonia.Node, error) {
 	return flat(n)
 }
 
-// output adds a layer to what it reads. The input of the layer that contains the atoms is stored.
+// output applies a layer to its inputs. It stores the input of the layer that contains the atoms.
 func (b *builder) output(placed config.Placed, p pass) (*gorgonia.Node, error) {
 	if y, ok, err := b.prepared(placed, p); ok || err != nil {
 		return y, err
@@ -375,7 +384,7 @@ func (b *builder) output(placed config.Placed, p pass) (*gorgonia.Node, error) {
 // their shapes.
 func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 	list := make([]*gorgonia.Node, len(names))
-	var shape []int // of the value with the most axes
+	var shape []int // shape of the value with the most axes
 	vector := false
 	for i, name := range names {
 		var err error
@@ -414,7 +423,7 @@ func (b *builder) encodes(v value) bool {
 	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
-// lacksValue is the error for a value that the model does not have.
+// lacksValue is the error for the name of a value that does not exist.
 func (m *Model) lacksValue(name string) error {
 	if name == losses.Output {
 		return errors.New("the model has no decoder: there is no output")
@@ -422,7 +431,8 @@ func (m *Model) lacksValue(name string) error {
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }
 
-// prepared adds the encoder's first layer if the caller prepares the images for it; ok is false if it does not.
+// prepared adds the encoder's first layer for images that the caller prepares; ok is false if the caller does not prepare
+// them.
 func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok bool, err error) {
 	first, ok := placed.Layer.(layers.Preparing)
 	if !ok || placed.Path != b.model.Layout.Encoder[0].Path || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
@@ -436,11 +446,11 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 	return y, true, nil
 }
 
-// needsImages reports whether the images are distorted or a derivative is taken with respect to them. The graph then
-// prepares them at every step.
+// needsImages reports whether the images are distorted or differentiated. The graph then prepares them at every step.
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
-	return wants(InputGradient) || wants(Gradient(losses.Images)) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
+	head, _ := b.request.adversary()
+	return head != "" || wants(InputGradient) || wants(Gradient(losses.Images)) || b.request.Training && b.model.Spec.Distorted() || (b.request.Training || wants(Terms)) &&
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
@@ -452,7 +462,8 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 		}
 	}()
 	known := len(b.program.Graph.AllNodes())
-	y, err := placed.Layer.Apply(&scope{builder: b, placed: placed, pass: p}, x)
+	s := &scope{builder: b, placed: placed, pass: p, shortened: !slices.Equal([]int(x.Shape()[1:]), placed.In)}
+	y, err := placed.Layer.Apply(s, x)
 	if err != nil {
 		return nil, err
 	}
@@ -468,10 +479,26 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 			return nil, fmt.Errorf("its Apply does not publish %q, which it declares", v.Name)
 		}
 	}
-	if want := append([]int{x.Shape()[0]}, placed.Out...); !slices.Equal(want, []int(y.Shape())) {
+	out, err := s.shape(x.Shape()[1:])
+	if err != nil {
+		return nil, err
+	}
+	if want := append([]int{x.Shape()[0]}, out...); !slices.Equal(want, []int(y.Shape())) {
 		return nil, fmt.Errorf("its Apply gives %v, but its OutputShape says %v", []int(y.Shape()), want)
 	}
 	return y, nil
+}
+
+// shape is the shape of the layer's output for inputs of shape in. In training, a layer that shortens its input, and all
+// layers after it, have other shapes than declared.
+func (s *scope) shape(in []int) ([]int, error) {
+	if l, ok := s.placed.Layer.(layers.Shortening); ok && (s.Training() || s.shortened) {
+		return l.TrainingShape(in), nil
+	}
+	if !s.shortened {
+		return s.placed.Out, nil
+	}
+	return s.placed.Layer.OutputShape(in)
 }
 
 // readsImages reports whether a term reads the images themselves.
@@ -508,7 +535,7 @@ func (b *builder) tap(name string, n *gorgonia.Node) error {
 	return nil
 }
 
-// parameter returns the node of a parameter and adds it on first use.
+// parameter returns the node of a parameter. It adds the node on first use.
 func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	if n, ok := b.nodes[path]; ok {
 		return n, nil
@@ -559,6 +586,8 @@ type scope struct {
 	placed config.Placed
 	pass   pass
 	noises int
+
+	shortened bool // the input, or a value that the layer reads by name, has a different shape than declared: see [layers.Shortening]
 }
 
 // Parameter implements [layers.Scope].
@@ -570,7 +599,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 	return n
 }
 
-// path is the path of the layer whose parameters are read.
+// path is the path of the layer that has the parameters: this one, or the one whose parameters it shares.
 func (s *scope) path() string {
 	if s.pass.teacher != "" {
 		return s.pass.teacher + "." + s.placed.Path
@@ -608,10 +637,23 @@ func (s *scope) Publish(name string, n *gorgonia.Node) {
 	if i < 0 {
 		panic(fmt.Sprintf("publishes %q, which it does not declare: return it from Publishes", name)) // Program turns the panic into an error
 	}
-	if want := append([]int{s.request.Batch}, s.placed.Published[i].Shape...); s.pass.stream == Images && !slices.Equal(n.Shape(), want) {
+	if want := append([]int{s.request.Batch}, s.placed.Published[i].Shape...); s.pass.stream == Images && !s.shortened && !slices.Equal(n.Shape(), want) {
 		panic(fmt.Sprintf("publishes %q of shape %v, but its Publishes says %v", name, n.Shape(), want))
 	}
 	s.values[value{path, s.pass}] = n
+}
+
+// Value implements [layers.Scope].
+func (s *scope) Value(name string) *gorgonia.Node {
+	if !slices.Contains(s.placed.Reads, name) {
+		panic(fmt.Sprintf("reads the value %q, which it does not list: return it from Reads", name)) // Program turns the panic into an error
+	}
+	n, err := s.value(value{name, s.pass})
+	if err != nil {
+		panic(err)
+	}
+	s.shortened = s.shortened || !slices.Equal([]int(n.Shape()[1:]), s.model.Layout.Shape(name))
+	return n
 }
 
 // Noise implements [layers.Scope].
@@ -645,14 +687,14 @@ func (s *scope) Training() bool {
 	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
-// Frozen implements [layers.Scope]. A parameter that the layer shares is frozen where it belongs.
+// Frozen implements [layers.Scope]. A shared parameter is frozen if it is frozen in its own layer.
 func (s *scope) Frozen(names ...string) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
 		return !s.model.Spec.Frozen(s.owned(name))
 	})
 }
 
-// owned is the path of a parameter of the layer where it belongs: the path in the layer whose parameters this one shares.
+// owned is the path of a parameter in the layer that it belongs to, which differs from this layer if the parameter is shared.
 func (s *scope) owned(name string) string {
 	for _, p := range s.placed.Parameters {
 		if p.Name == name && p.Of != "" && !p.Transposed {

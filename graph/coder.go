@@ -13,6 +13,7 @@ import (
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
+	"tessera/posthoc"
 )
 
 // codingBatch is the number of images per run of a program; large models use fewer to bound the memory.
@@ -27,6 +28,7 @@ const maxRunners = 4
 type Coder struct {
 	model   *Model
 	backend ir.Backend
+	postHoc map[string]posthoc.Head
 	ready   map[string][]compiledBatch // by input and output; most recently used last
 }
 
@@ -38,6 +40,15 @@ func NewCoder(m *Model, backend ir.Backend) *Coder {
 	}
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
+
+// SetPostHoc makes the coder calibrate heads by what was fitted after the training, by the name of the head; nil for nothing. Attacks on heads
+// read the logits before that.
+func (c *Coder) SetPostHoc(heads map[string]posthoc.Head) {
+	c.postHoc = heads
+}
+
+// PostHoc returns what was fitted to a head after the training.
+func (c *Coder) PostHoc(head string) posthoc.Head { return c.postHoc[head] }
 
 // ErrNoModel is returned by the methods of a coder without a model or without a back end.
 var ErrNoModel = errors.New("graph: the coder has no model or no back end")
@@ -77,7 +88,8 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// Decode implements [metrics.Coder]. It returns an error if the model has no decoder, or one that reads more than the code.
+// Decode implements [metrics.Coder]. It returns an error if the model has no decoder, or if the decoder reads more than the
+// code.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -92,12 +104,21 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	return images, nil
 }
 
-// Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or one that reads more.
+// Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or the decoder
+// reads other values too.
 func (c *Coder) Decodes() error {
 	if c.model == nil {
 		return ErrNoModel
 	}
 	return c.model.Layout.Decodes()
+}
+
+// Reconstructs returns an error if the output does not reconstruct the images: see [config.Model.Reconstructs].
+func (c *Coder) Reconstructs() error {
+	if c.model == nil {
+		return ErrNoModel
+	}
+	return c.model.Spec.Reconstructs()
 }
 
 // Values lists the values that the model computes: "code", "output" if it has a decoder, and its heads.
@@ -109,14 +130,30 @@ func (c *Coder) Values() []string {
 }
 
 // ClassHeads implements [metrics.ValueCoder].
-func (c *Coder) ClassHeads() []string {
+func (c *Coder) ClassHeads() (names []string) {
 	if c.model == nil {
 		return nil
 	}
-	return c.model.ClassHeads()
+	for _, h := range c.model.Spec.ClassHeads() {
+		names = append(names, h.Value)
+	}
+	return names
 }
 
-// Named lists further values that [Coder.Value] computes: the outputs of the layers by their paths, and what the layers publish.
+// ClassColumn implements [metrics.ClassColumner].
+func (c *Coder) ClassColumn(head string) string {
+	if c.model != nil {
+		for _, h := range c.model.Spec.ClassHeads() {
+			if h.Value == head {
+				return h.Column
+			}
+		}
+	}
+	return ""
+}
+
+// Named lists the other values that [Coder.Value] computes: the outputs of the layers by path, and the values that layers
+// publish.
 func (c *Coder) Named() []string {
 	if c.model == nil {
 		return nil
@@ -124,7 +161,7 @@ func (c *Coder) Named() []string {
 	return c.model.Layout.Named()
 }
 
-// Columns describes the columns that a value is computed from: images, unless it is computed from others alone, and others.
+// Columns describes the columns, images included, from which a value is computed.
 func (c *Coder) Columns(name string) (list []data.Column) {
 	if c.model == nil {
 		return nil
@@ -132,14 +169,14 @@ func (c *Coder) Columns(name string) (list []data.Column) {
 	return c.model.ColumnsOf(name)
 }
 
-// Value computes the named value, one of Values or Named, for images and returns it row by row. A value that is computed from other
-// columns too needs [Coder.ValueOf].
+// Value computes the named value, one of Values or Named, for images and returns it row by row. For a value that also depends
+// on other columns use [Coder.ValueOf].
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	return c.ValueOf(name, map[string][]float32{losses.Images: images})
 }
 
-// ValueOf computes the named value, one of Values or Named, from the columns that [Coder.Columns] lists, by name, and returns it row by row.
-// Columns that it is not computed from are ignored.
+// ValueOf computes the named value, one of Values or Named, from the columns that [Coder.Columns] lists, by name, and returns
+// it row by row. It ignores other columns.
 func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -147,11 +184,28 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
 		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
 	}
+	if err := c.indices(name, columns); err != nil {
+		return nil, err
+	}
 	values, err := c.run(Request{Want: []string{name}}, columns)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
 	}
+	c.postHoc[name].Calibration.Apply(values, c.model.Layout.Size(name))
 	return values, nil
+}
+
+// indices returns a [*data.Error] for a value that a layer on the way to the named value cannot look up.
+func (c *Coder) indices(name string, columns map[string][]float32) error {
+	for _, w := range c.model.Spec.Wanted(c.model.Layout) {
+		if !w.Layer || !slices.Contains(c.model.Layout.Sources(name), w.Column) {
+			continue
+		}
+		if i := slices.IndexFunc(columns[w.Column], func(v float32) bool { return !w.Holds(v) }); i >= 0 {
+			return &data.Error{Problem: fmt.Sprintf("value %d of the column %q: got %v, %s", i, w.Column, columns[w.Column][i], w.Text)}
+		}
+	}
+	return nil
 }
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
@@ -162,13 +216,14 @@ func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	lacks := func(column string) bool { return !has(column) }
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
 		r := l.Reads()
-		return !r.Validates() || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // with derivatives a term may draw noise
+		return !c.model.Spec.Validates(l) || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // with derivatives a term may draw noise
 			return slices.ContainsFunc(c.model.Layout.Sources(name), lacks)
 		})
 	})
 }
 
-// Objective implements [metrics.ObjectiveCoder]. A large model computes it in smaller batches, of which it returns the mean.
+// Objective implements [metrics.ObjectiveCoder]. A large model computes the objective in smaller batches and returns their
+// mean.
 func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
 	if c.model == nil {
 		return 0, ErrNoModel
@@ -201,6 +256,11 @@ func (c *Coder) objective(b *metrics.Batch, n, from, to int) (sum float64, err e
 		switch {
 		case in.Column == losses.Labels && in.Classes > 0 && b.Labels != nil:
 			values = oneHot(to-from, in.Classes, func(k int) int { return b.Labels[from+k] })
+		case in.Column == losses.Labels && b.Labels != nil:
+			values = make([]float32, to-from)
+			for k := range values {
+				values[k] = float32(b.Labels[from+k])
+			}
 		case all == nil:
 			return 0, fmt.Errorf("loss: its input %q is not given", in.Name)
 		case in.Classes > 0:
@@ -230,7 +290,7 @@ func oneHot(n, classes int, class func(k int) int) []float32 {
 	return values
 }
 
-// run computes one value batch by batch. The values of its inputs are given by the names of columns, or of values.
+// run computes one value batch by batch. given contains the inputs by the name of the column or value.
 func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error) {
 	n, err := c.rows(want, given)
 	if err != nil {
@@ -262,7 +322,7 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 	return out, nil
 }
 
-// source is the column that fills an input, or the given value; the clean images are [Target].
+// source is the name of the column or given value that fills an input; for clean images it is [Target].
 func (in Input) source() string {
 	if in.Name == Target {
 		return Target
@@ -270,7 +330,7 @@ func (in Input) source() string {
 	return cmp.Or(in.Column, in.Name)
 }
 
-// rows is the number of rows of what is given. All that a request needs must be given, with the same number of rows.
+// rows is the number of rows of the given values. All values that a request needs must be given, with the same number of rows.
 func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error) {
 	names, first := want.Given, ""
 	switch {
@@ -326,8 +386,8 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 	return c.ready[key][len(c.ready[key])-1], nil
 }
 
-// Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and that
-// layer's bias, if the layer's output is an image.
+// Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and the
+// layer's bias, if the output of the layer is an image.
 func (c *Coder) Atoms() *metrics.Atoms {
 	if c.model == nil {
 		return nil
@@ -335,7 +395,7 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	return c.model.Atoms()
 }
 
-// Atoms returns the atoms of the model as [Coder.Atoms] does, as copies; nil if it has none.
+// Atoms returns copies of the atoms that [Coder.Atoms] returns; nil if the model has none.
 func (m *Model) Atoms() *metrics.Atoms {
 	weight, bias := m.dictionary()
 	if weight == nil {
@@ -391,7 +451,7 @@ func (c *Coder) LastWeight() []float32 {
 	return nil
 }
 
-// with returns a copy of the parameter with other values.
+// with returns a copy of the parameter with new values.
 func (p *Parameter) with(values []float32) *Parameter {
 	q := *p
 	q.Data = slices.Clone(values)
@@ -426,7 +486,7 @@ func (m *Model) indirect() string {
 	return ""
 }
 
-// borrowed returns a copy of the weight of another layer, transposed in a tied decoder, that a layer has under that path.
+// borrowed returns a copy of the weight at path, which belongs to another layer; for a tied decoder the copy is transposed.
 func (m *Model) borrowed(path string) *Parameter {
 	of, swapped := m.alias(path)
 	w, err := m.Parameter(of)
@@ -461,7 +521,7 @@ func (c *Coder) Close() error {
 }
 
 // InputGradient returns the gradient, with respect to the input images, of the terms that compare the output with the clean
-// images. It is computed without noise. Adversarial attacks need it.
+// images. It is computed without noise, for adversarial attacks.
 func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel

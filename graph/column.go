@@ -10,7 +10,7 @@ import (
 	"tessera/ops"
 )
 
-// ColumnName is the name of the input for a column besides images and labels, (batch, shape).
+// ColumnName is the name of the input for a column other than images and labels, (batch, shape).
 func ColumnName(column string) string { return "column." + column }
 
 // classesName is the name of the one-hot input for a column of classes.
@@ -27,8 +27,8 @@ func (b *builder) isColumn(name string) bool {
 	return ok
 }
 
-// column returns the node of a column other than images by its name, (batch, shape); of one number for each sample (batch, 1). It adds the
-// input at the first use. Labels are numbers here, not one-hot: see classes.
+// column returns the node of a column other than images by its name, (batch, shape); (batch, 1) for a column of single
+// numbers. It adds the input on first use. Labels are numbers here, not one-hot: see classes.
 func (b *builder) column(name string) (*gorgonia.Node, error) {
 	at := ColumnName(name)
 	if n := b.streams[at]; n != nil {
@@ -49,7 +49,7 @@ func (b *builder) column(name string) (*gorgonia.Node, error) {
 	return b.streams[at], nil
 }
 
-// classes returns the input for a column of classes, one-hot, (batch, classes). It adds the input at the first use.
+// classes returns the input for a column of classes, one-hot, (batch, classes). It adds the input on first use.
 func (b *builder) classes(column string, classes int) *gorgonia.Node {
 	at := classesName(column)
 	if b.streams[at] == nil {
@@ -58,7 +58,8 @@ func (b *builder) classes(column string, classes int) *gorgonia.Node {
 	return b.streams[at]
 }
 
-// named returns a column or a value of the model, (batch, values). Images are the clean ones if the encoder gets distorted ones.
+// named returns a column or a value of the model, (batch, values). If the encoder reads distorted images, images are the
+// clean ones.
 func (b *builder) named(name string, p pass) (*gorgonia.Node, error) {
 	if name == losses.Images {
 		return b.target()
@@ -74,17 +75,25 @@ func (t *term) Against() (*gorgonia.Node, error) {
 	return t.named(t.reads.Against, passOf(t.reads))
 }
 
-// Counts implements [losses.Values]. A mask of one number for each sample multiplies the weights of the samples.
+// Counts implements [losses.Values]. A mask with one number for each sample multiplies the sample weights.
 func (t *term) Counts() (counts losses.Counts, err error) {
-	for _, name := range []string{t.declared.Mask, t.declared.SampleWeight} {
-		if name == "" {
-			continue
-		}
+	for _, name := range t.declared.Counted() {
 		n, err := t.named(name, passOf(t.reads))
+		if err == nil && !t.isColumn(name) {
+			n, err = ops.Stop(n) // a model must not learn which of its errors count
+		}
 		if err != nil {
 			return counts, err
 		}
-		if n.Shape()[1] > 1 {
+		if n.Shape()[1] > 1 || name == t.declared.Present() {
+			if n, err = t.widened(n); err != nil {
+				return counts, err
+			}
+			if counts.Entries != nil {
+				if n, err = gorgonia.HadamardProd(counts.Entries, n); err != nil {
+					return counts, err
+				}
+			}
 			counts.Entries = n
 			continue
 		}
@@ -101,15 +110,34 @@ func (t *term) Counts() (counts losses.Counts, err error) {
 	return counts, nil
 }
 
-// gradientPrefix begins the names of gradients with respect to columns.
+// widened returns a mask (batch, n) with one number for each value of what the term reads: that of a token for all of its features.
+func (t *term) widened(n *gorgonia.Node) (*gorgonia.Node, error) {
+	batch, places := n.Shape()[0], n.Shape()[1]
+	times := 1
+	if places < t.model.Layout.Size(t.declared.On) {
+		times = max(1, t.model.Layout.PerPlace(t.declared.On, places))
+	}
+	if times == 1 {
+		return n, nil
+	}
+	var c ops.Chain
+	one := c.Reshape(n, batch*places, 1)
+	all := one
+	for width := 1; width < times; width *= 2 {
+		all = c.Join(all, c.Columns(all, 0, min(width, times-width)))
+	}
+	return c.Reshape(all, batch, places*times), c.Err()
+}
+
+// gradientPrefix is the first part of the names of gradients with respect to columns.
 const gradientPrefix = "gradient of column "
 
-// Gradient is the name of a value that a program can compute alone: the gradient of the objective, without noise, with respect to a
-// column. The terms are those that can be measured without training ([losses.Reads.Validates]). Of the images it is the gradient with
-// respect to those that are encoded; the program then has the input [Target], the clean ones.
+// Gradient names the gradient of the objective with respect to a column. A program computes it alone, without noise. The
+// objective consists of the terms that can be measured without training ([losses.Reads.Validates]). For images, the gradient
+// is with respect to the encoded images; the program then also has the input [Target], the clean images.
 func Gradient(column string) string { return gradientPrefix + column }
 
-// isGradient reports whether a name is that of a gradient with respect to a column.
+// isGradient reports whether name is a result of [Gradient].
 func isGradient(name string) bool { return strings.HasPrefix(name, gradientPrefix) }
 
 // gradientOf adds the gradient of the terms with respect to a column.
@@ -133,7 +161,7 @@ func (b *builder) gradientOf(column string, terms []int) error {
 	return b.tap(Gradient(column), grads[0])
 }
 
-// ColumnsOf describes the columns that a value is computed from, images among them.
+// ColumnsOf describes the columns, images included, from which a value is computed.
 func (m *Model) ColumnsOf(value string) (list []data.Column) {
 	for _, column := range m.Layout.Sources(value) {
 		described, _ := m.Layout.Column(column)

@@ -27,7 +27,7 @@ type Model struct {
 	Lent []*Parameter
 }
 
-// New returns the model of spec for images of that shape. Each parameter is initialised from a separate random stream,
+// New returns the model of spec for images of the given shape. Each parameter is initialised from a separate random stream,
 // which is determined by spec's seed and the parameter's path.
 func New(spec *config.Model, shape []int) (*Model, error) {
 	if spec == nil {
@@ -96,7 +96,7 @@ func Check(spec *config.Model, shape []int) error {
 	return nil
 }
 
-// Encodes reports whether the objective reads a value of the images, not only of their views.
+// Encodes reports whether the objective reads a value that is computed from the images, not only from their views.
 func (m *Model) Encodes() bool {
 	return slices.ContainsFunc(m.Spec.Losses, func(l config.Loss) bool {
 		r := l.Reads()
@@ -104,8 +104,8 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// TrainingOutputs lists the outputs of a training step's program: the loss and, if the objective reads a value of the images,
-// the codes.
+// TrainingOutputs lists the outputs of a training step's program: the loss, and the codes if the objective reads a value that
+// is computed from the images.
 func (m *Model) TrainingOutputs() []string {
 	if !m.Encodes() {
 		return []string{Loss}
@@ -113,34 +113,17 @@ func (m *Model) TrainingOutputs() []string {
 	return []string{losses.Code, Loss}
 }
 
-// Classes is the number of units of the values that terms compare with labels, 0 if no term does.
+// Classes is the number of units of the values that terms compare with labels, 0 if there are none.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {
-		if comparesLabels(l) {
+		if r := l.Reads(); r.Classes && r.Against == losses.Labels {
 			return m.Layout.Size(l.On)
 		}
 	}
 	return 0
 }
 
-// comparesLabels reports whether a term compares a value with the labels.
-func comparesLabels(l config.Loss) bool {
-	r := l.Reads()
-	return r.Classes && r.Against == losses.Labels
-}
-
-// ClassHeads lists the values that terms compare with labels, in the order of the terms.
-func (m *Model) ClassHeads() []string {
-	var names []string
-	for _, l := range m.Spec.Losses {
-		if comparesLabels(l) && !slices.Contains(names, l.On) {
-			names = append(names, l.On)
-		}
-	}
-	return names
-}
-
-// Parameter returns the parameter of that path.
+// Parameter returns the parameter with the given path.
 func (m *Model) Parameter(path string) (*Parameter, error) {
 	for _, p := range slices.Concat(m.Parameters, m.Lent) {
 		if p.Path == path {
@@ -174,8 +157,8 @@ func (m *Model) Twin() *Model {
 	return &twin
 }
 
-// alias returns the path of the parameter that a layer shares, or whose transpose it has, under another path: "" if the parameter is
-// the layer's own. The alias of a teacher's parameter is the teacher's.
+// alias resolves the path of a parameter that belongs to another layer, or is the transpose of another parameter, and returns
+// the original's path; "" if the parameter is an original. For a teacher's parameter, the original is the teacher's.
 func (m *Model) alias(path string) (of string, transposed bool) {
 	own, teacher := path, ""
 	if t := m.teacherOf(path); t != "" {
@@ -198,7 +181,7 @@ func (m *Model) teacherOf(path string) string {
 	return ""
 }
 
-// values lists every value of the model by its name, in the order in which a program computes them.
+// values lists the names of all values of the model, in the order in which a program computes them.
 func (m *Model) values() []string { return append(m.Layout.Values(), m.Layout.Named()...) }
 
 // Pixels is the number of values of one image.

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +26,7 @@ func (b *builder) terms() (list []int) {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Against == losses.Images && l.On == losses.Output
 		case slices.Contains(b.request.Want, Terms), slices.ContainsFunc(b.request.Want, isGradient):
-			take = r.Validates()
+			take = b.model.Spec.Validates(l)
 		case !slices.Contains(b.request.Want, Loss):
 		case len(b.request.Given) > 0:
 			take = readsOnly(l, b.request.Given...)
@@ -82,14 +83,22 @@ func (b *builder) objective(terms []int) error {
 			err = b.gradients(loss, ops.Gradient, slices.DeleteFunc(slices.Clone(players), func(q config.Moving) bool { return !same(q) })...)
 		}
 		if err != nil {
-			return fmt.Errorf("player %q: %w", p.Name, err)
+			return ofPlayer(p, err)
 		}
 		players = others
 	}
 	return nil
 }
 
-// of returns the sum of the terms that a player minimises.
+// ofPlayer places an error in the objective of a player.
+func ofPlayer(p config.Moving, err error) error {
+	if of := (part.KeyError{}); errors.As(err, &of) && p.Name != "" {
+		return part.KeyErrorf("player."+p.Name, "its %s %s", of.Key, of.Problem)
+	}
+	return fmt.Errorf("player %q: %w", p.Name, err)
+}
+
+// of returns the sum of a player's terms.
 func of(p config.Moving, terms map[int]*gorgonia.Node) (sum *gorgonia.Node, err error) {
 	for _, i := range p.Terms {
 		if sum == nil {
@@ -104,8 +113,9 @@ func of(p config.Moving, terms map[int]*gorgonia.Node) (sum *gorgonia.Node, err 
 	return sum, nil
 }
 
-// weighted builds the weighted terms times a factor. It returns those that are read by their indices, and their sum, nil if there
-// are none; the others are built for their inputs only. With a loss it taps the terms.
+// weighted builds all terms, multiplied by their weights and a factor. It returns the terms for which read is true, by index,
+// and their sum, nil if there are none; it builds the others only for their inputs. If the request includes the loss, it taps
+// the terms.
 func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
 	nodes = map[int]*gorgonia.Node{}
 	for _, i := range terms {
@@ -132,7 +142,7 @@ func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (
 	return nodes, sum, nil
 }
 
-// all reads every term.
+// all is true for every term.
 func all(int) bool { return true }
 
 // term returns the i-th weighted loss term, a scalar.
@@ -175,8 +185,9 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of a loss with respect to every trainable parameter of these players that the loss depends on. Their
-// other parameters have no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or [ops.Gradient].
+// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players that the loss
+// depends on. Parameters that the loss does not depend on have no gradient. differentiate is [gorgonia.Grad], which a graph
+// allows once, or [ops.Gradient].
 func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error), players ...config.Moving) error {
 	moves := func(path string) bool {
 		return slices.Contains(b.request.Given, path) || slices.ContainsFunc(players, func(p config.Moving) bool { return p.Moves(path) })
@@ -193,7 +204,7 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 		if len(b.request.Given) > 0 { // all weights are frozen: only the value is needed
 			return nil
 		}
-		return errors.New("the loss depends on no trainable parameter")
+		return part.KeyErrorf("loss", "depends on no trainable parameter: add a term that does, or unfreeze what it depends on")
 	}
 	grads, err := differentiate(loss, wrt...)
 	if err != nil {
@@ -205,7 +216,7 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 	return nil
 }
 
-// undifferentiable names the parameters of Gorgonia's error for nodes that have no gradient.
+// undifferentiable replaces Gorgonia's error for nodes without a gradient by one that names the parameters.
 func (b *builder) undifferentiable(err error) error {
 	var of gorgonia.SymDiffError
 	var names []string
@@ -240,7 +251,7 @@ func (b *builder) inputGradient(terms []int) error {
 	return b.tap(InputGradient, grads[0])
 }
 
-// ancestors returns every node that n is computed from.
+// ancestors returns every node from which n is computed.
 func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 	seen := map[*gorgonia.Node]bool{}
 	stack := []*gorgonia.Node{n}
@@ -284,6 +295,15 @@ func (t *term) Published(name string) (*gorgonia.Node, error) {
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
 	p.teacher = t.declared.TeacherName()
+	return t.flatValue(value{cmp.Or(t.reads.TeacherOf, t.declared.On), p})
+}
+
+// Clean implements [losses.Values].
+func (t *term) Clean() (*gorgonia.Node, error) {
+	p := passOf(t.reads)
+	if t.streams[Target] != nil && !t.reads.Views {
+		p.stream = Target
+	}
 	return t.flatValue(value{t.declared.On, p})
 }
 
@@ -375,7 +395,7 @@ func (b *builder) without(path string) map[value]*gorgonia.Node {
 // UpstreamName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
 const UpstreamName = "upstream"
 
-// Penalised reports whether the model has terms that read only the code and parameters (some), and whether one of them reads
+// Penalised reports whether the model has terms that read only the code or parameters (some), and whether one of them reads
 // the code (code).
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
@@ -388,7 +408,7 @@ func (m *Model) Penalised() (some, code bool) {
 
 // readsOnly reports whether a term reads only these values and parameters.
 func readsOnly(l config.Loss, names ...string) bool {
-	return l.Mask == "" && l.SampleWeight == "" && l.Reads().Alone(l.On, names...)
+	return len(l.Counted()) == 0 && l.Reads().Alone(l.On, names...)
 }
 
 // microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.
@@ -411,7 +431,7 @@ func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	return upstream, c.Err()
 }
 
-// repeatable returns an error if the program draws noise or updates state: two evaluations would then differ.
+// repeatable returns an error if the program draws noise or updates state: two evaluations would then give different results.
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {
@@ -424,7 +444,7 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// given adds a given value as a parameter.
+// given adds an input of the caller as a parameter.
 func (b *builder) given(name string, shape []int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,

@@ -24,12 +24,12 @@ type Parameter struct {
 	Frozen    bool      // neither the optimizer nor a rule of its layer changes it
 }
 
-// Program is one graph for one batch size, for training (with gradients) or inference.
+// Program is the graph for one batch size, for training (with gradients) or inference.
 type Program struct {
 	Graph      *gorgonia.ExprGraph
 	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
 	Batch      int
-	Inputs     []Input   // given values; then [Images], [Target], [Views], [Labels] if they are read; then noise
+	Inputs     []Input   // values from the caller; then [Images], [Target], [Views], [Labels] if they are read; then noise
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // values that can be read after a run
 	Updates    []Update  // state that is assigned after the run
@@ -37,24 +37,24 @@ type Program struct {
 	layers map[*gorgonia.Node]string // path and kind of the layer that added a node
 }
 
-// Input is an input that the caller fills before every run.
+// Input is a tensor that the caller fills before every run.
 type Input struct {
 	Name    string // [Images], [Target], [Views], [Labels], the name of a value or of a noise input
 	Node    *gorgonia.Node
 	Shape   []int       // batch included
 	Sampler ops.Sampler // nil for data
 	Fixed   bool        // noise that is drawn once for each image, for a full-batch objective
-	Column  string      // the column of the data that fills it, "" for others
-	Classes int         // of a column that is given one-hot; 0 for values
+	Column  string      // the column of the data that fills it, "" if none does
+	Classes int         // number of classes of a one-hot column; 0 for other inputs
 
-	Weight losses.Weight // of a term's weight: the schedule whose value the caller fills in; nil for other inputs
+	Weight losses.Weight // the schedule of a term's weight, whose current value the caller fills in; nil for other inputs
 
 	// Preparation describes how the caller prepares the images for this input; nil for other inputs. See
 	// [layers.Preparing].
 	Preparation any
 }
 
-// WeightName is the name of the input of the weight of a term.
+// WeightName is the name of the input for the weight of a term.
 func WeightName(term string) string { return "weight." + term }
 
 // UnweightedName is the name of the tap of a term without its weight, for weights that depend on the term's value
@@ -68,8 +68,8 @@ type Binding struct {
 	Gradient *gorgonia.Node // nil at inference and for parameters that the optimizer does not update
 }
 
-// Tap is a value that can be read after a run: "loss", its weighted terms such as "loss.mse", or a value of the model such as
-// "code" and "output".
+// Tap is a node that can be read after a run: "loss", a weighted term such as "loss.mse", or a value of the model such as
+// "code" or "output".
 type Tap struct {
 	Name  string
 	Node  *gorgonia.Node
@@ -83,7 +83,7 @@ type Update struct {
 	Node      *gorgonia.Node
 }
 
-// IndexOf returns the index of a parameter in Parameters, -1 if the graph does not read it.
+// IndexOf returns the index of q in Parameters, -1 if the graph does not read it.
 func (p *Program) IndexOf(q *Parameter) int {
 	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
 }
@@ -114,7 +114,7 @@ func (p *Program) Module() (*ir.Module, error) {
 	return m, nil
 }
 
-// wanted adds the taps, the gradients and the updates.
+// wanted adds the taps, the gradients and the updates to the module.
 func (p *Program) wanted(m *ir.Module, t *fromgraph.Translator) error {
 	for _, tap := range p.Taps {
 		v, err := t.Value(tap.Node)

@@ -3,26 +3,49 @@ package hooks
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tessera/attack"
 	"tessera/parallel/team"
+	"tessera/part"
 )
 
-// Adversarial trains a model on adversarial examples. The first images of every (shuffled) mini-batch are replaced by
-// adversarial examples for the current parameters; the model must reconstruct the clean images. The attack of package
-// attack computes the examples from the gradient of the reconstruction error with respect to the images, in inference mode:
-// without noise and with running averages. The procedure is deterministic.
+// Adversarial trains a model on adversarial examples. In every (shuffled) mini-batch, adversarial examples for the current
+// parameters replace the first images; the model must reconstruct the clean images, or predict their classes. The attack of
+// package attack computes the examples from a gradient with respect to the images, in inference mode: without noise and with
+// running averages. The gradient is that of the reconstruction error, or, with the key on, that of an objective of a head.
+// Only random_start uses random numbers, which are determined by the seed of the run.
 //
 // Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015; Madry et al., Towards Deep
-// Learning Models Resistant to Adversarial Attacks, 2018.
+// Learning Models Resistant to Adversarial Attacks, 2018; Zhang et al., Theoretically Principled Trade-off between Robustness
+// and Accuracy, 2019 (objective kl, with the loss trades).
 type Adversarial struct {
 	attack.Attack
-	Share float64 `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
+	RandomStart bool             `toml:"random_start" doc:"pgd starts at a random point of the ball around each image, not at the image"`
+	Share       float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
+	On          string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels where no loss compares the output with the images"`
+	Objective   attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean image"`
+	Warmup      int              `toml:"warmup" want:">= 0" doc:"number of epochs in which epsilon and the step size grow linearly from 0"`
 }
 
 func init() {
 	Registry.Register("adversarial", "trains on adversarial examples",
-		func() Hook { return &Adversarial{Attack: attack.Default(), Share: 1} })
+		func() Hook {
+			return &Adversarial{Attack: attack.Default(), Share: 1, Objective: attack.CrossEntropy}
+		})
+}
+
+// Check reports the first invalid setting as a part.KeyError.
+func (a *Adversarial) Check() error {
+	switch err := a.Attack.Check(); {
+	case err != nil:
+		return err
+	case a.Objective != "" && !slices.Contains(a.Objective.Choices(), string(a.Objective)):
+		return part.KeyErrorf("objective", "got %v, want one of %v", a.Objective, a.Objective.Choices())
+	case a.Objective == attack.KL && !a.RandomStart:
+		return part.KeyErrorf("random_start", "the objective kl has no gradient at the clean image: give random_start = true")
+	}
+	return nil
 }
 
 // Distorts implements [Distorting].
@@ -38,20 +61,23 @@ func (*Adversarial) Stage() Stage { return Distort }
 
 // Attach implements [Hook].
 func (a *Adversarial) Attach(t Training) (*Active, error) {
-	h := &adversary{Adversarial: a, training: t}
+	h := &adversary{Adversarial: a, training: t, now: a.Attack}
 	h.update = h.updateRows
 	return &Active{Begin: h.begin, BeforeStep: h.attack}, nil
 }
 
-// adversary is the active form.
+// adversary is the hook's state in a training.
 type adversary struct {
 	*Adversarial
 	training Training
+	now      attack.Attack // the attack with the epsilon of this step
 	pixels   int
-	program  Program
+	program  Program     // for attacks on the reconstruction; else nil
+	head     HeadProgram // for attacks on a head
 
 	x, clean, gradient []float32        // of this step
-	update             func(thread int) // bound once: a method value allocates
+	targets            []float32        // targets of the head
+	update             func(thread int) // stored because each method value allocates
 }
 
 func (h *adversary) begin() (err error) {
@@ -60,23 +86,45 @@ func (h *adversary) begin() (err error) {
 	for i, size := range sizes {
 		sizes[i] = h.examples(size)
 	}
-	if h.program, err = h.training.Compile(ImageGradient, sizes...); err != nil {
+	if h.On == "" {
+		h.program, err = h.training.Compile(ImageGradient, sizes...)
+	} else {
+		h.head, err = h.training.CompileHead(h.On, h.Objective, sizes...)
+	}
+	if err != nil {
 		return fmt.Errorf("attack: %w", err)
 	}
 	return nil
 }
 
-// examples is the number of images of a batch that are replaced.
+// examples is the number of images in a batch that adversarial examples replace.
 func (h *adversary) examples(size int) int {
 	return min(size, max(1, int(math.Round(h.Share*float64(size)))))
 }
 
 // attack replaces the first images of a batch.
 func (h *adversary) attack(s *Step) (err error) {
-	n := h.examples(s.Size) * h.pixels
+	images := h.examples(s.Size)
+	n := images * h.pixels
 	h.x, h.clean = s.Images[:n], s.Clean[:n]
-	for range h.Rounds() {
-		if h.gradient, err = h.program.Run(h.x, h.clean); err != nil {
+	if h.now = h.warm(s.Epochs); h.now.Epsilon == 0 {
+		return nil
+	}
+	if h.head != nil {
+		if err := h.aim(s, images); err != nil {
+			return err
+		}
+	}
+	if h.RandomStart {
+		h.now.Scatter(h.x, h.clean, h.pixels, h.training.Random(h.training.Step()))
+	}
+	for range h.now.Rounds() {
+		if h.head != nil {
+			h.gradient, _, err = h.head.Run(h.x, h.targets)
+		} else {
+			h.gradient, err = h.program.Run(h.x, h.clean)
+		}
+		if err != nil {
 			return err
 		}
 		h.training.Do(h.update)
@@ -84,9 +132,37 @@ func (h *adversary) attack(s *Step) (err error) {
 	return nil
 }
 
-// updateRows updates a thread's share of the images. Each image is updated separately: the number of threads changes no bit.
+// warm returns the attack after the given number of epochs: during the warm-up its radius is smaller.
+func (h *adversary) warm(epochs float64) attack.Attack {
+	now := h.Attack
+	if epochs < float64(h.Warmup) {
+		part := epochs / float64(h.Warmup)
+		now.Epsilon *= part
+		now.StepSize *= part
+	}
+	return now
+}
+
+// aim sets the targets of the attack, which moves the predictions away from them: the labels, or for kl the predictions for
+// the clean images.
+func (h *adversary) aim(s *Step, images int) error {
+	if h.Objective != attack.KL {
+		if h.targets = s.Labels[:images*(len(s.Labels)/s.Size)]; len(h.targets) == 0 {
+			return fmt.Errorf("attack: the objective %s needs labels, which no loss term reads", h.Objective)
+		}
+		return nil
+	}
+	_, logits, err := h.head.Run(h.clean, nil)
+	if err == nil {
+		h.targets = attack.Softmax(logits, len(logits)/images)
+	}
+	return err
+}
+
+// updateRows updates a thread's share of the images. Each image is updated separately, so the result does not depend on the
+// number of threads.
 func (h *adversary) updateRows(thread int) {
 	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels
-	h.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
+	h.now.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
 }

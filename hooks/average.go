@@ -2,16 +2,17 @@ package hooks
 
 import "math"
 
-// Average makes a moving average of the parameters the model of the run, which is validated, saved and opened. Training
-// itself uses the parameters. After step t the average is
+// Average replaces the model of the run, which is validated, saved and opened, by a moving average of the parameters.
+// Training itself uses the current parameters. After step t the average is
 //
 //	a = (1-decay) / (1-decay^t) sum over the steps s = 1..t of decay^(t-s) w_s
 //
-// where w_s are the parameters after step s and its projection, running averages of layers included. It is a weighted mean
-// over the steps; the weight decreases by the factor decay for each earlier step. The initial values do not contribute. The
-// constraints project the average as well, because the average of points of a non-convex set may lie outside of the set.
+// where w_s are the parameters after step s and its projection, including the running averages of layers. It is a weighted
+// mean over the steps; the weight decreases by the factor decay for each earlier step. The initial values do not contribute.
+// The constraints project the average as well, because the average of points of a non-convex set may lie outside the set.
 //
-// Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992; the bias correction is Adam's.
+// Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992; the bias correction is that of
+// Adam.
 type Average struct {
 	Decay float64 `toml:"decay" want:"in (0,1)" doc:"decay of the exponential moving average"`
 }

@@ -13,13 +13,13 @@ import (
 	"tessera/part"
 )
 
-// Decomposition is attached to every model whose first layer decomposes images (amd, pado), declared or not. In a new run
-// it sets the layer's rescaling before the first step: low is a channel's minimum over all training images, gain is 1 /
-// (range of the channel), or 1 for a constant channel. Frozen layers and layers with parameters from another run keep their
-// rescaling.
+// Decomposition prepares images for a first layer that decomposes them (amd, pado). Every model with such a layer has this
+// hook, declared or not. In a new run it sets the layer's rescaling before the first step: low is a channel's minimum over
+// all training images, gain is 1 / (range of the channel), or 1 for a constant channel. Frozen layers and layers with
+// parameters from another run keep their rescaling.
 //
-// With cache it also computes the levels of every image once; a step then only combines them. Levels have the type of the
-// images: L levels take L bytes per pixel of every 8-bit image (2 L for amd), and four times as much for float images.
+// With cache it also computes the levels of every image once; a training step then only combines them. Levels have the type
+// of the images: L levels take L bytes per pixel of every 8-bit image (2 L for amd), and four times as much for float images.
 // Without cache every step decomposes its images. Both give the same values.
 type Decomposition struct {
 	Cache bool `toml:"cache" doc:"decomposes every image once and keeps the levels in memory"`
@@ -66,11 +66,11 @@ func (d *Decomposition) Attach(t Training) (*Active, error) {
 	return active, nil
 }
 
-// decomposing is the active form.
+// decomposing is the hook's state in a training.
 type decomposing struct {
 	of       morph.Decomposition
 	training Training
-	fitted   *decomposed // nil if no program reads it
+	fitted   *decomposed // for the training images; nil if no program reads them
 }
 
 func (h *decomposing) prepare(images *data.Images) (Prepared, error) {
@@ -108,10 +108,10 @@ func (h *decomposing) initialise() error {
 type decomposed struct {
 	of     morph.Decomposition
 	images *data.Images
-	deep   int       // channels of an image
+	deep   int       // number of channels of an image
 	row    int       // number of values of an image's levels
-	bytes  []byte    // levels of all images; nil if they are floats or not cached
-	floats []float32 // levels of all images; nil if they are bytes or not cached
+	bytes  []byte    // levels of all images; nil if the levels are floats or not cached
+	floats []float32 // levels of all images; nil if the levels are bytes or not cached
 	pool   sync.Pool // of workspaces
 }
 
@@ -159,7 +159,7 @@ func (d *decomposed) cache() {
 	d.bytes, d.floats = bytes, floats
 }
 
-// levels loads the image at an index into a workspace and returns its levels.
+// levels loads image i into a workspace and returns its levels.
 func (d *decomposed) levels(w *workspace, i int) []float32 {
 	index := [1]int{i}
 	d.images.Batch(w.image, index[:])

@@ -2,11 +2,11 @@ package hooks
 
 import "slices"
 
-// EarlyStopping keeps the parameters of the epoch with the lowest validation error. It ends the training after patience
-// epochs without a decrease by more than min_delta. The error is val_mse; without a decoder it is val_loss, the objective on the
-// validation images, if that is measured, else the sum of the heads' negative log-likelihoods there. If none of them is measured it
-// is the training loss, which usually decreases to the end: the hook then neither stops the training nor prevents overfitting, and
-// `check` warns.
+// EarlyStopping selects the parameters of the epoch with the lowest validation error. It ends the training after patience
+// epochs without a decrease of the error by more than min_delta. The error is val_mse. Without a decoder it is val_loss, the
+// objective on the validation images, if measured, or else the sum of the heads' negative log-likelihoods on these images. If
+// none of these is measured, it is the training loss. The training loss usually decreases to the end: the hook then neither
+// stops the training nor prevents overfitting, and `check` warns.
 //
 // Source: Prechelt, Early Stopping, but when?, 1998.
 type EarlyStopping struct {
@@ -34,23 +34,23 @@ func (e *EarlyStopping) Attach(t Training) (*Active, error) {
 	return &Active{EndEpoch: s.endEpoch, Best: s.bestEpoch, Save: s.save, Restore: s.restore}, nil
 }
 
-// stopping is the active form.
+// stopping is the hook's state in a training.
 type stopping struct {
 	*EarlyStopping
 	training Training
 	of       []*Parameter
 	best     *bestRecord // nil before the first epoch is complete
-	values   [][]float32 // of the best epoch
+	values   [][]float32 // parameters of the best epoch
 }
 
-// bestRecord is the record of the epoch with the lowest error so far.
+// bestRecord describes the epoch with the lowest error so far.
 type bestRecord struct {
 	Epoch int     `json:"epoch"`
 	Step  int     `json:"step"`
 	Error float64 `json:"error"`
 }
 
-// endEpoch keeps the parameters of a better epoch and stops after patience epochs without an improvement.
+// endEpoch stores the parameters of a better epoch and stops after patience epochs without an improvement.
 func (s *stopping) endEpoch(e *Epoch) error {
 	measure := e.error()
 	if s.best == nil || measure < s.best.Error-s.MinDelta {

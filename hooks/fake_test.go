@@ -1,10 +1,12 @@
 package hooks
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"tessera/attack"
 	"tessera/data"
 )
 
@@ -69,6 +71,10 @@ func (f *fake) Threads() int             { return 1 }
 func (f *fake) Do(work func(thread int)) { work(0) }
 func (f *fake) Compile(want Value, _ ...int) (Program, error) {
 	return linear{f, want}, nil
+}
+
+func (f *fake) CompileHead(string, attack.Objective, ...int) (HeadProgram, error) {
+	return nil, errors.New("the fake has no heads")
 }
 
 type linear struct {

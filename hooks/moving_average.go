@@ -6,18 +6,18 @@ import (
 	"tessera/kernel"
 )
 
-// average is a moving average of all parameters of a model, running averages of layers included. Every step computes
+// average is a moving average of all parameters of a model, including running averages of layers. Every step computes
 //
 //	a <- a + rate (w - a)
 //
 // where w are the weights after the step and its projection, and rate is 1 - decay.
 type average struct {
 	of     []*Parameter
-	values [][]float32 // by parameter
+	values [][]float32 // averages by parameter
 	rate   float32     // of the current step
 }
 
-// movingAverage returns the active form of a hook with a moving average. rate returns the weight of w in step number step,
+// movingAverage returns the functions of a hook with a moving average. rate returns the weight of w in each step, counted
 // from 1.
 func movingAverage(t Training, rate func(step int) float32) (*Active, *average) {
 	m := &average{of: t.Parameters("*")}

@@ -1,13 +1,14 @@
 package hooks
 
-// Plateau lowers the learning rate when the validation error stops decreasing. The error is that of early_stopping: val_mse, else
-// val_loss, else the sum of the heads' negative log-likelihoods on the validation images, else the training loss. After every epoch it is compared with the lowest value so far. The epoch is an improvement if
+// Plateau lowers the learning rate when the validation error stops decreasing. The error is that of early_stopping: val_mse,
+// else val_loss, else the sum of the heads' negative log-likelihoods on the validation images, else the training loss. After
+// every epoch it is compared with the lowest value so far. The epoch is an improvement if
 //
 //	value < (1 - threshold) lowest
 //
-// After more than patience epochs without an improvement the learning rate is multiplied by factor. The product of all
-// factors is >= smallest. The next cooldown epochs are not counted. The rule equals PyTorch's ReduceLROnPlateau with a
-// relative threshold.
+// After more than patience epochs without an improvement the learning rate is multiplied by factor, but never reduced to less
+// than smallest times its original value. The following cooldown epochs are not counted. The rule equals PyTorch's
+// ReduceLROnPlateau with a relative threshold.
 type Plateau struct {
 	Factor    float64 `toml:"factor" want:"in (0,1)" doc:"multiplies the learning rate at every reduction"`
 	Patience  int     `toml:"patience" want:">= 0" doc:"epochs without an improvement before a reduction"`
@@ -36,13 +37,13 @@ func (p *Plateau) Attach(Training) (*Active, error) {
 		Save: func(s *State) { s.PutRecord(r) }, Restore: func(s *State) error { return s.LoadRecord(r) }}, nil
 }
 
-// plateau is the active form; its exported fields are its state.
+// plateau is the hook's state in a training; exported fields are saved.
 type plateau struct {
 	*Plateau `json:"-"`
 	Rate     float64  `json:"rate"`             // product of all reductions
 	Lowest   *float64 `json:"lowest,omitempty"` // nil before the first epoch is complete
 	Bad      int      `json:"bad"`              // epochs since an improvement or a reduction
-	Cooling  int      `json:"cooling"`          // epochs that are still not counted
+	Cooling  int      `json:"cooling"`          // remaining epochs of the cooldown
 }
 
 // endEpoch compares a complete epoch with the best one.

@@ -9,12 +9,13 @@ import (
 	"tessera/part"
 )
 
-// Prune is a training phase during which the small weights of every parameter that a glob matches stay 0.
+// Prune is a training phase that sets the smallest weights of matching parameters to 0 and keeps them there.
 //
 // The phase begins before the first step of an epoch. Of each parameter with n weights it selects the floor(fraction n)
 // weights with the smallest absolute values (of equal ones the first), or the weights with an absolute value <= threshold.
-// The selected weights and their moving averages are set to 0. A projection after every step, the last one, keeps them at
-// 0. The optimizer's state is updated as usual, so the first step of a released weight is an ordinary one. After the phase
+// The selected weights and their moving averages are set to 0. A projection after every step, after
+// all constraints, keeps them at 0. The optimizer's state is updated as usual, so that the first step of a released weight
+// does not differ from other steps. After the phase
 // the learning rate is multiplied by rate. A model may have several phases; phases that begin with the same epoch select
 // among the same weights.
 //
@@ -56,7 +57,7 @@ func (p *Prune) NeedsSteps() (problem, hint string) {
 	return "%s cannot be combined with pruning: weights fixed at 0 invalidate its curvature history", "remove the phase"
 }
 
-// ended reports whether the phase has ended after that many complete epochs.
+// ended reports whether the phase has ended after the given number of complete epochs.
 func (p *Prune) ended(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 
 // Stage implements [Staged].
@@ -76,18 +77,18 @@ func (p *Prune) Attach(t Training) (*Active, error) {
 	return &Active{BeginEpoch: h.beginEpoch, BeforeStep: h.beforeStep, Project: h.project, Rate: h.rate, Save: h.save, Restore: h.restore}, nil
 }
 
-// pruning is the active form.
+// pruning is the hook's state in a training.
 type pruning struct {
 	*Prune
 	training Training
 	of       []*Parameter
 	inPhase  bool
-	selected bool      // the weights of the next step were selected
-	indices  [][]int32 // of the pruned weights, ascending, by the parameter's index in the model
+	selected bool      // the weights for the next step are selected
+	indices  [][]int32 // indices of the pruned weights, ascending, by the parameter's index in the model
 }
 
-// beginEpoch begins or ends the phase. The selected weights are set to 0 before the step, after all phases have selected
-// theirs.
+// beginEpoch begins or ends the phase. The selected weights are set to 0 later, before the step, when all phases have
+// selected their weights.
 func (h *pruning) beginEpoch() error {
 	epoch := h.training.Epoch()
 	inPhase := epoch >= h.From && !h.ended(epoch)
@@ -136,7 +137,7 @@ func (h *pruning) rate() float64 {
 	return 1
 }
 
-// save adds a mask of every parameter during the phase: 1 for a pruned weight, else 0.
+// save adds a mask of every parameter during the phase: 1 for a pruned weight, 0 for others.
 func (h *pruning) save(s *State) {
 	if !h.inPhase {
 		return
@@ -170,7 +171,7 @@ func (h *pruning) restore(s *State) error {
 }
 
 // smallest returns, in ascending order, the indices of the values <= threshold or, if a fraction is set, of the
-// floor(fraction n) smallest of n values; of equal ones the first.
+// floor(fraction n) smallest of n values; of equal values it takes the first.
 func smallest(values []float32, fraction, threshold float64) (indices []int32) {
 	size := func(i int32) float64 { return math.Abs(float64(values[i])) }
 	for i := range int32(len(values)) {

@@ -7,30 +7,31 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/data"
 	"tessera/part"
 )
 
-// Revive re-initialises dead units. Whenever another `every` epochs are complete, it encodes the first `sample` training
-// images before the next step. A unit is dead if its largest activation is below threshold times the largest activation of any unit. The k-th
-// dead unit gets the direction v = x / ||x|| of the image x with the k-th largest squared reconstruction error:
+// Revive re-initialises dead units. After every `every` epochs, before the next step, it encodes the first `sample` training
+// images. A unit is dead if its largest activation is below threshold times the largest activation of any unit. The k-th dead
+// unit gets the direction v = x / ||x|| of the image x with the k-th largest squared reconstruction error:
 //
 //	encoder weight of the unit   <-  v times the mean norm of the living units' encoder weights
 //	decoder weight of the unit   <-  v times the mean norm of the living units' decoder weights
 //	bias of the unit             <-  0
 //
-// With `residuals` the direction is that of what is missing: v = r / ||r||, r = max(0, x - y) of the image with the largest ||r||, and
-// max(0, v·r) v is taken away from all residuals before the next unit is drawn, so that no two units get the same missing part. Values of
-// the unit in other parameters of the encoder that have one value per unit, such as thresholds, become the mean of the living units'.
-// `until` ends the searches: units that die later are surplus.
+// With `residuals` the direction is that of the largest residual: v = r / ||r||, with r = max(0, x - y) of the image with the
+// largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
+// same missing part. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
+// becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
 // parameters get the new values too. The procedure is deterministic.
 //
-// The encoder must have one layer with weights, a dense layer on the pixels. The decoder weight is re-initialised if the
-// decoder's first layer with weights is a dense layer from the units to the pixels.
+// The encoder must have exactly one layer with weights, a dense layer on the pixels. The decoder weight is re-initialised if
+// the decoder's first layer with weights is a dense layer from the units to the pixels.
 //
-// Source: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling", except that it takes the images with the
-// largest errors instead of sampling in proportion to the squared error, and omits the factor 0.2.
+// Source: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling". Unlike the source, the hook takes the images
+// with the largest errors instead of sampling in proportion to the squared error, and omits the factor 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
@@ -97,7 +98,7 @@ func (r *Revive) Suits(m Declared) error {
 	return nil
 }
 
-// reviveable returns the weights whose units are re-initialised, of all weights of the encoder.
+// reviveable returns the encoder weight whose units can be re-initialised; weights are all weights of the encoder.
 func reviveable(weights []*Parameter) (*Parameter, error) {
 	if len(weights) != 1 || len(weights[0].Shape) != 2 {
 		return nil, notOneDense
@@ -108,12 +109,12 @@ func reviveable(weights []*Parameter) (*Parameter, error) {
 	return weights[0], nil
 }
 
-// reviving is the active form.
+// reviving is the hook's state in a training.
 type reviving struct {
 	*Revive
 	training               Training
 	encoder, bias, decoder *Parameter   // bias and decoder are nil if they are not re-initialised
-	perUnit                []*Parameter // others of the encoder with one value per unit; with residuals only
+	perUnit                []*Parameter // other parameters of the encoder with one value per unit; only with residuals
 	units, sample          int
 	encode, decode         Program
 }
@@ -148,7 +149,8 @@ func (h *reviving) beginEpoch() error {
 	return nil
 }
 
-// directions returns a function that gives the direction of the next dead unit, not of length 1; ok is false if there is none left.
+// directions returns a function that returns the direction for the next dead unit, not normalised; ok is false if there are
+// no more.
 func (h *reviving) directions() (next func() (x []float32, ok bool), err error) {
 	if h.Residuals {
 		return h.lacking()
@@ -165,7 +167,8 @@ func (h *reviving) directions() (next func() (x []float32, ok bool), err error) 
 	}, err
 }
 
-// lacking gives the directions of the largest residuals, each taken away from all of them before the next is chosen.
+// lacking is directions for the key residuals: each direction is subtracted from all residuals before the next one is
+// selected.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	var residuals [][]float32
 	err = h.run(h.decode, func(x, y []float32) {
@@ -199,7 +202,7 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	}, err
 }
 
-// run calls f with a program's value for each image of the sample.
+// run calls f with the pixels and a program's value for each image of the sample.
 func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	images := h.training.Images()
 	width := images.Pixels()
@@ -216,6 +219,15 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 			return err
 		}
 		row := len(values) / len(indices)
+		if images.Holed() && row == width {
+			values = slices.Clone(values)
+			observed := images.Subset(indices).All()[data.ObservedColumn]
+			for i, there := range observed {
+				if there == 0 { // no error where nothing is known
+					values[i] = x[i]
+				}
+			}
+		}
 		for i := range indices {
 			f(x[i*width:(i+1)*width], values[i*row:(i+1)*row])
 		}
@@ -223,7 +235,7 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 	return nil
 }
 
-// dead returns which units are dead.
+// dead reports for each unit whether it is dead.
 func (h *reviving) dead() ([]bool, error) {
 	var most []float32
 	err := h.run(h.encode, func(_, code []float32) {
@@ -336,7 +348,8 @@ func (h *reviving) norm(p *Parameter, dead []bool) float64 {
 	return sum / float64(living)
 }
 
-// mean returns the mean of the living units' values of p, which has one per unit, or of all units' if all are dead.
+// mean returns the mean of the living units' values in p, which has one value per unit. If all units are dead, it is the mean
+// over all.
 func (h *reviving) mean(p *Parameter, dead []bool) float32 {
 	sum, living := 0.0, 0
 	all := !slices.Contains(dead, false)

@@ -2,12 +2,12 @@ package hooks
 
 import "tessera/optim"
 
-// Sharpness replaces the gradient g of every step by the gradient at the parameters w + rho g / |g|, |g| the norm over all parameters
-// that move in the step: the largest loss within a distance of about rho is minimised, which favours flat minima. A step computes two
-// gradients of the same batch, with the same noise, so it takes about twice as long. Reported terms are those at w. No parameter that
-// has no gradient moves.
+// Sharpness is sharpness-aware minimization (SAM). It replaces the gradient g of every step by the gradient at the parameters
+// w + rho g / |g|, where |g| is the norm over all parameters that the step updates. It thus minimises the largest loss within
+// a distance of about rho, which favours flat minima. A step computes two gradients of the same batch, with the same noise,
+// and takes about twice as long. Reported loss terms are those at w. Parameters without a gradient are not changed.
 //
-// Source: Foret et al., Sharpness-aware minimization for efficiently improving generalization, 2021 (the default rho is theirs).
+// Source: Foret et al., Sharpness-aware minimization for efficiently improving generalization, 2021 (with the default rho).
 type Sharpness struct {
 	Rho float64 `toml:"rho" want:"> 0" doc:"distance from the parameters at which the gradient is taken"`
 }

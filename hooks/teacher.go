@@ -12,10 +12,10 @@ import (
 //
 //	w'_t = decay w'_(t-1) + (1-decay) w_t
 //
-// with w_t after the projection, running averages of layers included. The decay may be a schedule over the epochs, as a weight of a
-// loss: that of Grill et al. is { kind = "cosine", from = 0.99, to = 1.0, epochs = 100 }. A model may have several teachers, each a
-// table with a name of its own and kind = "teacher"; a loss names the one that it reads (key teacher). The run's model is not averaged; the run's state
-// contains the teacher.
+// where w_t are the parameters after the projection, including running averages of layers. The decay may be a schedule over
+// the epochs, like the weight of a loss: Grill et al. use { kind = "cosine", from = 0.99, to = 1.0, epochs = 100 }. A model
+// may have several teachers, each a table with its own name and kind = "teacher"; a loss selects one by its key teacher. The
+// averages do not replace the run's model, but the run's state contains them.
 //
 // Source: Tarvainen and Valpola, Mean teachers are better role models, 2017; Grill et al., Bootstrap your own latent, 2020.
 type Teacher struct {
@@ -27,7 +27,7 @@ func init() {
 		func() Hook { return &Teacher{Decay: &losses.Constant{Value: 0.99}} })
 }
 
-// Check returns an error for a decay outside of (0,1) at the beginning, or of (0,1] at the end.
+// Check returns an error for a decay that is outside (0,1) at the beginning, or outside (0,1] at the end.
 func (h *Teacher) Check() error {
 	if h.Decay == nil {
 		return part.KeyErrorf("decay", "got nothing, want a number in (0,1) or a schedule")

@@ -158,7 +158,8 @@ type backend struct {
 	set32 func() *Set[float32]
 	set64 func() *Set[float64]
 	steps *stepSet
-	// A product with at least this number of multiplications is faster in OpenBLAS, unless one of its sides is thin.
+	// blasFrom is the number of multiplications from which a product is faster in OpenBLAS, unless one of its sides is at
+	// most thin.
 	blasFrom, thin int
 }
 
@@ -243,7 +244,7 @@ var elementwise32 = sync.OnceValue(func() *Set[float32] {
 	return simd().backends[0].set32()
 })
 
-// steps returns the best optimizer steps.
+// steps returns the best optimizer steps for this machine.
 func steps() *stepSet {
 	return simd().backends[0].steps
 }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Zeros says which operand of a product is probably almost all zeros.
+// Zeros names the operand of a product that is probably almost all zeros.
 type Zeros uint8
 
 // The operands.
@@ -15,9 +15,9 @@ const (
 	ZerosInB
 )
 
-// A SparseGemm computes what a [Gemm] with alpha = 1 and beta = 0 computes if it can leave out the products with the zeros of
-// one operand, and reports whether it did; if not, C is unchanged. It does if at most one value in [sparseShare] of that
-// operand differs from 0, if the other operand has only finite values (0 times infinity is NaN), and if the rows of op(B),
+// A SparseGemm computes the result of a [Gemm] with alpha = 1 and beta = 0 without the products with the zeros of one operand. It
+// reports whether it has done so; if not, C is unchanged. It does so if at most one value in [sparseShare] of that operand differs
+// from 0, if the other operand has only finite values (0 times infinity is NaN), and if the rows of op(B),
 // for zeros in A, or of Aᵀ, for zeros in B, are stored as rows: without transB, and with transA and without transB.
 //
 // The additions have the order of Gemm in assembly and in portable Go, so that the result has the same bits. One
@@ -31,7 +31,7 @@ const sparseShare = 16
 
 // sparse contains the kernels of a [SparseGemm].
 type sparse[T Float] struct {
-	depth     func(k int) int // of the blocks that Gemm sums separately
+	depth     func(k int) int // depth of the blocks that Gemm sums separately
 	addScaled BinaryScalar[T] // rounds like a product of Gemm and its addition
 	add       Binary[T]
 	sumAbs    Reduce[T]
@@ -39,7 +39,7 @@ type sparse[T Float] struct {
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
 }
 
-// portableSparse returns the product that belongs to gemmPortable.
+// portableSparse returns the sparse product with the same blocks of the sum over k as gemmPortable.
 func portableSparse[T Float](s *Set[T]) SparseGemm[T] {
 	depth := func(int) int { return portableKC }
 	return sparse[T]{depth: depth, addScaled: s.AddScaled, add: s.Add, sumAbs: s.SumAbs}.gemm
@@ -104,10 +104,10 @@ func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, ld
 	return true
 }
 
-// soon is how many values find lists, in addition to a row, before it gives up.
+// soon is the number of values that find lists, in addition to a row, before it gives up.
 const soon = 64
 
-// scanned is the number of values that are looked at together: most are all zeros.
+// scanned is the number of values that are examined together: most groups of this size contain only zeros.
 const scanned = 32
 
 // find lists the values of a matrix that differ from 0 row by row, and reports whether they are few. It gives up early.

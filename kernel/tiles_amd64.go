@@ -72,7 +72,7 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	pool.give(w)
 }
 
-// sparse returns the product that belongs to gemm.
+// sparse returns the sparse product with the same blocks of the sum over k as gemm.
 func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
 	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose}.gemm
 }

@@ -41,7 +41,7 @@ type augmentTrial struct {
 
 func (t augmentTrial) String() string { return fmt.Sprintf("%s %v: draw %d", t.name, t.shape, t.draw) }
 
-// eachPicture tries a on images with edge values included, of all shapes that it accepts.
+// eachPicture calls try for test images of every shape that the augmentation accepts: random, black, white and nearly black ones.
 func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) error {
 	r, refused, accepted := source(), error(nil), false
 	t := augmentTrial{Augmentation: fresh(), fresh: fresh, changes: map[string]augment.Change{}}
@@ -77,7 +77,7 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 	return nil
 }
 
-// augmented prepares the augmentation and returns the image after its change. The result's memory is filled with before.
+// augmented prepares the augmentation and returns the changed image, written into memory in which every element was before.
 func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float32, error) {
 	change, err := augment.Prepare(a, t.shape)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t augmentTrial) everyValue() error {
 	return errors.Join(t.same("over 1", t.Augmentation, 1), t.same("over NaN", t.Augmentation, float32(math.NaN())))
 }
 
-// same compares the image after another augmentation, in memory filled with before, with the image after this one.
+// same compares the image after another augmentation, written into memory in which every element was before, with the image after this one.
 func (t augmentTrial) same(what string, other augment.Augmentation, before float32) error {
 	want, err := t.augmented(t.Augmentation, 0)
 	if err != nil {
@@ -154,7 +154,7 @@ func (t augmentTrial) readsSource() error {
 	return differ("source", src, t.image)
 }
 
-// forgets compares one change for all images of a shape with new ones for each.
+// forgets compares one change, used for all images of a shape, with a new change for each image.
 func (t augmentTrial) forgets() error {
 	want, err := t.augmented(t.fresh(), 0)
 	if err != nil {

@@ -31,12 +31,13 @@ const (
 	onEngine backend = "engine"
 )
 
+// backends lists the back ends. The first one is the tape machine, with which the others are compared.
 var backends = []backend{onTape, onEngine}
 
-// workers are the engine's threads. The engine's tests cover the division of work.
+// workers is the number of threads of the engine. The engine's own tests cover the division of work.
 var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 
-// tensors are values by name. Those of a program in float32 are converted.
+// tensors contains values by name. The values of a program in float32 are converted to float64.
 type tensors map[string][]float64
 
 // names are in alphabetical order.
@@ -73,7 +74,7 @@ func near(got, want []float64, tolerance float64) error {
 	return nil
 }
 
-// finite returns an error that names the first value that is not.
+// finite returns an error that names the first value that is not finite.
 func (t tensors) finite() error {
 	for _, name := range t.names() {
 		if i := slices.IndexFunc(t[name], notFinite); i >= 0 {
@@ -237,12 +238,18 @@ type stand struct {
 	compile func(on backend, single bool) (*rig, error) // compiles a new part with the same settings, in float32 if single
 	double  func() (*rig, error)                        // compiled once, for all laws of a trial
 	single  func() (*rig, error)                        // the same in float32
+	tape    func() (*rig, error)                        // double on the tape machine
 }
 
-func newStand(on backend, compile func(on backend, single bool) (*rig, error)) stand {
-	return stand{on, compile,
-		sync.OnceValues(func() (*rig, error) { return compile(on, false) }),
-		sync.OnceValues(func() (*rig, error) { return compile(on, true) })}
+// newStands returns the stands of a part on all back ends. first compiles the part of [stand.double].
+func newStands(first func(on backend) (*rig, error), compile func(on backend, single bool) (*rig, error)) (all []stand) {
+	for _, on := range backends {
+		all = append(all, stand{on: on, compile: compile,
+			double: sync.OnceValues(func() (*rig, error) { return first(on) }),
+			single: sync.OnceValues(func() (*rig, error) { return compile(on, true) })})
+		all[len(all)-1].tape = all[0].double
+	}
+	return all
 }
 
 // eachRun checks the results of every run in float64.
@@ -254,7 +261,7 @@ func (s stand) eachRun(check func(given, got tensors) error) error {
 	return r.eachRun(check)
 }
 
-// inBoth tests a part in both precisions.
+// inBoth runs a check of a part in float64 and in float32.
 func (s stand) inBoth(check func(r *rig) error) error {
 	r, err := s.double()
 	if err == nil {
@@ -308,7 +315,7 @@ func (s stand) likeTape() error {
 	if s.on == onTape {
 		return nil
 	}
-	tape, err := s.compile(onTape, false)
+	tape, err := s.tape()
 	if err != nil {
 		return err
 	}
@@ -366,7 +373,7 @@ func (s stand) divided(images int) error {
 	})
 }
 
-// crew is a rig on several processes.
+// crew is a rig that several processes run together.
 type crew struct {
 	program *graph.Program
 	members []func(given tensors) (tensors, error)

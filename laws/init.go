@@ -33,7 +33,8 @@ func eachInitTrial(fresh func() layers.Init, try func(t initTrial)) error {
 	return nil
 }
 
-// filled returns what i makes of a parameter whose elements are all before, between guards.
+// filled returns a parameter that i has filled: with the guards around it (all) and without them (inner). Its elements were before at
+// the beginning.
 func (t initTrial) filled(i layers.Init, before float32) (all, inner []float32) {
 	w := make([]float32, elements(1, t.shape))
 	for j := range w {

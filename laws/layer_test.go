@@ -1,6 +1,7 @@
 package laws_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -98,11 +99,8 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 		"treats every image by itself at inference": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return c.Sub(x, c.Mean(x))
 		}},
-		"draws no noise at inference, and is then the identity if it has no parameters": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
-			if s.Training() {
-				return c.Add(x, s.Noise(noisy, x.Shape()...))
-			}
-			return c.Scale(x, 0.5)
+		"draws no noise at inference": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Add(x, s.Noise(noisy, x.Shape()...))
 		}},
 		"says whether it is noisy": wrongLayer{apply: func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			if s.Training() {
@@ -183,7 +181,7 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				return wrongKernel(c, x)
 			},
 		},
-		"draws no noise at inference, and is then the identity if it has no parameters": {
+		"draws no noise at inference": {
 			"1 of [6] at inference on the tape: draws 1 noise inputs": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return c.Add(x, s.Noise(noisy, x.Shape()...))
 			},
@@ -202,5 +200,36 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 				t.Errorf("%s: got %v, want %q", law, err, message)
 			}
 		}
+	}
+}
+
+// drawn draws from a normal distribution in training and gives its mean at inference: the first half of the input.
+type drawn struct{}
+
+func (drawn) Noisy() bool                         { return true }
+func (drawn) Parameters([]int) []layers.Parameter { return nil }
+func (drawn) OutputShape(in []int) ([]int, error) {
+	if len(in) != 1 || in[0]%2 > 0 || in[0] == 6 {
+		return nil, fmt.Errorf("got %v", in)
+	}
+	return []int{in[0] / 2}, nil
+}
+
+func (drawn) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	n := x.Shape()[1] / 2
+	mean := c.Columns(x, 0, n)
+	if !s.Training() {
+		return mean, c.Err()
+	}
+	width := c.Softplus(c.Columns(x, n, n))
+	return c.Add(mean, c.Mul(width, s.Noise(noisy, mean.Shape()...))), c.Err()
+}
+
+func TestTheLawsAcceptLayersOfOtherShapesThatAreNoIdentityAtInference(t *testing.T) {
+	fresh := func() layers.Layer { return drawn{} }
+	laws.Check(t, laws.LayerOf([]int{4}, []int{8}), fresh)
+	if broken := laws.Broken(laws.Layer, fresh); len(broken) != len(laws.Layer.Names()) {
+		t.Errorf("a layer that takes none of the shapes breaks %q only", broken)
 	}
 }

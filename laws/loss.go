@@ -35,31 +35,40 @@ type lossTrial struct {
 	stand
 	fresh func() losses.Loss
 	rows  int
+	like  func(rows int) lossTrial // the trial of that many rows on the same back end, made once
 }
 
 func (t lossTrial) String() string { return fmt.Sprintf("%d rows on the %s", t.rows, t.on) }
 
 func eachLossTrial(fresh func() losses.Loss, try func(t lossTrial)) error {
+	trials := map[int]map[backend]lossTrial{} // by the number of rows
+	var like func(rows int, on backend) lossTrial
+	like = func(rows int, on backend) lossTrial {
+		if trials[rows] == nil {
+			trials[rows] = map[backend]lossTrial{}
+			t := lossTrial{fresh: fresh, rows: rows}
+			for _, s := range newStands(func(on backend) (*rig, error) { return t.compileLoss(on, false) }, t.compileLoss) {
+				trials[rows][s.on] = lossTrial{s, fresh, rows, func(rows int) lossTrial { return like(rows, s.on) }}
+			}
+		}
+		return trials[rows][on]
+	}
 	for _, rows := range batches {
 		for _, on := range backends {
-			try(newLossTrial(fresh, rows, on))
+			try(like(rows, on))
 		}
 	}
 	return nil
 }
 
-func newLossTrial(fresh func() losses.Loss, rows int, on backend) lossTrial {
-	t := lossTrial{fresh: fresh, rows: rows}
-	t.stand = newStand(on, func(on backend, single bool) (*rig, error) {
-		if single {
-			return compile(lossOn[float32](t), on, true, t.data)
-		}
-		return compile(lossOn[float64](t), on, true, t.data)
-	})
-	return t
+func (t lossTrial) compileLoss(on backend, single bool) (*rig, error) {
+	if single {
+		return compile(lossOn[float32](t), on, true, t.data)
+	}
+	return compile(lossOn[float64](t), on, true, t.data)
 }
 
-// lossOn is the loss on the values of the first run.
+// lossOn returns the loss for the values of the first run.
 func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
 	data := t.data(0)
 	return gradcheck.Loss(t.fresh(), converted[T](data["x"]), converted[T](data["target"]), t.given(), lossColumns)
@@ -176,7 +185,7 @@ func (t lossTrial) meanOverImages() error {
 	})
 }
 
-// value is the loss on another batch: change is applied to a run's inputs per image, and to each of the two views.
+// value returns the loss of a changed batch: change is applied to the inputs of a run image by image, and to each of the two views.
 func (t lossTrial) value(given tensors, change func([]float64) []float64) ([]float64, error) {
 	both := func(x []float64) []float64 {
 		if !t.fresh().Reads().Views {
@@ -185,7 +194,7 @@ func (t lossTrial) value(given tensors, change func([]float64) []float64) ([]flo
 		return slices.Concat(change(x[:len(x)/2]), change(x[len(x)/2:]))
 	}
 	rows := len(both(given["x"])) * t.rows / len(given["x"])
-	other, err := newLossTrial(t.fresh, rows, t.on).double()
+	other, err := t.like(rows).double()
 	if err != nil {
 		return nil, err
 	}

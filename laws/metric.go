@@ -132,6 +132,7 @@ func (t metricTrial) finiteValues() error {
 		switch {
 		case v.Missing == "" && one.Count && v.Number != math.Trunc(v.Number):
 			return fmt.Errorf("%s counts %v", v.Name, v.Number)
+		case v.Missing != "" && t.Reads.Has(metrics.ReadsImages) && !t.Masked && t.sample.Columns[data.ObservedColumn] != nil: // entries are missing
 		case v.Missing != "" && !t.Partial && t.gives(t.Reads):
 			return fmt.Errorf("%s is not applicable (%s), but the metric is not declared Partial", v.Name, v.Missing)
 		}
@@ -149,9 +150,19 @@ func (t metricTrial) orderless() error {
 	}
 	pixels := volume.Of(t.shape)
 	shuffled := *t.measured
-	shuffled.sample.Images, shuffled.sample.Labels = nil, nil
+	shuffled.sample.Images, shuffled.sample.Labels, shuffled.sample.Columns = nil, nil, nil
+	for name := range t.sample.Columns {
+		if shuffled.sample.Columns == nil {
+			shuffled.sample.Columns = map[string][]float32{}
+		}
+		shuffled.sample.Columns[name] = nil
+	}
 	for _, i := range source().Perm(t.images()) {
 		shuffled.sample.Images = append(shuffled.sample.Images, t.sample.Images[i*pixels:(i+1)*pixels]...)
+		for name, rows := range t.sample.Columns {
+			size := len(rows) / t.images()
+			shuffled.sample.Columns[name] = append(shuffled.sample.Columns[name], rows[i*size:(i+1)*size]...)
+		}
 		if t.sample.Labels != nil {
 			shuffled.sample.Labels = append(shuffled.sample.Labels, t.sample.Labels[i])
 		}
@@ -179,20 +190,22 @@ func (t metricTrial) same(what string, m metrics.Metric, of *measured, up tolera
 	return compareValues(what, got, want, up)
 }
 
-// inputs are those of a metric: its subject, and all images in one batch.
+// inputs are the inputs of a metric: its subject, and all images in one batch.
 type inputs struct {
 	reads   metrics.Reads
-	heads   []string
+	heads   []metrics.Head
 	subject metrics.Subject
 	batch   metrics.Batch
 
 	objectives []float64 // of the images; their mean is the objective of a batch
 }
 
-// inputs computes the values of the model that reads lists.
+// inputs computes those inputs of a metric that its declaration, reads, lists.
 func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	in.reads = reads
-	in.subject = metrics.Subject{Coder: m, Shape: m.shape, Units: m.units, Images: m.images(), Seed: m.sample.Seed}
+	in.subject = metrics.Subject{Coder: m, Shape: m.shape, Units: m.units, Images: m.images(), Seed: m.sample.Seed,
+		Holed: m.sample.Columns[data.ObservedColumn] != nil}
+	in.batch.Columns = m.sample.Columns
 	codes, err := m.Encode(m.sample.Images)
 	if err != nil {
 		return in, err
@@ -221,8 +234,8 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 		}
 	}
 	if reads.Has(metrics.ReadsLogits) {
-		in.heads = m.ClassHeads()[:1]
-		in.batch.Logits, err = m.Value(in.heads[0], m.sample.Images)
+		in.heads = []metrics.Head{{Name: m.ClassHeads()[0], Labels: in.batch.Labels}}
+		in.batch.Logits, err = m.Value(in.heads[0].Name, m.sample.Images)
 	}
 	if reads.Has(metrics.ReadsObjective) {
 		pixels := volume.Of(m.shape)
@@ -245,6 +258,12 @@ func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err
 		to := min(from+size, n)
 		rows := func(v []float32) []float32 { width := len(v) / n; return v[from*width : to*width : to*width] }
 		b := metrics.Batch{Images: rows(in.batch.Images), Codes: rows(in.batch.Codes), Outputs: rows(in.batch.Outputs)}
+		for name, column := range in.batch.Columns {
+			if b.Columns == nil {
+				b.Columns = map[string][]float32{}
+			}
+			b.Columns[name] = rows(column)
+		}
 		if in.batch.Labels != nil {
 			b.Labels = in.batch.Labels[from:to:to]
 		}
@@ -253,11 +272,11 @@ func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err
 				b.Objective += one / float64(to-from)
 			}
 		}
-		logits := map[string][]float32{}
+		var heads []metrics.Head
 		for _, head := range in.heads {
-			logits[head] = rows(in.batch.Logits)
+			heads = append(heads, metrics.Head{Name: head.Name, Labels: b.Labels, Logits: rows(in.batch.Logits)})
 		}
-		if err := meters.Add(b, logits); err != nil {
+		if err := meters.Add(b, heads); err != nil {
 			return nil, err
 		}
 	}
@@ -323,8 +342,8 @@ func (t metricTrial) changesNothing() error {
 	})
 }
 
-// withInputs calls f with inputs of the model and the numbers of a new metric that gets them in one batch, if the model gives
-// what the metric reads.
+// withInputs calls f with inputs of the model and the numbers of a new metric that gets them in one batch, if the model provides
+// the inputs that the metric reads.
 func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs, values metrics.Values) error) error {
 	if !t.gives(t.Reads) {
 		return nil
@@ -400,8 +419,30 @@ func measuredModels() []*measured {
 		}),
 		newMeasured("no heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads = nil }),
 		newMeasured("two heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),
+		newMeasured("groups", []int{5, 4}, 4, 260, func(m *measured) {
+			groups := make([]float32, 260)
+			for i := range groups {
+				groups[i] = float32(i%4 - 1) // -1 is unknown
+			}
+			m.sample.Columns = map[string][]float32{"group": groups}
+		}),
 		newMeasured("one image", []int{5, 4}, 4, 1, nil),
 		newMeasured("sums of disjoint parts", []int{6, 5}, 7, 260, sumOfParts),
+		newMeasured("missing and hidden entries", []int{5, 4}, 4, 260, func(m *measured) {
+			complete := slices.Clone(m.sample.Images)
+			observed, held := make([]float32, len(complete)), make([]float32, len(complete))
+			for i := range complete {
+				switch i % 7 {
+				case 2:
+					held[i], m.sample.Images[i] = 1, 0
+				case 4:
+					complete[i], m.sample.Images[i] = 0, 0
+				default:
+					observed[i] = 1
+				}
+			}
+			m.sample.Columns = map[string][]float32{data.ObservedColumn: observed, data.HeldOutColumn: held, data.CompleteColumn: complete}
+		}),
 		newMeasured("black images and dead units", []int{5, 4}, 4, 260, func(m *measured) {
 			clear(m.sample.Images)
 			for j := range m.offset {
@@ -446,7 +487,7 @@ func sumOfParts(m *measured) {
 // images is the number of images of the sample.
 func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shape) }
 
-// gives reports whether the model has the inputs that a metric reads.
+// gives reports whether the model provides the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||

@@ -297,7 +297,7 @@ var Weight = once([]law[func() losses.Weight]{
 	{"depends on nothing but the epoch", func(fresh func() losses.Weight) error {
 		return forgetful(weightAt(fresh()), func(epoch, _ float64) float64 { return fresh().At(epoch) })
 	}},
-	{"ends where it tends to", weightEnds},
+	{"ends where it tends to, or among the values that it keeps taking", weightEnds},
 })
 
 // weightAt returns w as a function of the epoch and the number of epochs, on which no weight depends.
@@ -344,11 +344,18 @@ func forgetful(used, fresh func(epoch, epochs float64) float64) error {
 	})
 }
 
-// weightEnds compares the weight at infinity, which programs without training use, with the weight after very many epochs.
+// weightEnds compares the weight at infinity, which programs without training use, with the weights of very many epochs: a periodic weight
+// has no limit, but takes all of its values again and again.
 func weightEnds(fresh func() losses.Weight) error {
-	const long = 1e12 // epochs
-	if end, late := fresh().At(math.Inf(1)), fresh().At(long); !(math.Abs(end-late) <= 1e-6*(1+math.Abs(end))) {
-		return fmt.Errorf("weight %v in the end, but %v after %g epochs", end, late, long)
+	const late, times, step = 1e9, 2000, 0.6180339887 // epochs
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range times {
+		v := fresh().At(late + float64(i)*step)
+		low, high = min(low, v), max(high, v)
+	}
+	end := fresh().At(math.Inf(1))
+	if slack := 1e-6 * (1 + math.Abs(end)); !(end >= low-slack && end <= high+slack) {
+		return fmt.Errorf("weight %v in the end, but from %v to %v after %g epochs", end, low, high, float64(late))
 	}
 	return nil
 }

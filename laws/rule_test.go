@@ -140,7 +140,7 @@ func TestWrongWeightsBreakTheirLaw(t *testing.T) {
 	for law, w := range map[string]weightOf{
 		"is finite and not negative at every epoch and in the end": func(epoch float64) float64 { return max(3-epoch, -1) },
 		"depends on nothing but the epoch":                         func(float64) float64 { calls++; return calls },
-		"ends where it tends to": func(epoch float64) float64 {
+		"ends where it tends to, or among the values that it keeps taking": func(epoch float64) float64 {
 			if math.IsInf(epoch, 1) {
 				return 0
 			}
@@ -153,6 +153,17 @@ func TestWrongWeightsBreakTheirLaw(t *testing.T) {
 	decaying := func() losses.Weight { return weightOf(func(epoch float64) float64 { return 1 / (1 + epoch) }) }
 	if broken := laws.Broken(laws.Weight, decaying); len(broken) > 0 {
 		t.Errorf("the right weight breaks %q", broken)
+	}
+	cyclic := func() losses.Weight { // has no limit
+		return weightOf(func(epoch float64) float64 {
+			if math.IsInf(epoch, 1) {
+				return 1
+			}
+			return min(1, 2*math.Mod(epoch/10, 1))
+		})
+	}
+	if broken := laws.Broken(laws.Weight, cyclic); len(broken) > 0 {
+		t.Errorf("a cyclic weight breaks %q", broken)
 	}
 }
 

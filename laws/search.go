@@ -226,7 +226,7 @@ func (s *searching) begin(o optim.Search, f optim.Objective) *searching {
 	return s
 }
 
-// continued is another search that starts from this state.
+// continued returns another search that starts from this state.
 func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	c := &searching{w: slices.Clone(s.w), saved: s.saved}
 	for _, values := range s.state {
@@ -235,7 +235,7 @@ func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	return c.begin(o, f)
 }
 
-// together makes the i-th iteration of this search and of others, which must lead to the same bits.
+// together runs the i-th iteration of this search and of others, all of which must give the same bits.
 func (s *searching) together(i int, others ...*searching) error {
 	want := s.Next()
 	if want != nil && !errors.Is(want, optim.ErrMinimum) {
@@ -287,7 +287,7 @@ func (s *searching) reaches(want []float32) error {
 	return nil
 }
 
-// within projects to a box.
+// within returns a projection onto a box.
 func within(low, high float32) func([]float32) {
 	return func(w []float32) {
 		for i, v := range w {

@@ -20,7 +20,7 @@ var Whole = once([]law[func() optim.Whole]{
 	{"uses all of the state of a whole parameter and no more", wholeState},
 })
 
-// taken returns the shapes of those tried that a rule takes, at least one.
+// taken returns those of the tried shapes that a rule takes, at least one.
 func taken(o optim.Whole) (shapes [][]int, err error) {
 	for _, shape := range [][]int{{1}, {7}, {5, 5}, {3, 8}, {9, 4}, {3, 3, 2, 5}} {
 		if o.Takes(shape) {

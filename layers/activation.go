@@ -6,8 +6,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Activation is a layer without parameters that applies a function element by element, or to rows, as softmax does. A name, as
-// in `activation = "sigmoid"`, stands for the activation with its default settings.
+// Activation is a layer without parameters that applies a function to each element, or to each row, as softmax does. A name,
+// as in `activation = "sigmoid"`, selects the activation with its default settings.
 type Activation interface {
 	Layer
 	Ranged

@@ -13,15 +13,26 @@ import (
 //
 //	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
 //
-// where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image
-// (height, width), pixels of one with channels. The output has the input's shape. The layer publishes the softmax under the name attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose
-// columns are ordered by head, and output, all of shape (features, features); with bias = true also query_bias, value_bias
-// and output_bias, which start at 0 (a bias of the keys would have no effect). Vaswani et al., Attention Is All You Need,
-// 2017.
+// where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image (height,
+// width), pixels of one with channels. The output has the input's shape. The layer publishes the softmax under the name
+// attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose columns are ordered by
+// head, and output, all of shape (features, features); with bias = true also query_bias, value_bias and output_bias, which
+// start at 0 (a bias of the keys would have no effect). Vaswani et al., Attention Is All You Need, 2017.
+//
+// With keys = "VALUE" the layer is cross-attention: keys and values are computed from the tokens of that value of the model, such as
+// the output of a layer of the encoder, X_other K_h and X_other V_h. It may have another number of tokens and of features; key and value
+// then have the shape (features of the other tokens, features), and the map (heads, tokens, other tokens).
+//
+// With mask = "VALUE" only those of the tokens that give keys and values are attended to for which that value, one number for each of them,
+// is 1: sequences of different lengths (see [FirstTokens]). The weights of the others are exactly 0.
 type Attention struct {
-	Heads int  `toml:"heads" want:"> 0" doc:"number of attention heads"`
-	Bias  bool `toml:"bias" doc:"learn biases of queries, values and outputs"`
-	Init  Init `toml:"init" doc:"initial values of the weights"`
+	Heads int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
+	Bias  bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
+	Keys  string `toml:"keys" doc:"name of the value whose tokens give keys and values; empty: the input itself"`
+	Mask  string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
+	Init  Init   `toml:"init" doc:"initial values of the weights"`
+
+	other, mask []int // the shapes of these values
 }
 
 func init() {
@@ -30,8 +41,31 @@ func init() {
 	})
 }
 
-// geometry describes the attention over inputs of shape in.
-func (a *Attention) geometry(in []int) (ops.Attention, error) {
+// Reads implements [Reader].
+func (a *Attention) Reads() []Reading {
+	return append(tokensRead(a.Keys, a.other), maskRead("mask", a.Mask, a.mask)...)
+}
+
+// Receive implements [Reader].
+func (a *Attention) Receive(shapes [][]int) {
+	if a.Keys != "" {
+		a.other, shapes = shapes[0], shapes[1:]
+	}
+	if a.Mask != "" {
+		a.mask = shapes[0]
+	}
+}
+
+// others is the shape of the tokens for keys and values, nil if it is unknown.
+func (a *Attention) others(in []int) []int {
+	if a.Keys == "" {
+		return in
+	}
+	return a.other
+}
+
+// geometry describes the attention of tokens of shape in to tokens of shape other.
+func (a *Attention) geometry(in, other []int) (ops.Attention, error) {
 	if len(in) < 2 {
 		return ops.Attention{}, fmt.Errorf("got an input of shape %v, want tokens (tokens, features)", in)
 	}
@@ -39,13 +73,24 @@ func (a *Attention) geometry(in []int) (ops.Attention, error) {
 	if a.Heads < 1 || features%a.Heads != 0 {
 		return ops.Attention{}, part.KeyErrorf("heads", "%d do not divide the %d features of a token", a.Heads, features)
 	}
-	return ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}, nil
+	g := ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}
+	if a.Keys == "" {
+		return g, nil
+	}
+	if len(other) < 2 {
+		return g, part.KeyErrorf("keys", "%q has the shape %v, want tokens (tokens, features)", a.Keys, other)
+	}
+	g.Others, _ = tokensOf(other)
+	return g, nil
 }
 
 // OutputShape implements [Layer].
 func (a *Attention) OutputShape(in []int) ([]int, error) {
-	if _, err := a.geometry(in); err != nil {
+	if _, err := a.geometry(in, a.others(in)); err != nil {
 		return nil, err
+	}
+	if tokens, _ := tokensOf(a.others(in)); a.Mask != "" {
+		return in, fitsTokens("mask", a.Mask, a.mask, tokens)
 	}
 	return in, nil
 }
@@ -53,9 +98,14 @@ func (a *Attention) OutputShape(in []int) ([]int, error) {
 // Parameters implements [Layer].
 func (a *Attention) Parameters(in []int) []Parameter {
 	_, n := tokensOf(in)
+	_, other := tokensOf(a.others(in))
 	var list []Parameter
 	for _, name := range []string{"query", "key", "value", "output"} {
-		list = append(list, Parameter{Name: name, Shape: []int{n, n}, Init: a.Init, FanIn: n, FanOut: n})
+		from := n
+		if name == "key" || name == "value" {
+			from = other
+		}
+		list = append(list, Parameter{Name: name, Shape: []int{from, n}, Init: a.Init, FanIn: from, FanOut: n})
 		if a.Bias && name != "key" {
 			list = append(list, Parameter{Name: name + "_bias", Shape: []int{n}, Init: &Zeros{}, FanIn: n, FanOut: n})
 		}
@@ -66,30 +116,42 @@ func (a *Attention) Parameters(in []int) []Parameter {
 // Largest implements [Expanding]: the attention weights of all pairs of tokens.
 func (a *Attention) Largest(in []int) int {
 	tokens, _ := tokensOf(in)
-	return a.Heads * tokens * tokens
+	others, _ := tokensOf(a.others(in))
+	return a.Heads * tokens * others
 }
 
 // Expands implements [Expanding].
 func (a *Attention) Expands(in []int) (what, advice string) {
 	tokens, _ := tokensOf(in)
-	return fmt.Sprintf("%d x %d x %d weights between tokens", a.Heads, tokens, tokens), "make larger patches, take fewer heads"
+	others, _ := tokensOf(a.others(in))
+	return fmt.Sprintf("%d x %d x %d weights between tokens", a.Heads, tokens, others), "make larger patches, take fewer heads"
 }
 
 // Publishes implements [Publisher]: the weights of each head, one row for every token.
 func (a *Attention) Publishes(in []int) []Value {
 	tokens, _ := tokensOf(in)
-	return []Value{{"attention", []int{a.Heads, tokens, tokens}}}
+	others, _ := tokensOf(a.others(in))
+	return []Value{{Name: "attention", Shape: []int{a.Heads, tokens, others}}}
 }
 
 // Apply implements [Layer].
 func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	g, err := a.geometry(x.Shape()[1:])
+	other := x
+	if a.Keys != "" {
+		other = s.Value(a.Keys)
+	}
+	g, err := a.geometry(x.Shape()[1:], other.Shape()[1:])
 	if err != nil {
 		return nil, fmt.Errorf("attention: %w", err)
 	}
 	var c ops.Chain
 	batch := x.Shape()[0]
 	rows := c.Reshape(x, batch*g.Tokens, g.Features)
+	others, rowsOfOthers := g.Tokens, rows
+	if a.Keys != "" {
+		tokens, features := tokensOf(other.Shape()[1:])
+		others, rowsOfOthers = tokens, c.Reshape(other, batch*tokens, features)
+	}
 	mapped := func(rows *gorgonia.Node, name string) *gorgonia.Node {
 		var bias *gorgonia.Node
 		if a.Bias && name != "key" {
@@ -97,11 +159,22 @@ func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		}
 		return mapTokens(&c, rows, s.Parameter(name), bias)
 	}
-	sequence := func(rows *gorgonia.Node) *gorgonia.Node { return c.Reshape(rows, batch, g.Tokens, g.Features) }
-	query := sequence(c.Scale(mapped(rows, "query"), 1/math.Sqrt(float64(g.Features/g.Heads))))
-	key, value := sequence(mapped(rows, "key")), sequence(mapped(rows, "value"))
+	sequence := func(rows *gorgonia.Node, tokens int) *gorgonia.Node {
+		return c.Reshape(rows, batch, tokens, g.Features)
+	}
+	query := sequence(c.Scale(mapped(rows, "query"), 1/math.Sqrt(float64(g.Features/g.Heads))), g.Tokens)
+	key, value := sequence(mapped(rowsOfOthers, "key"), others), sequence(mapped(rowsOfOthers, "value"), others)
 	scores := c.Do("scores", func() (*gorgonia.Node, error) { return g.Scores(query, key) })
-	weights := c.Do("softmax", func() (*gorgonia.Node, error) { return ops.Softmax(scores) })
+	weights := c.Do("softmax", func() (*gorgonia.Node, error) {
+		if a.Mask == "" {
+			return ops.Softmax(scores)
+		}
+		mask, err := ops.Reshape(s.Value(a.Mask), batch, others)
+		if err != nil {
+			return nil, err
+		}
+		return ops.MaskedSoftmax(scores, mask)
+	})
 	if c.Err() == nil {
 		s.Publish("attention", weights)
 	}

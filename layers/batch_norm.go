@@ -16,10 +16,10 @@ import (
 //
 //	running = momentum running + (1 - momentum) of the batch
 //
-// The running variance averages the unbiased variance; a batch of a single value does not change it. momentum has the
-// meaning of Keras (1 - momentum of PyTorch), the variance the meaning of PyTorch. Parameters, all of shape (units) or
-// (channels): scale, which starts at 1, shift, at 0, and the state running_mean, at 0, and running_variance, at 1. Ioffe
-// and Szegedy, Batch Normalization, 2015.
+// The running variance averages the unbiased variance; a batch of a single value does not change it. momentum has the meaning
+// of Keras (1 - momentum of PyTorch), the variance the meaning of PyTorch. Parameters, all of shape (units) or (channels):
+// scale (initially 1), shift (0), and the state running_mean (0) and running_variance (1). Ioffe and Szegedy, Batch
+// Normalization, 2015.
 type BatchNorm struct {
 	Momentum float64 `toml:"momentum" want:"in [0,1)" doc:"decay of the running averages"`
 	Epsilon  float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
@@ -59,7 +59,7 @@ func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, x.Shape()...), c.Err()
 }
 
-// batch returns the mean and the biased variance of the channels of rows (batch, places*channels) and updates the running
+// batch returns the mean and the biased variance of each channel of rows (batch, places*channels) and updates the running
 // averages.
 func (b *BatchNorm) batch(c *ops.Chain, s Scope, rows *gorgonia.Node, places int) (mean, variance *gorgonia.Node) {
 	n := rows.Shape()[0] * places

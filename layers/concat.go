@@ -14,10 +14,10 @@ import (
 //	y = (x, block(x))
 //
 // along the last axis: the channels of an image, whose height and width the block must preserve, or the units of a vector. An
-// input (height, width) has one channel. The same holds for tokens: reshape them to (tokens, 1, features) to concatenate their
-// features. A block that reduces the image and then enlarges it again is a U-Net; nested blocks are its levels. Parameters are
-// named like those of [Residual]. Sources: Ronneberger, Fischer and
-// Brox, U-Net, 2015; Huang, Liu, van der Maaten and Weinberger, Densely connected convolutional networks, 2017.
+// input (height, width) has one channel. To concatenate the features of tokens, reshape the tokens to (tokens, 1, features).
+// A block that reduces the image and then enlarges it again is a U-Net; nested blocks are its levels. Parameters are named
+// like those of [Residual]. Sources: Ronneberger, Fischer and Brox, U-Net, 2015; Huang, Liu, van der Maaten and Weinberger,
+// Densely connected convolutional networks, 2017.
 type Concat struct {
 	Layers []Layer `toml:"layers" doc:"layers of the block, in order; the block must keep height and width" required:"true"`
 }

@@ -16,10 +16,10 @@ import (
 //
 //	y = (channel - low) gain
 //
-// The state low and gain, of shape (channels), starts at 0 and 1. Before its first step a run sets it from the training
-// images: low is a channel's minimum and 1/gain its range. Each channel of the training images then has the range [0,1]; a
-// constant channel becomes 0. All other images, including test images, are rescaled by the same numbers: the code of an
-// image does not depend on other images. (The study rescaled test images by their own range.)
+// The state consists of low and gain, of shape (channels), initially 0 and 1. Before its first step a run computes both from
+// the training images: low is a channel's minimum and 1/gain its range. Each channel of the training images then has the
+// range [0,1]; a constant channel becomes 0. All other images, including test images, are rescaled by the same numbers: the
+// code of an image does not depend on other images. The study, in contrast, rescaled test images by their own range.
 //
 // Source of the defaults: the study's experiments on additive morphological decompositions, 5 levels, radii 1, 2, ..., 5.
 type Decomposition struct {
@@ -107,8 +107,8 @@ func perImage(d morph.Decomposition, in []int) (ops.PerImage, error) {
 	}, nil
 }
 
-// linear is the linear map that equals a decomposition near one image: every value of a level is the value of one of the
-// image's pixels.
+// linear is the linear map that equals a decomposition near one image: every value of a level is the value of a certain pixel
+// of the image.
 type linear[T ops.Float] struct {
 	of   morph.Decomposition
 	in   []int
@@ -139,8 +139,8 @@ func value(l *linear[float32], dst, image []float32) {
 	morph.Combine(l.of, channels(l.in), dst, image, w.levels)
 }
 
-// push writes the channels of v to dst. Each value of a level comes from the same pixel as for the image; for v = image these
-// are the image's channels.
+// push applies the linear map at image to v and writes the channels to dst. For v = image these are the channels of the
+// image.
 func (l *linear[T]) push(dst, image, v []T) {
 	w := l.space()
 	defer l.pool.Put(w)

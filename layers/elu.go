@@ -5,7 +5,7 @@ import (
 	"tessera/ops"
 )
 
-// Elu is the exponential linear unit, y = x for x > 0 and alpha * (exp(x) - 1) elsewhere. Its derivative at 0 is alpha.
+// Elu is the exponential linear unit, y = x for x > 0 and alpha * (exp(x) - 1) otherwise. Its derivative at 0 is alpha.
 // Clevert, Unterthiner and Hochreiter, Fast and Accurate Deep Network Learning by ELUs, 2015.
 type Elu struct {
 	pointwise

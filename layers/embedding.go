@@ -9,7 +9,8 @@ import (
 )
 
 // Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units). An input
-// that is not a whole number from 0 to vocabulary - 1 gives NaN, which ends the training as diverged. The input has no gradient.
+// that is not a whole number from 0 to vocabulary - 1 gives NaN; in a column of the data set it is an error before the training. The input has
+// no gradient.
 // Parameter: weight E, of shape (vocabulary, units).
 type Embedding struct {
 	Vocabulary int  `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`

@@ -28,8 +28,8 @@ func usualFiltering() Filtering {
 		Init: &GlorotUniform{}}
 }
 
-// fitting checks the settings, and the bounds of more, for images of shape in. It returns the image's shape and those fields of
-// the geometry that both directions have in common.
+// fitting checks the settings and the counts in more for images of shape in. It returns the image's shape and the fields of
+// the geometry that the convolution and its transpose have in common.
 func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [3]int, err error) {
 	g = ops.Convolution{Kernel: f.Kernel, Stride: f.Stride, Dilation: f.Dilation, Groups: f.Groups}
 	if image, err = imageOf(in); err != nil {
@@ -65,12 +65,12 @@ func (f *Filtering) kernelWidth() int { return cmp.Or(f.KernelWidth, f.Kernel) }
 // strideWidth is the stride between columns.
 func (f *Filtering) strideWidth() int { return cmp.Or(f.StrideWidth, f.Stride) }
 
-// reach is the number of rows and columns that a filter spans.
+// reach is the number of rows and columns of the image that a filter spans, dilation included.
 func (f *Filtering) reach() (rows, columns int) {
 	return (f.Kernel-1)*f.Dilation + 1, (f.kernelWidth()-1)*f.Dilation + 1
 }
 
-// filtered returns the geometry of a layer's filters for images of shape in.
+// filtered computes the geometry of a layer's filters for images of shape in.
 type filtered func(in []int) (ops.Convolution, error)
 
 // parameters lists the filters and their biases.
@@ -88,7 +88,7 @@ func (f *Filtering) parameters(in []int, geometry filtered) []Parameter {
 	return list
 }
 
-// apply adds filter, then biases and activation to the graph of x.
+// apply adds the filtering, the biases and the activation to the graph of x.
 func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 	filter func(g ops.Convolution) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
 	g, err := geometry(x.Shape()[1:])

@@ -7,16 +7,16 @@ import (
 	"tessera/part"
 )
 
-// Gaussian is the code of a variational auto-encoder. From the flattened input x of n values it computes a normal distribution for
-// each of its `units` outputs,
+// Gaussian is the code layer of a variational auto-encoder. From the flattened input x of n values it computes a normal
+// distribution for each of its `units` outputs,
 //
 //	mean = x W + b,    log_variance = x V + c,
 //
-// limited to [-30, 20]. In training the output is drawn from it, y = mean + exp(log_variance / 2) e with e ~ N(0, 1), so that
-// gradients reach the mean and the variance; at inference it is the mean. The layer publishes mean and log_variance, both of shape
-// (units), in training as at inference: the loss gaussian_kl compares them with N(0, 1). Parameters: weight W and
-// log_variance_weight V, both (n, units), bias b and log_variance_bias c, both (units), which start at 0. Source: Kingma and
-// Welling, Auto-encoding variational Bayes, 2014.
+// where log_variance is limited to [-30, 20]. In training, each output is drawn as y = mean + exp(log_variance / 2) e with e
+// ~ N(0, 1), so that gradients reach the mean and the variance; at inference, y = mean. The layer publishes mean and
+// log_variance, both of shape (units), in training and at inference: the loss gaussian_kl compares them with N(0, 1).
+// Parameters: weight W and log_variance_weight V, both (n, units), bias b and log_variance_bias c, both (units), initially 0.
+// Source: Kingma and Welling, Auto-encoding variational Bayes, 2014.
 type Gaussian struct {
 	Units int  `toml:"units" want:"> 0" doc:"number of outputs"`
 	Init  Init `toml:"init" doc:"initial values of the weights"`
@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// The names of the values that [Gaussian] publishes.
+// Names of the values that [Gaussian] publishes.
 const (
 	Mean        = "mean"
 	LogVariance = "log_variance"
@@ -61,7 +61,7 @@ func (g *Gaussian) Parameters(in []int) (list []Parameter) {
 
 // Publishes implements [Publisher].
 func (g *Gaussian) Publishes([]int) []Value {
-	return []Value{{Mean, []int{g.Units}}, {LogVariance, []int{g.Units}}}
+	return []Value{{Name: Mean, Shape: []int{g.Units}}, {Name: LogVariance, Shape: []int{g.Units}}}
 }
 
 // Noisy implements [Noisy].

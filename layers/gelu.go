@@ -22,7 +22,7 @@ func (Gelu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 // Apply implements [Layer].
 func (g Gelu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return g.Activate(x) }
 
-// lowestGelu is below the minimum of the function, -0.16997 at -0.7518.
+// lowestGelu is a lower bound of the function, whose minimum is -0.16997 at -0.7518.
 const lowestGelu = -0.17
 
 // OutputRange implements [Ranged].

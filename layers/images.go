@@ -21,8 +21,8 @@ func imageOf(in []int) ([3]int, error) {
 	return [3]int{in[0], in[1], channels(in)}, nil
 }
 
-// channels is the length of the last axis of an image (height, width, channels), or of a vector; an image without that
-// axis has one channel.
+// channels is the length of the last axis of an image (height, width, channels) or of a vector; an image (height, width) has
+// one channel.
 func channels(shape []int) int {
 	if len(shape) == 2 {
 		return 1
@@ -36,7 +36,7 @@ func resized(in []int, out [3]int) []int {
 	return append(shape, in[2:]...)
 }
 
-// count is the key and the value of a setting that must be >= 1.
+// count is a setting that must be >= 1: its key and its value.
 type count struct {
 	key   string
 	value int
@@ -55,8 +55,8 @@ func positive(counts []count) error {
 // longestSide is the maximum side of an image in pixels. A longer side is probably a typo and would overflow.
 const longestSide = 1 << 24
 
-// bounded returns an error for the first count that is too large: multiplied by the longest side of the image and the kernel,
-// it exceeds longestSide.
+// bounded returns an error for the first count that is too large: its product with the longest side of the image and the
+// kernel exceeds longestSide.
 func bounded(image [3]int, kernel int, counts []count) error {
 	for _, c := range counts {
 		if c.value > longestSide/max(image[0], image[1], kernel) {
@@ -66,10 +66,10 @@ func bounded(image [3]int, kernel int, counts []count) error {
 	return nil
 }
 
-// mostWindows is the maximum number of values that a convolution copies for one image: 1 GiB in float32.
+// mostWindows is the maximum number of values that a convolution copies into windows for one image: 1 GiB in float32.
 const mostWindows = 1 << 28
 
-// boundedWindows returns an error if the copied windows of one image hold too many values.
+// boundedWindows returns an error if the copied windows of one image contain too many values.
 func boundedWindows(g ops.Convolution) error {
 	width := cmp.Or(g.KernelWidth, g.Kernel)
 	values := float64(g.Out[0]) * float64(g.Out[1]) * float64(g.Kernel) * float64(width) * float64(g.In[2])
@@ -89,12 +89,12 @@ func onImages(x *gorgonia.Node, image [3]int, out []int, f func(images *gorgonia
 	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// addChannels adds one number per channel to x, whose last axis is the channels.
+// addChannels adds one number per channel to x, whose last axis contains the channels.
 func addChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
 	return perChannel(c, x, numbers, c.AddRow)
 }
 
-// mulChannels multiplies x, whose last axis is the channels, by one number per channel.
+// mulChannels multiplies x, whose last axis contains the channels, by one number per channel.
 func mulChannels(c *ops.Chain, x, numbers *gorgonia.Node) *gorgonia.Node {
 	return perChannel(c, x, numbers, c.MulRow)
 }
@@ -109,9 +109,9 @@ func perChannel(c *ops.Chain, x, numbers *gorgonia.Node, f func(rows, row *gorgo
 	return c.Reshape(f(c.Flatten(x), c.Tile(numbers, places)), shape...)
 }
 
-// Padding is the number of pixels around an image that the filters of a convolution or the windows of a pooling may cover.
-// Filters read zeros there. "same" gives an output of ceil(input / stride) rows and columns, with an odd pixel at the end;
-// "valid" is no padding; a number is the pixels on every side.
+// Padding is the number of pixels by which the filters of a convolution or the windows of a pooling may extend beyond the
+// image. Filters read zeros there. "same" gives an output of ceil(input / stride) rows and columns, with an odd pixel at the
+// end; "valid" is no padding; a number is the number of pixels on every side.
 type Padding struct {
 	Same   bool
 	Pixels int // used if Same is false
@@ -164,8 +164,8 @@ func (p Padding) along(in, reach, stride int) (out, before int) {
 	return slack/stride + 1, p.Pixels
 }
 
-// back is the inverse of along, for the transposed convolution: a convolution of out values with that padding has in outputs.
-// For "same" it returns the largest such out.
+// back is the inverse of along, for the transposed convolution: it returns the length out of an axis for which a convolution
+// with this padding has in outputs. For "same" it returns the largest such out.
 func (p Padding) back(in, reach, stride int) (out, before int) {
 	if p.Same {
 		out = in * stride
@@ -174,14 +174,14 @@ func (p Padding) back(in, reach, stride int) (out, before int) {
 	return (in-1)*stride + reach - 2*p.Pixels, p.Pixels
 }
 
-// tokensOf interprets a shape as tokens: the last axis holds the features of a token, the other axes index the tokens. A
-// vector is one token; the tokens of an image (height, width) are its rows, of an image with channels its pixels.
+// tokensOf interprets a shape as tokens: the last axis is the features of a token, the other axes index the tokens. A vector
+// is one token; the tokens of an image (height, width) are its rows, the tokens of an image with channels its pixels.
 func tokensOf(shape []int) (tokens, features int) {
 	features = shape[len(shape)-1]
 	return volume.Of(shape) / features, features
 }
 
-// mapTokens returns x (tokens, features) W, plus bias unless that is nil.
+// mapTokens returns x W for x of shape (tokens, features), plus the bias if it is not nil.
 func mapTokens(c *ops.Chain, x, weight, bias *gorgonia.Node) *gorgonia.Node {
 	y := c.MatMul(x, weight)
 	if bias == nil {

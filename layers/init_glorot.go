@@ -6,10 +6,10 @@ import (
 )
 
 // GlorotUniform draws from U(-a, a), a = sqrt(6 / (fanIn + fanOut)). Glorot and Bengio, Understanding the Difficulty of
-// Training Deep Feedforward Neural Networks, 2010. It is the default of every layer except position and unrolled.
+// Training Deep Feedforward Neural Networks, 2010. It is the default init of every layer except position and unrolled.
 type GlorotUniform struct{}
 
-// GlorotNormal draws from N(0, 2 / (fanIn + fanOut)): the same variance as [GlorotUniform].
+// GlorotNormal draws from N(0, 2 / (fanIn + fanOut)), with the variance of [GlorotUniform].
 type GlorotNormal struct{}
 
 func init() {

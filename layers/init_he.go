@@ -5,10 +5,11 @@ import (
 	"math/rand/v2"
 )
 
-// HeUniform draws from U(-a, a), a = sqrt(6 / fanIn), for rectified units. He et al., Delving Deep into Rectifiers, 2015.
+// HeUniform draws from U(-a, a), a = sqrt(6 / fanIn). It is intended for rectified units. He et al., Delving Deep into
+// Rectifiers, 2015.
 type HeUniform struct{}
 
-// HeNormal draws from N(0, 2 / fanIn): the same variance as [HeUniform].
+// HeNormal draws from N(0, 2 / fanIn), with the variance of [HeUniform].
 type HeNormal struct{}
 
 func init() {

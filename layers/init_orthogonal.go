@@ -6,9 +6,9 @@ import (
 )
 
 // Orthogonal draws a matrix with orthogonal columns of norm gain. If it has more columns than rows, the rows are orthogonal
-// instead. The columns of a parameter are the indices of its last axis (units, filters). The directions are uniformly
-// distributed: a matrix of N(0,1) is orthonormalised by the Gram-Schmidt process. Saxe, McClelland and Ganguli, Exact solutions to the nonlinear
-// dynamics of learning in deep linear neural networks, 2013.
+// instead. The columns are along the last axis of the parameter (units, filters). The directions are uniformly distributed: a
+// matrix of N(0,1) is orthonormalised by the Gram-Schmidt process. Saxe, McClelland and Ganguli, Exact solutions to the
+// nonlinear dynamics of learning in deep linear neural networks, 2013.
 type Orthogonal struct {
 	Gain float64 `toml:"gain" want:"> 0" doc:"norm of the columns, or of the rows"`
 }
@@ -48,7 +48,7 @@ func (o *Orthogonal) FillMatrix(w []float32, columns int, r *rand.Rand) {
 	}
 }
 
-// orthonormal removes the components of v along orthonormal vectors, twice because of rounding, and scales v to norm 1.
+// orthonormal subtracts from v its projections on orthonormal vectors, twice because of rounding, and scales v to norm 1.
 func orthonormal(v []float64, others [][]float64) {
 	for range 2 {
 		for _, u := range others {

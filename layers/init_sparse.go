@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// SparseInit draws from N(0, stddev²) and sets a fraction of the inputs of every unit to 0; their number is rounded up. The
-// columns of a parameter are the indices of its last axis (units, filters). Martens, Deep learning via Hessian-free optimization, 2010; PyTorch's
-// sparse_.
+// SparseInit draws from N(0, stddev²) and sets a fraction of the inputs of every unit to 0; the number of zeros is rounded
+// up. The units are along the last axis of the parameter. Martens, Deep learning via Hessian-free optimization, 2010;
+// PyTorch's sparse_.
 type SparseInit struct {
 	Sparsity float64 `toml:"sparsity" want:"in [0,1)" doc:"share of zeros among the inputs of a unit"`
 	Stddev   float64 `toml:"stddev" want:"> 0" doc:"standard deviation of the other values"`

@@ -12,8 +12,8 @@ import (
 //
 //	y = scale (x - mean) / sqrt(variance + epsilon) + shift
 //
-// with the biased variance. Parameters, of shape (channels): scale, which starts at 1, and shift, at 0. Ulyanov, Vedaldi
-// and Lempitsky, Instance Normalization, 2016.
+// with the biased variance. Parameters, of shape (channels): scale, initially 1, and shift, initially 0. Ulyanov, Vedaldi and
+// Lempitsky, Instance Normalization, 2016.
 type InstanceNorm struct {
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
 }

@@ -6,11 +6,12 @@ import (
 	"tessera/ops"
 )
 
-// JumpRelu keeps the values above a learned threshold t_j of each unit, y = x if x > t_j and 0 otherwise, of the flattened input. It
-// publishes active, 1 for the units above their threshold and 0 for others, whose mean number the loss l0 is. The
-// derivative of y with respect to x is exact. Those of y and of active with respect to t are estimates, because the true ones are 0
-// almost everywhere: -t/width and -1/width where |x - t| < width/2, and 0 elsewhere. Parameter: threshold, of shape (units).
-// Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with JumpReLU sparse autoencoders, 2024.
+// JumpRelu keeps the values of the flattened input that are above a learned threshold t_j of their unit: y = x if x > t_j and
+// 0 otherwise. It publishes active: 1 for units above their threshold, 0 for others. The loss l0 is the mean number of active
+// units. The derivative of y with respect to x is exact. The derivatives of y and active with respect to t are 0 almost
+// everywhere and are replaced by estimates: -t/width and -1/width where |x - t| < width/2, and 0 elsewhere. Parameter:
+// threshold, of shape (units). Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with JumpReLU
+// sparse autoencoders, 2024.
 type JumpRelu struct {
 	Threshold float64 `toml:"threshold" want:">= 0" doc:"initial threshold of every unit"`
 	Width     float64 `toml:"width" want:"> 0" doc:"width of the window around a threshold in which it has a gradient"`
@@ -32,7 +33,9 @@ func (l *JumpRelu) Parameters(in []int) []Parameter {
 }
 
 // Publishes implements [Publisher].
-func (*JumpRelu) Publishes(in []int) []Value { return []Value{{"active", []int{volume.Of(in)}}} }
+func (*JumpRelu) Publishes(in []int) []Value {
+	return []Value{{Name: "active", Shape: []int{volume.Of(in)}}}
+}
 
 // Estimates implements [Estimated].
 func (*JumpRelu) Estimates() []string { return []string{"threshold"} }

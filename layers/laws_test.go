@@ -49,9 +49,20 @@ var settings = map[string][]map[string]any{
 
 	"upsample_bilinear": {{}, {"factor": 3}, {"factor": 1}},
 
+	"class_token":  {{}},
+	"first_tokens": {{"tokens": 3}},
+	"take_token":   {{}, {"token": 1}, {"mean": true}, {"mean": true, "mask": "mask"}},
+	"mask_patches": {{}, {"ratio": 0.3}, {"ratio": 0.0}},
+	"mask_tokens":  {{"mask": "mask"}},
+	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
+	"position":     {{}, {"values": "sinusoidal"}},
+
 	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
 	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
+
+// received are the shapes of the values that layers read by name.
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {
@@ -75,6 +86,7 @@ func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 		if b, ok := l.(layers.Borrower); ok {
 			b.Lend([]int{4, 6})
 		}
+		layers.Receive(l, func(name string) []int { return received[name] })
 		return l
 	}
 }

@@ -1,8 +1,9 @@
-// Package layers contains the layers and activations of encoders and decoders. A [Layer] is one file with its formula, its
-// settings and their defaults, and so is an [Init], a rule for initial values.
+// Package layers contains the layers and activations of encoders and decoders, and the rules for initial values. A [Layer] or
+// an [Init] is one file with its formula, its settings and their defaults.
 //
-// A new layer needs only a new file with one call of Registry.Register: config, `tessera list`, the gradient check and the law
-// tests find it in the registry. Gradients come from automatic differentiation: a layer does not implement its derivative.
+// A new layer needs only a new file with one call of Registry.Register: config, `tessera list`, the gradient check and the
+// law tests find it in the registry. Gradients come from automatic differentiation: a layer does not implement its
+// derivative.
 package layers
 
 import (
@@ -19,10 +20,11 @@ import (
 	"tessera/part"
 )
 
-// Layer is one element of an encoder or a decoder. Shapes leave the batch out: an image is (height, width) or
+// Layer is one element of an encoder or a decoder. Shapes do not include the batch axis: an image is (height, width) or
 // (height, width, channels), a vector is (units).
 type Layer interface {
-	// OutputShape returns the shape of one output for one input of shape in, or an error if the shape does not fit.
+	// OutputShape returns the shape of one output for one input of shape in, or an error if the layer does not accept inputs
+	// of that shape.
 	OutputShape(in []int) ([]int, error)
 	// Parameters lists the parameters for inputs of shape in, in a fixed order; nil if the layer has none.
 	Parameters(in []int) []Parameter
@@ -53,8 +55,8 @@ type Parameter struct {
 	Init          Init
 	FanIn, FanOut int  // inputs and outputs of a unit, > 0, for the Glorot and He rules
 	State         bool // updated by the layer's rule (a running average), not by the optimizer
-	// Of is the path of another layer's parameter if this parameter is that one, or with Transposed its transpose; it then has no
-	// separate storage. Empty otherwise.
+	// Of is the path of another layer's parameter. If it is set, this parameter is an alias of that parameter, or with
+	// Transposed an alias of its transpose, and has no separate storage.
 	Of         string
 	Transposed bool
 }
@@ -68,36 +70,102 @@ func Names(list []Parameter) []string {
 	return names
 }
 
-// Value is a value that a layer publishes in addition to its output: a mean, a map of weights. In the model its name is the path of
-// the layer and Name, for example "encoder.2.mean".
+// Value is a value that a layer publishes in addition to its output, such as a mean or attention weights. Its name in the
+// model is the path of the layer followed by Name, for example "encoder.2.mean".
 type Value struct {
 	Name  string
-	Shape []int // for one input, without the batch
+	Shape []int // for one input, without the batch axis
 }
 
-// Publisher is implemented by layers that publish values in addition to their output. Apply gives each of them to [Scope.Publish].
+// Drawing is implemented by layers with published values that are random in training and constant at inference, such as
+// masks. A term that uses such a value as its mask is not measured on validation images.
+type Drawing interface {
+	Publisher
+	// Draws lists the names of the random values.
+	Draws() []string
+}
+
+// Publisher is implemented by layers that publish values in addition to their output. Apply passes each value to
+// [Scope.Publish].
 type Publisher interface {
 	Layer
-	// Publishes lists the values for inputs of a valid shape in, in a fixed order. Their names contain no dots.
+	// Publishes lists the values for inputs of a valid shape in, in a fixed order. The names of the values contain no dots.
 	Publishes(in []int) []Value
 }
 
-// Estimated is implemented by layers whose gradients with respect to some parameters are estimates: derivatives of another function, as
-// of a step that has none. The laws do not compare them with differences.
+// Reading is a value that a layer reads by name: the key that contains the name, the name, and the shape for one input, nil
+// if unknown.
+type Reading struct {
+	Key, Name string
+	Shape     []int
+	Fixed     bool // it has no gradient through the layer, as a mask
+}
+
+// Reader is implemented by layers that read further values of the model by name, in addition to their input: other tokens, a
+// mask. [Layer.Apply] gets the values from [Scope.Value].
+type Reader interface {
+	Layer
+	// Reads lists the values that the layer reads by name, in a fixed order; nil if the settings name none.
+	Reads() []Reading
+	// Receive sets the shapes of the values, in the order of Reads; nil is an unknown shape. It is called before all other
+	// methods.
+	Receive(shapes [][]int)
+}
+
+// Readings lists the values that l, or a layer inside it, reads by name.
+func Readings(l Layer) (list []Reading) {
+	if r, ok := l.(Reader); ok {
+		list = append(list, r.Reads()...)
+	}
+	if b, ok := l.(Block); ok {
+		for _, inner := range b.Inner() {
+			list = append(list, Readings(inner)...)
+		}
+	}
+	return list
+}
+
+// Receive gives l, and the layers inside it, the shapes of the values that they read by name.
+func Receive(l Layer, shape func(name string) []int) {
+	if r, ok := l.(Reader); ok {
+		var shapes [][]int
+		for _, v := range r.Reads() {
+			shapes = append(shapes, shape(v.Name))
+		}
+		r.Receive(shapes)
+	}
+	if b, ok := l.(Block); ok {
+		for _, inner := range b.Inner() {
+			Receive(inner, shape)
+		}
+	}
+}
+
+// Shortening is implemented by layers whose output has a different shape in training, such as fewer tokens, and by layers
+// that restore the original shape. The parameters of the layers between them must not depend on the number of tokens.
+type Shortening interface {
+	Layer
+	// TrainingShape is the shape of the output in training for inputs of shape in. A previous layer may already have
+	// shortened the input.
+	TrainingShape(in []int) []int
+}
+
+// Estimated is implemented by layers that estimate the gradients with respect to some parameters, for example because the
+// true derivative of a step function is 0. The law tests do not compare these gradients with finite differences.
 type Estimated interface {
 	Layer
-	// Estimates lists the names of these parameters.
+	// Estimates lists the names of the parameters with estimated gradients.
 	Estimates() []string
 }
 
-// Indexing is implemented by layers whose input are whole numbers, for which they have no gradient.
+// Indexing is implemented by layers whose inputs are whole numbers. Such inputs have no gradient.
 type Indexing interface {
 	Layer
-	// Indices is the number of valid inputs: whole numbers from 0 to Indices() - 1.
+	// Indices is the number of valid input values: the whole numbers from 0 to Indices() - 1.
 	Indices() int
 }
 
-// Borrower is implemented by layers that use a parameter of an earlier stack. A layer of the decoder can borrow from the
+// Borrower is implemented by layers that use a parameter of another stack. A layer of the decoder can borrow from the
 // encoder, a layer of a head from the encoder and the decoder.
 type Borrower interface {
 	Layer
@@ -115,15 +183,18 @@ type Scope interface {
 	// place after the gradients of the step are computed, so the graph itself reads the old value. Update has no effect at
 	// inference.
 	Update(name string, value *gorgonia.Node)
-	// Publish makes a node readable by losses, heads, metrics and other layers, under the path of the layer and that name. Its first
-	// axis is the batch. The layer must be a [Publisher] that declares the value.
+	// Publish makes a node readable by losses, heads, metrics and other layers. Its full name is the path of the layer
+	// followed by name. Its first axis is the batch. The layer must be a [Publisher] that declares the value.
 	Publish(name string, value *gorgonia.Node)
-	// Noise returns an input node of that shape, which includes the batch. s draws its values from the run's random stream at
-	// every training step.
+	// Value returns a value that the layer reads by name, with the batch as first axis. The layer must be a [Reader] that
+	// lists the value.
+	Value(name string) *gorgonia.Node
+	// Noise returns an input node of the given shape, batch included. At every training step, s draws its values from the
+	// run's random stream.
 	Noise(s ops.Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool
-	// Frozen reports whether all parameters with these names are frozen. It is false for no names.
+	// Frozen reports whether all parameters with these names are frozen. Without names it is false.
 	Frozen(names ...string) bool
 }
 
@@ -140,7 +211,7 @@ type Noisy interface {
 	Noisy() bool
 }
 
-// IsNoisy reports whether l, or a layer in it, draws noise in training.
+// IsNoisy reports whether l, or a layer inside it, draws noise in training.
 func IsNoisy(l Layer) bool {
 	if b, ok := l.(Block); ok {
 		return slices.ContainsFunc(b.Inner(), IsNoisy)
@@ -153,7 +224,7 @@ func IsNoisy(l Layer) bool {
 type Expanding interface {
 	// Largest is the number of values of the largest intermediate tensor for one input of a valid shape in.
 	Largest(in []int) int
-	// Expands describes that tensor, and how to make it smaller, for an error message.
+	// Expands describes the largest intermediate tensor, and how to make it smaller, for an error message.
 	Expands(in []int) (what, advice string)
 }
 
@@ -166,7 +237,7 @@ var Everything = Interval{math.Inf(-1), math.Inf(1)}
 // Within reports whether every value of i lies in o.
 func (i Interval) Within(o Interval) bool { return i.Low >= o.Low && i.High <= o.High }
 
-// Ranged is implemented by layers with bounded outputs; all others map into [Everything]. Sparsity targets and cross
+// Ranged is implemented by layers with bounded outputs; the range of other layers is [Everything]. Sparsity targets and cross
 // entropies use it to check that their inputs are probabilities.
 type Ranged interface {
 	// OutputRange returns an interval that contains all outputs for inputs in the interval in.
@@ -185,11 +256,11 @@ func OutputRange(l Layer, in Interval) Interval {
 // layer's parameters have the prefix "i.". Errors of inner layers are wrapped in an [InnerError].
 type Block interface {
 	Layer
-	// Inner lists the layers, in order.
+	// Inner lists the inner layers, in order.
 	Inner() []Layer
 }
 
-// InnerError reports an invalid layer in a block.
+// InnerError is the error of an invalid layer inside a block.
 type InnerError struct {
 	Index int // of the layer in the block
 	Err   error
@@ -201,8 +272,8 @@ func (e InnerError) Error() string { return fmt.Sprintf("layers[%d]: %v", e.Inde
 // Unwrap returns the layer's error.
 func (e InnerError) Unwrap() error { return e.Err }
 
-// StackShapes returns the input shape of each layer of a block, then its output shape. It is what OutputShape of a [Block] needs; errors
-// are wrapped in an [InnerError].
+// StackShapes returns the input shape of each layer of a block, then its output shape. The OutputShape of a [Block] uses it.
+// Errors are wrapped in an [InnerError].
 func StackShapes(block []Layer, in []int) ([][]int, error) {
 	list := [][]int{in}
 	for i, l := range block {
@@ -218,7 +289,7 @@ func StackShapes(block []Layer, in []int) ([][]int, error) {
 	return list, nil
 }
 
-// StackParameters lists the parameters of the layers of a block, each with the index of its layer before its name.
+// StackParameters lists the parameters of the layers of a block. The index of the layer precedes each name: "0.weight".
 func StackParameters(block []Layer, in []int) []Parameter {
 	shapes, err := StackShapes(block, in)
 	if err != nil {
@@ -246,7 +317,7 @@ func ApplyStack(kind string, block []Layer, s Scope, x *gorgonia.Node) (*gorgoni
 	return y, nil
 }
 
-// StackPublishes lists what the layers of a block publish, each with the index of its layer before its name.
+// StackPublishes lists the values that the layers of a block publish. The index of the layer precedes each name.
 func StackPublishes(block []Layer, in []int) (all []Value) {
 	shapes, err := StackShapes(block, in)
 	if err != nil {
@@ -255,18 +326,24 @@ func StackPublishes(block []Layer, in []int) (all []Value) {
 	for i, l := range block {
 		if p, ok := l.(Publisher); ok {
 			for _, v := range p.Publishes(shapes[i]) {
-				all = append(all, Value{innerName(i, v.Name), v.Shape})
+				v.Name = innerName(i, v.Name)
+				all = append(all, v)
 			}
 		}
 	}
 	return all
 }
 
-// Inner returns the scope of l, the layer with index i in a block, for inputs of shape in; s is the scope of the block. A block that
-// applies its layers in an order of its own, or one of them several times, calls l.Apply with this scope. The parameters of l then have
-// the names of [StackParameters]. For layers one after the other [ApplyStack] does all.
+// Inner returns the scope of l, the layer with index i in a block, for inputs of shape in; s is the scope of the block. A
+// block that applies its layers in a different order, or a layer several times, calls l.Apply with this scope. The parameters
+// of l then have the names that [StackParameters] lists. To apply layers one after the other, use [ApplyStack].
 func Inner(s Scope, i int, l Layer, in []int) Scope {
-	inner := innerScope{Scope: s, index: i}
+	return named(s, strconv.Itoa(i), l, in)
+}
+
+// named is [Inner] with any prefix in place of the index.
+func named(s Scope, prefix string, l Layer, in []int) Scope {
+	inner := innerScope{Scope: s, prefix: prefix + "."}
 	if _, block := l.(Block); !block { // each of its layers depends on its own parameters
 		inner.parameters = l.Parameters(in)
 	}
@@ -276,23 +353,23 @@ func Inner(s Scope, i int, l Layer, in []int) Scope {
 // innerScope is the Scope of a layer in a block.
 type innerScope struct {
 	Scope
-	index      int
-	parameters []Parameter // of the layer; nil for a block
+	prefix     string      // prefix of the names of its parameters and values
+	parameters []Parameter // parameters of the layer; nil for a block
 }
 
 // Parameter implements [Scope].
 func (s innerScope) Parameter(name string) *gorgonia.Node {
-	return s.Scope.Parameter(innerName(s.index, name))
+	return s.Scope.Parameter(s.prefix + name)
 }
 
 // Update implements [Scope].
 func (s innerScope) Update(name string, value *gorgonia.Node) {
-	s.Scope.Update(innerName(s.index, name), value)
+	s.Scope.Update(s.prefix+name, value)
 }
 
 // Publish implements [Scope].
 func (s innerScope) Publish(name string, value *gorgonia.Node) {
-	s.Scope.Publish(innerName(s.index, name), value)
+	s.Scope.Publish(s.prefix+name, value)
 }
 
 // Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.
@@ -302,7 +379,7 @@ func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Nam
 func (s innerScope) Frozen(names ...string) bool {
 	inner := make([]string, len(names))
 	for i, name := range names {
-		inner[i] = innerName(s.index, name)
+		inner[i] = s.prefix + name
 	}
 	return s.Scope.Frozen(inner...)
 }
@@ -321,14 +398,14 @@ func StackRange(block []Layer, in Interval) Interval {
 	return in
 }
 
-// Preparing is implemented by layers that start with a costly, fixed function of single images. If the first layer of an
-// encoder is Preparing, a training hook may compute that function once for every image; the graph then applies only Rest.
+// Preparing is implemented by layers that start with a costly, fixed function of each image. If the first layer of an encoder
+// is Preparing, a training hook may compute this function once for every image; the graph then applies only Rest.
 type Preparing interface {
 	Layer
-	// Preparation describes the fixed function. A hook recognises it by its type.
+	// Preparation describes the fixed function. Its type tells a hook whether it can compute the function.
 	Preparation() any
-	// Rest applies the remaining computation to the result of the fixed function. The shape of the result is that of
-	// OutputShape.
+	// Rest applies the remaining computation to the result of the fixed function. This result has the shape that OutputShape
+	// returns.
 	Rest(s Scope, prepared *gorgonia.Node) (*gorgonia.Node, error)
 }
 
@@ -339,10 +416,11 @@ type Init interface {
 	Fill(w []float32, fanIn, fanOut int, r *rand.Rand)
 }
 
-// MatrixInit is implemented by initialisations of matrices. The columns of a parameter are the indices of its last axis.
+// MatrixInit is implemented by initialisations of matrices. The columns of the matrix are along the last axis of the
+// parameter.
 type MatrixInit interface {
 	Init
-	// FillMatrix sets every element of w, a matrix with that number of columns.
+	// FillMatrix sets every element of w, a matrix with the given number of columns.
 	FillMatrix(w []float32, columns int, r *rand.Rand)
 }
 

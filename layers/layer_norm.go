@@ -13,8 +13,8 @@ import (
 //
 //	y = scale (x - mean) / sqrt(variance + epsilon) + shift
 //
-// with the biased variance. Parameters, of the last axis' length: scale, which starts at 1, and shift, at 0. Ba, Kiros and
-// Hinton, Layer Normalization, 2016.
+// with the biased variance. Parameters, of the length of the last axis: scale, initially 1, and shift, initially 0. Ba, Kiros
+// and Hinton, Layer Normalization, 2016.
 type LayerNorm struct {
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"added to the variance"`
 }

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// LeakyRelu is y = x for x > 0 and slope * x elsewhere. Its derivative at 0 is slope. Maas, Hannun and Ng, Rectifier
-// Nonlinearities Improve Neural Network Acoustic Models, 2013. The default slope of 0.1 is the study's decoder.
+// LeakyRelu is y = x for x > 0 and slope * x otherwise. Its derivative at 0 is slope. Maas, Hannun and Ng, Rectifier
+// Nonlinearities Improve Neural Network Acoustic Models, 2013. The default slope of 0.1 is that of the decoder in the study.
 type LeakyRelu struct {
 	pointwise
 	Slope float64 `toml:"slope" want:"in [0,1]" doc:"slope for negative values"`

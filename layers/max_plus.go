@@ -9,8 +9,8 @@ import (
 
 // MaxPlus maps the flattened input h of n values to `units` outputs in the max-plus algebra, y(i) = max over j of h(j) +
 // weight(j,i), with weight of shape (n, units). In a decoder the rows of weight are the atoms. Flat dilations commute with
-// maxima and with adding a constant, so the dilated output equals the output of the dilated atoms: the max-approximation is
-// exact. The derivative is 1 for the first unit that attains the maximum and 0 for the others.
+// maxima and with adding a constant. The dilated output therefore equals the output of the dilated atoms: the
+// max-approximation is exact. The derivative is 1 for the first unit that attains the maximum and 0 for the others.
 type MaxPlus struct {
 	Units int  `toml:"units" want:"> 0" doc:"number of outputs; default in the last layer of a decoder: the size of the image"`
 	Init  Init `toml:"init" doc:"initial values of the weights"`

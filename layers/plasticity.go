@@ -12,13 +12,13 @@ import (
 //
 //	h = 1 / (1 + exp(-a g - b))
 //
-// of its input g. The optimizer does not change a and b. The rule of intrinsic plasticity updates them after every training
-// step, with means over the batch and the pixels,
+// where g is the input. The optimizer does not change a and b. After every training step, the rule of intrinsic plasticity
+// updates them, with means over the batch and the pixels,
 //
 //	d = rate (1 - (2 + 1/mean) h + h² / mean),  b <- b + mean of d,  a <- a + rate/a + mean of g d
 //
-// The rule makes the distribution of every unit's activations approximately exponential with that mean. Gradients flow to the
-// input as through any sigmoid. State, of shape (units) or (channels): gain and bias. Triesch, A Gradient Rule for the
+// The rule makes the distribution of every unit's activations approximately exponential, with mean `mean`. Gradients flow to
+// the input as through any sigmoid. State, of shape (units) or (channels): gain and bias. Triesch, A Gradient Rule for the
 // Plasticity of a Neuron's Intrinsic Excitability, 2005; Lemme, Reinhart and Steil, Online Learning and Generalization of
 // Parts-based Image Representations by Non-negative Sparse Autoencoders, 2012, with online updates, one image at a time.
 type Plasticity struct {

@@ -55,7 +55,7 @@ func (*Pooling) Parameters([]int) []Parameter { return nil }
 // OutputRange implements [Ranged].
 func (*Pooling) OutputRange(in Interval) Interval { return in }
 
-// apply adds the op f(geometry) to the graph of x.
+// apply adds the op that f returns for the geometry to the graph of x.
 func (p *Pooling) apply(x *gorgonia.Node, f func(g ops.Pooling, images *gorgonia.Node) (*gorgonia.Node, error)) (*gorgonia.Node, error) {
 	g, err := p.geometry(x.Shape()[1:])
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 //
 //	y = x for x > 0 and a x elsewhere
 //
-// Parameter: slope, (units) or (channels). Weight penalties and weight decay also shrink the slope, as they do biases. He, Zhang,
-// Ren and Sun, Delving Deep into Rectifiers, 2015; PyTorch's PReLU with num_parameters = units.
+// Parameter: slope, (units) or (channels). Weight penalties and weight decay shrink the slope, too. He, Zhang, Ren and Sun,
+// Delving Deep into Rectifiers, 2015; PyTorch's PReLU with num_parameters = units.
 type PRelu struct {
 	Slope float64 `toml:"slope" doc:"initial slope for negative values"`
 }

@@ -48,6 +48,9 @@ func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 				t.Fatalf("%s: value %v, want one of %v", c.name, v, c.values)
 			}
 		}
+		if x := []float64{1, -2, 0.5, 3}; !slices.Equal(apply(t, c.layer, x, 1, []int{4}, false), x) {
+			t.Errorf("%s: not the identity at inference", c.name)
+		}
 	}
 }
 

@@ -13,10 +13,11 @@ import (
 //
 //	y = s block(x / s),  s = sqrt(mean of x² + 1e-20)
 //
-// The block sees samples of root mean square 1, whatever the unit of the data: its thresholds and biases are fractions of s. An
-// input that is multiplied by c > 0 gives c y: a brighter image has the same code, multiplied. The layers of the block are declared
-// like those of an encoder. The names of their parameters start with the layer's index in the block: "0.weight" is the weight of its
-// first layer, which a [Tied] decoder names as "encoder.0.0.weight". An all-zero sample gives 0.
+// The block sees samples of root mean square 1, whatever the unit of the data: its thresholds and biases are fractions of s.
+// If the input is multiplied by c > 0, so is the output: a brighter image has a proportionally larger code. The layers of the
+// block are declared like those of an encoder. The names of their parameters start with the layer's index in the block:
+// "0.weight" is the weight of its first layer, which a [Tied] decoder names as "encoder.0.0.weight". An all-zero sample gives
+// 0.
 type Relative struct {
 	Layers []Layer `toml:"layers" doc:"layers of the block, in order" required:"true"`
 }
@@ -79,11 +80,11 @@ func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(each(c.Flatten(y), c.Sqrt(square)), shape...), c.Err()
 }
 
-// relativeTiny keeps the scale of an all-zero sample positive. It is far below any relevant square, and its power
-// of -3/2, which derivatives contain, is finite in float32.
+// relativeTiny keeps the scale of an all-zero sample positive. It is far below any relevant mean square, but large enough
+// that its power -3/2, which occurs in derivatives, is finite in float32.
 const relativeTiny = 1e-20
 
-// OutputRange implements [Ranged]: any multiple of what the block gives for samples of root mean square 1.
+// OutputRange implements [Ranged]: all positive multiples of the block's outputs for samples of root mean square 1.
 func (r *Relative) OutputRange(Interval) Interval {
 	return multiples(StackRange(r.Layers, Everything))
 }

@@ -66,7 +66,7 @@ func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Add(x, c.Reshape(y, x.Shape()...)), c.Err()
 }
 
-// alike reports whether the shapes in and out are equal; an image (height, width) has one channel.
+// alike reports whether in and out are equal shapes of images, where (height, width) equals (height, width, 1).
 func alike(in, out []int) bool {
 	return slices.Equal(in, out) || len(in) == 2 && slices.Equal([]int{in[0], in[1], 1}, out)
 }

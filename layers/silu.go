@@ -23,7 +23,7 @@ func (Silu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 // Apply implements [Layer].
 func (s Silu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
 
-// lowestSilu is below the minimum of the function, -0.27846 at -1.2785.
+// lowestSilu is a lower bound of the function, whose minimum is -0.27846 at -1.2785.
 const lowestSilu = -0.2785
 
 // OutputRange implements [Ranged].

@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// Softmax turns the units of each input into probabilities, y_j = exp(x_j) / sum_i exp(x_i); inputs of higher rank along
-// their last axis.
+// Softmax turns the units of each input into probabilities, y_j = exp(x_j) / sum_i exp(x_i). For inputs of higher rank it
+// acts along the last axis.
 type Softmax struct{ pointwise }
 
 func init() {

@@ -8,9 +8,9 @@ import (
 	"tessera/part"
 )
 
-// Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ
-// + b). The columns of W are the atoms. The only parameter is b of shape (inputs), which starts at 0. The layer's weight,
-// "decoder.0.weight", is an alias of Wᵀ, with the atoms as rows. Losses and constraints may name either; the gradients of
+// Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ +
+// b). The columns of W are the atoms. The only parameter is b of shape (inputs), which starts at 0. The layer's weight,
+// "decoder.0.weight", is an alias of Wᵀ, with the atoms as rows. Losses and constraints may use either name; the gradients of
 // both layers add up. A glob that matches both names selects W once, in the encoder's layout.
 type Tied struct {
 	Weight     string         `toml:"weight" doc:"path of the encoder's weight that is used transposed"`

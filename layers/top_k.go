@@ -8,7 +8,7 @@ import (
 
 // TopK keeps the k largest values along the last axis of every input and sets the others to 0; of equal values it keeps the
 // first ones. After a relu, codes have at most k active units. Gradients flow only to the kept values. Makhzani and Frey,
-// k-Sparse Autoencoders, 2013; they keep more values for encoding than in training, here it is k in both cases.
+// k-Sparse Autoencoders, 2013. Unlike in the paper, k is the same in training and at inference.
 type TopK struct {
 	K int `toml:"k" want:"> 0" doc:"number of values that are kept"`
 }
@@ -33,5 +33,5 @@ func (*TopK) Parameters([]int) []Parameter { return nil }
 // Apply implements [Layer].
 func (l *TopK) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return ops.TopK(x, l.K) }
 
-// OutputRange implements [Ranged]: that of the input, with 0.
+// OutputRange implements [Ranged]: the range of the input, extended to 0.
 func (*TopK) OutputRange(in Interval) Interval { return Interval{min(in.Low, 0), max(in.High, 0)} }

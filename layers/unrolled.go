@@ -20,9 +20,9 @@ import (
 // increases the error. The code is y(steps). G and row are computed once per batch, x W once per image: a code costs
 // inputs·units + (steps-1) units² multiplications in addition to G.
 //
-// Parameters: weight; step_size_1, ... of shape (units), which start at 1; threshold_1, ... (units), which start at 0 and
-// make codes sparse; and momentum_1, ... to steps-1, of shape (1), which start at the (t-1)/(t+2) of Nesterov's method.
-// Losses and constraints act on the atoms as on those of any tied decoder.
+// Parameters: weight; step_size_1, ... of shape (units), initially 1; threshold_1, ... (units), initially 0, which make codes
+// sparse; and momentum_1, ... to steps-1, of shape (1), initially (t-1)/(t+2) as in Nesterov's method. Losses and constraints
+// act on the atoms as in any tied decoder.
 //
 // Sources: Gregor and LeCun, Learning Fast Approximations of Sparse Coding, 2010 (unrolled steps with learned sizes and
 // thresholds); Chorowski and Zurada, Learning Understandable Neural Networks with Nonnegative Weight Constraints, 2015
@@ -33,7 +33,7 @@ type Unrolled struct {
 	Init  Init `toml:"init" doc:"initial values of the weights"`
 }
 
-// mostSteps is the maximum number of steps, because every step has parameters.
+// mostSteps is the maximum number of steps: every step has its own parameters.
 const mostSteps = 1000
 
 func init() {
@@ -76,7 +76,7 @@ func (u *Unrolled) Parameters(in []int) []Parameter {
 	return list
 }
 
-// numbered returns the name of a parameter of step t.
+// numbered returns the name of the parameter for step t.
 func numbered(name string, t int) string { return fmt.Sprintf("%s_%d", name, t) }
 
 // Apply implements [Layer].
@@ -94,7 +94,7 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		return c.Ramp(c.Neg(c.AddRow(down, s.Parameter(numbered("threshold", t)))), 1, 0)
 	}
 	y := step(1, nil, slope)
-	var before *gorgonia.Node // nil for 0
+	var before *gorgonia.Node // nil stands for 0
 	for t := 1; t < u.Steps; t++ {
 		moved := y
 		if before != nil {
@@ -106,7 +106,7 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return y, c.Err()
 }
 
-// tiny keeps the step size finite for an atom of zeros.
+// tiny keeps the step size finite for an all-zero atom.
 const tiny = 1e-12
 
 // OutputRange implements [Ranged].

@@ -43,7 +43,7 @@ func (u *UpsampleBilinear) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, err
 	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// between returns the filter that interpolates between the centres of n pixels at the centres of n*factor pixels.
+// between returns the filter that interpolates n pixels linearly at the centres of n*factor pixels.
 func between(n, factor int) []ops.Tap {
 	taps := make([]ops.Tap, n*factor)
 	for i := range taps {

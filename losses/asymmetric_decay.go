@@ -7,13 +7,13 @@ import (
 	"tessera/ops"
 )
 
-// AsymmetricDecay decays negative weights fully and the others by a fraction alpha. With the default alpha = 0 it drives
-// weights towards non-negativity only. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights
-// of one of these norms:
+// AsymmetricDecay decays negative weights fully and other weights by a fraction alpha. With the default alpha = 0 it only
+// pushes negative weights towards 0. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights of one
+// of these norms:
 //
 //	l2       phi w² / 2
 //	l1       phi |w|
-//	smooth   alpha1 G(w) + alpha2 w² / 2  for w < 0, nothing for w >= 0, where
+//	smooth   alpha1 G(w) + alpha2 w² / 2  for w < 0, 0 for w >= 0, where
 //	         G(w) = |w| for |w| > kappa, w² / (2 kappa) + kappa/2 otherwise
 //
 // The factor 1/2 of l2 is in the study's code but not in its text: for the text's lambda set the weight to 2 lambda. smooth
@@ -50,8 +50,8 @@ func (l *AsymmetricDecay) Build(v Values) (*gorgonia.Node, error) {
 	return nil, fmt.Errorf("norm: got %q, want l2, l1 or smooth", l.Norm)
 }
 
-// smooth writes both branches of G as one: with m = max(-w, 0) and s = min(m, kappa), s (m - s/2) / kappa is m²/(2 kappa)
-// up to kappa and m - kappa/2 above. For w < 0, G is larger by kappa/2.
+// smooth computes both cases of G by one expression: with m = max(-w, 0) and s = min(m, kappa), s (m - s/2) / kappa is m²/(2
+// kappa) for m up to kappa and m - kappa/2 above. For w < 0, G is larger by kappa/2.
 func (l *AsymmetricDecay) smooth(c *ops.Chain, weight *gorgonia.Node) *gorgonia.Node {
 	m := c.Ramp(c.Neg(weight), 1, 0)
 	s := c.Clip(m, 0, l.Kappa)

@@ -8,12 +8,14 @@ import (
 	"tessera/ops"
 )
 
-// AtomSpread is the mean over the atoms w, the rows of the decoder's weight, of |w|_1 / (√n |w|_2), n their number of pixels: 1 for an
-// atom of equal pixels, 1/√n for a single one. It prefers small atoms. A part that is in all images may as well be a share of every other
-// atom, as the torso of the swimmer in his limbs: the reconstructions are the same, and the codes are sparser. This term tells the two
-// apart. The scale of the atoms does not matter. Several weights that match `on` are summed.
+// AtomSpread is the mean over the atoms w, the rows of the decoder's weight, of |w|_1 / (√n |w|_2), where n is the number of
+// pixels: 1 for an atom of equal pixels, 1/√n for an atom with a single non-zero pixel. It favours small atoms. Suppose that
+// a part is in every image, such as the torso of the swimmer. It can be an atom, or be included in all other atoms, the
+// limbs. The second solution gives the same reconstructions and sparser codes, but larger atoms, which this term penalises.
+// The scale of the atoms has no effect. If several weights match `on`, their terms are summed.
 //
-// Source: the sparseness of both factors in Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004).
+// Source: the sparseness of both factors in Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5
+// (2004).
 type AtomSpread struct{ onWeights }
 
 func init() {

@@ -6,7 +6,7 @@ import (
 )
 
 // epsilon keeps logarithms of probabilities finite: probabilities are clipped to [epsilon, 1-epsilon]. In float32 the upper
-// end is 1 - 2^-23, the nearest number. The gradient of a clipped value is 0.
+// end is rounded to 1 - 2^-23. The gradient of a clipped value is 0.
 const epsilon = 1e-7
 
 // BCE is the binary cross entropy, the mean over pixels and batch of -(x log y + (1-x) log(1-y)), for outputs y and

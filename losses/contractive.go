@@ -8,18 +8,18 @@ import (
 	"tessera/ops"
 )
 
-// Contractive is the squared Frobenius norm of the Jacobian of the code, J = dh/dx, mean over the images. It measures the
-// sensitivity of the code to small changes of the image. Source: Rifai, Vincent, Muller, Glorot and Bengio, Contractive
+// Contractive is the mean over the images of the squared Frobenius norm of the Jacobian J = dh/dx of the code. It measures
+// the sensitivity of the code to small changes of the image. Source: Rifai, Vincent, Muller, Glorot and Bengio, Contractive
 // Auto-Encoders, 2011.
 //
-// It is exact if the encoder is one dense layer with an elementwise activation, z = x W + b, h = s(z). Automatic
+// The term is exact if the encoder is one dense layer with an elementwise activation, z = x W + b, h = s(z). Automatic
 // differentiation gives s':
 //
 //	|J|² = sum over units j of s'(z_j)² |w_j|²
 //
-// For other encoders it is Hutchinson's unbiased estimate: |J|² is the expectation of |J^T v|², where the elements of v are
-// +1 or -1 at random. v is drawn for every image and step; with a full-batch optimizer, once for every image. Each probe is
-// one backward pass through the encoder. With batch_norm the code of an image depends on the other images of the batch: J
+// For other encoders the term is Hutchinson's unbiased estimate: |J|² is the expectation of |J^T v|², where the elements of v
+// are +1 or -1 at random. v is drawn for every image and step; with a full-batch optimizer, once for every image. Each probe
+// is one backward pass through the encoder. With batch_norm the code of an image depends on the other images of the batch: J
 // is then the Jacobian of the whole batch, and |J|² is divided by the number of images.
 //
 // The derivative is taken at the images of the batch, before the encoder's layers add noise.

@@ -9,13 +9,13 @@ import (
 	"tessera/part"
 )
 
-// Contrastive makes two values of the same sample more alike than those of different samples. With the rows a_i of the value that `on`
-// names and b_i of the value `with`, both normalised to length 1, and s_ij = a_i·b_j / temperature, it is
+// Contrastive makes two values of the same sample more similar than values of different samples. Let a_i be row i of the
+// value `on` and b_i row i of the value `with`, both normalised to length 1, and s_ij = a_i·b_j / temperature. The term is
 //
 //	-1/2n sum over i of log softmax_j(s_ij) at j = i + log softmax_j(s_ji) at j = i
 //
-// Both values have equally many units: an encoder of images and one of text each end with a head. Source: Radford et al., Learning
-// transferable visual models from natural language supervision (CLIP), 2021.
+// Both values must have the same number of units: for example the heads of an encoder of images and of an encoder of text.
+// Source: Radford et al., Learning transferable visual models from natural language supervision (CLIP), 2021.
 type Contrastive struct {
 	With        string  `toml:"with" required:"true" doc:"the other value: code, a head or the output of a layer"`
 	Temperature float64 `toml:"temperature" want:"> 0" doc:"scale of the cosines"`
@@ -53,18 +53,13 @@ func (l *Contrastive) Build(v Values) (*gorgonia.Node, error) {
 	}
 	var c ops.Chain
 	columns := func(x *gorgonia.Node) *gorgonia.Node { // of length 1, one for each sample
-		return c.MulRow(transposed(&c, x), c.InvSqrt(c.Shift(c.Sum(c.Square(x), 1), tiny)))
+		return c.MulRow(c.Transpose(x), c.InvSqrt(c.Shift(c.Sum(c.Square(x), 1), tiny)))
 	}
-	similar := c.Scale(c.MatMul(transposed(&c, columns(first)), columns(second)), 1/l.Temperature)
+	similar := c.Scale(c.MatMul(c.Transpose(columns(first)), columns(second)), 1/l.Temperature)
 	diagonal := func(x *gorgonia.Node) *gorgonia.Node { // the sum of the logarithms at j = i
-		logs := c.Do("log softmax", func() (*gorgonia.Node, error) { return ops.LogSoftmax(x) })
-		without := c.Do("diagonal", func() (*gorgonia.Node, error) { return ops.WithDiagonal(logs, 0) })
-		return c.Sum(c.Sub(logs, without))
+		logs := c.LogSoftmax(x)
+		return c.Sum(c.Sub(logs, offDiagonal(&c, logs)))
 	}
-	both := c.Add(diagonal(similar), diagonal(transposed(&c, similar)))
+	both := c.Add(diagonal(similar), diagonal(c.Transpose(similar)))
 	return c.Scale(both, -0.5/float64(first.Shape()[0])), c.Err()
-}
-
-func transposed(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
-	return c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(x) })
 }

@@ -7,20 +7,21 @@ import (
 	"tessera/ops"
 )
 
-// Counts say what counts in a mean. A nil node stands for ones.
+// Counts are the weights of a mean over the entries of a batch. A nil node stands for ones.
 type Counts struct {
-	Entries *gorgonia.Node // (batch, values): 1 for an entry that counts, else 0; nil if all do
+	Entries *gorgonia.Node // (batch, values): 1 for an included entry, else 0; nil if all are included
 	Samples *gorgonia.Node // (batch): the weights of the samples, >= 0; nil if all are 1
 }
 
-// leastCount is the least sum of counts that is divided by. Sums that are less are those of counts that are 0.
+// leastCount is the smallest divisor: a smaller sum of counts is taken to be 0.
 const leastCount = 1e-30
 
-// MeanOf returns the mean over what counts of x, which has the shape of the value that `on` names, (batch, values):
+// MeanOf returns the masked and weighted mean of x, which has the shape of the value `on`, (batch, values):
 //
 //	sum_ij w_i m_ij x_ij / sum_ij w_i m_ij
 //
-// with the mask m and the sample weights w of the term. It is 0 if nothing counts. Without mask and weights it is the mean of x.
+// with the mask m and the sample weights w of the term. It is 0 if the divisor is 0. Without mask and weights it is the mean
+// of x.
 func MeanOf(c *ops.Chain, v Values, x *gorgonia.Node) *gorgonia.Node {
 	counts, err := v.Counts()
 	if err != nil {

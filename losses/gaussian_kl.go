@@ -5,13 +5,15 @@ import (
 	"tessera/ops"
 )
 
-// GaussianKL is the divergence of the distributions of a layer gaussian from N(0, 1), the mean over the images of
+// GaussianKL is the Kullback-Leibler divergence of the code distributions of a gaussian layer from N(0, 1), the mean over the
+// images of
 //
 //	1/2 sum over the units j of exp(v_j) + m_j² - 1 - v_j
 //
-// where m is the mean and v the log variance that the layer publishes whose output `on` names: by default the encoder's last one.
-// With mse, which is a mean over the pixels, a weight of 1 / (pixels σ²) gives half the negative evidence lower bound of a model with the
-// variance σ² of the noise. Source: Kingma and Welling, Auto-encoding variational Bayes, 2014.
+// where m is the mean and v the log variance that the gaussian layer publishes. `on` names the output of this layer; the
+// default is the encoder's last layer. With mse, which is a mean over the pixels, and a weight of 1 / (pixels σ²), the
+// objective is the negative evidence lower bound, up to a factor and a constant, of a model with noise variance σ². Source:
+// Kingma and Welling, Auto-encoding variational Bayes, 2014.
 type GaussianKL struct{}
 
 func init() {

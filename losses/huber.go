@@ -7,7 +7,7 @@ import (
 
 // Huber is the mean over pixels and batch of the Huber function of the error d = output - target:
 //
-//	d²/2 where |d| <= delta, and delta (|d| - delta/2) elsewhere
+//	d²/2 where |d| <= delta, and delta (|d| - delta/2) otherwise
 //
 // It is PyTorch's HuberLoss with a smaller default delta: with PyTorch's delta = 1 all errors of images in [0,1] would be
 // squared. Source: Huber, Robust estimation of a location parameter, 1964.

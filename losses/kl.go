@@ -8,9 +8,9 @@ import (
 	"tessera/ops"
 )
 
-// KL is the Kullback-Leibler divergence between the target mean activation p and the mean t_j of each unit over the batch,
-// sum_j p log(p/t_j) + (1-p) log((1-p)/(1-t_j)), in nats, for codes in [0,1]. t is clipped to [1e-7, 1-1e-7]; the gradient
-// of a clipped value is 0. Ng, Sparse Autoencoder, CS294A lecture notes, 2011.
+// KL is the Kullback-Leibler divergence between the target mean activation p and the mean activation t_j of each unit over
+// the batch, sum_j p log(p/t_j) + (1-p) log((1-p)/(1-t_j)), in nats, for codes in [0,1]. t is clipped to [1e-7, 1-1e-7]; the
+// gradient of a clipped value is 0. Ng, Sparse Autoencoder, CS294A lecture notes, 2011.
 type KL struct {
 	meanActivation
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the target mean activation of every unit"`

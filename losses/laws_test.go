@@ -12,6 +12,10 @@ import (
 var settings = map[string][]map[string]any{
 	"mse":               {{}, {"relative": true}},
 	"activity_floor":    {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
+	"cross_entropy":     {{}, {"label_smoothing": 0.2}, {"focal": 1.0}, {"focal": 2.5}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}, "label_smoothing": 0.1}},
+	"trades":            {{}, {"beta": 0.0}},
+	"independence":      {{}, {"score": "values"}, {"groups": 3}, {"measure": "hsic"}, {"measure": "hsic", "score": "values", "bandwidth": 2.0}},
+	"separation":        {{}, {"score": "values"}, {"groups": 3, "classes": 3}, {"measure": "hsic"}},
 	"relevance":         {{}, {"bend": 1.0}},
 	"asymmetric_decay":  {{}, {"alpha": 0.5}, {"norm": "l1"}, {"norm": "l1", "alpha": 0.5}, {"norm": "smooth"}, {"norm": "smooth", "kappa": 1.5}, {"norm": "smooth", "alpha1": 2.0, "alpha2": 0.0}},
 	"kl":                {{}, {"target": 0.01}, {"target": 0.9}, {"target": 0.99}},

@@ -1,9 +1,9 @@
-// Package losses contains the terms of objectives. A [Loss] is one file with its formula, source and defaults; it builds an
-// expression. A [Weight] is the factor of a term: a constant or a schedule.
+// Package losses contains the terms of objectives and their weights. A [Loss] is one file with its formula, source and
+// defaults; it builds an expression. A [Weight] is the factor of a term: a constant or a schedule.
 //
-// A new term needs only a new file with one call of Registry.Register. [Loss.Reads] declares its inputs; [Loss.Build] gets them
-// from [Values]. Gradients come from automatic differentiation. The weight of a term and the value that it is computed on
-// belong to the declaration in models.toml, not to the term.
+// A new term needs only a new file with one call of Registry.Register. [Loss.Reads] declares its inputs; [Loss.Build] gets
+// them from [Values]. Gradients come from automatic differentiation. The weight of a term and the value that it reads are set
+// in models.toml, not by the term.
 package losses
 
 import (
@@ -30,7 +30,7 @@ type Loss interface {
 // Registry contains every loss.
 var Registry = part.New[Loss]("loss")
 
-// The names of the values that a model may have in addition to its heads.
+// Names of the values that a model may have in addition to its heads.
 const (
 	Code   = "code"   // the output of the encoder
 	Output = "output" // the output of the decoder
@@ -39,13 +39,13 @@ const (
 	Atoms = "atoms"
 )
 
-// The columns that every data set may have. They are also values of every model.
+// Names of the columns that every data set may have. Terms can also read them like values of the model.
 const (
-	Images = "images" // the images that are encoded
+	Images = "images" // the images that the encoder reads
 	Labels = "labels" // whole numbers
 )
 
-// Per classifies how a term depends on the images of a batch. The tests of package laws verify the declaration.
+// Per classifies how a term depends on the images of a batch. The law tests verify it.
 type Per int
 
 const (
@@ -54,7 +54,7 @@ const (
 	// Means are functions of means over the batch, such as the mean activation of every unit or a mean over the labelled
 	// images. Duplicating every image of a batch does not change the value.
 	Means
-	// Batch terms compare the images of a batch with each other. The order of the images does not matter.
+	// Batch terms compare the images of a batch with each other. The order of the images has no effect.
 	Batch
 	// Parameter terms do not depend on the images.
 	Parameter
@@ -64,96 +64,109 @@ const (
 type Reads struct {
 	Per Per
 
-	On    bool // the value that `on` names
-	Unit  bool // that value must lie in [0,1]
-	Views bool // that value and Values are computed from the two views instead of the images: (2 batch, values)
+	On    bool // the value `on`
+	Unit  bool // the value `on` must lie in [0,1]
+	Views bool // the value `on` and Values are computed from the two views instead of the images: (2 batch, values)
 
-	// Against is the default of the key `against`: the column or value that the term compares with the value that `on` names, which
-	// must have its size. It is [Images], [Labels], or "" for a term that compares with nothing.
+	// Against is the default of the key `against`: the column or value that the term compares the value `on` with. Both must
+	// have the same size. It is [Images], [Labels], or "" for a term that compares with nothing.
 	Against string
-	Classes bool // what it compares with are classes: one unit for each of them, see [Values.Against]
-	Counts  bool // the term is a mean that takes the keys `mask` and `sample_weight`: see [MeanOf]
+	Classes bool // the term compares with classes: the value `on` has one unit per class, see [Values.Against]
+	Groups  int  // if > 0, what it compares with are groups: one whole number for each sample, less than this
+	Counts  bool // the term is a mean that accepts the keys `mask` and `sample_weight`: see [MeanOf]
 
 	Values []string // further values by name
-	// Published are values that the layer publishes whose output `on` names, by their names there: [Values.Published].
+	// Published are the names of values that the layer of the value `on` publishes: see [Values.Published].
 	Published []string
-	Teacher   bool // the values of the teacher
+	Teacher   bool   // the value `on` or TeacherOf, computed by the teacher: [Values.Teacher]
+	TeacherOf string // the name of the value that the teacher computes; "" for the value `on`
+	Clean     bool   // the value `on`, computed from the clean images: [Values.Clean]
 
-	Atoms    bool // the decoder, starting at its atoms: [Values.Dictionary]
-	Jacobian bool // derivatives of the value that `on` names with respect to the images: [Values.Encoding]
+	Atoms    bool // the decoder from the layer of its atoms on: [Values.Dictionary]
+	Jacobian bool // derivatives of the value `on` with respect to the images: [Values.Encoding]
 }
 
-// InParts reports whether a term on that value can be accumulated over micro-batches. This holds for means over the images
-// and for functions of the codes only, because the codes of all images fit into memory.
+// InParts reports whether the term, computed on the value on, can be accumulated over micro-batches. This holds for means
+// over the images, and for functions of the codes alone, because the codes of all images fit into memory.
 func (r Reads) InParts(on string) bool {
 	return r.Per == Image && !r.Views || r.Per == Parameter || r.Alone(on, Code)
 }
 
-// Alone reports whether a term on that value reads only these values and parameters.
+// Alone reports whether the term, computed on the value on, reads only the given values and parameters.
 func (r Reads) Alone(on string, values ...string) bool {
-	if r.Against != "" || r.Views || r.Teacher || r.Atoms || r.Jacobian || len(r.Published) > 0 || r.On && !slices.Contains(values, on) {
+	if r.Against != "" || r.Views || r.Teacher || r.Clean || r.Atoms || r.Jacobian || len(r.Published) > 0 || r.On && !slices.Contains(values, on) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
 
-// Validates reports whether a term can be measured on other images than those of a training step: it neither compares the images
-// of a batch with each other nor reads views or a teacher, which exist in training only.
+// Validates reports whether the term can be measured on images outside a training step: it neither compares the images of a
+// batch with each other nor reads views or a teacher, which exist only in training.
 func (r Reads) Validates() bool { return r.Per != Batch && !r.Views && !r.Teacher }
 
-// UnitsChecker is implemented by terms that are not defined for every number of units of the value that `on` names.
+// UnitsChecker is implemented by terms that restrict the number of units of the value `on`.
 type UnitsChecker interface {
-	// CheckUnits reports why the term is not defined for a value with that number of units.
+	// CheckUnits returns an error if the term is not defined for a value with this number of units.
 	CheckUnits(units int) error
 }
 
-// ShapeChecker is implemented by terms that are not defined for images of every shape.
+// AgainstChecker is implemented by terms that compare values of other sizes than equal ones, such as the parameters of a density with
+// a target.
+type AgainstChecker interface {
+	// CheckAgainst reports why the term is not defined for a value `on` of that many values and a value `against` of that many.
+	CheckAgainst(on, against int) error
+}
+
+// ShapeChecker is implemented by terms that restrict the shape of the images.
 type ShapeChecker interface {
-	// CheckShape reports why the term is not defined for images of that shape. The error is a part.KeyError if a key has an
-	// invalid value.
+	// CheckShape returns an error if the term is not defined for images of this shape. The error is a part.KeyError if a key
+	// has an invalid value.
 	CheckShape(shape []int) error
 }
 
-// Values provides the inputs of a term. All values have the batch as their first axis. Methods return an error for values that
-// the model does not have and for values that the term does not declare in [Reads].
+// Values provides the inputs of a term. The first axis of every value is the batch. Methods return an error for values that
+// do not exist in the model and for values that the term does not declare in [Reads].
 type Values interface {
-	// On returns the value that `on` names, (batch, units), or (2 batch, units) if it is computed from the views.
+	// On returns the value `on`, (batch, units), or (2 batch, units) if it is computed from the views.
 	On() (*gorgonia.Node, error)
 	// Value returns a value by its name: "code", "output" or a head, (batch, units).
 	Value(name string) (*gorgonia.Node, error)
-	// Published returns a value that the layer publishes whose output `on` names, (batch, units). With on = "encoder.2" it is
-	// encoder.2.NAME; the layer of "code", "output" or a head is the last one of that stack.
+	// Published returns a value that the layer of the value `on` publishes, (batch, units). With on = "encoder.2" it is
+	// encoder.2.NAME. For "code", "output" or a head the layer is the last one of the encoder, the decoder or the head.
 	Published(name string) (*gorgonia.Node, error)
-	// Teacher returns the value that `on` names as the teacher computes it. No gradient flows through it.
+	// Teacher returns the value `on`, or [Reads.TeacherOf], as computed by the teacher. No gradient flows through it.
 	Teacher() (*gorgonia.Node, error)
-	// Against returns what the term compares with, (batch, values): the column or value that `against` names. Images are the clean
-	// ones if the encoder gets distorted ones. Classes are one-hot, (batch, classes); the row of a sample without a class is 0.
+	// Clean returns the value `on` for the clean images, (batch, units). It equals On unless a hook changes the images of a
+	// step.
+	Clean() (*gorgonia.Node, error)
+	// Against returns the column or value `against`, which the term compares with, (batch, values). Images are the clean ones
+	// if the encoder reads distorted ones. Classes are one-hot, (batch, classes); the row of a sample without a class is 0.
 	Against() (*gorgonia.Node, error)
-	// Shape returns the shape of what the term compares with, for one sample: (height, width), (height, width, channels) or (values);
-	// for a term on the atoms that of an image.
+	// Shape returns the shape of one sample of the value `against`: (height, width), (height, width, channels) or (values).
+	// For a term on the atoms it is the shape of an image.
 	Shape() ([]int, error)
-	// Counts returns what the keys `mask` and `sample_weight` name.
+	// Counts returns the mask and the sample weights of the keys `mask` and `sample_weight`.
 	Counts() (Counts, error)
 	// Weights returns the parameters that match the glob `on`, at least one.
 	Weights() ([]*gorgonia.Node, error)
-	// Dictionary returns the decoder, starting at its atoms.
+	// Dictionary returns the decoder from the layer of its atoms on.
 	Dictionary() (*Dictionary, error)
-	// Encoding returns the computation of the value that `on` names from the images.
+	// Encoding returns the images and the value `on` that is computed from them.
 	Encoding() (*Encoding, error)
 }
 
-// Encoding describes the encoder to a term with Reads.Jacobian. Derivatives must be computed by [ops.Gradient], because
-// training differentiates them again.
+// Encoding gives a term with Reads.Jacobian access to the encoder. Such a term must compute derivatives by [ops.Gradient],
+// because training differentiates them again.
 type Encoding struct {
 	Images *gorgonia.Node // the encoder's input, with the batch as first axis
-	Code   *gorgonia.Node // the value that `on` names, (batch, units)
+	Code   *gorgonia.Node // the value `on`, (batch, units)
 
-	// Noise returns a new input of that shape, with the batch as first axis. s draws its values at every training step. A
-	// full-batch objective must not change between evaluations: its values are drawn once for each image.
+	// Noise returns a new input of the given shape, with the batch as first axis. s draws its values at every training step.
+	// For a full-batch objective, which must not change between evaluations, it draws them once for each image.
 	Noise func(s ops.Sampler, shape ...int) *gorgonia.Node
 }
 
-// Dictionary describes the decoder to a term with Reads.Atoms. The atoms are the rows of the weight of the decoder's last
+// Dictionary gives a term with Reads.Atoms access to the decoder. The atoms are the rows of the weight of the decoder's last
 // layer with weights, if they have the size of an image.
 type Dictionary struct {
 	Images *gorgonia.Node // the images to reconstruct, (batch, pixels)
@@ -161,12 +174,12 @@ type Dictionary struct {
 	Code   *gorgonia.Node // coefficients of the atoms, (batch, atoms): the code if only one decoder layer has weights
 	Atoms  *gorgonia.Node // (atoms, pixels)
 
-	// Decode returns the output, (batch, pixels), for other atoms with the same code, bias and later layers.
+	// Decode returns the output, (batch, pixels), with other atoms and the same code, bias and later layers.
 	Decode func(atoms *gorgonia.Node) (*gorgonia.Node, error)
 }
 
-// Build builds the term l on the named value from v. It returns an error if the term requests an input that it does not declare
-// in [Reads], or returns no node.
+// Build builds the term l on the value on. It returns an error if the term requests an input that it does not declare in
+// [Reads], or returns no node.
 func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
 	n, err := l.Build(&declared{v, l.Reads(), on})
 	if err == nil && n == nil {
@@ -215,6 +228,14 @@ func (d *declared) Teacher() (*gorgonia.Node, error) {
 		return nil, undeclared("the teacher")
 	}
 	return d.values.Teacher()
+}
+
+// Clean implements [Values].
+func (d *declared) Clean() (*gorgonia.Node, error) {
+	if !d.reads.Clean {
+		return nil, undeclared("the clean images' value")
+	}
+	return d.values.Clean()
 }
 
 // Against implements [Values].
@@ -274,7 +295,7 @@ func (onOutput) On() string { return Output }
 // Reads implements [Loss].
 func (onOutput) Reads() Reads { return Reads{On: true, Against: Images} }
 
-// meanOnOutput is embedded by those that are means over entries and images.
+// meanOnOutput is embedded by the terms on the output that are means over entries and images.
 type meanOnOutput struct{ onOutput }
 
 // Reads implements [Loss].
@@ -289,13 +310,13 @@ func (onCode) On() string { return Code }
 // Reads implements [Loss].
 func (onCode) Reads() Reads { return Reads{On: true} }
 
-// meanActivation is embedded by the penalties of the mean activations of the units over the batch.
+// meanActivation is embedded by penalties on the mean activation of each unit over the batch.
 type meanActivation struct{ onCode }
 
 // Reads implements [Loss].
 func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
-// Targeted is embedded by the penalties for the distance of each unit's mean activation over the batch, t_j, from a target p.
+// Targeted is embedded by penalties on the distance between each unit's mean activation over the batch, t_j, and a target p.
 // They are sums over the units, so the gradient of a unit does not depend on the number of units.
 type Targeted struct {
 	meanActivation
@@ -325,7 +346,7 @@ func (onWeights) On() string { return "decoder.*.weight" }
 // Reads implements [Loss].
 func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
 
-// overWeights sums a scalar over the parameters that match `on`.
+// overWeights sums the scalar that one returns over the parameters that match `on`.
 func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node) (sum *gorgonia.Node, err error) {
 	weights, err := v.Weights()
 	var c ops.Chain

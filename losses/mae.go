@@ -5,7 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// MAE is the mean over pixels and batch of |output - target|, or over what counts, see [MeanOf]. Its gradient is 0 where they are equal.
+// MAE is the mean over pixels and batch of |output - target|; with a mask or sample weights it is a weighted mean, see
+// [MeanOf]. Its gradient is 0 where output and target are equal.
 type MAE struct{ meanOnOutput }
 
 func init() {

@@ -14,10 +14,10 @@ import (
 //
 //	(sigma(H psi(W) + b) - psi(x))²
 //
-// with the images x, the code H, the atoms W and bias b of the decoder's last layer with weights, and the later layers
-// sigma. psi is not applied to the bias. The gradient flows through psi and separates the atoms: a dilation of a sum equals
-// the sum of the dilations only where the supports are disjoint or grow at the same pixels. With `relative` the term is divided by the
-// mean square of psi(x) over the batch: a share that does not depend on the unit of the data.
+// with the images x, the code H, the atoms W and bias b of the decoder's last layer with weights, and the later layers sigma.
+// psi is not applied to the bias. The gradient flows through psi and separates the atoms: a dilation of a sum equals the sum
+// of the dilations only where the supports are disjoint or grow at the same pixels. With `relative` the term is divided by
+// the mean square of psi(x) over the batch, which makes it independent of the scale of the data.
 //
 // Source: Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological Operators using
 // Asymmetric Auto-encoders, ISMM 2019. The paper only evaluates the measure; this term minimises it.
@@ -46,7 +46,7 @@ func (l *MaxApproximation) CheckShape(shape []int) error {
 	return l.checkElement(max(shape[0], shape[1]))
 }
 
-// checkElement returns an error for invalid rows and for an element that extends further than most pixels.
+// checkElement returns an error for invalid rows, and for a structuring element that extends further than most pixels.
 func (l *MaxApproximation) checkElement(most int) error {
 	if l.Element.IsDisk() {
 		return nil
@@ -104,7 +104,7 @@ func (l *MaxApproximation) operate(c *ops.Chain, x *gorgonia.Node, shape []int) 
 	})
 }
 
-// maximum is the maximum of x(p + sign b) over the pixels b of the element.
+// maximum is the maximum of x(p + sign b) over the pixels b of the structuring element.
 func (l *MaxApproximation) maximum(x *gorgonia.Node, shape []int, sign int) (*gorgonia.Node, error) {
 	if l.Element.IsDisk() {
 		return ops.Dilate(x, shape, l.Radius)

@@ -5,8 +5,9 @@ import (
 	"tessera/ops"
 )
 
-// MSE is the mean over pixels and batch of (output - target)²; with `mask` and `sample_weight` over what counts, see [MeanOf]. With
-// `relative` it is divided by the same mean of target²: a share that does not depend on the unit of the data, 1 for outputs of zeros.
+// MSE is the mean over pixels and batch of (output - target)²; with a mask or sample weights it is a weighted mean, see
+// [MeanOf]. With `relative` it is divided by the same mean of target²: the result does not depend on the scale of the data
+// and is 1 for an all-zero output.
 type MSE struct {
 	meanOnOutput
 	Relative bool `toml:"relative" doc:"divides the error by the mean square of the targets of the batch"`
@@ -30,7 +31,7 @@ func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	return err, c.Err()
 }
 
-// relativeReads are the inputs of a term that is divided by a mean over the batch if it is relative.
+// relativeReads changes r for a relative term, whose divisor is a mean over the batch.
 func relativeReads(r Reads, relative bool) Reads {
 	if relative {
 		r.Per = Means
@@ -38,10 +39,10 @@ func relativeReads(r Reads, relative bool) Reads {
 	return r
 }
 
-// share is an error divided by the mean square of its targets. Targets of zeros leave it finite.
+// share divides an error by the mean square of its targets. For all-zero targets the result is finite.
 func share(c *ops.Chain, err, square *gorgonia.Node) *gorgonia.Node {
 	return c.Div(err, c.Shift(square, shareTiny))
 }
 
-// shareTiny is far below the mean square of data of any usual unit. The quotient stays finite in float32.
+// shareTiny is far below the mean square of typical data, but keeps the quotient finite in float32.
 const shareTiny = 1e-20

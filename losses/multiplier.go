@@ -14,14 +14,14 @@ type Adaptive interface {
 //
 //	weight <- min(max(weight + rate (value - limit), least, 1e-9), most)
 //
-// with the value of the term on the batch. The weight rises while the term is above the limit and falls while it is below. The
-// term thus converges to the limit, or stays below it if it is below without the weight. The noise of single batches averages
-// out, unlike for a penalty with a large weight. The rate should be so small that the weight needs an epoch or more to
-// converge; with a larger rate it oscillates.
+// with the value of the term on the batch. The weight rises while the term is above the limit and falls while it is below.
+// The term thus converges to the limit, or stays below the limit if it does so without the penalty. The noise of single
+// batches averages out, which it does not for a penalty with a large weight. The rate should be so small that the weight
+// needs an epoch or more to converge; with a larger rate it oscillates.
 //
-// The weight stays between `least` and `most`. A limit that the model cannot reach would otherwise let the weight rise until the term
-// is all that counts, and the sparsest code is an empty one. A term that is still above its limit at the end, with its weight at
-// `most`, is reported. With `least` the term keeps some weight where it is below its limit.
+// The weight stays between `least` and `most`. With a limit that the model cannot reach, the weight would otherwise rise
+// until the term dominates the objective, and the sparsest code is an empty one. The training reports a term that ends above
+// its limit with its weight at `most`. With `least` > 0 the term keeps some weight while it is below its limit.
 //
 // Evaluations outside of training use From. Sources: Arrow, Hurwicz and Uzawa, Studies in Linear and Non-linear
 // Programming, 1958; Platt and Barr, Constrained Differential Optimization, NIPS 1987.
@@ -39,7 +39,7 @@ func init() {
 	})
 }
 
-// At implements [Weight]: the first weight, because later ones depend on the images.
+// At implements [Weight]: the initial weight, because later weights depend on the images.
 func (m *Multiplier) At(float64) float64 { return m.From }
 
 // Next implements [Adaptive].
@@ -51,14 +51,15 @@ func (m *Multiplier) Next(weight, value float64) float64 {
 	return next
 }
 
-// Diagnosing is implemented by adaptive weights that may fail to reach what they are declared for.
+// Diagnosing is implemented by adaptive weights that may miss their goal.
 type Diagnosing interface {
-	// Diagnose says what was asked, what was reached and what to change, "" if nothing is wrong. It gets the weight at the end of a
-	// training and the mean value of the term, without its weight, over the last epoch.
+	// Diagnose explains which goal was missed, by how much, and what to change; "" if the goal is reached. weight is the
+	// weight at the end of the training, value the mean unweighted value of the term over the last epoch.
 	Diagnose(weight, value float64) string
 }
 
-// overLimit is how far above its limit a term may be at the end, as a fraction of the limit: it varies from batch to batch.
+// overLimit is the accepted excess of a term over its limit at the end of a training, as a fraction of the limit: the term
+// varies from batch to batch.
 const overLimit = 0.02
 
 // Diagnose implements [Diagnosing].

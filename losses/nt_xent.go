@@ -26,13 +26,13 @@ func init() {
 	})
 }
 
-// shortest is the norm below which a value has no direction.
+// shortest is the norm below which a value counts as having no direction.
 const shortest = 1e-12
 
-// never is the logit of an excluded pair: its exponential is 0.
+// never is the logit of an excluded pair: the exponential is 0.
 const never = -1e30
 
-// On implements [Loss]: a head of that name.
+// On implements [Loss]: a head named projection.
 func (*NTXent) On() string { return "projection" }
 
 // Reads implements [Loss].
@@ -48,14 +48,11 @@ func (l *NTXent) Build(v Values) (*gorgonia.Node, error) {
 		return nil, err
 	}
 	var c ops.Chain
-	transpose := func(x *gorgonia.Node) *gorgonia.Node {
-		return c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(x) })
-	}
 	squares := c.Sum(c.Square(z), 1)
 	norms := c.Mul(c.InvSqrt(c.Shift(squares, tiny)), c.From(1, c.Lt(squares, shortest*shortest)))
-	columns := c.MulRow(transpose(z), norms) // (units, 2 n), each column of norm 1, or 0 where a value has no direction
-	similar := c.Scale(c.MatMul(transpose(columns), columns), 1/l.Temperature)
+	columns := c.MulRow(c.Transpose(z), norms) // (units, 2 n), each column of norm 1, or 0 where a value has no direction
+	similar := c.Scale(c.MatMul(c.Transpose(columns), columns), 1/l.Temperature)
 	others := c.Do("others", func() (*gorgonia.Node, error) { return ops.WithDiagonal(similar, never) })
-	p := c.Do("log softmax", func() (*gorgonia.Node, error) { return ops.LogSoftmax(others) })
+	p := c.LogSoftmax(others)
 	return c.Neg(c.Mean(c.Do("partners", func() (*gorgonia.Node, error) { return ops.Partners(p) }))), c.Err()
 }

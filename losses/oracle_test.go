@@ -164,6 +164,61 @@ func overlap(h, _ [][]float64) float64 {
 
 func half(w float64) float64 { return w * w / 2 }
 
+// rms are the root mean squares of the columns.
+func rms(x [][]float64) []float64 {
+	out := make([]float64, len(x[0]))
+	for p := range out {
+		for i := range x {
+			out[p] += x[i][p] * x[i][p] / float64(len(x))
+		}
+		out[p] = math.Sqrt(out[p])
+	}
+	return out
+}
+
+func groupLasso(h, x [][]float64) float64 {
+	var held, there float64
+	of := rms(h)
+	for j, w := range atoms(len(h[0])) {
+		var norm1, square float64
+		for _, v := range w {
+			norm1 += math.Abs(v)
+			square += v * v
+		}
+		held += of[j] * math.Sqrt(norm1*math.Sqrt(float64(len(w))*square))
+	}
+	for _, v := range rms(x) {
+		there += v
+	}
+	return held / there
+}
+
+func relevance(bend float64) oracle {
+	return func(h, _ [][]float64) float64 {
+		means, all, sum := make([]float64, len(h[0])), 0.0, 0.0
+		for j := range means {
+			for i := range h {
+				means[j] += math.Abs(h[i][j]) / float64(len(h))
+			}
+			all += means[j] / float64(len(means))
+		}
+		for _, t := range means {
+			sum += math.Log(1 + t/all/bend)
+		}
+		return sum / float64(len(means)) / math.Log(1+1/bend)
+	}
+}
+
+// ratio is |h|_1 / |h|_2.
+func ratio(h []float64) float64 {
+	var l1, l2 float64
+	for _, v := range h {
+		l1 += math.Abs(v)
+		l2 += v * v
+	}
+	return l1 / (math.Sqrt(l2) + 1e-7)
+}
+
 // oracles, each with the settings of the loss besides the defaults.
 var oracles = []struct {
 	name     string
@@ -176,6 +231,9 @@ var oracles = []struct {
 		return -x*math.Log(y) - (1-x)*math.Log(1-y)
 	})},
 	{"l2", nil, perUnit(func(t float64) float64 { return (0.1 - t) * (0.1 - t) })},
+	{"independence", map[string]any{"score": "values"}, correlation(func(x []float64) []float64 { return x })},
+	{"independence", nil, correlation(probabilities)},
+	{"independence", map[string]any{"measure": "hsic", "bandwidth": 0.7}, hsic},
 	{"l2", map[string]any{"target": 0.3}, perUnit(func(t float64) float64 { return (0.3 - t) * (0.3 - t) })},
 	{"kl", nil, perUnit(func(t float64) float64 { return divergence(0.1, t) })},
 	{"kl", map[string]any{"target": 0.01}, perUnit(func(t float64) float64 { return divergence(0.01, t) })},
@@ -201,6 +259,11 @@ var oracles = []struct {
 	{"max_approximation", map[string]any{"element": "011 010 000", "operator": "opening"}, maxApproximation(morph.Opening, "011 010 000", 1)},
 	{"max_approximation", map[string]any{"element": "row", "operator": "erosion"}, maxApproximation(morph.Erosion, morph.Row, 1)},
 	{"overlap", nil, overlap},
+	{"group_lasso", nil, groupLasso},
+	{"relevance", nil, relevance(0.1)},
+	{"relevance", map[string]any{"bend": 1.0}, relevance(1)},
+	{"spread", nil, perImage(ratio)},
+	{"atom_spread", nil, func(w, _ [][]float64) float64 { return perImage(ratio)(w, nil) / math.Sqrt(float64(len(w[0]))) }},
 	{"weight_decay", nil, perWeight(half)},
 	{"asymmetric_decay", nil, asymmetric(0, half)},
 	{"asymmetric_decay", map[string]any{"alpha": 0.1}, asymmetric(0.1, half)},

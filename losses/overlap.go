@@ -5,8 +5,8 @@ import (
 	"tessera/ops"
 )
 
-// Overlap measures how much the weighted atoms of an image overlap. It is the mean over pixels n and images i of the
-// products of all pairs of weighted atoms,
+// Overlap measures how much the weighted atoms of an image overlap. It is the mean over pixels n and images i of the sum of
+// the products of all pairs of weighted atoms,
 //
 //	sum over j != l of (h_ij w_jn) (h_il w_ln) = (sum_j h_ij w_jn)² - sum_j (h_ij w_jn)²
 //

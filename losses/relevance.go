@@ -13,10 +13,10 @@ import (
 //
 //	log(1 + r_j / b) / log(1 + 1 / b)
 //
-// which is 1 if all units are equally active and falls to about 1/k if only one is. The logarithm is steep at 0: a unit that another
-// could replace loses its activation to it and then costs nothing, while a unit that is in use pays about the same however active it
-// is. The scale of the codes does not matter; if atoms have length 1, the code of a unit is what it contributes. All activations must
-// be non-negative, as after a relu.
+// which is 1 if all units are equally active and about 1/k if only one is. The logarithm is steep at 0: a redundant unit
+// loses its activation to another unit and then costs nothing, while the cost of a unit in use hardly depends on its
+// activation. The scale of the codes has no effect. With atoms of length 1, the code of a unit equals the size of its
+// contribution. All activations must be non-negative, as after a relu.
 //
 // Source: Tan and Févotte, Automatic Relevance Determination in Nonnegative Matrix Factorization with the β-Divergence, 2013, whose
 // l1 prior has the cost log(relevance + b) for each unit.
@@ -41,7 +41,7 @@ func (l *Relevance) Build(v Values) (*gorgonia.Node, error) {
 	return c.Scale(c.Mean(c.Log1p(c.Scale(r, 1/l.Bend))), 1/math.Log1p(1/l.Bend)), c.Err()
 }
 
-// ofMean returns the values of a vector divided by their mean. Values that are all 0 give 0.
+// ofMean divides the values of a vector by their mean. For an all-zero vector the result is 0.
 func ofMean(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	if c.Err() != nil {
 		return nil
@@ -50,5 +50,5 @@ func ofMean(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	return c.Mul(x, c.Do("1/mean", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(ops.Scalar(mean, 1), mean) }))
 }
 
-// ofMeanTiny keeps the quotient finite, in float32 too.
+// ofMeanTiny keeps the quotient finite in float32.
 const ofMeanTiny = 1e-15

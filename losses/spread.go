@@ -5,13 +5,14 @@ import (
 	"tessera/ops"
 )
 
-// Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is an
-// effective number of active units. Unlike [Hoyer]'s sparseness, of which it is √k - (√k - 1) sigma for k units, it does not change
-// when units that are never active are added: a limit means the same for any number of units. An all-zero code counts as 0. The scale
-// of a code does not matter.
+// Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is
+// an effective number of active units. It equals √k - (√k - 1) sigma, where sigma is the sparseness of [Hoyer] for k units.
+// Unlike sigma, it does not change when units that are never active are added: a limit means the same for any number of
+// units. An all-zero code counts as
+// 0. The scale of a code has no effect.
 //
-// Source: Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004), for the ratio of the norms; Hurley and
-// Rickard, Comparing Measures of Sparsity, 2009, for what adding zeros does to it.
+// Sources: Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004) (the ratio of the norms);
+// Hurley and Rickard, Comparing Measures of Sparsity, 2009 (the effect of added zeros).
 type Spread struct{ onCode }
 
 func init() {

@@ -18,7 +18,7 @@ import (
 // size is the largest odd number of pixels that fits.
 //
 // Source: Wang, Bovik, Sheikh and Simoncelli, Image quality assessment: from error visibility to structural similarity,
-// 2004. The window, sigma and constants are theirs; scikit-image computes the same with gaussian_weights = True and
+// 2004. The window, sigma and constants are those of the paper; scikit-image computes the same with gaussian_weights = True and
 // use_sample_covariance = False.
 type SSIM struct {
 	onOutput
@@ -82,7 +82,7 @@ func (l *SSIM) Build(v Values) (*gorgonia.Node, error) {
 	return c.From(1, c.Mean(c.Div(above, below))), c.Err()
 }
 
-// window returns the Gaussian filter for images of that shape.
+// window returns the Gaussian filter for images of the given shape.
 func (l *SSIM) window(shape []int) ops.Separable {
 	s := ops.Separable{In: [3]int{1, 1, 1}}
 	copy(s.In[:], shape)

@@ -8,7 +8,7 @@ import (
 
 // Weight is the factor of a term during training: a number, [Constant], or a schedule.
 type Weight interface {
-	// At returns the weight after a number of epochs, which may be a fraction; +Inf is the end of training.
+	// At returns the weight after epoch epochs, which may be fractional; +Inf is the end of training.
 	At(epoch float64) float64
 }
 
@@ -27,14 +27,15 @@ func init() {
 // At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
-// Between is embedded by the schedules between two weights. To has no default, so a struct literal without To decreases to 0.
+// Between is embedded by the schedules that change a weight from From to To. To has no default, so a struct literal without
+// To decreases to 0.
 type Between struct {
 	From   float64 `toml:"from" want:">= 0" doc:"weight at the beginning"`
 	To     float64 `toml:"to" want:">= 0" required:"true" doc:"weight at the end and afterwards"`
 	Epochs float64 `toml:"epochs" want:"> 0" doc:"number of epochs between the two weights; may be a fraction"`
 }
 
-// at interpolates from From to To by shape, a function of [0,1] onto [0,1].
+// at interpolates between From and To by shape, a function of [0,1] onto [0,1].
 func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	if epoch >= b.Epochs {
 		return b.To
@@ -66,7 +67,7 @@ func (c *Cosine) At(epoch float64) float64 {
 	return c.at(epoch, func(x float64) float64 { return (1 - math.Cos(math.Pi*x)) / 2 })
 }
 
-// Step jumps from one weight to another after a number of epochs.
+// Step switches from From to To after the given number of epochs.
 type Step struct{ Between }
 
 func init() {

@@ -5,7 +5,7 @@ import (
 	"tessera/ops"
 )
 
-// WeightDecay is half the squared norm, sum w² / 2. Its gradient is w.
+// WeightDecay is half the squared norm of the parameters, sum w² / 2. The gradient is w.
 type WeightDecay struct{ onWeights }
 
 func init() {

@@ -2,12 +2,12 @@ package metrics
 
 import "slices"
 
-// The metric accuracy is the share of images of which the logit of their class is the largest of a head; of equally large ones the
+// The metric accuracy is the share of the images whose class has the largest logit of a head. Of equally large logits the
 // first counts. Images of an unknown class are left out.
 func init() {
 	register("accuracy", "fraction of images whose class has the largest logit", Description{
 		Measures: []Measure{{Name: "accuracy", Better: Higher,
-			Doc: "fraction of the labelled images for which the largest logit of a head is that of their class. For heads that a loss compares with labels"}},
+			Doc: "fraction of the labelled images for which the largest logit of a head is that of their class. For heads that a loss compares with classes"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}, func(*Subject) (Meter, error) {
 		right := 0.0

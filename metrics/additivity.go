@@ -9,16 +9,16 @@ import (
 	"tessera/parallel/team"
 )
 
-// The metric additivity measures how much of what the atoms add is missing in the reconstructions y = s(h W + b):
+// The metric additivity measures which fraction of the sum of the atoms is missing from the reconstructions y = s(h W + b):
 //
-//	a_in = sum_j max(0, h_ij w_jn)                        what the atoms add to pixel n of image i
-//	k_in = max(0, y_in - max(0, y0_n)), y0 = s(b)         what is there beyond the decoder's image of the zero code
+//	a_in = sum_j max(0, h_ij w_jn)                        contribution of the atoms to pixel n of image i
+//	k_in = max(0, y_in - max(0, y0_n)), y0 = s(b)         reconstruction minus the decoder's image of the zero code
 //	additivity_lost = sum_in max(0, a_in - k_in) / sum_in a_in
 //
-// 0 means that reconstructions are sums of parts. A negative bias, atoms of the other sign, a relu and a saturating activation
-// reduce the sum. A gain in one pixel does not compensate for a loss in another. A positive bias is subtracted first and therefore
-// hides no loss. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output loses nothing. The
-// value lies between 0 and 1; it is 0 where nothing is added.
+// 0 means that reconstructions are sums of parts. A negative bias, negative atoms, a relu and a saturating activation reduce
+// the sum. A gain in one pixel does not compensate for a loss in another. A positive bias is subtracted first and therefore
+// hides no loss. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output has the value 0. The
+// value lies between 0 and 1; it is 0 if the sum of the atoms is 0.
 func init() {
 	register("additivity", "share of what the atoms add that is taken away again", Description{
 		Measures: []Measure{{Name: "additivity_lost", Better: Lower,
@@ -38,7 +38,7 @@ func init() {
 	})
 }
 
-// signs returns max(0, v) and max(0, -v), the latter nil where no value is negative.
+// signs returns max(0, v) and max(0, -v); the latter is nil if no value is negative.
 func signs(v []float32) (positive, negative []float64) {
 	positive = make([]float64, len(v))
 	if slices.ContainsFunc(v, func(x float32) bool { return x < 0 }) {
@@ -56,8 +56,8 @@ func signs(v []float32) (positive, negative []float64) {
 
 type additivityMeter struct {
 	units, pixels      int
-	positive, negative []float64 // of the atoms
-	base               []float64 // the image of the zero code
+	positive, negative []float64 // parts of the atoms
+	base               []float64 // image of the zero code
 
 	lost, added imageSum
 }
@@ -78,7 +78,7 @@ func (m *additivityMeter) Add(b *Batch) error {
 	return nil
 }
 
-// sums returns what the atoms add to every pixel of the images of these codes.
+// sums returns the sum of the atoms' contributions to every pixel of the images with these codes.
 func (m *additivityMeter) sums(codes []float32) []float64 {
 	gemm, n := kernel.Float64().Gemm, len(codes)/m.units
 	positive, negative := signs(codes)
@@ -90,7 +90,7 @@ func (m *additivityMeter) sums(codes []float32) []float64 {
 	return sums
 }
 
-// image returns what one image loses of what was added to it.
+// image returns the missing and the total sum of contributions for one reconstruction.
 func (m *additivityMeter) image(sums []float64, output []float32) (lost, added float64) {
 	for p, a := range sums {
 		kept := max(0, float64(output[p])-max(0, m.base[p]))

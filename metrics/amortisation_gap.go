@@ -15,25 +15,26 @@ func init() {
 }
 
 const (
-	gapImages     = 500  // how many images are measured
-	gapMost       = 2048 // units: a step multiplies a code by the products of all pairs of atoms
-	gapIterations = 300  // of FISTA for one penalty
-	gapHalvings   = 14   // of the interval of penalties
+	gapImages     = 500  // maximum number of measured images
+	gapMost       = 2048 // maximum number of units: every step multiplies a code by the Gram matrix of the atoms
+	gapIterations = 300  // FISTA steps for each penalty
+	gapHalvings   = 14   // bisections of the interval of penalties
 )
 
-// AmortisationGap is the price of an encoder that computes codes in one pass instead of searching them: the mean squared error of its
-// reconstructions minus that of the best codes for the same atoms at equal sparsity, and this difference as a share of the former.
-// The best codes z of an image x minimise
+// AmortisationGap is the price of computing codes in one pass of an encoder instead of optimising them: the mean squared
+// error of the encoder's reconstructions minus the error of the best codes with the same atoms and the same sparsity,
+// absolute and as a share of the encoder's error. The best codes z of an image x minimise
 //
 //	|x - b - sum_j z_j w_j/|w_j||² / 2 + p |z|_1,  z >= 0
 //
-// with one penalty p for all images, chosen such that the mean of Hoyer's sparsity of z is that of the contributions h_j |w_j| of the
-// encoder. The solver is FISTA (Beck and Teboulle 2009), 300 steps for each p, the first of which are warm; p is halved in 14 times. If
-// the unpenalised codes are already sparser than the encoder's, p is 0.
+// with one penalty p for all images. p is chosen such that the mean Hoyer sparsity of z equals that of the encoder's
+// contributions h_j |w_j|. The solver is FISTA (Beck and Teboulle 2009) with 300 steps for each p, started at the previous
+// solution; p is found by 14 bisections. If the unpenalised codes are already sparser than the encoder's, p is 0.
 //
-// A gap of 0 or less says that no other encoder would help: an encoder may weigh sparsity per image better than an l1 penalty does. A
-// large share says that a deeper encoder, more training or fewer parameters would. Codes must be non-negative and the reconstruction
-// their sum of atoms with the bias; the images are evenly spaced over all.
+// A gap of 0 or less means that no better encoder is possible. The gap can be negative because an encoder may distribute
+// sparsity over the images better than an l1 penalty does. A large share means that a deeper encoder, more training or fewer
+// parameters would help. The metric requires non-negative codes and reconstructions that are sums of atoms and bias. The
+// measured images are evenly spaced over the sample.
 type AmortisationGap struct {
 	Images int `toml:"images" want:"> 0" doc:"number of images that are measured at most"`
 }
@@ -66,10 +67,10 @@ func (m *AmortisationGap) Start(s *Subject) (Meter, error) {
 type gapMeter struct {
 	atoms  *Atoms
 	pixels int
-	every  int // each image of that many is measured
+	every  int // stride between measured images
 	seen   int
 
-	images, codes, outputs []float32 // of those
+	images, codes, outputs []float32 // of the measured images
 }
 
 // Add implements [Meter].
@@ -114,15 +115,15 @@ func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 	return []Value{Number(gap), Number(gap / own)}, nil
 }
 
-// l1Codes is the search for non-negative codes of images over atoms of length 1. Matrices are row-major.
+// l1Codes searches for non-negative codes of images with atoms of length 1. Matrices are row-major.
 type l1Codes struct {
 	n, k, pixels int
 	scales       []float64 // lengths of the atoms before they were normalised
-	atoms        []float64 // (k, pixels), of length 1, or all zero
-	targets      []float64 // (n, pixels): the images less the bias
+	atoms        []float64 // (k, pixels), each of length 1 or all zero
+	targets      []float64 // (n, pixels): the images minus the bias
 	gram         []float64 // (k, k)
-	along        []float64 // (n, k): targets x atoms'
-	bias         []float32 // (pixels), nil for none
+	along        []float64 // (n, k): targets times the transposed atoms
+	bias         []float32 // (pixels), nil without a bias
 	row          float64   // largest row sum of |gram|, an upper bound of its largest eigenvalue
 }
 
@@ -153,7 +154,7 @@ func newL1Codes(atoms *Atoms, images []float32, pixels int) *l1Codes {
 	return p
 }
 
-// residuals are the targets less the sums of the atoms.
+// residuals returns the targets minus the sums of the atoms.
 func (p *l1Codes) residuals(codes []float64) []float64 {
 	r := append([]float64(nil), p.targets...)
 	kernel.Float64().Gemm(false, false, p.n, p.pixels, p.k, -1, codes, p.k, p.atoms, p.pixels, 1, r, p.pixels)
@@ -169,7 +170,7 @@ func (p *l1Codes) error(codes []float64) float64 {
 	return sum / float64(max(1, p.n*p.pixels))
 }
 
-// reconstructs reports whether the outputs are the sums of the atoms, up to rounding in float32.
+// reconstructs reports whether the outputs equal the sums of the atoms, up to rounding in float32.
 func (p *l1Codes) reconstructs(codes []float64, outputs []float32) bool {
 	difference, size := 0.0, 0.0
 	for i, r := range p.residuals(codes) { // targets - sums, so that sums + bias = images - r
@@ -182,7 +183,7 @@ func (p *l1Codes) reconstructs(codes []float64, outputs []float32) bool {
 	return difference <= 1e-8*size
 }
 
-// sparsity is the mean over images of Hoyer's sparsity of contributions.
+// sparsity is the mean over images of the Hoyer sparsity of the contributions.
 func (p *l1Codes) sparsity(codes []float64) float64 {
 	sum := 0.0
 	for i := range p.n {
@@ -191,7 +192,7 @@ func (p *l1Codes) sparsity(codes []float64) float64 {
 	return sum / float64(max(1, p.n))
 }
 
-// matched are the best codes whose mean sparsity is at least that.
+// matched returns the best codes whose mean sparsity is at least the given one.
 func (p *l1Codes) matched(ctx context.Context, sparsity float64) ([]float64, error) {
 	codes := p.solve(make([]float64, p.n*p.k), 0)
 	if p.sparsity(codes) >= sparsity {
@@ -220,7 +221,7 @@ func (p *l1Codes) matched(ctx context.Context, sparsity float64) ([]float64, err
 	return best, nil
 }
 
-// solve returns the codes after the steps of FISTA from codes.
+// solve returns the codes after FISTA's steps, which start at the given codes.
 func (p *l1Codes) solve(codes []float64, penalty float64) []float64 {
 	if p.row == 0 {
 		return codes

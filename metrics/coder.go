@@ -1,4 +1,5 @@
-// Package metrics measures coders: reconstruction error, sparsity, max-approximation, classification by codes, overlap of atoms.
+// Package metrics evaluates coders: reconstruction error, sparsity, max-approximation, classification by codes, overlap of
+// atoms.
 //
 // [Evaluate] computes a [Selection] of metrics of a [Coder] on a [Sample] and returns a [Result]. A [Metric] is one file with its
 // formula, its source and one call of Registry.Register. The package does not depend on how a coder was trained.
@@ -13,9 +14,9 @@ import (
 	"tessera/internal/volume"
 )
 
-// Coder encodes images and decodes codes with a dictionary of atoms. Auto-encoders, NMF, PCA and k-means are coders.
-// All slices are row-major: n images, or n codes of Units() values each. Results belong to the caller: a later call of this
-// coder, or of one made by WithAtoms, must not change them. Metrics call a coder from one goroutine at a time.
+// Coder encodes images and decodes codes with a dictionary of atoms. Auto-encoders, NMF, PCA and k-means are coders. All
+// slices are row-major: n images, or n codes of Units() values each. The caller owns the results: later calls of this coder,
+// or of a coder made by WithAtoms, must not change them. Metrics call a coder from one goroutine at a time.
 type Coder interface {
 	// Shape is the shape of one image, (height, width) or (height, width, channels).
 	Shape() []int
@@ -39,12 +40,12 @@ type Atoms struct {
 	Values []float32 // Count x pixels, row-major
 	Bias   []float32 // pixels; nil for none
 
-	// Indirect is the reason why the values of a code are not the weights of a sum of these atoms, "" if they are.
+	// Indirect is the reason why reconstructions are not sums of the atoms weighted by the code, "" if they are.
 	Indirect string
 }
 
-// Apply returns the atoms after a flat morphological operator, atom by atom. The bias stays as it is: max-approximation
-// operates on atoms only, unless it says otherwise.
+// Apply applies a flat morphological operator to each atom and returns the results. The bias does not change:
+// max-approximation operates on atoms only, by default.
 func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
 	m = m.orDefault()
 	values, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
@@ -57,7 +58,7 @@ func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
 // Pixels returns the number of values of one atom.
 func (a *Atoms) Pixels() int { return volume.Of(a.Shape) }
 
-// check reports atoms whose slices do not fit their shape.
+// check returns an error if the lengths of the slices do not match the shape.
 func (a *Atoms) check() error {
 	pixels := a.Pixels()
 	if len(a.Values) != a.Count*pixels {
@@ -69,26 +70,37 @@ func (a *Atoms) check() error {
 	return nil
 }
 
-// OutputName is the name of the decoder's value.
-const OutputName = "output"
+// Names of the values of the encoder and of the decoder.
+const (
+	CodeName   = "code"
+	OutputName = "output"
+)
 
-// ValueCoder is a [Coder] of a model of named values: one that has heads, or no decoder.
+// ValueCoder is a [Coder] for a model with named values, which may have heads or lack a decoder.
 type ValueCoder interface {
 	Coder
-	// Values lists the values that the model computes: "code", "output" where it has a decoder, and its heads.
+	// Values lists the values that the model computes: "code", "output" if it has a decoder, and its heads.
 	Values() []string
-	// Value returns the value of that name of n = len(images)/pixels images, row-major.
+	// Value returns the named value for n = len(images)/pixels images, row-major.
 	Value(name string, images []float32) ([]float32, error)
-	// ClassHeads lists the heads that a loss compares with labels: one logit per class, the class being its index.
+	// ClassHeads lists the heads that a loss compares with classes. Such a head has one logit per class; the index of a logit
+	// is its class.
 	ClassHeads() []string
 }
 
-// skipping is a [Coder] whose decoder may read more than the code, such as a layer of the encoder or a column.
+// ClassColumner is a [ValueCoder] whose heads may predict the classes of any column.
+type ClassColumner interface {
+	ValueCoder
+	// ClassColumn names the column that a head predicts: "labels" or another column of classes.
+	ClassColumn(head string) string
+}
+
+// skipping is a [Coder] whose decoder may read other values besides the code, such as a layer of the encoder or a column.
 type skipping interface {
 	ValueCoder
 	// Decodes returns an error if the output cannot be computed from the code alone.
 	Decodes() error
-	// Columns describes the columns that a value is computed from.
+	// Columns describes the columns from which a value is computed.
 	Columns(value string) []data.Column
 }
 
@@ -98,25 +110,72 @@ func decodes(c Coder) bool {
 	return !ok || s.Decodes() == nil
 }
 
-// hasOutput reports whether the coder reconstructs images, from codes or from the images themselves.
-func hasOutput(c Coder) bool {
+// hasOutput reports whether the coder can reconstruct images, given the columns: from codes, or from the images and the
+// columns.
+func hasOutput(c Coder, columns map[string][]float32) bool { return lacksOutput(c, columns) == "" }
+
+// lacksOutput is the reason why a coder cannot reconstruct images, "" if it can.
+func lacksOutput(c Coder, columns map[string][]float32) string {
 	v, ok := c.(ValueCoder)
 	if !ok {
-		return true
+		return ""
 	}
 	if !slices.Contains(v.Values(), OutputName) {
-		return false
+		return "the model has no decoder"
 	}
-	return decodes(c) || !slices.ContainsFunc(c.(skipping).Columns(OutputName), func(column data.Column) bool { return column.Name != "images" })
+	if r, ok := c.(interface{ Reconstructs() error }); ok {
+		if err := r.Reconstructs(); err != nil {
+			return err.Error()
+		}
+	}
+	if name := lackedColumn(c, OutputName, columns); name != "" {
+		return fmt.Sprintf("the output is computed from the column %q too", name)
+	}
+	return ""
+}
+
+// lacksAtoms is the reason why the output of a coder is not computed from its atoms and codes alone, "" if it is.
+func lacksAtoms(c Coder) string {
+	s, ok := c.(skipping)
+	switch {
+	case !ok:
+		return ""
+	case !slices.Contains(s.Values(), OutputName):
+		return "the model has no decoder"
+	}
+	if err := s.Decodes(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// readsColumns reports whether a value depends on columns other than images and the given ones.
+func readsColumns(c Coder, value string, given map[string][]float32) bool {
+	return lackedColumn(c, value, given) != ""
+}
+
+// lackedColumn is the first column that a value depends on and that is not given, "" if there is none. Images are always
+// given.
+func lackedColumn(c Coder, value string, given map[string][]float32) string {
+	s, ok := c.(skipping)
+	if !ok {
+		return ""
+	}
+	for _, column := range s.Columns(value) {
+		if column.Name != data.ImagesColumn && given[column.Name] == nil {
+			return column.Name
+		}
+	}
+	return ""
 }
 
 // Decodes reports whether a coder reconstructs images, and whether it does so from codes alone.
 func Decodes(c Coder) (images, fromCodes bool) {
-	images = hasOutput(c)
+	images = hasOutput(c, nil)
 	return images, images && decodes(c)
 }
 
-// Reconstruct encodes and decodes images, also by a decoder that reads more than the code.
+// Reconstruct encodes and decodes images. It also works for a decoder that reads other values besides the code.
 func Reconstruct(c Coder, images []float32) ([]float32, error) {
 	var codes []float32
 	if decodes(c) {
@@ -128,7 +187,7 @@ func Reconstruct(c Coder, images []float32) ([]float32, error) {
 	return outputs(c, images, codes)
 }
 
-// outputs reconstructs images: from their codes, unless the decoder reads more than these.
+// outputs reconstructs images from their codes, or from the images if the decoder reads other values besides the code.
 func outputs(c Coder, images, codes []float32) ([]float32, error) {
 	if decodes(c) {
 		return decode(c, codes)
@@ -137,17 +196,32 @@ func outputs(c Coder, images, codes []float32) ([]float32, error) {
 	return checked(OutputName, values, len(images), err)
 }
 
-// classHeads lists the heads of a coder that give logits of classes.
-func classHeads(c Coder) []string {
-	if v, ok := c.(ValueCoder); ok {
-		return v.ClassHeads()
+// classHeads returns the heads of a coder that have class logits, with the classes of the samples.
+func classHeads(c Coder, s *Sample) (heads []Head) {
+	v, ok := c.(ValueCoder)
+	if !ok {
+		return nil
 	}
-	return nil
+	for _, name := range v.ClassHeads() {
+		h := Head{Name: name, Labels: s.Labels, Classes: s.Names[data.LabelsColumn]}
+		if of, ok := c.(ClassColumner); ok && of.ClassColumn(name) != data.LabelsColumn {
+			h.Labels, h.Classes = nil, s.Names[of.ClassColumn(name)]
+			for _, class := range s.Columns[of.ClassColumn(name)] {
+				h.Labels = append(h.Labels, int(class))
+			}
+		}
+		heads = append(heads, h)
+	}
+	return heads
 }
 
-// headValue is coder.Value of n images with its error and the length of its result checked.
-func headValue(coder Coder, head string, images []float32, n int) ([]float32, error) {
-	logits, err := coder.(ValueCoder).Value(head, images)
+// headValue computes a head for the n images of a batch. It checks the length of the result.
+func headValue(b *Batch, head string, n int) (logits []float32, err error) {
+	if readsColumns(b.coder, head, nil) {
+		logits, err = b.Value(head)
+	} else {
+		logits, err = b.coder.(ValueCoder).Value(head, b.Images)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %s: %w", head, err)
 	}

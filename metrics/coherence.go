@@ -6,11 +6,12 @@ import (
 	"tessera/kernel"
 )
 
-// The metric coherence is the largest |cosine| between two atoms that are not all zero, the mutual coherence of the dictionary, and the
-// mean over all pairs of them: 0 for orthogonal atoms, 1 for proportional ones. It is not applicable with fewer than two
-// such atoms.
+// The metric coherence has two numbers: the mutual coherence of the dictionary, which is the largest |cosine| between two
+// atoms, and the mean |cosine| over all pairs of atoms. Both are 0 for orthogonal atoms and 1 for proportional ones. All-zero
+// atoms are ignored. The metric is not applicable with fewer than two other atoms.
 //
-// Source: D. L. Donoho, X. Huo, Uncertainty principles and ideal atomic decomposition, IEEE Trans. Information Theory 47(7), 2001.
+// Source: D. L. Donoho, X. Huo, Uncertainty principles and ideal atomic decomposition, IEEE Trans. Information Theory 47(7),
+// 2001.
 func init() {
 	register("coherence", "how alike the atoms are", Description{
 		Measures: []Measure{
@@ -46,7 +47,7 @@ func init() {
 	})
 }
 
-// directions are the atoms divided by their lengths; atoms of zeros stay zero.
+// directions returns the atoms divided by their lengths; all-zero atoms stay zero.
 func (a *Atoms) directions() []float64 {
 	d, pixels := wide(a.Values), a.Pixels()
 	for j, scale := range a.scales() {
@@ -59,7 +60,7 @@ func (a *Atoms) directions() []float64 {
 	return d
 }
 
-// cosinesOf are the products of all rows of a with all rows of b: their cosines where the rows have length 1 or 0.
+// cosinesOf returns the products of all rows of a with all rows of b, which are cosines if the rows have length 1 or 0.
 func cosinesOf(a, b []float64, width int) []float64 {
 	m, n := len(a)/width, len(b)/width
 	c := make([]float64, m*n)

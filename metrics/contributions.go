@@ -8,10 +8,11 @@ import (
 	"tessera/data"
 )
 
-// contributing is the fraction of the largest contribution above which a unit counts as contributing.
+// contributing is the threshold above which a unit contributes to an image, as a fraction of the image's largest
+// contribution.
 const contributing = 0.01
 
-// otherWeights returns the reason why the values of a code of that many units do not weigh the atoms, "" if they do.
+// otherWeights explains why the code, of that number of units, does not contain the weights of the atoms; "" if it does.
 func (a *Atoms) otherWeights(units int) string {
 	if a.Indirect == "" && a.Count != units {
 		return "a deeper decoder weighs its atoms by other values than the codes"
@@ -19,8 +20,8 @@ func (a *Atoms) otherWeights(units int) string {
 	return a.Indirect
 }
 
-// scales are the lengths |w_j|_2 of the atoms. The contribution of unit j to an image is h_j |w_j|_2: multiplying a unit's
-// code by a factor and dividing its atom by it leaves it as it is.
+// scales returns the lengths |w_j|_2 of the atoms. The contribution of unit j to an image is h_j |w_j|_2. It does not change
+// if the unit's code is multiplied and its atom divided by the same factor.
 func (a *Atoms) scales() []float64 {
 	scales := make([]float64, a.Count)
 	for j := range scales {
@@ -33,7 +34,7 @@ func (a *Atoms) scales() []float64 {
 	return scales
 }
 
-// ofCodes starts the meter of a mean over images of a function of their codes.
+// ofCodes starts the meter for the mean over images of a function of the code.
 func ofCodes(of func(code []float32) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
 		var sum imageSum
@@ -44,7 +45,8 @@ func ofCodes(of func(code []float32) float64) func(*Subject) (Meter, error) {
 	}
 }
 
-// ofContributions starts the meter of a mean over images of a function of |h_j| |w_j|, which must not keep its argument.
+// ofContributions starts the meter for the mean over images of a function of |h_j| |w_j|. The function must not keep its
+// argument.
 func ofContributions(of func(contributions []float64) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
 		scales := s.Atoms.scales()
@@ -52,8 +54,8 @@ func ofContributions(of func(contributions []float64) float64) func(*Subject) (M
 	}
 }
 
-// greatestOfUnits returns the meter of a number that result computes from the greatest of of(h_j) over all codes, for each of
-// the units; where there is no code, that is least.
+// greatestOfUnits returns a meter. For each unit j it computes the maximum of of(h_j) over all codes, or least if there are
+// no codes; result computes the measured number from these maxima.
 func greatestOfUnits(units int, least float64, of func(h float32) float64, result func(greatest []float64) float64) Meter {
 	greatest := slices.Repeat([]float64{least}, units)
 	return meter{func(b *Batch) error {
@@ -77,13 +79,13 @@ func absolute(code []float32, scales []float64) []float64 {
 
 // labelled collects the contributions h_j |w_j|_2 of the labelled images.
 type labelled struct {
-	name   string // of the metric, for messages
+	name   string // of the metric, in messages
 	scales []float64
 	rows   []float64 // n x units
 	labels []int
 }
 
-// newLabelled returns an empty collection for a subject.
+// newLabelled returns an empty collection for a model.
 func newLabelled(name string, s *Subject) labelled {
 	return labelled{name: name, scales: s.Atoms.scales()}
 }
@@ -103,8 +105,8 @@ func (l *labelled) Add(b *Batch) error {
 	return nil
 }
 
-// classes returns the index of the class of each image, and the number of classes. Contributions that are not finite
-// are an error; fewer than two classes are a [*data.Error].
+// classes returns the index of the class of each image, and the number of classes. Non-finite contributions are an error;
+// fewer than two classes are a [*data.Error].
 func (l *labelled) classes() (indices []int, count int, err error) {
 	for i, v := range l.rows {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -116,7 +118,7 @@ func (l *labelled) classes() (indices []int, count int, err error) {
 }
 
 // classIndices returns the classes that occur, ascending, and the index of each label among them. Fewer than two classes are
-// a [*data.Error] of the metric of that name.
+// a [*data.Error], which names the metric.
 func classIndices(metric string, labels []int) (classes, indices []int, err error) {
 	classes = slices.Compact(slices.Sorted(slices.Values(labels)))
 	if len(classes) < 2 {

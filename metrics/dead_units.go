@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The metric dead_units counts the units whose greatest activation over all codes is below 1 % of the greatest of any unit. When no
-// activation is positive, no unit is ever active: all are dead.
+// The metric dead_units counts the units whose maximum activation over all codes is below 1 % of the maximum of any unit. If
+// no activation is positive, all units are dead.
 func init() {
 	register("dead_units", "units that are hardly ever active", Description{
 		Measures: []Measure{{Name: "dead_units", Unit: "units", Better: Lower, Count: true,
@@ -26,5 +26,5 @@ func init() {
 	})
 }
 
-// deadFraction is the fraction of the greatest activation of any unit below which a unit is dead.
+// deadFraction is the threshold below which a unit is dead, as a fraction of the largest activation of any unit.
 const deadFraction = 0.01

@@ -9,8 +9,8 @@ func init() {
 	Registry.Register("ece", "expected calibration error", func() Metric { return &ECE{Bins: 15} })
 }
 
-// ECE is the expected calibration error of a head: the images are put into M bins of equal width by their confidence, the
-// largest probability of softmax(logits), bin m being ((m-1)/M, m/M], and
+// ECE is the expected calibration error of a head. The confidence of an image is the largest probability of softmax(logits).
+// The images are divided into M bins by confidence; bin m is ((m-1)/M, m/M]. Then
 //
 //	ECE = sum_m |B_m|/n |accuracy(B_m) - mean confidence(B_m)|.
 //
@@ -26,7 +26,7 @@ func (*ECE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "ece", Better: Lower,
 			Doc: "expected calibration error of a head, Σ \\|B_m\\|/n \\|accuracy(B_m) - confidence(B_m)\\|. B_m are the labelled images whose confidence, " +
-				"the largest probability, lies in the m-th of 15 bins of equal width (Guo et al. 2017). For heads that a loss compares with labels"}},
+				"the largest probability, lies in the m-th of 15 bins of equal width (Guo et al. 2017). For heads that a loss compares with classes"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}
 }
@@ -56,5 +56,5 @@ func (m *ECE) Start(*Subject) (Meter, error) {
 	}), nil
 }
 
-// confidenceBin holds the sums over the images of one bin.
+// confidenceBin contains the sums over the images of one bin.
 type confidenceBin struct{ right, confidence float64 }

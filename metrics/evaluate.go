@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 
 	"tessera/data"
 	"tessera/internal/volume"
@@ -14,25 +15,30 @@ import (
 	"tessera/parallel/team"
 )
 
-// Sample contains the images on which a coder is evaluated, with their labels and other known values.
+// Sample contains the images on which a coder is evaluated, with labels and other data.
 type Sample struct {
 	Images []float32 // n x pixels, row-major
-	Labels []int     // one class per image, negative where it is unknown; nil where none is known
-	Seed   uint64    // of metrics that draw numbers
+	Labels []int     // one class per image, negative if unknown; nil if all are unknown
+	Seed   uint64    // for metrics with random draws
 
-	// Columns are further columns by name, row-major, with a row for each image: targets, masks, groups.
+	// Columns are the columns other than images and labels by name, row-major with one row per image: targets, masks, groups.
 	Columns map[string][]float32
 
-	// Parts are the true parts of the images, one image each; nil where they are not known.
+	// Names maps columns of classes, including labels, to the names of their classes. Columns without class names are absent.
+	Names map[string][]string
+
+	// Parts are the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
 
-	// Known holds settings of the model's losses that metrics compare with: "kl.target" is the target of its first KL term.
+	// Known contains settings of the model's losses that metrics compare with: "kl.target" is the target of the first KL
+	// term.
 	Known map[string]float64
 }
 
-// Evaluate computes the selected metrics of a coder on a sample; an empty selection means [Default]. Every image is encoded and decoded
-// once, in batches. Sums are in float64 and in a fixed order: the number of processors changes no bit. Evaluate fails if the coder
-// fails, if ctx is done, if a value is NaN or infinite, and, with a [*data.Error], if a metric that is not optional lacks labels.
+// Evaluate computes the selected metrics of a coder on a sample; an empty selection means [Default]. Every image is encoded
+// and decoded once, in batches. Sums are in float64 and in a fixed order: the results are bitwise equal for any number of
+// processors. Evaluate fails if the coder fails, if ctx is done, if a value is NaN or infinite, or, with a [*data.Error], if
+// a metric that is not optional lacks labels.
 func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *Result, err error) {
 	if ctx == nil {
 		return nil, errors.New("metrics: no context: give context.Background()")
@@ -55,14 +61,14 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 			return nil, fmt.Errorf("metrics: got %d values of the column %q, want as many of each of %d images", len(rows), name, n)
 		}
 	}
-	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Parts: s.Parts,
-		Atoms: coder.Atoms(), Weight: LastWeight(coder)}
+	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts,
+		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
 			return nil, err
 		}
 	}
-	heads := classHeads(coder)
+	heads := classHeads(coder, &s)
 	e := evaluation{coder: coder, sample: s, heads: heads, pixels: len(s.Images) / n}
 	if e.meters, err = Start(subject, e.has(subject), heads, chosen); err != nil {
 		return nil, err
@@ -78,23 +84,23 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 	if err := finite(values); err != nil {
 		return nil, err
 	}
-	return &Result{Images: n, Vectors: len(coder.Shape()) == 1, Values: values, given: e.meters.given()}, nil
+	return &Result{Images: n, Vectors: len(coder.Shape()) == 1, Values: values, Tables: e.meters.tables(), given: e.meters.given()}, nil
 }
 
-// evaluation is one run of Evaluate.
+// evaluation is the state of one call of Evaluate.
 type evaluation struct {
 	coder  Coder
 	sample Sample
 	pixels int
-	heads  []string // with one logit per class
+	heads  []Head // with one logit per class
 	meters *Meters
 }
 
-// has returns the inputs that the model and its sample provide.
+// has returns the inputs that the model and the sample provide.
 func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
-		ReadsOutputs: hasOutput(e.coder), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil,
+		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil,
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 		ReadsObjective: measuresObjective(e.coder, e.sample),
 	} {
@@ -105,7 +111,7 @@ func (e *evaluation) has(s Subject) Reads {
 	return has
 }
 
-// measure passes every batch to the meters, unless none of them reads images, codes, outputs, labels or logits.
+// measure passes every batch to the meters, unless none of them reads batches.
 func (e *evaluation) measure(ctx context.Context, n int) error {
 	if e.meters.Reads()&(ReadsImages|ReadsCodes|ReadsOutputs|ReadsLabels|ReadsLogits) == 0 {
 		return nil
@@ -121,7 +127,7 @@ func (e *evaluation) measure(ctx context.Context, n int) error {
 	return nil
 }
 
-// batch computes the inputs that the meters read for one range of images, and adds them.
+// batch computes the inputs that the meters read for a range of images, and passes them to the meters.
 func (e *evaluation) batch(from, to int) (err error) {
 	b, reads := Batch{Images: e.sample.Images[from*e.pixels : to*e.pixels]}, e.meters.Reads()
 	if e.sample.Labels != nil {
@@ -137,12 +143,12 @@ func (e *evaluation) batch(from, to int) (err error) {
 	}
 	b.coder = e.coder
 	if reads&(ReadsCodes|ReadsOutputs) != 0 {
-		if b.Codes, err = encode(e.coder, b.Images); err != nil {
+		if b.Codes, err = b.codes(); err != nil {
 			return err
 		}
 	}
 	if reads.Has(ReadsOutputs) {
-		if b.Outputs, err = outputs(e.coder, b.Images, b.Codes); err != nil {
+		if b.Outputs, err = b.outputs(); err != nil {
 			return err
 		}
 	}
@@ -151,18 +157,40 @@ func (e *evaluation) batch(from, to int) (err error) {
 			return fmt.Errorf("metrics: loss: %w", err)
 		}
 	}
-	logits := map[string][]float32{}
+	var heads []Head
 	if reads.Has(ReadsLogits) {
-		for _, head := range e.heads {
-			if logits[head], err = headValue(e.coder, head, b.Images, to-from); err != nil {
+		for _, h := range e.heads {
+			one := Head{Name: h.Name}
+			if h.Labels != nil {
+				one.Labels = h.Labels[from:to]
+			}
+			if one.Logits, err = headValue(&b, h.Name, to-from); err != nil {
 				return err
 			}
+			heads = append(heads, one)
 		}
 	}
-	return e.meters.Add(b, logits)
+	return e.meters.Add(b, heads)
 }
 
-// NotFinite is the error of a metric that is NaN or infinite, as after a training that diverged.
+// codes encodes the images of the batch, together with other columns if the code depends on them.
+func (b *Batch) codes() ([]float32, error) {
+	if readsColumns(b.coder, CodeName, nil) {
+		return headValue(b, CodeName, len(b.Images)/volume.Of(b.coder.Shape()))
+	}
+	return encode(b.coder, b.given())
+}
+
+// outputs reconstructs the images of the batch.
+func (b *Batch) outputs() ([]float32, error) {
+	if !decodes(b.coder) && readsColumns(b.coder, OutputName, nil) {
+		values, err := b.Value(OutputName)
+		return checked(OutputName, values, len(b.Images), err)
+	}
+	return outputs(b.coder, b.given(), b.Codes)
+}
+
+// NotFinite is the error for a metric that is NaN or infinite, for example after a diverged training.
 type NotFinite struct {
 	Metric string
 	Number float64
@@ -173,7 +201,8 @@ func (e *NotFinite) Error() string {
 	return fmt.Sprintf("metrics: %s is %g: the coder's codes, images or atoms are not finite; train the model again with other settings or images", e.Metric, e.Number)
 }
 
-// finite returns an error for the first number that is NaN or infinite: JSON has no such numbers, and they cannot be compared.
+// finite returns an error for the first number that is NaN or infinite: JSON cannot represent such numbers, and they cannot
+// be compared.
 func finite(values Values) error {
 	for _, v := range values {
 		if v.Missing == "" && (math.IsNaN(v.Number) || math.IsInf(v.Number, 0)) {
@@ -185,23 +214,32 @@ func finite(values Values) error {
 
 // Meters computes several metrics of one model together. They share the codes and the reconstructions of each batch.
 type Meters struct {
-	reads   Reads // of all meters
+	reads   Reads // union over all meters
 	running []running
 }
 
-// running is a selected metric during the measurement.
-type running struct {
-	choice  Choice
-	meter   Meter  // nil where the metric is not applicable
-	missing string // why
-	prefix  string // of the names of its values
-	head    string // whose logits it reads, "" where it reads none
+// Head is a head with one logit per class, and the classes of the samples.
+type Head struct {
+	Name    string
+	Labels  []int     // the class of each sample, negative if unknown; nil if all are unknown
+	Classes []string  // names of the classes; nil if unknown
+	Logits  []float32 // one row per sample; not read by [Start]
 }
 
-// Start starts the meters of the selected metrics for one model. has lists the inputs that the batches and the subject will provide; a
-// metric that reads more is not applicable. If it lacks labels and is not optional, that is a [*data.Error]. Metrics that read logits
-// are started for each of the heads.
-func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, error) {
+// running is a selected metric during an evaluation.
+type running struct {
+	choice  Choice
+	meter   Meter  // nil if the metric is not applicable
+	missing string // why the metric is not applicable
+	prefix  string // prefix of the names of its values
+	head    string // the head whose logits it reads, "" if it reads none
+}
+
+// Start starts the meters of the selected metrics for one model. has lists the inputs that the batches and the subject will
+// provide. A metric that reads other inputs is not applicable; if it lacks labels and is not optional, Start returns a
+// [*data.Error]. A metric that reads logits is started once for each head; if it also reads labels, only for heads with known
+// classes.
+func Start(s Subject, has Reads, heads []Head, chosen Selection) (*Meters, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
@@ -220,9 +258,20 @@ func Start(s Subject, has Reads, heads []string, chosen Selection) (*Meters, err
 	return m, nil
 }
 
-// start starts the meter of a choice, or those of all heads.
-func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
+// start starts the meter of a choice, or its meters for all heads.
+func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 	d := c.Metric.Describe()
+	ofHeads := d.Reads.Has(ReadsLogits)
+	if ofHeads && d.Reads.Has(ReadsLabels) {
+		heads = slices.DeleteFunc(slices.Clone(heads), func(h Head) bool { return h.Labels == nil })
+		if has &^= ReadsLabels; len(heads) > 0 {
+			has |= ReadsLabels
+		}
+	}
+	if c.Unless&has != 0 {
+		m.running = append(m.running, running{choice: c, missing: "the model has other metrics in its place"})
+		return nil
+	}
 	if lacks := d.Reads &^ has; lacks != 0 {
 		if lacks.Has(ReadsLabels) && !c.Optional {
 			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
@@ -230,17 +279,21 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 		m.running = append(m.running, running{choice: c, missing: lacks.missing(&s)})
 		return nil
 	}
-	of := []string{""}
-	if d.Reads.Has(ReadsLogits) {
+	if s.Holed && d.Reads.Has(ReadsImages) && !d.Masked {
+		m.running = append(m.running, running{choice: c, missing: "entries of the images are missing or hidden"})
+		return nil
+	}
+	of := []Head{{}}
+	if ofHeads {
 		of = heads
 	}
 	for _, head := range of {
-		run := running{choice: c, head: head}
+		run := running{choice: c, head: head.Name}
 		if len(of) > 1 {
-			run.prefix = head + "."
+			run.prefix = head.Name + "."
 		}
 		subject := s
-		subject.Head = head
+		subject.Head, subject.Classes = head.Name, head.Classes
 		var err error
 		if err = c.guarded(func() error { run.meter, err = c.Metric.Start(&subject); return err }); err != nil {
 			return err
@@ -254,7 +307,7 @@ func (m *Meters) start(s Subject, has Reads, heads []string, c Choice) error {
 	return nil
 }
 
-// guarded calls a method of the metric. A panic is an error that names the metric.
+// guarded calls a method of the metric and turns a panic into an error that names the metric.
 func (c Choice) guarded(do func() error) (err error) {
 	defer func() {
 		cause := recover()
@@ -268,24 +321,32 @@ func (c Choice) guarded(do func() error) (err error) {
 	return do()
 }
 
-// Reads returns the inputs that the metrics read of the batches and the subject. Others need not be computed.
+// Reads returns the inputs that the metrics read from batches and subject. Callers need not compute other inputs.
 func (m *Meters) Reads() Reads { return m.reads }
 
-// Add takes the next images. logits are those of each head, by name.
-func (m *Meters) Add(b Batch, logits map[string][]float32) error {
+// Add adds the next images. A metric that reads logits gets the logits of its head and, as labels, the classes that this head
+// predicts.
+func (m *Meters) Add(b Batch, heads []Head) error {
 	for _, run := range m.running {
 		if run.meter == nil {
 			continue
 		}
-		b.Logits = logits[run.head]
-		if err := run.choice.guarded(func() error { return run.meter.Add(&b) }); err != nil {
+		one := b
+		if run.head != "" {
+			i := slices.IndexFunc(heads, func(h Head) bool { return h.Name == run.head })
+			if i < 0 {
+				return fmt.Errorf("metrics: %s: no logits of the head %q", run.choice.first(), run.head)
+			}
+			one.Logits, one.Labels = heads[i].Logits, heads[i].Labels
+		}
+		if err := run.choice.guarded(func() error { return run.meter.Add(&one) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Values returns the selected values in the order of the selection. Numbers may be NaN or infinite.
+// Values returns the selected values in the order of the selection. They may be NaN or infinite.
 func (m *Meters) Values(ctx context.Context) (Values, error) {
 	var all Values
 	for _, run := range m.running {
@@ -298,7 +359,7 @@ func (m *Meters) Values(ctx context.Context) (Values, error) {
 	return all, nil
 }
 
-// values are those that are chosen, with their names.
+// values returns the selected values with their full names.
 func (run running) values(ctx context.Context) (chosen Values, err error) {
 	measures, names := run.choice.Metric.Describe().Measures, run.choice.names()
 	all := make([]Value, len(measures))
@@ -323,7 +384,20 @@ func (run running) values(ctx context.Context) (chosen Values, err error) {
 	return chosen, nil
 }
 
-// given returns the settings that the user gave, each before the first value of its metric.
+// tables returns the tables of the metrics. If there are several heads, the names of the tables contain the head.
+func (m *Meters) tables() (all []*Table) {
+	for _, run := range m.running {
+		if t, ok := run.meter.(Tabled); ok {
+			for _, one := range t.Tables() {
+				one.Name = run.prefix + one.Name
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// given returns the settings that the user has set, each before the first value of its metric.
 func (m *Meters) given() []given {
 	var all []given
 	for _, run := range m.running {
@@ -335,7 +409,7 @@ func (m *Meters) given() []given {
 	return all
 }
 
-// Close closes the meters that are io.Closers.
+// Close closes the meters that implement io.Closer.
 func (m *Meters) Close() error {
 	var all []error
 	for _, run := range m.running {
@@ -346,8 +420,8 @@ func (m *Meters) Close() error {
 	return errors.Join(all...)
 }
 
-// batchSize images are encoded and decoded at a time: their buffers stay in the processor's cache, and the usual test
-// sets are whole numbers of batches, so that a coder prepares for one size only.
+// batchSize is the number of images that are encoded and decoded at a time. Their buffers fit into the processor's cache, and
+// the sizes of common test sets are multiples of it, so that a coder needs programs for one batch size only.
 const batchSize = 500
 
 // batches yields consecutive ranges [from, to) that cover n images.
@@ -361,7 +435,8 @@ func batches(n int) iter.Seq2[int, int] {
 	}
 }
 
-// imageCount checks that values are whole images of the coder's shape and returns their number; no images are an error.
+// imageCount returns the number of images in values. It returns an error if there are none, or if the length is not a
+// multiple of the image size.
 func imageCount(coder Coder, values []float32) (int, error) {
 	n, err := rowCount(values, volume.Of(coder.Shape()))
 	if err != nil {
@@ -373,13 +448,13 @@ func imageCount(coder Coder, values []float32) (int, error) {
 	return n, nil
 }
 
-// encode is coder.Encode with its error and the length of its result checked.
+// encode calls coder.Encode and checks the length of the result.
 func encode(coder Coder, images []float32) ([]float32, error) {
 	codes, err := coder.Encode(images)
 	return checked("encode", codes, len(images)/volume.Of(coder.Shape())*coder.Units(), err)
 }
 
-// decode is coder.Decode with its error and the length of its result checked.
+// decode calls coder.Decode and checks the length of the result.
 func decode(coder Coder, codes []float32) ([]float32, error) {
 	images, err := coder.Decode(codes)
 	return checked("decode", images, len(codes)/coder.Units()*volume.Of(coder.Shape()), err)
@@ -395,14 +470,14 @@ func checked(method string, values []float32, want int, err error) ([]float32, e
 	return values, nil
 }
 
-// imageSum is a sum over images, in their order: it does not depend on batches or processors.
+// imageSum is a sum over images in their order, which does not depend on batches or processors.
 type imageSum struct {
 	each []float64
 	sum  float64
 	n    int
 }
 
-// add takes n more images; of is called from several goroutines at once, for at most grain images by each.
+// add adds n more images. Several goroutines call of at the same time, each for at most grain images.
 func (s *imageSum) add(n, grain int, of func(i int) float64) {
 	if len(s.each) < n {
 		s.each = make([]float64, n)
@@ -426,7 +501,7 @@ func (s *imageSum) mean(valuesPerImage int) float64 {
 	return s.sum / float64(s.n*valuesPerImage)
 }
 
-// mean returns the sum of the values, added in order, over n; 0 when n is 0.
+// mean returns the sum of the values, added in order, divided by n; 0 if n is 0.
 func mean(values []float64, n int) float64 {
 	if n == 0 {
 		return 0

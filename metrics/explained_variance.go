@@ -6,8 +6,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// The metric explained_variance is 1 - sum |x - y|^2 / sum |x - m|^2, sums over samples and m the mean of the measured samples: 1 for perfect
-// reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
+// The metric explained_variance is 1 - sum |x - y|^2 / sum |x - m|^2 with sums over samples, where m is the mean of the
+// measured samples: 1 for perfect reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
 func init() {
 	register("explained_variance", "share of the variance of the samples that reconstructions keep", Description{
 		Measures: []Measure{{Name: "explained_variance", Better: Higher,
@@ -20,12 +20,12 @@ func init() {
 	})
 }
 
-// varianceMeter sums the differences from the first sample, x0, so that a large mean costs no precision:
-// sum |x - m|^2 = sum |x - x0|^2 - n |m - x0|^2.
+// varianceMeter sums the differences from the first sample, x0, to keep the precision if the mean is large: sum |x - m|^2 =
+// sum |x - x0|^2 - n |m - x0|^2.
 type varianceMeter struct {
 	pixels   int
 	first    []float32
-	sums     []float64 // of x - x0, by value
+	sums     []float64 // sum of x - x0 for each value
 	squares  imageSum  // of |x - x0|^2
 	residual imageSum  // of |x - y|^2
 }

@@ -101,7 +101,7 @@ func TestLogitsOfTheWrongNumberAreRefused(t *testing.T) {
 	if err := b.EachLabelled(func([]float32, int) {}); err == nil || !strings.Contains(err.Error(), "2 logits, an image has the class 2") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := headValue(newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), "class", make([]float32, 32), 2); err == nil {
+	if _, err := headValue(&Batch{coder: newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), Images: make([]float32, 32)}, "class", 2); err == nil {
 		t.Error("a head without logits was taken")
 	}
 }

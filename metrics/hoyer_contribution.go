@@ -1,11 +1,12 @@
 package metrics
 
-// The metric hoyer_contribution is the mean over images of Hoyer's sparsity of the contributions c_j = |h_j| |w_j|_2 of the k units:
+// The metric hoyer_contribution is the mean over images of the Hoyer sparsity of the contributions c_j = |h_j| |w_j|_2 of the
+// k units:
 //
 //	(sqrt k - |c|_1 / |c|_2) / (sqrt k - 1)
 //
-// It is `hoyer` of the codes that the model would have with atoms of length 1. An image to which nothing contributes
-// counts as 0, as does a code of one unit.
+// It equals `hoyer` of the codes after the atoms are rescaled to length 1. An image without contributions counts as 0, and so
+// does a code of one unit.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func init() {
@@ -17,7 +18,7 @@ func init() {
 	}, ofContributions(contributionSparsity))
 }
 
-// contributionSparsity is [Hoyer] of contributions, which are not negative.
+// contributionSparsity is [Hoyer] for contributions, which are non-negative.
 func contributionSparsity(c []float64) float64 {
 	var l1, squares float64
 	for _, v := range c {

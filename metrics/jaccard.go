@@ -10,7 +10,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// JaccardImages is the number of images, from the first, over which the study averages its Jaccard index.
+// JaccardImages is the number of images over which the study averages its Jaccard index: the first ones.
 const JaccardImages = 1000
 
 func init() {
@@ -20,7 +20,7 @@ func init() {
 // Jaccard measures how much the weighted atoms of an image overlap, before and after a morphological operator on the atoms.
 // For each image with code h, the weighted atoms are |h_j w_j|; the grey-scale Jaccard index of two of them is
 //
-//	J(A, B) = sum_n min(A_n, B_n) / sum_n max(A_n, B_n), 0 when both are all zero.
+//	J(A, B) = sum_n min(A_n, B_n) / sum_n max(A_n, B_n), 0 if both are all zero.
 //
 // The result is the mean over all pairs of atoms, then over the first [JaccardImages] images, as in the study: 0 for
 // disjoint atoms, 1 for equal ones. Fewer than two atoms give 0.
@@ -65,10 +65,10 @@ func (m *jaccardMeter) Values(context.Context) ([]Value, error) {
 	return []Value{Number(before), Number(after)}, err
 }
 
-// meanJaccard is the index of atoms whose weights are the codes (n x atoms).
+// meanJaccard returns the mean Jaccard index of the atoms weighted by the codes (n x atoms).
 //
-// For one pair, sum_n min(alpha a_n, beta b_n) depends on the weights alpha, beta only through the pixels with
-// a_n/b_n <= beta/alpha, where the minimum is alpha a_n; so the pixels of a pair are sorted by a_n/b_n once, with running
+// For one pair, sum_n min(alpha a_n, beta b_n) depends on the weights alpha, beta only through the set of pixels with a_n/b_n
+// <= beta/alpha, for which the minimum is alpha a_n. The pixels of a pair are therefore sorted once by a_n/b_n, with running
 // sums of both atoms, and each image costs one binary search instead of a pass over the pixels.
 func meanJaccard(atoms *Atoms, codes []float32) (float64, error) {
 	k := atoms.Count
@@ -91,7 +91,7 @@ func meanJaccard(atoms *Atoms, codes []float32) (float64, error) {
 	return mean(rows, n*k*(k-1)/2), nil
 }
 
-// byUnit returns |codes| transposed, so that the codes of one unit lie together.
+// byUnit returns |codes| transposed: the codes of one unit are contiguous.
 func byUnit(codes []float32, units int) []float64 {
 	n := len(codes) / units
 	out := make([]float64, len(codes))
@@ -104,18 +104,18 @@ func byUnit(codes []float32, units int) []float64 {
 // row returns atom i.
 func (a *Atoms) row(i int) []float32 { return a.Values[i*a.Pixels() : (i+1)*a.Pixels()] }
 
-// overlap is one pair of atoms, prepared for any weights. Only pixels where both atoms are non-zero can overlap.
+// overlap is one pair of atoms, prepared for arbitrary weights. Only pixels where both atoms are non-zero can overlap.
 type overlap struct {
 	totalA, totalB float64 // |a|_1, |b|_1
 	common         []pixelPair
 	ratios         []float64 // a/b of the common pixels, ascending
-	upToA          []float64 // upToA[m]: sum of a over the m pixels of the least ratios
-	fromB          []float64 // fromB[m]: sum of b over the others
+	upToA          []float64 // upToA[m]: sum of a over the m pixels with the smallest ratios
+	fromB          []float64 // fromB[m]: sum of b over the other pixels
 }
 
 type pixelPair struct{ ratio, a, b float64 }
 
-// set prepares a pair; buffers are used again.
+// set prepares a pair and reuses the buffers.
 func (o *overlap) set(a, b []float32) {
 	o.totalA, o.totalB, o.common = 0, 0, o.common[:0]
 	for i, v := range a {
@@ -149,7 +149,7 @@ func (o *overlap) set(a, b []float32) {
 	}
 }
 
-// sum returns the sum over images of the Jaccard index, alpha and beta holding one weight per image.
+// sum returns the sum over images of the Jaccard index; alpha and beta contain one weight per image.
 func (o *overlap) sum(alpha, beta []float64) float64 {
 	sum := 0.0
 	for i, x := range alpha {

@@ -16,9 +16,9 @@ const KLTarget = 0.01
 // klClip keeps means away from 0 and 1, where the divergence is infinite.
 const klClip = 1e-7
 
-// KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)),
-// where t_j is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code leaves
-// [0,1] or is NaN.
+// KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)), where t_j
+// is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code has a value that is NaN or
+// outside [0,1].
 type KL struct {
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 takes that of the model's first kl term, else 0.01"`
 }
@@ -63,7 +63,7 @@ func (m *KL) Start(s *Subject) (Meter, error) {
 	}, means.values}, nil
 }
 
-// ofMeans returns the meter of a value that is computed from the mean activation of every unit.
+// ofMeans returns the meter for a value that is computed from the mean activations of the units.
 func ofMeans(units int, result func(means []float64) Value) meter {
 	sums := unitSums{sums: make([]float64, units)}
 	return meter{func(b *Batch) error {
@@ -72,7 +72,7 @@ func ofMeans(units int, result func(means []float64) Value) meter {
 	}, func() []Value { return []Value{result(sums.means())} }}
 }
 
-// unitSums adds up the activations of every unit, code after code.
+// unitSums sums the activations of every unit, code by code.
 type unitSums struct {
 	sums []float64
 	n    int
@@ -89,7 +89,7 @@ func (u *unitSums) add(codes []float32) {
 	u.n += n
 }
 
-// means are the mean activations of the units; zeros where there is no code.
+// means returns the mean activations of the units; zeros if there are no codes.
 func (u *unitSums) means() []float64 {
 	means := make([]float64, len(u.sums))
 	for j, sum := range u.sums {

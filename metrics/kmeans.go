@@ -14,15 +14,16 @@ func init() {
 	Registry.Register("kmeans", "clusters of the codes compared with the classes", func() Metric { return &KMeans{Seed: 1, Starts: 10} })
 }
 
-// KMeans clusters the contributions h_j |w_j|_2 of the labelled images by k-means, with as many clusters as classes, and
-// compares the clusters with the classes:
+// KMeans clusters the contributions h_j |w_j|_2 of the labelled images by k-means, with one cluster per class, and compares
+// the clusters with the classes:
 //
-//	kmeans_accuracy  share of the images whose cluster is matched with their class, by the one-to-one matching of clusters
-//	                 and classes that makes it largest
-//	kmeans_nmi       I(clusters; classes) / max(H(clusters), H(classes)), the mutual information of the two
+//	kmeans_accuracy  share of the images whose cluster is matched with their class, for the one-to-one matching of clusters
+//	                 and classes with the largest share
+//	kmeans_nmi       I(clusters; classes) / max(H(clusters), H(classes)), the normalised mutual information
 //
-// The clusters are those of the least sum of squared distances of Starts runs of Lloyd's algorithm (at most 300 iterations),
-// each from a start by k-means++. The seed is that of the metric and not of the run, so that all models have the same starts.
+// Lloyd's algorithm (at most 300 iterations) runs from Starts initialisations by k-means++; the clustering with the smallest
+// sum of squared distances is taken. The seed is a setting of the metric, not of the run, so that all models have the same
+// initialisations.
 //
 // Source: D. Cai, X. He, J. Han, T. S. Huang, Graph regularized nonnegative matrix factorization for data representation,
 // IEEE Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).
@@ -78,33 +79,35 @@ func (m *kmeansMeter) Values(ctx context.Context) ([]Value, error) {
 			least, best = sum, append(best[:0], l.nearest...)
 		}
 	}
-	accuracy, nmi, err := compareClusters(best, labels, classes)
+	accuracy, nmi, err := compareClusters(best, labels, classes, classes)
 	return []Value{Number(accuracy), Number(nmi)}, err
 }
 
-// compareClusters returns accuracy and normalised mutual information of clusters, both numbered from 0 to count-1. With one
-// cluster and one class both entropies, and the information, are 0.
-func compareClusters(clusters, classes []int, count int) (accuracy, nmi float64, err error) {
-	together := make([]float64, count*count)
-	ofCluster, ofClass := make([]float64, count), make([]float64, count)
+// compareClusters returns accuracy and normalised mutual information of clusters and classes, both numbered from 0. The mutual
+// information is 0 if there is only one cluster or one class.
+func compareClusters(clusters, classes []int, clusterCount, classCount int) (accuracy, nmi float64, err error) {
+	together := make([]float64, clusterCount*classCount)
+	ofCluster, ofClass := make([]float64, clusterCount), make([]float64, classCount)
 	n := float64(len(classes))
 	for i, c := range clusters {
-		together[c*count+classes[i]] += 1 / n
+		together[c*classCount+classes[i]] += 1 / n
 		ofCluster[c] += 1 / n
 		ofClass[classes[i]] += 1 / n
 	}
-	matched, err := assignment.Maximise(count, count, func(i, j int) float64 { return together[i*count+j] })
+	matched, err := assignment.Maximise(clusterCount, classCount, func(i, j int) float64 { return together[i*classCount+j] })
 	if err != nil {
 		return 0, 0, err
 	}
 	information := 0.0
 	for i, p := range together {
 		if p > 0 {
-			information += p * math.Log(p/(ofCluster[i/count]*ofClass[i%count]))
+			information += p * math.Log(p/(ofCluster[i/classCount]*ofClass[i%classCount]))
 		}
 	}
 	for i, j := range matched {
-		accuracy += together[i*count+j]
+		if j >= 0 {
+			accuracy += together[i*classCount+j]
+		}
 	}
 	if most := max(entropyOf(ofCluster), entropyOf(ofClass)); most > 0 {
 		nmi = max(0, information) / most
@@ -112,7 +115,7 @@ func compareClusters(clusters, classes []int, count int) (accuracy, nmi float64,
 	return accuracy, nmi, nil
 }
 
-// entropyOf is the entropy of a distribution in nats.
+// entropyOf returns the entropy of a distribution in nats.
 func entropyOf(p []float64) (sum float64) {
 	for _, v := range p {
 		if v > 0 {
@@ -122,23 +125,23 @@ func entropyOf(p []float64) (sum float64) {
 	return sum
 }
 
-// lloydIterations is the maximum number of iterations of one start of k-means.
+// lloydIterations is the maximum number of iterations from one initialisation of k-means.
 const lloydIterations = 300
 
-// lloyd is k-means of rows in float64, until no row changes its cluster.
+// lloyd is Lloyd's algorithm for k-means in float64. It ends when no row changes its cluster.
 type lloyd struct {
 	rows      []float64 // n x width
 	width     int
 	centres   []float64 // clusters x width
 	nearest   []int     // cluster of each row
-	distances []float64 // squared, of each row to its centre
+	distances []float64 // squared distance of each row to its centre
 }
 
 func (l *lloyd) row(i int) []float64    { return l.rows[i*l.width : (i+1)*l.width] }
 func (l *lloyd) centre(c int) []float64 { return l.centres[c*l.width : (c+1)*l.width] }
 
-// seed draws centres by k-means++: rows, each with a probability proportional to its squared distance from the nearest centre
-// so far.
+// seed draws the initial centres by k-means++: rows, with a probability proportional to the squared distance from the nearest
+// centre so far.
 func (l *lloyd) seed(clusters int, r *rand.Rand) {
 	n := len(l.rows) / l.width
 	l.centres = append(make([]float64, 0, clusters*l.width), l.row(r.IntN(n))...)
@@ -164,7 +167,7 @@ func (l *lloyd) seed(clusters int, r *rand.Rand) {
 	}
 }
 
-// run moves the centres until no row changes its cluster, and returns the sum of squared distances.
+// run updates the centres until no row changes its cluster, and returns the sum of squared distances.
 func (l *lloyd) run(ctx context.Context) (sum float64, err error) {
 	n := len(l.rows) / l.width
 	l.nearest, l.distances = make([]int, n), make([]float64, n)
@@ -180,7 +183,7 @@ func (l *lloyd) run(ctx context.Context) (sum float64, err error) {
 	return mean(l.distances, 1), nil
 }
 
-// assign finds the nearest centre of every row, the first of equals, and reports whether any row has another than before.
+// assign finds the nearest centre of every row, the first of equally near ones, and reports whether any assignment changed.
 func (l *lloyd) assign() bool {
 	n := len(l.nearest)
 	changed := make([]bool, n)
@@ -204,7 +207,7 @@ func (l *lloyd) assign() bool {
 	return false
 }
 
-// move puts every centre in the mean of its rows. A centre without rows moves to the row that is farthest from its own.
+// move sets every centre to the mean of its rows. A centre without rows becomes the row that is farthest from its centre.
 func (l *lloyd) move() {
 	counts := make([]int, len(l.centres)/l.width)
 	clear(l.centres)

@@ -11,13 +11,12 @@ func init() {
 	Registry.Register("knn", "classification of the codes by their nearest neighbours", func() Metric { return &KNN{Neighbours: 5} })
 }
 
-// KNN classifies every labelled image by the Neighbours nearest of all other labelled images (leave one out): the set of the
-// neighbours and the set that is classified are all labelled images that are measured, and no image is its own neighbour.
-// There is no random split. Distances are Euclidean between the contributions h_j |w_j|_2; of equally distant
-// images the one with the lower index is nearer. The class that occurs most often among the neighbours wins, the lowest among equals. With fewer
-// images than neighbours all others are neighbours.
+// KNN classifies every labelled image by its nearest neighbours among all other labelled images (leave-one-out). There is no
+// random split. Distances are Euclidean between the contributions h_j |w_j|_2; of equally distant images the one with the
+// lower index is nearer. The most frequent class among the Neighbours nearest images wins; of equally frequent classes, the
+// lowest. With fewer images than neighbours, all other images are neighbours.
 //
-// The work is O(images² units).
+// The complexity is O(images² units).
 //
 // Source: T. Cover, P. Hart, Nearest neighbor pattern classification, IEEE Trans. Information Theory 13(1), 1967.
 type KNN struct {
@@ -70,7 +69,7 @@ func (m *knnMeter) Values(ctx context.Context) ([]Value, error) {
 	return []Value{Number(mean(right, len(right)))}, ctx.Err()
 }
 
-// nearest returns the images nearest to image i.
+// nearest returns the indices of the images nearest to image i.
 func (m *knnMeter) nearest(i int) []int {
 	width := len(m.scales)
 	row := m.rows[i*width : (i+1)*width]

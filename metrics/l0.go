@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The metric l0 is the mean over images of the share of units whose contribution |h_j| |w_j|_2 is above 1 % of the
-// image's largest. An image to which nothing contributes counts as 0.
+// The metric l0 is the mean over images of the share of units whose contribution |h_j| |w_j|_2 is above 1 % of the image's
+// largest contribution. An image without contributions counts as 0.
 func init() {
 	register("l0", "share of units that contribute", Description{
 		Measures: []Measure{{Name: "l0", Better: Lower,

@@ -17,8 +17,8 @@ import (
 //
 //	f(w) = 1/2 w.w + C sum_i max(0, 1 - y_i w.x_i)^2,
 //
-// where every x has a constant 1 appended, so that the last weight is the bias (and is regularised like the others).
-// Features are not scaled. An image belongs to the class with the greatest w.x.
+// where a constant 1 is appended to every x, so that the last weight is the bias (and is regularised like the others).
+// Features are not scaled. The predicted class is the one with the largest w.x.
 //
 // Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
 type LinearSVM struct {
@@ -26,18 +26,18 @@ type LinearSVM struct {
 	Tolerance float64 // > 0; stops at |f'(w)| <= Tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does
 }
 
-// SVMTolerance is LIBLINEAR's default, which the study uses.
+// SVMTolerance is LIBLINEAR's default, which the study used.
 const SVMTolerance = 1e-4
 
 // LinearClassifier is a fitted [LinearSVM].
 type LinearClassifier struct {
 	Classes []int     // ascending
-	Width   int       // of a row of features
-	Weights []float64 // one row of Width+1 per class, the bias last
+	Width   int       // number of features
+	Weights []float64 // one row of Width+1 weights per class, the bias last
 }
 
-// Fit fits one weight vector per class that occurs. Features are n x width, row-major. It fails on fewer than two classes,
-// on lengths that do not fit, and on features that are not finite.
+// Fit fits one weight vector per class that occurs. Features are n x width, row-major. It returns an error for fewer than two
+// classes, inconsistent lengths and non-finite features.
 func (s LinearSVM) Fit(ctx context.Context, features []float32, width int, labels []int) (*LinearClassifier, error) {
 	p, err := newSVMProblem(features, width, labels)
 	if err != nil {
@@ -79,10 +79,10 @@ func (c *LinearClassifier) Predict(features []float32) ([]int, error) {
 	return classes, nil
 }
 
-// svmProblem is a training set: rows with their constant, and labels as indices into classes.
+// svmProblem is a training set: rows with an appended constant, and labels as indices into classes.
 type svmProblem struct {
 	rows    []float64 // n x width, row-major
-	width   int       // the constant included
+	width   int       // including the constant
 	n       int
 	classes []int // ascending
 	labels  []int // index of each row's class
@@ -111,7 +111,7 @@ func newSVMProblem(features []float32, width int, labels []int) (*svmProblem, er
 	return p, err
 }
 
-// subset returns the problem of some of the rows. All classes keep their indices.
+// subset returns the problem for some of the rows. The indices of the classes do not change.
 func (p *svmProblem) subset(indices []int) *svmProblem {
 	s := &svmProblem{width: p.width, n: len(indices), classes: p.classes}
 	s.rows, s.labels = make([]float64, 0, len(indices)*p.width), make([]int, 0, len(indices))
@@ -124,8 +124,8 @@ func (p *svmProblem) subset(indices []int) *svmProblem {
 
 func (p *svmProblem) row(i int) []float64 { return p.rows[i*p.width : (i+1)*p.width] }
 
-// path solves the problem of every class for each C in turn, each from the last one's solution, and passes the weights to
-// use, which must not keep them; calls for different classes may come at once. Classes are solved in parallel.
+// path solves the problem of every class for each C in turn, starting at the previous solution, and passes the weights to
+// use, which must not keep them. Classes are solved in parallel, so use may be called concurrently for different classes.
 func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, use func(class, step int, w []float64)) error {
 	moments := newMoments(p)
 	team.For(len(p.classes), 1, func(class, _ int) {
@@ -141,40 +141,41 @@ func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, 
 	return ctx.Err()
 }
 
-// tron minimises the problem of one class by a trust-region Newton method: each step minimises the local quadratic model
-// within a radius by conjugate gradients, and the radius follows how well the model predicted the decrease.
+// tron minimises the problem of one class by a trust-region Newton method: each step minimises a local quadratic model within
+// a radius by conjugate gradients; the radius is adapted to the accuracy of the model.
 //
 // On the set I of active rows, those with y w.x < 1, the objective is quadratic: with A = sum_I x x', b = sum_I y x,
 //
 //	gradient = w + 2C (A w - b),  Hessian = 1 + 2C A.
 //
-// A and b are kept and corrected for the rows that join or leave I, which are few after the first steps. So a step reads
-// the rows once, and none is read again for another C. Codes have far fewer units than there are images: A is small.
+// A and b are stored and updated for the rows that enter or leave I, which are few after the first steps. Each step therefore
+// reads all rows only once, and another C needs no extra pass. A is small, because codes have far fewer units than there are
+// images.
 //
-// Source: C.-J. Lin, R. C. Weng, S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9,
-// 2008; the active set as in S. S. Keerthi, D. DeCoste, A modified finite Newton method for fast solution of large scale
-// linear SVMs, JMLR 6, 2005.
+// Source: C.-J. Lin, R. C. Weng, S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9, 2008;
+// the active set as in S. S. Keerthi, D. DeCoste, A modified finite Newton method for fast solution of large scale linear
+// SVMs, JMLR 6, 2005.
 type tron struct {
 	p       *svmProblem
 	y       []float64 // +1 or -1 per row
 	balance float64   // min(positives, negatives) / n
 	start   float64   // |sum of y x| over all rows: |f'(0)| / 2C
 
-	w, margins []float64 // the solution; w.x of every row
+	w, margins []float64 // the weights; w.x for every row
 	active     []bool
 	moments    moments // A and b
 
 	gradient, step, trial, trialMargins []float64
-	residual, direction, image          []float64 // of the conjugate gradients
+	residual, direction, image          []float64 // vectors of the conjugate gradient method
 }
 
-// moments are A, row-major and symmetric, and b.
+// moments contains A, row-major and symmetric, and b.
 type moments struct {
 	a blas64.General
 	b blas64.Vector
 }
 
-// newMoments returns A over all rows; b, which depends on the class, is zero.
+// newMoments returns A over all rows. b is zero, because it depends on the class.
 func newMoments(p *svmProblem) moments {
 	d := p.width
 	m := moments{
@@ -196,7 +197,7 @@ func (m moments) add(sign, y float64, x []float64) {
 	}
 }
 
-// newTron starts at w = 0, where every row is active; all holds A over all rows.
+// newTron starts at w = 0, where every row is active; all contains A over all rows.
 func newTron(p *svmProblem, class int, all moments) *tron {
 	t := &tron{p: p, y: make([]float64, p.n), active: make([]bool, p.n), moments: all}
 	t.moments.a.Data = slices.Clone(all.a.Data)
@@ -221,10 +222,10 @@ func newTron(p *svmProblem, class int, all moments) *tron {
 	return t
 }
 
-// maxNewtonSteps ends a solve that rounding keeps from its tolerance; LIBLINEAR's bound.
+// maxNewtonSteps ends a solve that cannot reach the tolerance because of rounding. It is LIBLINEAR's bound.
 const maxNewtonSteps = 1000
 
-// solve moves w to the minimum for this C, within the tolerance.
+// solve sets w to the minimum for this C, within the tolerance.
 func (t *tron) solve(c, tolerance float64) {
 	value := t.objective(c, t.w, t.margins) // the margins of w are always at hand
 	target := tolerance * t.balance * 2 * c * t.start
@@ -258,7 +259,7 @@ func (t *tron) solve(c, tolerance float64) {
 	}
 }
 
-// objective returns f(w), given w.x of every row.
+// objective returns f(w); margins contains w.x for every row.
 func (t *tron) objective(c float64, w, margins []float64) float64 {
 	loss := 0.0
 	for i, m := range margins {
@@ -276,8 +277,8 @@ func (t *tron) setGradient(c float64) {
 	blas64.Gemv(blas.NoTrans, 2*c, t.moments.a, vector(t.w), 1, vector(t.gradient))
 }
 
-// model sets step to the minimiser of the quadratic model within the radius, up to a hundredth of the gradient, by
-// Steihaug's conjugate gradients; it returns the predicted decrease and whether the radius bound the step.
+// model sets step to the minimiser of the quadratic model within the radius, by Steihaug's conjugate gradients with a
+// residual of a hundredth of the gradient. It returns the predicted decrease and whether the step ends at the radius.
 func (t *tron) model(c, radius float64) (decrease float64, bound bool) {
 	clear(t.step)
 	for j, g := range t.gradient {
@@ -313,7 +314,7 @@ func (t *tron) model(c, radius float64) (decrease float64, bound bool) {
 	return decrease, bound
 }
 
-// toBoundary returns how far from step one can go along direction within the radius.
+// toBoundary returns the factor t >= 0 for which step + t direction has length radius.
 func toBoundary(step, direction []float64, radius float64) float64 {
 	if math.IsInf(radius, 1) {
 		return radius
@@ -323,7 +324,7 @@ func toBoundary(step, direction []float64, radius float64) float64 {
 	return rest / (sd + math.Sqrt(sd*sd+dd*rest))
 }
 
-// accept moves to the trial point and corrects A and b for the rows that joined or left the active set.
+// accept moves to the trial point and updates A and b for the rows that entered or left the active set.
 func (t *tron) accept() {
 	t.w, t.trial = t.trial, t.w
 	t.margins, t.trialMargins = t.trialMargins, t.margins

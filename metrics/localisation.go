@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// The metric localisation measures the extent of atoms as images. The mass of a pixel is a_n = max over channels of |w_n|; the results
-// are means over the atoms that are not all zero:
+// The metric localisation measures the spatial extent of atoms. The mass of a pixel is a_n = max over channels of |w_n|. The
+// results are means over the atoms that are not all-zero:
 //
 //	atom_area        pixels with a_n > max(a)/2
 //	atom_components  4-connected components of these pixels
 //	atom_radius      radius of gyration in pixels, sqrt(sum_n a_n |p_n - c|^2 / sum_n a_n), c = sum_n a_n p_n / sum_n a_n
 //	atom_entropy     spatial entropy -sum_n q_n ln q_n / ln N, q_n = a_n / sum a; 0 for one pixel, 1 for a flat image
 //
-// They are not applicable where every atom is zero.
+// They are not applicable if all atoms are all-zero.
 func init() {
 	register("localisation", "how local the atoms are", Description{
 		Measures: []Measure{
@@ -49,7 +49,7 @@ func init() {
 	})
 }
 
-// extent is the mass of an atom, pixel by pixel.
+// extent contains the mass of every pixel of an atom.
 type extent struct {
 	mass  []float64
 	width int
@@ -68,7 +68,7 @@ func newExtent(atom []float32, shape []int) *extent {
 	return e
 }
 
-// aboveHalf counts the pixels above half of the maximum, and their 4-connected components.
+// aboveHalf counts the pixels with a mass above half of the maximum, and their 4-connected components.
 func (e *extent) aboveHalf() (pixels, components int) {
 	half := slices.Max(e.mass) / 2
 	open := make([]bool, len(e.mass)) // above half, and not counted yet
@@ -96,7 +96,8 @@ func (e *extent) aboveHalf() (pixels, components int) {
 	return pixels, components
 }
 
-// neighbours are the pixels above, below, to the left and to the right; a pixel itself replaces missing ones.
+// neighbours returns the indices of the pixels above, below, to the left and to the right of p; p itself stands for pixels
+// outside the image.
 func (e *extent) neighbours(p int) (near [4]int) {
 	near = [4]int{p, p, p, p}
 	if p >= e.width {
@@ -114,7 +115,7 @@ func (e *extent) neighbours(p int) (near [4]int) {
 	return near
 }
 
-// gyration is the radius of gyration.
+// gyration returns the radius of gyration.
 func (e *extent) gyration() float64 {
 	var y, x, squares float64
 	for p, a := range e.mass {
@@ -128,7 +129,7 @@ func (e *extent) gyration() float64 {
 	return math.Sqrt(squares)
 }
 
-// entropy is the entropy of the mass as a share of that of a flat image.
+// entropy returns the spatial entropy as a share of the maximum, the entropy of a constant image.
 func (e *extent) entropy() float64 {
 	if len(e.mass) < 2 {
 		return 0

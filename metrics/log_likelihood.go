@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// Density is a [Coder] that is a probability density, or a distribution, of images.
+// Density is a [Coder] with a probability density, or a discrete distribution, of images.
 type Density interface {
 	Coder
-	// LogLikelihood returns the log density of each of the images, in nats.
+	// LogLikelihood returns the log density of each image, in nats.
 	LogLikelihood(images []float32) ([]float64, error)
 	// Freedom returns the number of free parameters.
 	Freedom() int
 }
 
-// densityOf returns the density that c is or wraps, nil if there is none.
+// densityOf returns the density that c is or wraps; nil if there is none.
 func densityOf(c Coder) Density {
 	for {
 		switch is := c.(type) {
@@ -28,11 +28,11 @@ func densityOf(c Coder) Density {
 	}
 }
 
-// The metric log_likelihood is the mean log density of the images under a model that is a density, with the criteria by which such models
-// of different sizes are compared.
+// The metric log_likelihood is the mean log density of the images under a model that is a density. It also computes the
+// information criteria BIC and AIC, which compare models of different sizes.
 //
-// Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the statistical
-// model identification, IEEE Trans. Automatic Control 19(6), 1974.
+// Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the
+// statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.
 func init() {
 	const where = ". For models that are densities: gmm, bmm, factor_analysis"
 	register("log_likelihood", "log-likelihood of the images, with BIC and AIC", Description{

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// noLabels is the reason why a mean over labelled images is not applicable.
+// noLabels is the reason why a mean over labelled images is not applicable: there are none.
 const noLabels = "the class of no image is known"
 
-// EachLabelled calls f with the logits and the class of every image of a known class, in order. A class that has no logit is
-// an error.
+// EachLabelled calls f with the logits and the class of every image of a known class, in order. A class without a logit is an
+// error.
 func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	if len(b.Labels) == 0 {
 		return nil
@@ -28,7 +28,8 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	return nil
 }
 
-// classMean returns the meter of a mean over the images of a known class: the sum after each of them was added.
+// classMean returns the meter for a mean over the images of a known class: it calls add for each image and divides the result
+// of sum by their number.
 func classMean(add func(logits []float32, class int), sum func() float64) Meter {
 	n := 0
 	return meter{func(b *Batch) error {
@@ -44,7 +45,7 @@ func classMean(add func(logits []float32, class int), sum func() float64) Meter 
 	}}
 }
 
-// logProbability is the logarithm of a class's probability, the softmax of the logits, without overflow.
+// logProbability returns the logarithm of the softmax probability of a class, computed without overflow.
 func logProbability(logits []float32, class int) float64 {
 	most, sum := float64(slices.Max(logits)), 0.0
 	for _, x := range logits {

@@ -6,8 +6,8 @@ func init() {
 	register("loss", "the objective of the training, without noise", Description{
 		Measures: []Measure{{Name: "loss", Better: Lower,
 			Doc: "the objective of the training: the sum of the weighted loss terms, without noise, mean over batches of up to 500 samples. " +
-				"Scheduled weights have their last value. Not applicable if a term exists in training only, because it compares samples or reads views or a teacher"}},
-		Reads: ReadsImages | ReadsObjective, OnRequest: true,
+				"Scheduled weights have their last value. Not applicable if a term exists in training only, because it compares samples or reads views or a teacher. Unless it is selected by name, only measured of models that neither reconstruct images nor classify"}},
+		Reads: ReadsImages | ReadsObjective, InPlaceOf: ReadsOutputs | ReadsLogits, Masked: true,
 	}, func(s *Subject) (Meter, error) {
 		pixels, sum, n := 1, 0.0, 0
 		for _, d := range s.Shape {
@@ -24,17 +24,17 @@ func init() {
 	})
 }
 
-// ObjectiveCoder is a [Coder] that can compute the objective of its training.
+// ObjectiveCoder is a [Coder] that can compute its training objective.
 type ObjectiveCoder interface {
 	Coder
-	// MeasuresObjective reports whether every term of the objective can be computed of samples that have these columns; has is asked
-	// for names such as "labels".
+	// MeasuresObjective reports whether every term of the objective can be computed for samples with certain columns. has
+	// reports which columns, such as "labels", the samples have.
 	MeasuresObjective(has func(column string) bool) bool
-	// Objective returns the objective of the samples of b, its images, labels and columns, as one batch.
+	// Objective returns the objective for b as one batch, from its images, labels and columns.
 	Objective(b *Batch) (float64, error)
 }
 
-// measuresObjective reports whether the coder can compute the objective of a sample.
+// measuresObjective reports whether the coder can compute the objective for a sample.
 func measuresObjective(c Coder, s Sample) bool {
 	o, ok := c.(ObjectiveCoder)
 	return ok && o.MeasuresObjective(func(column string) bool {

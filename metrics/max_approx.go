@@ -17,7 +17,7 @@ func init() {
 // ErrNoAtoms is the error for a decoder without a dictionary of atoms.
 var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 
-// Morphology is the flat morphological operator of metrics that apply one.
+// Morphology is the flat morphological operator that a metric applies.
 type Morphology struct {
 	Operator morph.Operator `toml:"operator" doc:"morphological operator; empty takes dilation"`
 	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its element in pixels; 0 takes 1"`
@@ -27,7 +27,7 @@ type Morphology struct {
 // Dilation is the study's operator: dilation by the disk of radius 1.
 func Dilation() Morphology { return Morphology{Operator: morph.Dilation, Radius: 1} }
 
-// orDefault replaces missing settings by their defaults.
+// orDefault replaces missing settings with their defaults.
 func (m Morphology) orDefault() Morphology {
 	if m.Operator == "" {
 		m.Operator = morph.Dilation
@@ -38,8 +38,8 @@ func (m Morphology) orDefault() Morphology {
 	return m
 }
 
-// Coder returns the coder of max-approximations: it decodes with the operator applied to the atoms and, with operateBias, to
-// the bias image. The error of a coder without atoms is [ErrNoAtoms]. If the result is an io.Closer, the caller closes it.
+// Coder returns the coder for max-approximations: it decodes with the operator applied to the atoms and, with operateBias, to
+// the bias image. For a coder without atoms the error is [ErrNoAtoms]. If the result is an io.Closer, the caller closes it.
 func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	atoms := coder.Atoms()
 	if atoms == nil {
@@ -63,12 +63,13 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 	return coder.WithAtoms(operated)
 }
 
-// MaxApprox measures how well a morphological operator psi on images is replaced by psi on the atoms alone:
+// MaxApprox measures the error of replacing a morphological operator psi on images by psi on the atoms alone:
 //
 //	D_psi(x) = activation( sum_j h_j(x) psi(w_j) + b ), error = mean over images and pixels of (D_psi(x) - psi(x))^2
 //
-// with the codes h of the encoder. The study's main number is dilation by the disk of radius 1, to originals, bias not
-// operated on, nothing clipped; its published tables mix the conventions, hence four numbers.
+// with the codes h of the encoder. The study's main number uses dilation by the disk of radius 1, compares with the original
+// images, does not apply psi to the bias and clips nothing. Its published tables mix several conventions, so the metric has
+// four numbers.
 type MaxApprox struct{ Morphology }
 
 // Describe implements [Metric].
@@ -105,15 +106,15 @@ type approxMeter struct {
 	Morphology
 	shape   []int
 	pixels  int
-	dilated Coder // decodes with operated atoms
-	biased  Coder // decodes with an operated bias as well; nil without a bias: dilated then gives the same
+	dilated Coder // decodes with psi applied to the atoms
+	biased  Coder // decodes with psi applied to atoms and bias; nil without a bias, because dilated is then equal
 
-	each []approxErrors // of the images of one batch
+	each []approxErrors // errors of the images of one batch
 	sum  approxErrors
 	n    int
 }
 
-// approxErrors holds sums over pixels of squared errors.
+// approxErrors contains sums of squared errors over pixels.
 type approxErrors struct{ plain, clipped, biased, reconstructed float64 }
 
 // Add implements [Meter].
@@ -163,7 +164,7 @@ func (m *approxMeter) Values(context.Context) ([]Value, error) {
 		Number(m.sum.reconstructed / values)}, nil
 }
 
-// Close frees the coders that decode with operated atoms.
+// Close frees the coders with modified atoms.
 func (m *approxMeter) Close() error {
 	var all []error
 	for _, c := range []Coder{m.dilated, m.biased} {

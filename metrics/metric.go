@@ -1,28 +1,30 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"tessera/data"
 	"tessera/part"
 )
 
-// Metric computes one or more numbers of a model. Its settings are tagged fields, like those of every part. A metric is one
+// Metric computes one or more numbers for a model. Its settings are tagged fields, like those of every part. A metric is one
 // file: the struct, its meter and one call of Registry.Register in init.
 //
-// Start does not change a metric: several goroutines may call it at once.
+// Start must not change the metric, because several goroutines may call it at once.
 type Metric interface {
-	// Describe returns the measures and the inputs. It does not depend on the settings.
+	// Describe returns the measures and the inputs, which do not depend on the settings.
 	Describe() Description
-	// Start returns a meter for one model. It is called only if all inputs that the metric reads are available. A meter that is
-	// an io.Closer is closed at the end.
+	// Start returns a meter for one model. It is called only if all inputs that the metric reads are available. If the meter
+	// is an io.Closer, the caller closes it.
 	Start(s *Subject) (Meter, error)
 }
 
-// Registry holds the metrics by name.
+// Registry contains the metrics by name.
 var Registry = part.New[Metric]("metric")
 
 // plain is a metric without settings.
@@ -43,7 +45,7 @@ func (m *plain) Describe() Description { return m.description }
 // Start implements [Metric].
 func (m *plain) Start(s *Subject) (Meter, error) { return m.start(s) }
 
-// meter is a [Meter] made of two functions.
+// meter is a [Meter] that consists of two functions.
 type meter struct {
 	add    func(b *Batch) error
 	values func() []Value
@@ -57,18 +59,20 @@ func (m meter) Values(context.Context) ([]Value, error) { return m.values(), nil
 
 // Description describes a metric.
 type Description struct {
-	Measures  []Measure // the numbers, in the order of output
+	Measures  []Measure // the numbers, in order of output
 	Reads     Reads     // the inputs; if a model or the images lack one, no number is applicable
-	ScaleFree bool      // multiplying a unit's code by a factor > 0 and dividing its atom by it changes nothing
-	Ordered   bool      // the numbers depend on the order of the images, for example by random splits
+	ScaleFree bool      // the numbers do not change if a unit's code is multiplied and its atom divided by the same factor > 0
+	Ordered   bool      // the numbers depend on the order of the images, for example because of random splits
 	Partial   bool      // a number may be not applicable even if all inputs are available
-	OnRequest bool      // measured only if it is selected by name, because it is slow
+	OnRequest bool      // slow: measured only if selected by name
+	Masked    bool      // ignores missing or hidden entries of images; other metrics that read images are not applicable if entries are missing or hidden
+	InPlaceOf Reads     // unless selected by name, measured only for models that have none of these inputs; 0: for all models
 }
 
 // Measure is one number of a metric.
 type Measure struct {
-	Name   string // the key in results
-	Doc    string // its formula and source, as Markdown; the first sentence is the [Measure.Summary]
+	Name   string // key in results
+	Doc    string // formula and source, as Markdown; the first sentence is the [Measure.Summary]
 	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number
@@ -83,7 +87,7 @@ func (m Measure) Summary() string {
 // Better is the direction in which a number improves.
 type Better string
 
-// The directions.
+// The possible directions.
 const (
 	Lower   Better = "lower"
 	Higher  Better = "higher"
@@ -93,37 +97,43 @@ const (
 // Reads is a set of inputs of a metric.
 type Reads uint
 
-// The inputs.
+// The possible inputs.
 const (
 	ReadsImages    Reads = 1 << iota // the original images
 	ReadsCodes                       // their codes
 	ReadsOutputs                     // their reconstructions
 	ReadsAtoms                       // the dictionary of the decoder's last layer
-	ReadsWeights                     // the weight of the decoder's last layer that has one
+	ReadsWeights                     // weight of the decoder's last layer with weights
 	ReadsLabels                      // the classes of the images
-	ReadsLogits                      // a head with one logit per class; each such head is measured on its own
-	ReadsPictures                    // rows and columns of the images: vectors have none
+	ReadsLogits                      // a head with one logit per class; the metric is computed for each such head separately
+	ReadsPictures                    // rows and columns of the images, which vectors do not have
 	ReadsParts                       // the true parts of the images
-	ReadsObjective                   // the objective of the training, of each batch
+	ReadsObjective                   // the training objective for each batch
 
-	ReadsSums = 1<<iota | ReadsAtoms // the atoms, where the values of a code weigh them: y = s(sum_j h_j w_j + b)
+	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
 )
 
-// Has reports whether the set contains all of the others.
+// Has reports whether the set contains all of others.
 func (r Reads) Has(others Reads) bool { return r&others == others }
 
-// missing returns the reason why a metric that reads these inputs is not applicable to a model that lacks them.
+// missing returns the reason why a metric with these inputs is not applicable to a model that lacks them.
 func (r Reads) missing(s *Subject) string {
+	lacks := func(of func(c Coder) string, otherwise string) string {
+		if s.Coder != nil {
+			return cmp.Or(of(s.Coder), otherwise)
+		}
+		return otherwise
+	}
 	for _, input := range []struct {
 		reads  Reads
 		reason string
 	}{
-		{ReadsOutputs, "the model has no decoder"},
-		{ReadsAtoms, "the decoder's last layer has no atoms"},
+		{ReadsOutputs, lacks(func(c Coder) string { return lacksOutput(c, nil) }, "the model has no decoder")},
+		{ReadsAtoms, lacks(lacksAtoms, "the decoder's last layer has no atoms")},
 		{ReadsWeights, "the decoder has no weight"},
 		{ReadsPictures, "the images have no rows and columns"},
 		{ReadsParts, "the true parts of the images are not known"},
-		{ReadsLogits, "the model has no head that is compared with labels"},
+		{ReadsLogits, "the model has no head that is compared with classes"},
 		{ReadsLabels, "the images have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {
@@ -137,19 +147,22 @@ func (r Reads) missing(s *Subject) string {
 	return notKnown
 }
 
-// Subject is a model with the values that are known before the first batch.
+// Subject is a model together with the values that are known before the first batch.
 type Subject struct {
 	Coder  Coder
 	Shape  []int // of one image
 	Units  int   // of one code
-	Images int   // number of images that will be added
+	Images int   // number of images to be measured
 	Seed   uint64
-	Known  map[string]float64 // see Sample
+	Known  map[string]float64 // see [Sample]
 
-	Parts  [][]float32 // the true parts, one image each; nil unless the metric reads them
-	Atoms  *Atoms      // nil unless the metric reads atoms
-	Weight []float32   // nil unless the metric reads weights; not to be changed
-	Head   string      // the head whose logits are measured; "" unless the metric reads logits
+	Parts   [][]float32         // the true parts, one image each; nil unless the metric reads them
+	Atoms   *Atoms              // nil unless the metric reads atoms
+	Weight  []float32           // nil unless the metric reads weights; read-only
+	Head    string              // the head whose logits are measured; "" unless the metric reads logits
+	Classes []string            // names of the classes of the head; nil if unknown
+	Names   map[string][]string // class names of the columns other than labels, by column
+	Holed   bool                // images may have missing or hidden entries, which are 0: see [Batch.Observed]
 }
 
 // Batch contains consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
@@ -158,26 +171,30 @@ type Batch struct {
 	Images  []float32 // n x pixels
 	Codes   []float32 // n x units
 	Outputs []float32 // n x pixels
-	Logits  []float32 // n x classes, of the head that is measured; a class is the index of its logit
+	Logits  []float32 // n x classes, of the measured head; the index of a logit is its class
 	Labels  []int     // n; negative if the class of the image is unknown
 
-	Columns map[string][]float32 // further columns of the samples, by name; a metric reads those that are there
+	Columns map[string][]float32 // columns other than images and labels by name; a metric reads those that are present
 
-	Objective float64 // of these images; see [ObjectiveCoder]
+	Objective float64 // objective for these images; see [ObjectiveCoder]
 
 	coder Coder
 }
 
-// ColumnCoder is a [Coder] whose values may be computed from further columns.
+// Observed is the mask of observed entries of the images, n x pixels: 1, or 0 for missing and hidden entries. It is nil if
+// all entries are observed.
+func (b *Batch) Observed() []float32 { return b.Columns[data.ObservedColumn] }
+
+// ColumnCoder is a [Coder] whose values may depend on columns other than images.
 type ColumnCoder interface {
 	Coder
-	// ValueOf returns a value by its name: code, output, a head, the output of a layer by its path or what a layer publishes. The values
-	// of columns, images among them, are given by name.
+	// ValueOf returns a value by its name: code, output, a head, the output of a layer by its path, or a value that a layer
+	// publishes. columns contains the columns by name, including images.
 	ValueOf(name string, columns map[string][]float32) ([]float32, error)
 }
 
-// Value returns any value of the model for the images of the batch, row-major, by its name: code, output, a head, the output of a layer
-// by its path, or what a layer publishes.
+// Value returns any value of the model for the images of the batch, row-major, by its name: code, output, a head, the output
+// of a layer by its path, or a value that a layer publishes.
 func (b *Batch) Value(name string) ([]float32, error) {
 	c, ok := b.coder.(ColumnCoder)
 	if !ok {
@@ -188,18 +205,39 @@ func (b *Batch) Value(name string) ([]float32, error) {
 	return c.ValueOf(name, given)
 }
 
-// Meter measures one model, batch after batch.
+// Meter measures one model, batch by batch.
 type Meter interface {
-	// Add takes the next images.
+	// Add adds the next images.
 	Add(b *Batch) error
-	// Values returns one value for each Measure of the description, in that order; their names are filled in by the caller.
+	// Values returns one value for each Measure of the description, in that order; the caller sets their names.
 	Values(ctx context.Context) ([]Value, error)
 }
 
-// Fixed returns a meter of values that do not depend on the images, such as those of a decoder's weights.
+// Fixed returns a meter for values that do not depend on the images, such as properties of the decoder's weights.
 func Fixed(values ...Value) Meter { return fixed(values) }
 
 type fixed []Value
 
 func (fixed) Add(*Batch) error                          { return nil }
 func (f fixed) Values(context.Context) ([]Value, error) { return f, nil }
+
+// ColumnReader is implemented by metrics that read further columns, which are then loaded with the samples.
+type ColumnReader interface {
+	Metric
+	// Columns lists the names of the columns.
+	Columns() []string
+}
+
+// ColumnsOf lists the further columns that the metrics of a selection read.
+func ColumnsOf(s Selection) (names []string) {
+	for _, c := range s {
+		if r, ok := c.Metric.(ColumnReader); ok {
+			for _, name := range r.Columns() {
+				if !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"tessera/data"
 	"tessera/internal/volume"
 	"tessera/kernel"
 )
@@ -18,20 +19,23 @@ type MSE struct {
 func (*MSE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "mse", Better: Lower,
-			Doc: "mean over images and pixels of (x - y)², nothing clipped. The study's reconstruction error"}},
-		Reads: ReadsImages | ReadsOutputs, ScaleFree: true,
+			Doc: "mean over images and pixels of (x - y)², nothing clipped. The study's reconstruction error. Over the entries that are there, if some are missing or hidden"}},
+		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Masked: true,
 	}
 }
 
 // Start implements [Metric].
 func (m *MSE) Start(s *Subject) (Meter, error) {
+	if s.Holed {
+		return maskedMSE(data.ObservedColumn, data.ImagesColumn), nil
+	}
 	if m.Single {
 		return singleMSE(volume.Of(s.Shape)), nil
 	}
 	return ofPixels(squaredError)(s)
 }
 
-// ofPixels starts the meter of a mean over images and pixels, where of returns the sum over the pixels of an image and its
+// ofPixels starts the meter for a mean over images and pixels; of returns the sum over the pixels of an image and its
 // reconstruction.
 func ofPixels(of func(x, y []float32) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
@@ -46,7 +50,7 @@ func ofPixels(of func(x, y []float32) float64) func(*Subject) (Meter, error) {
 	}
 }
 
-// singleMSE returns the meter that adds up one image in float32, the images of a batch and the batches in float64.
+// singleMSE returns a meter that sums the pixels of an image in float32, and the images in float64.
 func singleMSE(pixels int) Meter {
 	distance, total, values := kernel.Float32().SquaredDistance, 0.0, 0
 	return meter{func(b *Batch) error {

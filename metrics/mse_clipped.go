@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-// clippedMeter also looks for images that clipping would change.
+// clippedMeter also detects images that clipping would change.
 type clippedMeter struct {
 	Meter
 	outside bool

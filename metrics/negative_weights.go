@@ -1,6 +1,6 @@
 package metrics
 
-// The metric negative_weights is [NegativeWeights] of the model that is measured.
+// The metric negative_weights is [NegativeWeights] of the measured model.
 func init() {
 	register("negative_weights", "weights of the decoder below zero", Description{
 		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,
@@ -12,17 +12,16 @@ func init() {
 	})
 }
 
-// Weighted is a [Coder] that returns the last weight of its decoder even if this is not a dictionary, for example the filters
-// of a convolution.
+// Weighted is a [Coder] that returns the last weight of its decoder even if it is not a dictionary of atoms: for example the
+// filters of a convolution.
 type Weighted interface {
 	Coder
-	// LastWeight returns the values of the weight of the decoder's last layer that has one, nil where none has. They are
-	// not to be changed.
+	// LastWeight returns the weight of the decoder's last layer with weights, nil if there is none. The result is read-only.
 	LastWeight() []float32
 }
 
-// LastWeight returns the values of the weight of the last layer of a coder's decoder that has one. For a coder
-// that is not [Weighted] these are its atoms.
+// LastWeight returns the weight of the last layer with weights in a coder's decoder. For a coder that is not [Weighted] it
+// returns the atoms.
 func LastWeight(c Coder) []float32 {
 	if w, ok := c.(Weighted); ok {
 		return w.LastWeight()
@@ -33,7 +32,7 @@ func LastWeight(c Coder) []float32 {
 	return nil
 }
 
-// NegativeWeights counts the values below zero of the weight of a decoder's last layer that has one; a bias does not count.
+// NegativeWeights counts the negative values of the weight of a decoder's last layer with weights, without the bias.
 func NegativeWeights(weight []float32) int {
 	count := 0
 	for _, v := range weight {

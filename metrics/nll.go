@@ -1,11 +1,11 @@
 package metrics
 
-// The metric nll is the mean over images of -ln p_c, where p = softmax(logits) of a head and c is the class of the image: cross entropy
-// in nats. Images of an unknown class are left out.
+// The metric nll is the mean over images of -ln p_c, where p = softmax(logits) of a head and c is the class of the image: the
+// cross entropy in nats. Images of an unknown class are left out.
 func init() {
 	register("nll", "negative log-likelihood of the classes", Description{
 		Measures: []Measure{{Name: "nll", Unit: "nats", Better: Lower,
-			Doc: "mean over the labelled images of -ln p_c, p the softmax of a head's logits, c the class of the image. For heads that a loss compares with labels"}},
+			Doc: "mean over the labelled images of -ln p_c, p the softmax of a head's logits, c the class of the image. For heads that a loss compares with classes"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}, func(*Subject) (Meter, error) {
 		sum := 0.0

@@ -21,7 +21,7 @@ func (p Paired) Shown() bool { return p.Low > 0 || p.High < 0 }
 // constant reports whether all differences were equal.
 func (p Paired) constant() bool { return p.Low == p.High }
 
-// Finding is the mean with its sign, or that no difference is shown.
+// Finding is the mean with its sign, or the statement that no difference is shown.
 func (p Paired) Finding() string {
 	if !p.Shown() {
 		return "no difference shown"
@@ -29,7 +29,7 @@ func (p Paired) Finding() string {
 	return fmt.Sprintf("%+.2g", p.Mean)
 }
 
-// Interval is the confidence interval, "[0.001, 0.0016]", or that there is none.
+// Interval is the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
 func (p Paired) Interval() string {
 	if p.constant() {
 		return "(the same under every seed)"
@@ -40,13 +40,13 @@ func (p Paired) Interval() string {
 // String is the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
 func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
 
-// PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1 degrees
-// of freedom, mean ± t s / √n, s the standard deviation of the differences. a_i and b_i are values of two models under the same
-// seed, or on the same split. Fewer than two pairs, and values that are not finite, have no interval: an error.
+// PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1
+// degrees of freedom, mean ± t s / √n, where s is the standard deviation of the differences. a_i and b_i are values of two
+// models with the same seed, or on the same split. Fewer than two pairs and non-finite values are an error.
 //
-// Differences that are equal up to rounding, as of two models that no seed changes, show no spread: Low and High are the mean.
+// If all differences are equal up to rounding, for example for two deterministic models, Low and High equal the mean.
 //
-// The interval assumes that differences are normally distributed. With two or three pairs it is wide: t is 12.7 and 4.3.
+// The interval assumes that differences are normally distributed. With two or three pairs it is wide: t is 12.7 or 4.3.
 func PairedDifference(a, b []float64) (Paired, error) {
 	n := len(a)
 	if n != len(b) || n < 2 {

@@ -7,26 +7,26 @@ import (
 	"tessera/internal/assignment"
 )
 
-// PartCosine is the cosine similarity from which a true part counts as found.
+// PartCosine is the minimum cosine similarity at which a true part counts as found.
 const PartCosine = 0.95
 
 const (
-	// BiasAtom stands for the decoder's bias image where an atom's number is asked for.
+	// BiasAtom is the atom number that stands for the decoder's bias image.
 	BiasAtom = -1
-	// NoAtom stands for the atom of an unmatched part: there are more parts than atoms.
+	// NoAtom is the atom number of an unmatched part, which occurs if there are more parts than atoms.
 	NoAtom = -2
 )
 
 // Part is one row of the table of [PartsRecovered].
 type Part struct {
-	Atom   int     `json:"atom"`   // the atom that is matched with it, BiasAtom or NoAtom
-	Cosine float64 `json:"cosine"` // its cosine similarity to the part
+	Atom   int     `json:"atom"`   // the matched atom, BiasAtom or NoAtom
+	Cosine float64 `json:"cosine"` // cosine similarity of the atom and the part
 	Found  bool    `json:"found"`  // the cosine reaches the threshold
 }
 
-// PartsRecovered matches the true parts (one image each) one to one with atoms or the bias image: no two parts share an
-// atom. Of all such matchings it returns one with the largest sum of the cosine similarities w.p / (|w| |p|), those of
-// all-zero images being 0. A part is found where that of its atom reaches the threshold.
+// PartsRecovered matches the true parts (one image each) one-to-one with atoms or the bias image: no two parts share an atom.
+// It returns a matching with the largest sum of cosine similarities w.p / (|w| |p|). The similarity of an all-zero image is
+// 0. A part is found if its similarity reaches the threshold.
 func PartsRecovered(parts [][]float32, atoms *Atoms, threshold float64) ([]Part, error) {
 	if err := atoms.check(); err != nil {
 		return nil, err

@@ -34,6 +34,9 @@ func realBytes(tb testing.TB, file string, header, n int) []byte {
 	if dir == "" {
 		tb.Skip("left out: TESSERA_DATA is not set")
 	}
+	if testing.Short() {
+		tb.Skip("left out with -short: the other tests run the same goroutines on fewer images")
+	}
 	f, err := os.Open(filepath.Join(dir, "fashion-mnist", file))
 	if err != nil {
 		tb.Fatal(err)

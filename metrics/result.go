@@ -10,28 +10,28 @@ import (
 	"tessera/part/table"
 )
 
-// Value is one measured number, or the reason why there is none.
+// Value is one measured number, or the reason why it is missing.
 type Value struct {
 	Name    string
 	Number  float64
 	Missing string // why the metric is not applicable; "" if Number is valid
 
-	optional bool // not shown if it is missing: it was not selected by name
+	optional bool // omitted from the output if missing: the metric was not selected by name
 }
 
 // Number returns a measured value.
 func Number(v float64) Value { return Value{Number: v} }
 
-// NotApplicable returns a value that is missing for that reason.
+// NotApplicable returns a missing value; why is the reason.
 func NotApplicable(why string) Value { return Value{Missing: why} }
 
-// notKnown is the reason of a value that was read as null.
+// notKnown is the reason for a value that was null in JSON.
 const notKnown = "not applicable"
 
-// Values are numbers by name, in the order of output.
+// Values is a list of named numbers, in order of output.
 type Values []Value
 
-// Find returns the value of that name; ok is false if there is none.
+// Find returns the value with that name; ok is false if there is none.
 func (v Values) Find(name string) (value Value, ok bool) {
 	i := slices.IndexFunc(v, func(one Value) bool { return one.Name == name })
 	if i < 0 {
@@ -40,13 +40,13 @@ func (v Values) Find(name string) (value Value, ok bool) {
 	return v[i], true
 }
 
-// Number returns the number of that name; ok is false if it was not measured or is not applicable.
+// Number returns the number with that name; ok is false if it was not measured or is not applicable.
 func (v Values) Number(name string) (number float64, ok bool) {
 	value, ok := v.Find(name)
 	return value.Number, ok && value.Missing == ""
 }
 
-// Set sets the number of that name, or appends it.
+// Set sets the number with that name, or appends it.
 func (v *Values) Set(name string, number float64) {
 	value := Value{Name: name, Number: number}
 	if i := slices.IndexFunc(*v, func(one Value) bool { return one.Name == name }); i >= 0 {
@@ -56,7 +56,7 @@ func (v *Values) Set(name string, number float64) {
 	*v = append(*v, value)
 }
 
-// Shown returns the values without those that are not applicable and were not selected by name.
+// Shown returns the values that are applicable or were selected by name.
 func (v Values) Shown() Values {
 	return slices.DeleteFunc(slices.Clone(v), func(one Value) bool { return !one.shown() })
 }
@@ -89,16 +89,18 @@ func (v *Values) read(name string, raw json.RawMessage) {
 	*v = append(*v, one)
 }
 
-// Result is the values of one model on one set of images, which are one JSON object.
+// Result contains the values of one model on one set of images. In JSON it is one object.
 type Result struct {
 	Model   string // set by the caller
 	Dataset string // set by the caller
 	Split   string // the measured split, as [data.Split] names it; set by the caller
 	Images  int    // number of measured images
-	Vectors bool   // they are vectors, not images
+	Vectors bool   // the samples are vectors, not images
 	Values
+	Tables  []*Table // of the metrics that have tables
+	PostHoc string   // what was fitted to the heads after the training and is part of the values; "" for nothing; set by the caller
 
-	given []given // by the user
+	given []given // settings that the user has set
 }
 
 // Counted is the noun for the measured samples: "images", or "samples" for vectors.
@@ -109,15 +111,15 @@ func (r *Result) Counted() string {
 	return "images"
 }
 
-// given is a setting that the user gave, shown before the first value of its metric.
+// given is a setting that the user has set. The output contains it before the first value of its metric.
 type given struct {
-	before string // the name of that value
+	before string // name of that value
 	key    string
 	value  any
 }
 
-// Whole returns a copy of the result that also shows the values that are not applicable and were not selected by name: a reader of the
-// copy can tell which values were measured.
+// Whole returns a copy of the result whose output also contains the missing values of metrics that were not selected by name,
+// so that a reader can tell which values were measured.
 func (r *Result) Whole() *Result {
 	whole := *r
 	whole.Values = slices.Clone(r.Values)
@@ -127,7 +129,8 @@ func (r *Result) Whole() *Result {
 	return &whole
 }
 
-// MarshalJSON writes one object: model, dataset, split, images, then the values in their order, with the settings that were given.
+// MarshalJSON writes one object: model, dataset, split and images, post_hoc if something was fitted after the training, then the values in
+// order, with the settings that the user has set, then the tables by name.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	var o object
 	o.member("model", r.Model)
@@ -136,12 +139,18 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		o.member("split", r.Split)
 	}
 	o.member("images", r.Images)
+	if r.PostHoc != "" {
+		o.member("post_hoc", r.PostHoc)
+	}
 	r.Each(o.member)
+	for _, t := range r.Tables {
+		o.member(t.Name, t)
+	}
 	return o.bytes()
 }
 
-// Each calls f for everything that is shown after model, dataset, split and images, in order: the values (a float64, or nil where
-// one is not applicable), and each setting that was given (a string or a number) before the values of its metric.
+// Each calls f for every entry of the output after model, dataset, split and images, in order: the values (a float64, or nil
+// if not applicable), and each setting that the user has set (a string or a number) before the values of its metric.
 func (r *Result) Each(f func(key string, value any)) {
 	done := map[string]bool{}
 	for _, one := range r.Values {
@@ -160,10 +169,10 @@ func (r *Result) Each(f func(key string, value any)) {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Settings that were given are left out.
+// UnmarshalJSON reads the output of MarshalJSON. It ignores settings and tables.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
-	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images}
+	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images, "post_hoc": &r.PostHoc}
 	settings := map[string]bool{}
 	for _, e := range Registry.All() {
 		for _, s := range table.Fields(e.New()) {
@@ -184,7 +193,7 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 // object collects the members of a JSON object in order.
 type object struct {
 	members [][]byte
-	err     error // of the first member that cannot be written
+	err     error // from the first member that could not be written
 }
 
 func (o *object) member(name string, value any) {

@@ -6,20 +6,22 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/part/table"
 )
 
-// Standard names the metrics that every evaluation shows, in this order; those that are not applicable are null. The other registered
-// metrics follow by name if they are applicable, except those of [Description.OnRequest].
+// Standard lists the metrics that every evaluation outputs, in this order; those that are not applicable are null. The other
+// registered metrics follow by name if they are applicable and not [Description.OnRequest].
 var Standard = []string{"mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "dead_units", "negative_weights", "kl"}
 
 // Choice is one selected metric.
 type Choice struct {
 	Metric   Metric
 	Only     []string // the names of the selected measures; nil selects all
-	Optional bool     // omitted if it is not applicable; without Optional it is shown as not applicable, and missing labels are an error
+	Optional bool     // omitted if it is not applicable; otherwise it is output as not applicable, and missing labels are an error
+	Unless   Reads    // omitted if the model has one of these inputs
 
 	given []given
 }
@@ -27,7 +29,7 @@ type Choice struct {
 // Selection lists the selected metrics in the order of output. A nil selection means [Default].
 type Selection []Choice
 
-// Default returns the metrics that are measured if none is selected.
+// Default returns the metrics for an empty selection.
 func Default() Selection {
 	var s Selection
 	for _, name := range Standard {
@@ -36,14 +38,15 @@ func Default() Selection {
 		}
 	}
 	for _, e := range Registry.All() {
-		if m := e.New(); !slices.Contains(Standard, e.Name) && !m.Describe().OnRequest {
-			s = append(s, Choice{Metric: m, Optional: true})
+		m := e.New()
+		if d := m.Describe(); !slices.Contains(Standard, e.Name) && !d.OnRequest {
+			s = append(s, Choice{Metric: m, Optional: true, Unless: d.InPlaceOf})
 		}
 	}
 	return s
 }
 
-// Check returns an error for a choice without a metric, or with one that has no measures.
+// Check returns an error for a choice without a metric, or for a metric without measures.
 func (s Selection) Check() error {
 	for i, c := range s {
 		if c.first() == "" {
@@ -53,7 +56,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// first is the name of the metric's first measure, "" where there is none.
+// first is the name of the metric's first measure, "" if it has none.
 func (c Choice) first() string {
 	if c.Metric == nil {
 		return ""
@@ -72,9 +75,9 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("metrics: unknown metric %q; metrics.Names lists the known names", e.Name)
 }
 
-// Select returns the metrics of these names in their order. A name is that of a measure ("mse_clipped"), that of a metric
-// with all of its measures ("svm"), or a glob over measures ("max_approx*"); what a glob finds is optional. The error is
-// [*UnknownError].
+// Select returns the named metrics in the given order. A name is the name of a measure ("mse_clipped"), the name of a metric
+// ("svm"), which selects all of its measures, or a glob over measures ("max_approx*"). The matches of a glob are optional.
+// The error is [*UnknownError].
 func Select(names ...string) (Selection, error) {
 	var s Selection
 	for _, name := range names {
@@ -84,7 +87,7 @@ func Select(names ...string) (Selection, error) {
 			for _, measure := range m.Describe().Measures {
 				matched, _ := path.Match(name, measure.Name) // a malformed glob matches nothing
 				if matched || name == e.Name {
-					s.add(m, measure.Name, name != measure.Name && name != e.Name)
+					s.add(m, measure.Name, name != measure.Name && name != e.Name, 0)
 					found = true
 				}
 			}
@@ -96,7 +99,7 @@ func Select(names ...string) (Selection, error) {
 	return s, nil
 }
 
-// Names returns all names that [Select] takes: those of measures and of metrics, sorted.
+// Names returns all names that [Select] accepts, sorted: the names of measures and metrics.
 func Names() []string {
 	var names []string
 	for _, e := range Registry.All() {
@@ -110,31 +113,31 @@ func Names() []string {
 }
 
 // add selects one measure. The measures of one metric are computed together.
-func (s *Selection) add(m Metric, measure string, optional bool) {
+func (s *Selection) add(m Metric, measure string, optional bool, unless Reads) {
 	i := slices.IndexFunc(*s, func(c Choice) bool { return c.first() == Choice{Metric: m}.first() })
 	if i < 0 {
-		*s = append(*s, Choice{Metric: m, Only: []string{measure}, Optional: optional})
+		*s = append(*s, Choice{Metric: m, Only: []string{measure}, Optional: optional, Unless: unless})
 		return
 	}
 	c := &(*s)[i]
-	c.Optional = c.Optional && optional
+	c.Optional, c.Unless = c.Optional && optional, c.Unless&unless
 	if c.Only != nil && !slices.Contains(c.Only, measure) {
 		c.Only = append(c.Only, measure)
 	}
 }
 
-// Add returns the selection, followed by the choices of another one that it lacks.
+// Add returns the selection, followed by the choices of others that it does not contain.
 func (s Selection) Add(others Selection) Selection {
 	all := slices.Clone(s)
 	for _, c := range others {
 		for _, name := range c.names() {
-			all.add(c.Metric, name, c.Optional)
+			all.add(c.Metric, name, c.Optional, c.Unless)
 		}
 	}
 	return all
 }
 
-// names returns the selected measures in the order of the metric.
+// names returns the names of the selected measures, in the metric's order.
 func (c Choice) names() []string {
 	var names []string
 	if c.Metric == nil {
@@ -148,8 +151,8 @@ func (c Choice) names() []string {
 	return names
 }
 
-// Set sets a key of every selected metric that has it, and adds it to the result. A key that none of them has, or a value of another
-// type, is an error. The keys of a metric are those of [table.Fields].
+// Set sets a key of every selected metric that has it, and adds the setting to the result. It is an error if no metric has
+// the key, or if the value has the wrong type. The keys of a metric are those of [table.Fields].
 func (s Selection) Set(key string, value any) error {
 	found := false
 	for i, c := range s {
@@ -172,8 +175,45 @@ func (s Selection) Set(key string, value any) error {
 	return nil
 }
 
-// Of returns the selected values of an earlier result, in the order of the selection. ok is false if one of them is missing and has
-// to be measured.
+// SetText is [Selection.Set] for text of the form KEY=VALUE.
+func (s Selection) SetText(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("got %q, want KEY=VALUE", text)
+	}
+	for _, c := range s {
+		for _, f := range table.Fields(c.Metric) {
+			if f.Key != key {
+				continue
+			}
+			if !setText(f, value) {
+				return fmt.Errorf("%s: got %q, want %s %s", key, value, f.Value.Type(), f.Want)
+			}
+			return s.Set(key, f.Value.Interface())
+		}
+	}
+	return fmt.Errorf("none of the selected metrics has a setting %q", key)
+}
+
+// setText sets a field from text and reports whether the text is a valid value.
+func setText(f table.Field, text string) bool {
+	if f.Value.Kind() == reflect.String {
+		f.Value.SetString(text)
+		return true
+	}
+	if b, err := strconv.ParseBool(text); err == nil && f.Value.Kind() == reflect.Bool {
+		f.Value.SetBool(b)
+		return true
+	}
+	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return f.SetNumber(whole)
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	return err == nil && f.SetNumber(number)
+}
+
+// Of returns the selected values from an earlier result, in the order of the selection. ok is false if one of them is missing
+// and has to be measured.
 func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 	if s == nil {
 		s = Default()
@@ -210,12 +250,13 @@ func MeasureOf(name string) (Measure, bool) {
 	return Measure{}, false
 }
 
-// choiceJSON is a [Choice] for another process: the metric by its name.
+// choiceJSON is the JSON form of a [Choice]; it contains the name of the metric.
 type choiceJSON struct {
 	Metric   string         `json:"metric"`
 	Only     []string       `json:"only,omitempty"`
 	Optional bool           `json:"optional,omitempty"`
-	Settings map[string]any `json:"settings,omitempty"` // that were given
+	Unless   Reads          `json:"unless,omitempty"`
+	Settings map[string]any `json:"settings,omitempty"` // settings that the user has set
 }
 
 // MarshalJSON implements [json.Marshaler]. A metric that is not registered is an error.
@@ -229,7 +270,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 		if name == "" {
 			return nil, fmt.Errorf("metrics: %q is not registered", c.first())
 		}
-		all[i] = choiceJSON{Metric: name, Only: c.Only, Optional: c.Optional}
+		all[i] = choiceJSON{Metric: name, Only: c.Only, Optional: c.Optional, Unless: c.Unless}
 		for _, g := range c.given {
 			if all[i].Settings == nil {
 				all[i].Settings = map[string]any{}
@@ -240,7 +281,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// registered is the name under which the metric is registered, "" for none.
+// registered is the name under which the metric is registered, "" if it is not.
 func (c Choice) registered() string {
 	for _, e := range Registry.All() {
 		if first := (Choice{Metric: e.New()}).first(); first != "" && first == c.first() {
@@ -262,7 +303,7 @@ func (s *Selection) UnmarshalJSON(text []byte) error {
 		if !ok {
 			return &UnknownError{Name: one.Metric}
 		}
-		c := Selection{{Metric: e.New(), Only: one.Only, Optional: one.Optional}}
+		c := Selection{{Metric: e.New(), Only: one.Only, Optional: one.Optional, Unless: one.Unless}}
 		for _, f := range table.Fields(c[0].Metric) {
 			value, given := one.Settings[f.Key]
 			if !given {

@@ -13,28 +13,27 @@ import (
 // permutations is the number of permutations of the pixels for [Agreement.Permuted].
 const permutations = 10
 
-// Agreement measures how similar the atoms of several models are, for example of several seeds. With the matrix
-// C_ij = |cosine| of atom i of one model and atom j of another (0 for atoms of zeros), all numbers are means over the pairs
-// of models.
+// Agreement measures how similar the atoms of several models are, for example of several seeds. With the matrix C_ij =
+// |cosine| of atom i of one model and atom j of another (0 for all-zero atoms), all numbers are means over the pairs of
+// models.
 type Agreement struct {
-	// Matched is the mean of C over the one-to-one matching of the atoms with the largest sum; the atoms of the larger
-	// model that are left over do not count. 1 for the same atoms in any order, of any sign and scale.
+	// Matched is the mean of C over the one-to-one matching of the atoms with the largest sum. Unmatched atoms of the larger
+	// model are ignored. It is 1 for the same atoms in any order, of any sign and scale.
 	Matched float64 `json:"matched"`
-	// Amari is the distance 1 - (mean_i max_j C_ij + mean_j max_i C_ij) / 2: 0 where every atom of each model is one of
-	// the other's.
+	// Amari is the distance 1 - (mean_i max_j C_ij + mean_j max_i C_ij) / 2. It is 0 if every atom of each model is, up to
+	// sign and scale, also an atom of the other model.
 	Amari float64 `json:"amari"`
-	// Random is the mean of C over a random one-to-one matching, which is its expectation: the mean of C. A value
-	// close to it shows no agreement.
+	// Random is the expected mean of C over a random one-to-one matching, which is the mean of C. A value of Matched close to
+	// it shows no agreement.
 	Random float64 `json:"random"`
-	// Permuted is Matched after the pixels of every atom of the second model are permuted at random, each atom by a
-	// permutation that differs from the others; the mean over 10 draws. This is the agreement that the best matching
-	// reaches by chance.
+	// Permuted is Matched after a random permutation of the pixels of every atom of the second model, with a different
+	// permutation for each atom; it is the mean over 10 draws. The best matching reaches this agreement by chance.
 	Permuted float64 `json:"permuted"`
 }
 
 // CompareAtoms measures the agreement of the atoms of two or more models, over all pairs of models. The atoms must have the
-// same number of pixels; models may have different numbers of atoms. The seed is that of the permutations. It is an error to
-// give fewer than two models, one without atoms, or atoms that are not finite.
+// same number of pixels; models may have different numbers of atoms. The seed determines the permutations. Fewer than two
+// models, a model without atoms and non-finite atoms are errors.
 //
 // Sources: S. Amari, A. Cichocki, H. H. Yang, A new learning algorithm for blind signal separation, NIPS 8, 1996; as a
 // distance of dictionaries: S. Wu et al., Stability-driven nonnegative matrix factorization to interpret spatial gene
@@ -85,11 +84,11 @@ func comparable(models []*Atoms) error {
 type Match struct {
 	First  int     `json:"first"` // number of the first model's atom
 	Second int     `json:"second"`
-	Cosine float64 `json:"cosine"` // its magnitude; 0 for atoms of zeros
+	Cosine float64 `json:"cosine"` // |cosine|; 0 for all-zero atoms
 }
 
-// MatchAtoms matches the atoms of two models one to one, with the largest sum of |cosines|, and returns the pairs, the most
-// similar ones first. Atoms of the larger model that are left over are in no pair. The errors are those of [CompareAtoms].
+// MatchAtoms matches the atoms of two models one-to-one, with the largest sum of |cosines|, and returns the pairs, the most
+// similar pairs first. Unmatched atoms of the larger model are omitted. The errors are those of [CompareAtoms].
 func MatchAtoms(first, second *Atoms) ([]Match, error) {
 	if err := comparable([]*Atoms{first, second}); err != nil {
 		return nil, err
@@ -109,7 +108,7 @@ func MatchAtoms(first, second *Atoms) ([]Match, error) {
 	return pairs, nil
 }
 
-// comparePair is the agreement of two models.
+// comparePair computes the agreement of two models.
 func comparePair(a, b *Atoms, seed, pair uint64) (r Agreement, err error) {
 	pixels := a.Pixels()
 	one, other := a.directions(), b.directions()
@@ -140,7 +139,7 @@ func comparePair(a, b *Atoms, seed, pair uint64) (r Agreement, err error) {
 	return r, nil
 }
 
-// similarities are the |cosines| of all rows of one with all rows of other.
+// similarities returns the |cosines| of all rows of one with all rows of other.
 func similarities(one, other []float64, pixels int) []float64 {
 	c := cosinesOf(one, other, pixels)
 	for i, v := range c {

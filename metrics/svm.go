@@ -21,7 +21,7 @@ func init() {
 type SVM struct {
 	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 
-	Protocol *SVMProtocol // nil takes the study's
+	Protocol *SVMProtocol // nil for the study's protocol
 }
 
 // Describe implements [Metric].
@@ -81,19 +81,19 @@ func (m *svmMeter) Values(ctx context.Context) ([]Value, error) {
 	return []Value{Number(r.Accuracy), Number(r.Std), Number(r.C), Number(edge)}, nil
 }
 
-// SVMProtocol is the study's classification of codes by a [LinearSVM]:
+// SVMProtocol is the study's protocol for classifying codes by a [LinearSVM]:
 //
-//  1. The codes are split, stratified by class; the fraction HeldOut is set aside.
-//  2. On the rest, each C of the grid is scored by its mean accuracy over GridSplits stratified shuffle splits with the
-//     test fraction GridTest; the best C is kept, the least one among equals.
-//  3. On the held-out codes alone, that C is fitted and scored on Splits stratified shuffle splits with the test fraction
-//     Test. Their mean and standard deviation are the result.
+//  1. The fraction HeldOut of the codes is held out, stratified by class.
+//  2. On the other codes, each C of the grid is scored by its mean accuracy over GridSplits stratified shuffle splits with the
+//     test fraction GridTest. The best C is selected, the smallest of equally good ones.
+//  3. On the held-out codes alone, an SVM with this C is fitted and scored on Splits stratified shuffle splits with the test fraction
+//     Test. The result is the mean and the standard deviation of these scores.
 //
-// A test set of the study has 100 images, so a standard deviation of .035 is sampling noise: differences below .02
-// are not significant. Equal seeds give equal results.
+// In the study a test set has 100 images, so a standard deviation of .035 is sampling noise: differences below .02 are not
+// significant. Equal seeds give equal results.
 type SVMProtocol struct {
 	HeldOut    float64
-	Grid       []float64 // of C, ascending
+	Grid       []float64 // values of C, ascending
 	GridSplits int
 	GridTest   float64
 	Splits     int
@@ -102,15 +102,15 @@ type SVMProtocol struct {
 	Seed       uint64
 }
 
-// NewSVMProtocol returns the study's settings: held out .2; 30 values of C from 1e-2 to 1e3, evenly spaced in the logarithm;
-// 15 splits of .08 for the grid, 25 splits of .05 for the result; tolerance 1e-4.
+// NewSVMProtocol returns the study's settings: .2 held out; 30 values of C from 1e-2 to 1e3 with logarithmic spacing; 15
+// splits with test fraction .08 for the grid, 25 splits with .05 for the result; tolerance 1e-4.
 func NewSVMProtocol(seed uint64) *SVMProtocol {
 	return &SVMProtocol{
 		HeldOut: 0.2, Grid: decades(30, -2, 5), GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
 	}
 }
 
-// decades returns n values from 10^low, evenly spaced in the logarithm over that many powers of ten.
+// decades returns n values with logarithmic spacing from 10^low to 10^(low+many).
 func decades(n int, low, many float64) []float64 {
 	grid := make([]float64, n)
 	for i := range grid {
@@ -122,13 +122,13 @@ func decades(n int, low, many float64) []float64 {
 // SVMResult is the result of [SVMProtocol.Measure].
 type SVMResult struct {
 	Accuracy float64   // mean over the splits of the held-out codes, in [0,1]
-	Std      float64   // their standard deviation (divided by their number)
-	C        float64   // the best of the grid
-	Grid     []float64 // the mean accuracy of every C of the grid
+	Std      float64   // standard deviation over the splits (divisor n)
+	C        float64   // the selected value of the grid
+	Grid     []float64 // mean accuracy for every C of the grid
 }
 
-// Measure classifies codes (n x units) by their labels. It fails without one label per code, when ctx is done, and,
-// with a [*data.Error], with fewer than two classes and when a class has too few images to be split.
+// Measure classifies codes (n x units) by their labels. It returns an error if the numbers of labels and codes differ, if ctx
+// is done, and, with a [*data.Error], if there are fewer than two classes or a class has too few images for a split.
 func (s SVMProtocol) Measure(ctx context.Context, codes []float32, units int, labels []int) (*SVMResult, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (s SVMProtocol) check() error {
 	return nil
 }
 
-// scores returns the accuracy of every C on every one of n random splits.
+// scores returns the accuracy for every C on each of n random splits.
 func (s SVMProtocol) scores(ctx context.Context, p *svmProblem, cs []float64, n int, fraction float64, stream string) ([][]float64, error) {
 	scores := make([][]float64, len(cs))
 	for split := range n {
@@ -200,7 +200,7 @@ func (s SVMProtocol) scores(ctx context.Context, p *svmProblem, cs []float64, n 
 	return scores, nil
 }
 
-// accuracies fits train for every C and returns the fraction of test that is classified right.
+// accuracies fits train for every C and returns the accuracies on test.
 func accuracies(ctx context.Context, train, test *svmProblem, cs []float64, tolerance float64) ([]float64, error) {
 	classes := len(train.classes)
 	decisions := make([]float64, len(cs)*test.n*classes) // of each C, each test row, each class
@@ -226,9 +226,9 @@ func accuracies(ctx context.Context, train, test *svmProblem, cs []float64, tole
 	return right, nil
 }
 
-// stratifiedSplit returns the indices of a random split, ascending: ceil(fraction n) go to test, with the shares of the
-// classes as near to those of the whole as whole numbers can be (the largest remainders are rounded up, the lower class
-// first among equals). Labels are 0 to classes-1; every class needs two images, and one of them on the training side.
+// stratifiedSplit returns the indices of a random split, ascending: ceil(fraction n) go to test. The shares of the classes
+// are as close as possible to their shares in the full set (largest remainders are rounded up, for equal remainders the lower
+// class first). Labels are 0 to classes-1; every class needs at least two images, and keeps at least one of them in train.
 func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) (train, test []int, err error) {
 	members := make([][]int, classes)
 	for i, l := range labels {
@@ -249,7 +249,7 @@ func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) 
 	return train, test, nil
 }
 
-// shares returns how many of each class's members go to test.
+// shares returns the number of members of each class that go to test.
 func shares(members [][]int, n int, fraction float64) []int {
 	total := int(math.Ceil(fraction * float64(n)))
 	quotas, remainders, order := make([]int, len(members)), make([]int, len(members)), make([]int, len(members))

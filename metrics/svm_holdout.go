@@ -17,16 +17,16 @@ func init() {
 // holdouts is the number of random splits of [SVMHoldout].
 const holdouts = 4
 
-// holdoutGrid holds the values of C: 13 from 1e-3 to 1e3, evenly spaced in the logarithm.
+// holdoutGrid returns the values of C: 13 from 1e-3 to 1e3, with logarithmic spacing.
 func holdoutGrid() []float64 { return decades(13, -3, 6) }
 
 // SVMHoldout classifies codes by a [LinearSVM] on 4 random splits, stratified by class: a fifth of the codes is held out,
-// 2,000 of 10,000. On the other four fifths C is chosen by the accuracy on a stratified fifth of them; then the SVM is fitted to
-// all of the four fifths with that C, and scored on the codes that were held out. The splits depend on Seed and on the labels
-// alone, so that the accuracies of two models on the same images are paired, split by split.
+// 2,000 of 10,000. C is selected by the accuracy on a stratified fifth of the remaining codes. Then the SVM is fitted to all
+// remaining codes with this C, and scored on the held-out codes. The splits depend only on Seed and the labels, so that the
+// accuracies of two models on the same images are paired, split by split.
 //
-// With Scale, every unit is divided by its root mean square over the codes that the SVM is fitted to, so that the accuracy does
-// not depend on the scale of units; a unit that is 0 on all of them stays as it is.
+// With Scale, every unit is divided by its root mean square over the codes that the SVM is fitted to, so that the accuracy
+// does not depend on the scale of units; a unit that is always 0 is not divided.
 type SVMHoldout struct {
 	Seed  uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 	Scale bool   `toml:"scale" doc:"divides every unit by its root mean square over the fitted codes"`
@@ -87,7 +87,7 @@ func (m *holdoutMeter) Values(ctx context.Context) ([]Value, error) {
 	return slices.Concat([]Value{Number(mean), Number(math.Sqrt(squares / (holdouts - 1))), Number(float64(edges))}, scores), nil
 }
 
-// score is the accuracy on one split.
+// score returns the accuracy on one split.
 func (m *holdoutMeter) score(ctx context.Context, p *svmProblem, split uint64) (accuracy float64, atEdge bool, err error) {
 	const fraction = 0.2
 	var h holdout
@@ -102,10 +102,11 @@ func (m *holdoutMeter) score(ctx context.Context, p *svmProblem, split uint64) (
 	return accuracy, best == 0 || best == len(onGrid)-1, err
 }
 
-// holdout is one split: C is chosen by fits to inner, scored on chosen, which both are indices into fitted.
+// holdout is one split. C is selected by fitting to inner and scoring on chosen; both are indices into fitted.
 type holdout struct{ fitted, held, inner, chosen []int }
 
-// classify is the accuracy on the held-out codes with the best C of the grid, whose index is best, the least among equals.
+// classify returns the accuracy on the held-out codes for the best C of the grid, and the index of that C; of equally good
+// values the smallest is best.
 func (h holdout) classify(ctx context.Context, p *svmProblem, scale bool) (accuracy float64, onGrid []float64, best int, err error) {
 	train, test := p.subset(h.fitted), p.subset(h.held)
 	if scale {
@@ -123,7 +124,7 @@ func (h holdout) classify(ctx context.Context, p *svmProblem, scale bool) (accur
 	return result[0], onGrid, best, nil
 }
 
-// scale divides every unit by its root mean square over p, in p and in the other problem.
+// scale divides every unit, in p and in other, by its root mean square over p.
 func (p *svmProblem) scale(other *svmProblem) {
 	for j := range p.width - 1 {
 		squares := 0.0

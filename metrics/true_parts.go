@@ -1,7 +1,8 @@
 package metrics
 
-// The metric true_parts counts the true parts of the images that [PartsRecovered] finds, one to one, at [PartCosine]; and the mean cosine
-// over all parts of the atoms or the bias image that they are matched with, 0 for parts that are left over.
+// The metric true_parts has two numbers. The first is the number of true parts of the images that [PartsRecovered] finds with
+// a cosine of at least [PartCosine]. The second is the mean, over all parts, of the cosine between a part and the atom or
+// bias image that it is matched with; a part without a match counts as 0.
 func init() {
 	register("true_parts", "atoms that are the true parts of the images", Description{
 		Measures: []Measure{

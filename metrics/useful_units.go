@@ -17,24 +17,24 @@ func init() {
 
 const (
 	usefulImages = 2000    // maximum number of measured images
-	usefulValues = 1 << 24 // maximum number of their values
-	usefulMost   = 4096    // maximum number of units: the order needs the products of all pairs
-	usefulRise   = 0.01    // of the mean squared error, by default
+	usefulValues = 1 << 24 // maximum number of pixel values of these images
+	usefulMost   = 4096    // maximum number of units: the order needs the products of all pairs of units
+	usefulRise   = 0.01    // default of the accepted increase of the mean squared error
 )
 
-// UsefulUnits is the least number of units such that freezing all others at their mean activation, over these images, raises
-// the mean squared error of reconstructions by no more than 1 %. The frozen units are found in two steps:
+// UsefulUnits is the smallest number of units such that freezing all other units at their mean activation over the images
+// raises the mean squared error of the reconstructions by at most 1 %. The frozen units are found in two steps:
 //
-//  1. An order. Freezing the units of a set F changes the sum of the decoder's atoms by sum_(j in F) d_j w_j, d_j = mean(h_j) - h_j.
-//     While the last activation is taken as linear, the squared error of the residuals r = x - y rises by
-//     sum_(j,l in F) <d_j, d_l> <w_j, w_l> - 2 sum_(j in F) <d_j, r w_j>. Starting with no unit frozen, the unit that makes
-//     this rise least is frozen next, the first of equals.
-//  2. How many. A bisection along that order with the decoder itself finds a number of frozen units that raises the error by
-//     no more than 1 %, where one more raises it by more.
+//  1. The order. Freezing the units of a set F changes the sum of the decoder's atoms by sum_(j in F) d_j w_j, d_j = mean(h_j) - h_j.
+//     If the last activation is approximated as linear, the squared error rises by
+//     sum_(j,l in F) <d_j, d_l> <w_j, w_l> - 2 sum_(j in F) <d_j, r w_j>, where r = x - y are the residuals. Starting with no frozen
+//     unit, the unit with the smallest rise is frozen next, the first of equals.
+//  2. The number. A bisection along that order, with the actual decoder, finds a number of frozen units that raises the error by
+//     at most 1 %, while one more raises it by more.
 //
-// The order is greedy: another set may be smaller. At most 2000 images of at most 2^24 values are measured, evenly spaced over
-// all. The cost is that of decoding these log2(k) + 2 times, and of O(images k (pixels + k)) multiplications: a fraction of a
-// second for the study's models. It needs a decoder in which every value of a code weighs one atom, and at most 4096 units.
+// The order is greedy: a smaller set may exist. At most 2000 images with at most 2^24 values are measured, evenly spaced over
+// the sample. The cost is log2(k) + 2 decodings of these images and O(images k (pixels + k)) multiplications: a fraction of a
+// second for the study's models. The metric requires a decoder in which every unit weights one atom, and at most 4096 units.
 type UsefulUnits struct {
 	Rise float64 `toml:"rise" want:">= 0" doc:"how much the error may rise, as a fraction of it; 0 takes 0.01"`
 }
@@ -68,10 +68,10 @@ type usefulMeter struct {
 	atoms  *Atoms
 	pixels int
 	rise   float64
-	every  int // one of that many images is measured
+	every  int // stride between measured images
 	seen   int
 
-	images, codes []float32 // the measured ones
+	images, codes []float32 // of the measured images
 }
 
 // Add implements [Meter].
@@ -114,14 +114,14 @@ func (m *usefulMeter) Values(ctx context.Context) ([]Value, error) {
 	return []Value{Number(float64(len(order) - frozen))}, err
 }
 
-// freezing computes the error of reconstructions with units frozen at their mean activation.
+// freezing computes the error of the reconstructions if units are frozen at their mean activation.
 type freezing struct {
 	*usefulMeter
 	n     int
-	means []float32 // activation of each unit
+	means []float32 // mean activation of each unit
 	error float64   // squared error with no unit frozen
 	gram  []float64 // k x k: <d_j, d_l> <w_j, w_l>
-	gain  []float64 // <d_j, r w_j>: by how much freezing a unit would lower the error, were its gram 0
+	gain  []float64 // <d_j, r w_j>: half of the decrease of the error by freezing unit j, if its gram entry were 0
 }
 
 // newFreezing decodes the codes and prepares the order.
@@ -157,7 +157,7 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 	return f, nil
 }
 
-// addResiduals adds the error of some outputs, and the gain of freezing each unit there.
+// addResiduals adds the error of some outputs, and the gain of freezing each unit on them.
 func (f *freezing) addResiduals(outputs []float32, atoms, d []float64, from, to int) {
 	k, n := f.atoms.Count, to-from
 	residuals := make([]float64, len(outputs))
@@ -220,7 +220,7 @@ func (f *freezing) frozenError(units []int) (sum float64, err error) {
 	return squares.sum, nil
 }
 
-// wide returns the values in float64.
+// wide converts the values to float64.
 func wide(v []float32) []float64 {
 	w := make([]float64, len(v))
 	for i, x := range v {

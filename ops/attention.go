@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,14 +11,19 @@ import (
 	vector "tessera/kernel"
 )
 
-// Attention is the geometry of multi-head attention over sequences of tokens (batch, Tokens, Features), whose features are
-// split equally between the heads. [Attention.Scores] and [Attention.Mix] are the matrix products of every sequence and head.
-// They are linear in each input and are each other's derivatives, so they can be differentiated any number of times.
+// Attention is the geometry of multi-head attention from sequences of tokens (batch, Tokens, Features) to other sequences
+// (batch, Others, Features), or to themselves. The features are split equally between the heads. [Attention.Scores] and
+// [Attention.Mix] are the matrix products of every sequence and head. Both are linear in each input, and each is the
+// derivative of the other, so they can be differentiated any number of times.
 type Attention struct {
 	Tokens   int
 	Features int
 	Heads    int
+	Others   int // number of tokens of the other sequence; 0 stands for Tokens
 }
+
+// others is the number of tokens of the other sequence.
+func (a Attention) others() int { return cmp.Or(a.Others, a.Tokens) }
 
 // AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp of [Attention.Mix] and [Attention.MixTransposed].
 type (
@@ -30,7 +36,7 @@ type (
 
 // Check returns an error for an invalid geometry.
 func (a Attention) Check() error {
-	if a.Tokens < 1 || a.Features < 1 || a.Heads < 1 {
+	if a.Tokens < 1 || a.Features < 1 || a.Heads < 1 || a.Others < 0 {
 		return fmt.Errorf("attention: %+v: every size must be > 0", a)
 	}
 	if a.Features%a.Heads != 0 {
@@ -39,12 +45,12 @@ func (a Attention) Check() error {
 	return nil
 }
 
-// Scores compares every token of x with every token of y, both (batch, Tokens, Features), for every head h: (batch, Heads,
-// Tokens, Tokens),
+// Scores compares every token of x (batch, Tokens, Features) with every token of y (batch, Others, Features), for every head h:
+// (batch, Heads, Tokens, Others),
 //
 //	s(b,h,i,j) = sum over the features d of head h of x(b,i,d) y(b,j,d)
 func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
-	if err := errors.Join(a.Check(), a.fits(x, a.sequence()), a.fits(y, a.sequence())); err != nil {
+	if err := errors.Join(a.Check(), a.fits(x, a.sequence()), a.fits(y, a.other())); err != nil {
 		return nil, err
 	}
 	batch := x.Shape()[0]
@@ -64,27 +70,31 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// Mix returns the sums of the tokens of x (batch, Tokens, Features) with weights p (batch, Heads, Tokens, Tokens), for the
-// features d of every head h:
+// Mix returns the sums (batch, Tokens, Features) of the tokens of x (batch, Others, Features) with weights p (batch, Heads, Tokens,
+// Others), for the features d of every head h:
 //
 //	z(b,i,d) = sum over j of p(b,h,i,j) x(b,j,d)
 func (a Attention) Mix(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, false)
 }
 
-// MixTransposed is [Attention.Mix] with p(b,h,j,i) instead of p(b,h,i,j).
+// MixTransposed is [Attention.Mix] with p(b,h,j,i) instead of p(b,h,i,j): from x (batch, Tokens, Features) to (batch, Others, Features).
 func (a Attention) MixTransposed(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, true)
 }
 
 func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, error) {
-	if err := errors.Join(a.Check(), a.fits(p, a.pairs()), a.fits(x, a.sequence())); err != nil {
+	from, to := a.other(), a.sequence()
+	if transposed {
+		from, to = to, from
+	}
+	if err := errors.Join(a.Check(), a.fits(p, a.pairs()), a.fits(x, from)); err != nil {
 		return nil, err
 	}
 	batch := x.Shape()[0]
 	o := &Unitwise{
 		Spec:     AttentionMixOp{a, transposed},
-		Out:      append(tensor.Shape{batch}, a.sequence()...),
+		Out:      append(tensor.Shape{batch}, to...),
 		Units:    batch,
 		ByUnit:   []bool{true, true},
 		Division: ir.ByUnits,
@@ -102,9 +112,11 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 	return o.Apply(p, x)
 }
 
-// sequence and pairs are the shapes of one image's tokens and of the weights between them.
+// sequence, other and pairs are the shapes for one image: of its tokens, of the other tokens, and of the weights between
+// them.
 func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Features} }
-func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.Tokens} }
+func (a Attention) other() tensor.Shape    { return tensor.Shape{a.others(), a.Features} }
+func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.others()} }
 
 // fits returns an error unless the shape of x is (batch) followed by want.
 func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
@@ -116,18 +128,18 @@ func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 
 // work is the number of multiplications and additions for a batch.
 func (a Attention) work(batch int) float64 {
-	return 2 * float64(batch*a.Tokens*a.Tokens) * float64(a.Features)
+	return 2 * float64(batch*a.Tokens*a.others()) * float64(a.Features)
 }
 
 // attentionScores returns the kernel that computes the scores of sequences [from, to).
 func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[T] {
-	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
+	t, o, f, d := a.Tokens, a.others(), a.Features, a.Features/a.Heads
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		k := kernels()
 		for b := from; b < to; b++ {
-			x, y, s := in[0][b*t*f:(b+1)*t*f], in[1][b*t*f:(b+1)*t*f], dst[b*a.Heads*t*t:]
+			x, y, s := in[0][b*t*f:(b+1)*t*f], in[1][b*o*f:(b+1)*o*f], dst[b*a.Heads*t*o:]
 			for h := range a.Heads {
-				k.Gemm(false, true, t, t, d, 1, x[h*d:], f, y[h*d:], f, 0, s[h*t*t:(h+1)*t*t], t)
+				k.Gemm(false, true, t, o, d, 1, x[h*d:], f, y[h*d:], f, 0, s[h*t*o:(h+1)*t*o], o)
 			}
 		}
 	}
@@ -135,13 +147,17 @@ func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[
 
 // attentionMix returns the kernel that computes the weighted sums of sequences [from, to).
 func attentionMix[T Float](a Attention, transposed bool, kernels func() *vector.Set[T]) units[T] {
-	t, f, d := a.Tokens, a.Features, a.Features/a.Heads
+	t, o, f, d := a.Tokens, a.others(), a.Features, a.Features/a.Heads
+	rows, others := t, o // of the output and of x
+	if transposed {
+		rows, others = others, rows
+	}
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		k := kernels()
 		for b := from; b < to; b++ {
-			p, x, z := in[0][b*a.Heads*t*t:], in[1][b*t*f:(b+1)*t*f], dst[b*t*f:(b+1)*t*f]
+			p, x, z := in[0][b*a.Heads*t*o:], in[1][b*others*f:(b+1)*others*f], dst[b*rows*f:(b+1)*rows*f]
 			for h := range a.Heads {
-				k.Gemm(transposed, false, t, d, t, 1, p[h*t*t:(h+1)*t*t], t, x[h*d:], f, 0, z[h*d:], f)
+				k.Gemm(transposed, false, rows, d, others, 1, p[h*t*o:(h+1)*t*o], o, x[h*d:], f, 0, z[h*d:], f)
 			}
 		}
 	}

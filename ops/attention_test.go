@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -13,7 +14,11 @@ import (
 
 var attentions = []ops.Attention{
 	{Tokens: 3, Features: 4, Heads: 2}, {Tokens: 1, Features: 6, Heads: 3}, {Tokens: 5, Features: 1, Heads: 1}, {Tokens: 4, Features: 6, Heads: 1},
+	{Tokens: 3, Features: 4, Heads: 2, Others: 5}, {Tokens: 4, Features: 6, Heads: 1, Others: 1},
 }
+
+// others is the number of tokens of the other sequence of a.
+func others(a ops.Attention) int { return cmp.Or(a.Others, a.Tokens) }
 
 // drawn are values to compute on.
 func drawn(n int, name string) []float64 {
@@ -24,24 +29,23 @@ func drawn(n int, name string) []float64 {
 type attended struct{ x, y, p []float64 }
 
 func newAttended(a ops.Attention, batch int) attended {
-	n := batch * a.Tokens * a.Features
-	return attended{drawn(n, "x"), drawn(n, "y"), drawn(batch*a.Heads*a.Tokens*a.Tokens, "p")}
+	return attended{drawn(batch*a.Tokens*a.Features, "x"), drawn(batch*others(a)*a.Features, "y"), drawn(batch*a.Heads*a.Tokens*others(a), "p")}
 }
 
 // expressions are the three ops on d's tensors.
 func (d attended) expressions(a ops.Attention, batch int) map[string]gradcheck.Expression[float64] {
 	sequence := func(b *gradcheck.Builder[float64], name string, values []float64) *gorgonia.Node {
-		return b.Leaf(name, []int{batch, a.Tokens, a.Features}, values, false)
+		return b.Leaf(name, []int{batch, len(values) / (batch * a.Features), a.Features}, values, false)
 	}
 	weights := func(b *gradcheck.Builder[float64]) *gorgonia.Node {
-		return b.Leaf("p", []int{batch, a.Heads, a.Tokens, a.Tokens}, d.p, false)
+		return b.Leaf("p", []int{batch, a.Heads, a.Tokens, others(a)}, d.p, false)
 	}
 	return map[string]gradcheck.Expression[float64]{
 		"scores": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			return a.Scores(sequence(b, "x", d.x), sequence(b, "y", d.y))
 		},
 		"mix": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
-			return a.Mix(weights(b), sequence(b, "x", d.x))
+			return a.Mix(weights(b), sequence(b, "y", d.y))
 		},
 		"mix transposed": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			return a.MixTransposed(weights(b), sequence(b, "x", d.x))
@@ -51,16 +55,16 @@ func (d attended) expressions(a ops.Attention, batch int) map[string]gradcheck.E
 
 // plain is what the ops must give.
 func (d attended) plain(a ops.Attention, batch int) map[string][]float64 {
-	scores, mixed, transposed := make([]float64, len(d.p)), make([]float64, len(d.x)), make([]float64, len(d.x))
+	scores, mixed, transposed := make([]float64, len(d.p)), make([]float64, len(d.x)), make([]float64, len(d.y))
 	for b := range batch {
 		for i := range a.Tokens {
-			for j := range a.Tokens {
+			for j := range others(a) {
 				for f := range a.Features {
 					h := f / (a.Features / a.Heads)
-					pair := ((b*a.Heads+h)*a.Tokens+i)*a.Tokens + j
-					at, other := (b*a.Tokens+i)*a.Features+f, (b*a.Tokens+j)*a.Features+f
+					pair := ((b*a.Heads+h)*a.Tokens+i)*others(a) + j
+					at, other := (b*a.Tokens+i)*a.Features+f, (b*others(a)+j)*a.Features+f
 					scores[pair] += d.x[at] * d.y[other]
-					mixed[at] += d.p[pair] * d.x[other]
+					mixed[at] += d.p[pair] * d.y[other]
 					transposed[other] += d.p[pair] * d.x[at]
 				}
 			}
@@ -93,7 +97,7 @@ func TestDerivativesOfAttentionAreRight(t *testing.T) {
 
 func TestAttentionOfOtherShapesIsRefused(t *testing.T) {
 	a := attentions[0]
-	for _, other := range []ops.Attention{{3, 4, 3}, {3, 4, 0}, {4, 4, 2}, {3, 2, 2}} {
+	for _, other := range []ops.Attention{{Tokens: 3, Features: 4, Heads: 3}, {Tokens: 3, Features: 4}, {Tokens: 4, Features: 4, Heads: 2}, {Tokens: 3, Features: 2, Heads: 2}, {Tokens: 3, Features: 4, Heads: 2, Others: 2}} {
 		for name, e := range newAttended(a, 2).expressions(a, 2) {
 			if _, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 				if _, err := e(b); err != nil {

@@ -7,11 +7,10 @@
 // Functions such as [Softmax] add single nodes that Gorgonia lacks. [Convolution], [Pooling], [Attention], [Patching] and
 // [Separable] describe a geometry; their methods add the nodes. [Gradient] differentiates an expression.
 //
-// A new op consists of its kernels and its derivative. Declare it as a [Blockwise] if blocks of its elements are independent,
-// as a [Unitwise] if larger parts of its output are, or with [Each] if it is a function of single images.
+// A new op needs kernels and a derivative. Declare it as a [Blockwise] if blocks of its elements are independent, as a
+// [Unitwise] if larger parts of its output are, or with [Each] if it is a function of single images.
 //
-// The types whose names end in Op are only needed by exporters. They are the specs of the ops: the type of its spec identifies
-// an op.
+// The types whose names end in Op are the specs of the ops; the type of the spec identifies an op. Only exporters need them.
 package ops
 
 import (
@@ -25,7 +24,7 @@ import (
 	"tessera/engine/ir/fromgraph"
 )
 
-// Chain collects the first error of a sequence of graph-building calls, so that a formula reads as one:
+// Chain collects the first error of a sequence of graph-building calls, so that a formula can be written as nested calls:
 //
 //	var c ops.Chain
 //	return c.Mean(c.Square(c.Sub(output, target))), c.Err()
@@ -119,16 +118,16 @@ func (c *Chain) Fold(x *gorgonia.Node, times int) *gorgonia.Node {
 // Neg returns -x.
 func (c *Chain) Neg(x *gorgonia.Node) *gorgonia.Node { return c.unary("neg", gorgonia.Neg, x) }
 
-// Abs returns |x|. The derivative at 0 is 0 for tensors, 1 for scalars: Gorgonia's signs differ.
+// Abs returns |x|. The derivative at 0 is 0 for tensors and 1 for scalars, because Gorgonia has two definitions of the sign.
 func (c *Chain) Abs(x *gorgonia.Node) *gorgonia.Node { return c.unary("abs", gorgonia.Abs, x) }
 
 // Square returns x * x.
 func (c *Chain) Square(x *gorgonia.Node) *gorgonia.Node { return c.unary("square", gorgonia.Square, x) }
 
-// Sqrt returns the square root of x. Its derivative at 0 is infinite: shift x where it can be 0.
+// Sqrt returns the square root of x. Its derivative at 0 is infinite: add a small number to an x that can be 0.
 func (c *Chain) Sqrt(x *gorgonia.Node) *gorgonia.Node { return c.unary("sqrt", gorgonia.Sqrt, x) }
 
-// InvSqrt returns 1 / sqrt(x), x > 0. The derivative of Gorgonia's inverse square root is wrong.
+// InvSqrt returns 1 / sqrt(x), x > 0. It does not use Gorgonia's inverse square root, whose derivative is wrong.
 func (c *Chain) InvSqrt(x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("inverse sqrt", func() (*gorgonia.Node, error) { return gorgonia.HadamardDiv(Scalar(x, 1), c.Sqrt(x)) })
 }
@@ -136,14 +135,14 @@ func (c *Chain) InvSqrt(x *gorgonia.Node) *gorgonia.Node {
 // Exp returns e to the power of x, element by element.
 func (c *Chain) Exp(x *gorgonia.Node) *gorgonia.Node { return c.unary("exp", gorgonia.Exp, x) }
 
-// Log returns the natural logarithm of x. Use Log1p for the logarithm of 1 + x: Gorgonia would otherwise rewrite it and remove
-// the sum from the graph, even if another node needs it.
+// Log returns the natural logarithm of x. Use Log1p for the logarithm of 1 + x: Gorgonia would otherwise rewrite the
+// expression and remove the sum from the graph, even if another node needs it.
 func (c *Chain) Log(x *gorgonia.Node) *gorgonia.Node { return c.unary("log", gorgonia.Log, x) }
 
 // Log1p returns log(1+x).
 func (c *Chain) Log1p(x *gorgonia.Node) *gorgonia.Node { return c.unary("log1p", gorgonia.Log1p, x) }
 
-// Lt returns 1 where x < v and 0 elsewhere; its derivative is 0.
+// Lt returns 1 where x < v and 0 elsewhere. The derivative is 0.
 func (c *Chain) Lt(x *gorgonia.Node, v float64) *gorgonia.Node {
 	return c.Do("lt", func() (*gorgonia.Node, error) { return gorgonia.Lt(x, Scalar(x, v), true) })
 }
@@ -178,8 +177,8 @@ func (c *Chain) From(v float64, x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("from", func() (*gorgonia.Node, error) { return gorgonia.Sub(Scalar(x, v), x) })
 }
 
-// Sum sums over the axes and removes them. Without axes it sums over all axes and returns a scalar, one axis after the other,
-// the last one first: Gorgonia sums sequentially, and a sequential sum of 100,000 float32 values loses three digits.
+// Sum sums over the axes and removes them. Without axes it sums over all axes, one after the other, the last one first, and
+// returns a scalar: Gorgonia sums sequentially, and a sequential sum of 100,000 float32 values loses three digits.
 func (c *Chain) Sum(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Do("sum", func() (n *gorgonia.Node, err error) {
 		if len(axes) > 0 {
@@ -209,7 +208,7 @@ func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Scale(sum, 1/float64(n))
 }
 
-// Reshape is [Reshape]; the same shape adds no node.
+// Reshape is [Reshape]; an unchanged shape adds no node.
 func (c *Chain) Reshape(x *gorgonia.Node, shape ...int) *gorgonia.Node {
 	return c.Do("reshape", func() (*gorgonia.Node, error) {
 		if slices.Equal(x.Shape(), shape) { // tensor.Shape.Eq regards a column as a vector
@@ -237,9 +236,9 @@ func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
 }
 
 // Gradient returns the derivatives of the scalar y with respect to any nodes of its graph, as expressions that can be
-// differentiated again. gorgonia.Grad alone does not allow this: it marks every visited node, and a later call for a loss that
-// contains the first result stops at the marks. Gradient therefore differentiates a copy of y's expression and copies the
-// added nodes back into y's graph.
+// differentiated again. With gorgonia.Grad this is not possible: it marks every visited node, and a later call for a loss
+// that contains the first result stops at the marks. Gradient therefore differentiates a copy of y's expression and copies
+// the added nodes back into y's graph.
 func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
 	forth := newTranscript(gorgonia.NewGraph())
 	back := newTranscript(y.Graph())
@@ -327,7 +326,7 @@ func (t *transcript) leaf(n *gorgonia.Node) *gorgonia.Node {
 }
 
 // Affine recognises an encoder of one dense layer: h is an elementwise function of z = x w + b, where w and b do not depend
-// on x. It returns x w and w; ok is false for any other h or for an unknown op.
+// on x. It returns x w and w; ok is false if h is not of this form or contains an unknown op.
 func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 	a := &affine{depends: map[*gorgonia.Node]bool{x: true}}
 	if !a.dependent(h) || !a.follow(h, map[*gorgonia.Node]bool{}) || a.product == nil {
@@ -338,7 +337,7 @@ func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 
 // affine searches for the single product between an input and an output.
 type affine struct {
-	depends map[*gorgonia.Node]bool // known results of dependent
+	depends map[*gorgonia.Node]bool // cached results of dependent
 	product *gorgonia.Node
 }
 
@@ -358,7 +357,7 @@ func (a *affine) dependent(n *gorgonia.Node) bool {
 	return d
 }
 
-// follow walks from a node that depends on the input down to the product, over elementwise ops.
+// follow goes from a node that depends on the input back to the product, through elementwise ops.
 func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	if seen[n] {
 		return true

@@ -33,7 +33,7 @@ func (c *Chain) OneHot(indices *gorgonia.Node, n int) *gorgonia.Node {
 	return c.Do("one-hot", func() (*gorgonia.Node, error) { return OneHot(indices, n) })
 }
 
-// Columns is [Columns]; all columns add no node.
+// Columns is [Columns]. If the range covers all columns of x, it returns x itself.
 func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	return c.Do("columns", func() (*gorgonia.Node, error) {
 		if len(x.Shape()) == 2 && from == 0 && count == x.Shape()[1] {
@@ -43,7 +43,7 @@ func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	})
 }
 
-// Rows returns count elements of the first axis of x (n, ...), starting at from: (count, ...). All rows add no node.
+// Rows returns count elements of the first axis of x (n, ...), starting at from: (count, ...). If the range covers all rows, it returns x itself.
 func (c *Chain) Rows(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	if c.err != nil {
 		return nil
@@ -61,7 +61,7 @@ func (c *Chain) Rows(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	return c.Reshape(c.Columns(c.Reshape(x, 1, shape[0]*row), from*row, count*row), out...)
 }
 
-// Join returns the matrix whose rows are the rows of all matrices (n, ...), one after the other; see [Join].
+// Join returns the matrix whose rows are the concatenated rows of the matrices (n, ...); see [Join].
 func (c *Chain) Join(x *gorgonia.Node, more ...*gorgonia.Node) *gorgonia.Node {
 	for _, y := range more {
 		x = c.binary("join", Join, x, y)

@@ -12,7 +12,7 @@ import (
 	vector "tessera/kernel"
 )
 
-// Convolution is the geometry of a two-dimensional convolution (a cross-correlation, as everywhere in the field) of images
+// Convolution is the geometry of a two-dimensional convolution (a cross-correlation, as usual in deep learning) of images
 // whose channels come last:
 //
 //	y(i,j,f) = sum over u,v,c of x(i Stride + u Dilation - Top, j Stride + v Dilation - Left, c) w(u,v,c,f)
@@ -21,8 +21,8 @@ import (
 // Stride along the width. With Groups > 1 channels and filters are split into equal groups; a filter reads only the channels
 // of its group, and c is the index within the group.
 //
-// [Convolution.Convolve], [Convolution.Images] and [Convolution.Gradient] are linear in each input and are each other's
-// derivatives, so they can be differentiated any number of times.
+// [Convolution.Convolve], [Convolution.Images] and [Convolution.Gradient] are linear in each input. The derivatives of each
+// are the other two, so they can be differentiated any number of times.
 type Convolution struct {
 	In       [3]int // height, width, channels of an image
 	Out      [3]int // height, width, filters
@@ -31,7 +31,7 @@ type Convolution struct {
 	Dilation int
 	Groups   int
 	Top      int // rows of padding above; Out determines the padding below
-	Left     int // columns of padding before
+	Left     int // columns of padding to the left
 
 	KernelWidth int // width of a filter; 0 for Kernel
 	StrideWidth int // stride between columns; 0 for Stride
@@ -153,7 +153,7 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// both collects two results.
+// both returns the error first, or else the results a and b of two calls.
 func both(a *gorgonia.Node, first error) func(b *gorgonia.Node, err error) (gorgonia.Nodes, error) {
 	return func(b *gorgonia.Node, second error) (gorgonia.Nodes, error) {
 		return gorgonia.Nodes{a, b}, errors.Join(first, second)
@@ -184,11 +184,11 @@ func (g Convolution) work(batch int) float64 {
 // the image; values outside the image are 0.
 type lowering struct {
 	Convolution
-	channels int // of one group
-	filters  int // of one group
+	channels int // channels of one group
+	filters  int // filters of one group
 	row      int // values in a patch of one group: height * width of a filter * channels
 	run      int // values in a run
-	runs     int // in one row of the filters: 1 if neighbouring columns are contiguous, else their number
+	runs     int // runs in one row of a filter: 1 if neighbouring columns are contiguous, else their number
 }
 
 func newLowering(g Convolution) lowering {
@@ -204,26 +204,26 @@ func newLowering(g Convolution) lowering {
 // patches is the number of patches of one image.
 func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 
-// image is the number of values in the patches of an image, for patches of that number of values.
+// image is the number of values in the patches of an image; values is the number per patch.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
-// blockValues is the number of patch values per matrix product. They should fit into the second-level cache, but more products
-// pack the filters more often.
+// blockValues is the number of patch values per matrix product. They should fit into the second-level cache, but more
+// products mean packing the filters more often.
 const blockValues = 1 << 17
 
-// block is the number of images per matrix product, for patches of that number of values.
+// block is the number of images per matrix product; values is the number of values per patch.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
-// scratch is the largest number of patch values in a block, for a batch of that number of images.
+// scratch is the maximum number of patch values in a block, for a batch of the given number of images.
 func (l *lowering) scratch(images int) int {
 	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
 }
 
-// walk iterates over those runs of the patches of one group in an image that contain values [from, to) of a patch. It calls
-// visit with one or more neighbouring runs at a time: row and at are the positions of the first run in the rows and in the
-// image; each further run lies to-from values further in the rows and step values further in the image. Of the values
-// [first, last) of a run, those in [low, high) lie inside the image, where value q is the image's value at+q. Several runs are
-// either all inside or all outside.
+// walk iterates over the runs with values [from, to) of the patches of one group in an image. It calls visit with one or more
+// neighbouring runs at a time: row and at are the positions of the first run in the rows and in the image. Each further run
+// starts to-from values later in the rows and step values later in the image. Of the values [first, last) of a run, those in
+// [low, high) lie inside the image, and value q is the image's value at+q. Several runs are either all inside or all outside
+// the image.
 func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high, runs int)) {
 	line, step := l.In[1]*l.In[2], l.step()
 	for i := range l.Out[0] {
@@ -253,7 +253,7 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 	}
 }
 
-// step is the distance between neighbouring patches in the image, in values.
+// step is the distance in the image between neighbouring patches, in values.
 func (l *lowering) step() int { return l.strideWidth() * l.In[2] }
 
 // gatherPatches writes values [from, to) of every patch of one group as rows.
@@ -369,12 +369,12 @@ func convolveGradient[T Float](l lowering, kernels func() *vector.Set[T]) units[
 // Algorithms for Convolutional Neural Networks", 2016): about half of the multiplications.
 //
 // A cell is a block of Stride by Stride pixels of an image. Along one axis an output depends on taps = Kernel/Stride
-// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four cells. It
-// needs four products, one for each of the points 0, 1, -1 and infinity:
+// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four cells. A
+// tile needs four products, one for each of the points 0, 1, -1 and infinity:
 //
 //	p0 = (x0-x2) w(0)              p1 = (x1+x2) (sum of w(j))/2
 //	p3 = (x3-x1) w(taps-1)         p2 = (x2-x1) (sum of (-1)^j w(j))/2
-//	y(i) = p1 + (-1)^i p2, and p0 if i is the tile's first, and p3 if it is its last
+//	y(i) = p1 + (-1)^i p2, plus p0 for the first and p3 for the last i of the tile
 //
 // A shorter tile does not need p3. Both axes together give points*points matrix products: rows are the tiles of many
 // images, columns the filters.
@@ -387,13 +387,13 @@ type winograd struct {
 
 const points = 4
 
-// sights defines the input transform of each point: the sum of two of the four cells of a tile, or their difference.
+// sights defines the input transform for each point: the sum or the difference of two of the four cells of a tile.
 var sights = [points]struct {
 	one, other int
 	minus      bool
 }{{0, 2, true}, {1, 2, false}, {2, 1, true}, {3, 1, true}}
 
-// newWinograd returns nil for convolutions that this method cannot compute.
+// newWinograd returns nil for convolutions to which this method does not apply.
 func newWinograd(g Convolution) *winograd {
 	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
 	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 || g.kernelWidth() != g.Kernel || g.strideWidth() != g.Stride {
@@ -406,8 +406,9 @@ func newWinograd(g Convolution) *winograd {
 	return w
 }
 
-// With fewer channels or filters, moving values takes longer than the method saves. minSavedProducts is the break-even of a
-// batch, in products of a cell and the filters: the transform of the filters costs the same for any batch.
+// Bounds below which the method is not worthwhile: with few channels or filters, moving values takes longer than the method
+// saves. minSavedProducts is the break-even for a batch, in products of a cell and the filters, because the transform of the
+// filters has a constant cost.
 const (
 	minCell          = 64
 	minFilters       = 64
@@ -421,21 +422,21 @@ func (w *winograd) pays(batch int) bool {
 }
 
 // valuesAtOnce is the number of values of cells and products that are processed together. They take a third of a second-level
-// cache; the images and the filters of a point need the rest.
+// cache, which leaves room for the images and the filters of a point.
 const valuesAtOnce = 5 << 15
 
 // most is the maximum number of images per matrix product.
 func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
 
-// values is the number of values in the cells and products of an image, for one point of the rows.
+// values is the number of values in the cells and products of an image, for one vertical point.
 func (w *winograd) values() int { return w.rows.tiles(0) * w.columns.products() * (w.cell + w.Out[2]) }
 
 // tile is the number of outputs in a full tile.
 func (w *winograd) tile() int { return points + 1 - w.taps }
 
-// tiling divides an axis of outputs into tiles, full ones first.
+// tiling divides an axis of outputs into tiles, full tiles first.
 type tiling struct {
-	start []int // the first output of each tile, and the number of outputs
+	start []int // the first output of each tile; then the number of outputs
 	full  int   // number of full tiles
 }
 
@@ -530,8 +531,8 @@ func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[
 // filtersAtOnce is the number of filter values that fit into the first-level cache.
 const filtersAtOnce = 1024
 
-// scratch is the number of values of workspace: for one point of the rows the transformed cells and the products of all images
-// of a matrix product; then the cells of one row of tiles, a line of outputs and a line of zeros.
+// scratch is the number of values of workspace: the transformed cells and the products of all images of a matrix product, for
+// one vertical point; then the cells of one row of tiles, a line of outputs and a line of zeros.
 func (w *winograd) scratch(batch int) int {
 	return min(batch, w.most())*w.values() + w.Stride*w.line() + w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
 }
@@ -544,7 +545,7 @@ func (w *winograd) work(batch int) float64 {
 // line is the number of values in the cells of one line of an image.
 func (w *winograd) line() int { return (w.Out[1] + w.taps - 1) * w.Stride * w.In[2] }
 
-// inTurn lists the points of the rows in the order of computation. The first one contributes to every output.
+// inTurn lists the vertical points in the order of computation. The first one contributes to every output.
 var inTurn = [points]int{1, 2, 0, 3}
 
 // convolveWinograd returns the kernel that computes the outputs of images [from, to) from the transformed filters.
@@ -580,23 +581,23 @@ func convolveWinograd[T Float](w *winograd, kernels func() *vector.Set[T]) units
 	}
 }
 
-// winogradBatch holds the workspace for n images and one point of the rows.
+// winogradBatch is the workspace for n images at one of the four points along the vertical axis; see [winograd].
 type winogradBatch[T Float] struct {
 	*winograd
 	k               *vector.Set[T]
 	n               int
 	cells, products []T
-	lines           []T // the transformed cells of a row of tiles; 0 beyond the image
-	half            []T // a line of outputs, transformed back along the columns only
+	lines           []T // the transformed cells of a row of tiles; 0 outside the image
+	half            []T // a line of outputs, transformed back only along the columns
 	zeros           []T
 }
 
-// row is the row of image i in the matrices of point p of the rows, for point q of the columns and tiles s and t.
+// row is the row of image i in the matrices for the vertical point p, for the horizontal point q and tiles s and t.
 func (b *winogradBatch[T]) row(p, q, s, t, i int) int {
 	return (b.rows.tiles(p)*b.columns.before(q)+s*b.columns.tiles(q)+t)*b.n + i
 }
 
-// multiply computes the products of point p of the rows.
+// multiply computes the products for the vertical point p.
 func (b *winogradBatch[T]) multiply(p int, filters []T) {
 	for q := range points {
 		first, m := b.row(p, q, 0, 0, 0), b.n*b.rows.tiles(p)*b.columns.tiles(q)
@@ -607,7 +608,7 @@ func (b *winogradBatch[T]) multiply(p int, filters []T) {
 	}
 }
 
-// takeCells writes the transformed cells of image i for point p of the rows and all points of the columns.
+// takeCells writes the transformed cells of image i for the vertical point p and all horizontal points.
 func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
 	length, width, run := b.line(), b.In[1]*b.In[2], b.cell/b.Stride
 	padding := min(b.Left*b.In[2], length)
@@ -639,7 +640,7 @@ func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
 	}
 }
 
-// combination is the subtraction or the addition of two cells.
+// combination is the kernel for subtracting (minus) or adding two cells.
 func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
 	if minus {
 		return k.Sub
@@ -647,7 +648,7 @@ func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
 	return k.Add
 }
 
-// addProducts adds the contribution of point p of the rows to the output of image i.
+// addProducts adds the contribution of the vertical point p to the output of image i.
 func (b *winogradBatch[T]) addProducts(p, i int, dst []T) {
 	filters, line, last := b.Out[2], b.Out[1]*b.Out[2], b.tile()-1
 	for s := range b.rows.tiles(p) {

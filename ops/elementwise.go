@@ -8,8 +8,8 @@ import (
 	vector "tessera/kernel"
 )
 
-// RampOp is the spec of [Ramp], rampGradOp of its derivative: it maps x and g to Above g where x > 0, and to Below g
-// elsewhere.
+// RampOp is the spec of [Ramp]. rampGradOp is the spec of its derivative: it maps x and g to Above g where x > 0, and to
+// Below g elsewhere.
 type (
 	RampOp     struct{ Above, Below float64 }
 	rampGradOp struct{ Above, Below float64 }
@@ -44,7 +44,7 @@ func rampGrad(above, below float64) Blockwise {
 	}
 }
 
-// fastRamp is ramp, computed by a vector kernel if there is one.
+// fastRamp is ramp, using a vector kernel if there is one.
 func fastRamp(above, below float32) kernel[float32] {
 	switch {
 	case above != 1:
@@ -55,7 +55,7 @@ func fastRamp(above, below float32) kernel[float32] {
 	return func(dst []float32, in [][]float32, _ int) { vector.Float32().LeakyReLU(dst, in[0], below) }
 }
 
-// fastGate is gate, computed by a vector kernel if there is one.
+// fastGate is gate, using a vector kernel if there is one.
 func fastGate(above, below float32) kernel[float32] {
 	if above != 1 {
 		return gate(above, below)
@@ -81,8 +81,8 @@ func gate[T Float](above, below T) kernel[T] {
 	})
 }
 
-// ClipOp is the spec of [Clip], clipGradOp of its derivative: it maps the input x and g to g where Low <= x <= High, and to
-// 0 elsewhere.
+// ClipOp is the spec of [Clip]. clipGradOp is the spec of its derivative: it maps the input x and g to g where Low <= x <=
+// High, and to 0 elsewhere.
 type (
 	ClipOp     struct{ Low, High float64 }
 	clipGradOp struct{ Low, High float64 }
@@ -137,15 +137,15 @@ func window[T Float](low, high T) kernel[T] {
 	})
 }
 
-// EluOp is the spec of [Elu], eluGradOp of its derivative: it maps the output y and g to g where y > 0, and to (y + Alpha)
-// g elsewhere.
+// EluOp is the spec of [Elu]. eluGradOp is the spec of its derivative: it maps the output y and g to g where y > 0, and to (y
+// + Alpha) g elsewhere.
 type (
 	EluOp     struct{ Alpha float64 }
 	eluGradOp struct{ Alpha float64 }
 )
 
 // Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or y +
-// alpha and needs only the output y. At 0 it is alpha; its error is at most one rounding of alpha.
+// alpha; it needs only the output y. At 0 the derivative is alpha. Its error is at most one rounding of alpha.
 func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 	if !(alpha >= 0) {
 		return nil, fmt.Errorf("elu: alpha: got %v, want >= 0", alpha)
@@ -193,7 +193,7 @@ func eluSlope[T Float](alpha T) kernel[T] {
 	})
 }
 
-// NormalCDFOp is the spec of [NormalCDF], normalPDFOp of its derivative.
+// NormalCDFOp is the spec of [NormalCDF], normalPDFOp the spec of its derivative.
 type (
 	NormalCDFOp struct{}
 	normalPDFOp struct{}

@@ -4,8 +4,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// StopOp is the spec of [Stop], StepOp of [Step] and GateOp of [Gate]; windowOp is the spec of the derivative of Step, which maps z and
-// g to g/Width where |z| < Width/2 and to 0 elsewhere.
+// Specs: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. windowOp is the spec of the derivative of Step, which maps z
+// and g to g/Width where |z| < Width/2 and to 0 elsewhere.
 type (
 	StopOp   struct{}
 	StepOp   struct{ Width float64 }
@@ -13,7 +13,7 @@ type (
 	windowOp struct{ Width float64 }
 )
 
-// Stop returns x, through which no gradient flows.
+// Stop returns x and blocks its gradient.
 func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    StopOp{},
@@ -26,8 +26,8 @@ func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
 // Stop is [Stop] in a chain.
 func (c *Chain) Stop(x *gorgonia.Node) *gorgonia.Node { return c.unary("stop", Stop, x) }
 
-// Step returns 1 where z > 0 and 0 elsewhere. Its derivative is an estimate: 1/width where |z| < width/2, 0 elsewhere, as if the step
-// were a ramp of that width.
+// Step returns 1 where z > 0 and 0 elsewhere. The true derivative is 0 almost everywhere; its estimate is that of a ramp of
+// the given width: 1/width where |z| < width/2, 0 elsewhere.
 func Step(z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    StepOp{width},
@@ -39,8 +39,9 @@ func Step(z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	}.Apply(z)
 }
 
-// Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The one with respect to z is an estimate, x - z
-// times that of [Step]: with z = x - t it is the estimate for a threshold t, which does not depend on x within the window.
+// Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The derivative with respect to z is
+// an estimate: x - z times that of [Step]. For a threshold t and z = x - t it is t times that of Step, which does not depend
+// on x within the window.
 func Gate(x, z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    GateOp{width},
@@ -56,7 +57,7 @@ func Gate(x, z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	}.Apply(x, z)
 }
 
-// windowed is linear in its second input.
+// windowed returns the op that multiplies its second input by the estimated derivative of a step at the first.
 func windowed(width float64) Blockwise {
 	return Blockwise{
 		Spec:    windowOp{width},

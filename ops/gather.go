@@ -10,15 +10,15 @@ import (
 	"tessera/internal/volume"
 )
 
-// GatherOp is the spec of [Gather], ScatterOp of its derivative with respect to the table.
+// GatherOp is the spec of [Gather], ScatterOp the spec of its derivative with respect to the table.
 type (
 	GatherOp  struct{ Rows, Width, Each int } // of the table; indices of one sample
 	ScatterOp struct{ Rows, Width, Each int }
 )
 
-// Gather returns the rows of a table (rows, width) that indices (batch, ...) name: (batch, ..., width). Indices are whole numbers from 0 to
-// rows - 1; another one gives a row of NaN. The derivative adds the gradients of each row in the order of the indices: it is the same for
-// any number of threads.
+// Gather returns the rows of a table (rows, width) with the given indices (batch, ...): (batch, ..., width). Indices are
+// whole numbers from 0 to rows - 1; any other number gives a row of NaN. The derivative adds the gradients of each row in the
+// order of the indices, so it does not depend on the number of threads.
 func Gather(table, indices *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(table.Shape()) != 2 || len(indices.Shape()) < 1 {
 		return nil, fmt.Errorf("gather: got a table of shape %v and indices of shape %v, want a matrix and indices with the batch as first axis", table.Shape(), indices.Shape())

@@ -46,10 +46,9 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w)
 }
 
-// The specs of [MaxPlus] and of the ops of its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element
-// of y, the first unit j that attains it. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y by winner, for h (batch,
-// units) and for w (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their transposes: the value of v at each
-// winner.
+// Specs of [MaxPlus] and its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element of y: the first unit
+// j that attains it. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y by winner, for h (batch, units) and for w
+// (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their transposes: the value of v at each winner.
 type (
 	MaxPlusOp           struct{}
 	maxPlusWinnerOp     struct{}
@@ -243,14 +242,14 @@ func maxPlusPickWeight[T Float](m maxPlus) units[T] {
 	}
 }
 
-// dilateOp is the spec of [Dilate], dilateGradOp of its derivative, with inputs x, y = dilate(x) and the gradient of y.
-// dilatePickOp is the spec of the transpose of the derivative: it maps x, y and v to the value of v at the neighbour that
+// dilateOp is the spec of [Dilate], dilateGradOp the spec of its derivative, with inputs x, y = dilate(x) and the gradient of
+// y. dilatePickOp is the spec of the transpose of the derivative: it maps x, y and v to the value of v at the neighbour that
 // attains each maximum.
 type (
 	dilateOp struct {
-		Shape  []int    // of one image
-		Radius int      // of the disk, in pixels
-		Others [][2]int // the offsets (dy, dx) of another element; nil for the disk
+		Shape  []int    // shape of one image
+		Radius int      // radius of the disk, in pixels
+		Others [][2]int // offsets (dy, dx) of another structuring element; nil for the disk
 	}
 	dilateGradOp dilateOp
 	dilatePickOp dilateOp
@@ -261,14 +260,14 @@ type (
 //
 //	y(p) = max of x(p+o) over the offsets o in d for which p+o lies in the image
 //
-// The derivative is a subgradient: the gradient of each pixel goes to one neighbour that attains the maximum. Of several such
-// neighbours it is the nearest, of several nearest ones the first in reading order.
+// The derivative is a subgradient: the gradient of each pixel goes to one neighbour that attains the maximum: the nearest,
+// and of equally near ones the first in reading order.
 func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	g, err := newDisk(shape, radius)
 	return dilateRows(x, shape, g, err)
 }
 
-// DilateBy is [Dilate] with the given offsets (dy, dx) instead of those of a disk; (0, 0) must be one of them.
+// DilateBy is [Dilate] with a structuring element given by offsets (dy, dx), which must contain (0, 0).
 func DilateBy(x *gorgonia.Node, shape []int, offsets [][2]int) (*gorgonia.Node, error) {
 	g, err := newElement(shape, offsets)
 	return dilateRows(x, shape, g, err)
@@ -323,16 +322,16 @@ func (d disk) pick() Blockwise {
 	}
 }
 
-// disk is a disk, or another structuring element, for padded images of one shape. In a padded image each offset of the disk is
-// the same number of values for all pixels, so one call of a vector kernel processes an entire image. The padding consists of
-// reach rows above and below the image and reach columns after each row, which also precede the next row.
+// disk is a disk, or another structuring element, for padded images of one shape. In a padded image each offset of the
+// element is the same distance for all pixels, so one call of a vector kernel processes an entire image. The padding consists
+// of reach rows above and below the image and reach columns after each row, which also precede the next row.
 type disk struct {
 	spec      dilateOp
 	rows, row int   // rows of an image, and values in a row
 	stride    int   // values in one padded row
-	origin    int   // of the first pixel in the padded image
+	origin    int   // index of the first pixel in the padded image
 	padded    int   // values in a padded image
-	offsets   []int // between values of a padded image, the centre's first
+	offsets   []int // distances in a padded image, starting with that of the centre
 }
 
 func newDisk(shape []int, radius int) (disk, error) {
@@ -370,7 +369,8 @@ func newElement(shape []int, offsets [][2]int) (disk, error) {
 	return padded(dilateOp{Shape: slices.Clone(shape), Others: slices.Clone(offsets)}, reach, offsets), nil
 }
 
-// padded returns the element with the layout of its padded images. reach is the largest coordinate of the offsets.
+// padded returns the structuring element with the layout of its padded images. reach is the largest coordinate of the
+// offsets.
 func padded(spec dilateOp, reach int, offsets [][2]int) disk {
 	channels := 1
 	if len(spec.Shape) == 3 {
@@ -408,7 +408,7 @@ func gather[T Float](d disk, image, src []T) {
 
 // padding is the workspace of one goroutine for one image.
 type padding[T Float] struct {
-	x, dx                     []T // padded images; -inf lies around x
+	x, dx                     []T // padded images; x is surrounded by -inf
 	y, rest, selected, picked []T // spans
 }
 
@@ -439,8 +439,8 @@ func dilate[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. An offset takes the remaining values of g
-// at the pixels where x, shifted by the offset, is the maximum; the columns between rows have no values of g.
+// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. Offset by offset, it assigns the remaining
+// values of g at the pixels where x, shifted by the offset, is the maximum; the columns between rows have no values of g.
 func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	paddings := pool[T](d)
 	return func(dst []T, in [][]T, block int) {

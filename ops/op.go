@@ -26,14 +26,14 @@ type Derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes,
 // op implements Gorgonia's interface for the ops of this package. Its inputs have fixed shapes.
 type op struct {
 	spec       any
-	name       string // see nameOf
+	name       string // result of nameOf
 	identity   string // input of the hash
 	in         []tensor.Shape
 	out        tensor.Shape
-	alike      bool   // inputs and output have one type and shape
+	alike      bool   // inputs and output have the same type and shape
 	fixed      []bool // inputs without a derivative; nil if all have one
 	derivative Derivative
-	f32        func(dst []float32, in [][]float32) // compute the whole output
+	f32        func(dst []float32, in [][]float32) // computes the complete output
 	f64        func(dst []float64, in [][]float64)
 }
 
@@ -42,7 +42,7 @@ var (
 	_ gorgonia.UsePreallocDoer = (*op)(nil)
 )
 
-// newOp returns the common fields of an op. It returns an error if they are invalid.
+// newOp returns the common fields of an op, or an error if they are invalid.
 func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivative Derivative) (op, error) {
 	o := op{spec: spec, out: out.Clone(), fixed: fixed, derivative: derivative}
 	if spec == nil {
@@ -113,7 +113,8 @@ func (o *op) CallsExtern() bool { return false }
 // OverwritesInput implements [gorgonia.Op].
 func (o *op) OverwritesInput() int { return -1 }
 
-// WriteHash implements [gorgonia.Op]. The graph merges nodes of equal hash: it covers the spec's type and every attribute.
+// WriteHash implements [gorgonia.Op]. The graph merges nodes with equal hashes, so the hash includes the spec's type and
+// every attribute.
 func (o *op) WriteHash(h hash.Hash) {
 	fmt.Fprint(h, o.identity)
 }
@@ -166,7 +167,8 @@ func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	return o.UsePreallocDo(nil, in...)
 }
 
-// UsePreallocDo implements [gorgonia.UsePreallocDoer]. A scalar is a new value: Gorgonia passes those by value.
+// UsePreallocDo implements [gorgonia.UsePreallocDoer]. For a scalar it returns a new value, because Gorgonia passes scalars
+// by value.
 func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.Value, error) {
 	var err error
 	switch in[0].Dtype() {
@@ -232,7 +234,7 @@ type Kernel interface {
 	ir.Blocks
 }
 
-// Blockwise describes an op whose inputs and output have one shape. It computes its output in independent blocks of
+// Blockwise describes an op whose inputs and output have the same shape. It computes its output in independent blocks of
 // consecutive elements: each element from the same element of the inputs, or each row of the last axis from the same row of
 // the inputs. The engine fuses such ops with neighbouring ones and distributes the blocks over its threads.
 type Blockwise struct {
@@ -241,20 +243,20 @@ type Blockwise struct {
 	// equal expressions once. The op's name is the type's name without "Op".
 	Spec any
 	Rows bool // blocks are rows of the last axis, not elements
-	// Float32 computes dst, an integral number of blocks of that size, from slices of the inputs of equal length. dst may be
+	// Float32 computes dst, a whole number of blocks of the given size, from equally long slices of the inputs. dst may be
 	// one of the inputs. Float32 must be safe for concurrent use. [Map] and [Map2] convert a function of numbers.
 	Float32 func(dst []float32, in [][]float32, block int)
-	// Float64 is Float32 in the other precision.
+	// Float64 is Float32 in double precision.
 	Float64 func(dst []float64, in [][]float64, block int)
 	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
-	// Fixed marks the inputs without a derivative, of which the output is a step function; nil if there are none.
+	// Fixed marks the inputs without a derivative, such as indices; nil if there are none.
 	Fixed []bool
-	// Sparse is set if almost all values of the output are 0. Matrix products then look for zeros in it and in what is
-	// computed from it element by element. It changes no result.
+	// Sparse is true if almost all values of the output are 0. Matrix products then check it, and values that are computed
+	// from it element by element, for zeros. It does not affect results.
 	Sparse bool
-	// Selects is set if the op copies a few elements of its second input and sets the others to 0. If a matrix product is the
-	// second input, the engine then computes only those elements of it.
+	// Selects is not nil if the op copies a few elements of its second input and sets the others to 0. If the second input is
+	// a matrix product, the engine then computes only those elements.
 	Selects *ir.Selection
 }
 
@@ -353,32 +355,32 @@ type Unitwise struct {
 	// Spec identifies the op, like [Blockwise].Spec. It need not contain shapes.
 	Spec   any
 	Out    []int  // shape of the output
-	Units  int    // number of units of the output
-	ByUnit []bool // marks inputs that have the same number of units and of which unit i of the output reads only unit i
-	// Scratch is the number of elements that one call needs as workspace.
+	Units  int    // number of units
+	ByUnit []bool // marks inputs with the same number of units of which unit i of the output reads only unit i
+	// Scratch is the number of elements of workspace for one call.
 	Scratch int
 	// Work is the approximate number of additions and multiplications for the entire output. The default and the minimum are
 	// one per element.
 	Work float64
-	// Prepared, if not nil, is an op that transforms the last input once before all units. The kernels then read its result
-	// instead of the input. It needs no derivative.
+	// Prepared, if not nil, is an op that transforms the last input once before all units. The kernels then read the
+	// transformed input. Prepared needs no derivative.
 	Prepared *Unitwise
-	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the entire output, in are the
-	// entire inputs, and scratch has undefined contents. Float32 must be safe for concurrent use.
+	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the complete output, in are the
+	// complete inputs, and scratch has undefined contents. Float32 must be safe for concurrent use.
 	Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int)
-	// Float64 is Float32 in the other precision.
+	// Float64 is Float32 in double precision.
 	Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int)
 	// Derivative returns the gradients; nil for an op without derivative.
 	Derivative Derivative
 	// Fixed marks the inputs without a derivative, for example indices; nil if there are none.
 	Fixed []bool
-	// Division is how the op is divided between processes that train one model together. The default is correct for every op,
-	// but slow: every process computes the entire op from the images of all processes. With another division, kernels must
-	// take sizes from the description, not from the lengths of their arguments: with [ir.ByUnits] the arguments hold fewer
-	// units, with [ir.BySums] fewer images.
+	// Division tells how processes that train one model together share the op. The default is correct for every op, but slow:
+	// every process computes the complete op from the images of all processes. With another division, kernels must not assume
+	// the total number of units or images: with [ir.ByUnits] the arguments have fewer units, with [ir.BySums] fewer images. The
+	// size of one unit or image does not change.
 	Division ir.Division
-	// At returns the kernels for a subset of the units, whose unit i is unit at(i) of the op. It requires [ir.ByUnits] as
-	// Division. At may be nil if the kernels use the index of a unit only to find its values.
+	// At returns the kernels for some of the units: unit i is unit at(i) of the op. It requires the division [ir.ByUnits]. It
+	// may be nil if the kernels use the index of a unit only to find its values.
 	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
 		Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int))
 }
@@ -491,7 +493,7 @@ func (o *unitwise) Part(n int, at func(unit int) int) ir.Units {
 	return p
 }
 
-// unitPart is an op that computes a subset of the units of another op.
+// unitPart is an op that computes some of the units of another op.
 type unitPart struct {
 	*unitwise
 	units int
@@ -531,14 +533,14 @@ type PerImage struct {
 
 	Float32 func(dst, image []float32)
 	Float64 func(dst, image []float64)
-	// Pull writes to dst the gradient of the image for v, the gradient of the result. Push writes the derivative of the
+	// Pull writes to dst the gradient of the image, given the gradient v of the result. Push writes the derivative of the
 	// result in the direction v. Each is the transpose of the other.
 	Pull32, Push32 func(dst, image, v []float32)
 	Pull64, Push64 func(dst, image, v []float64)
 }
 
-// eachPullOp is the spec of the derivative of [Each], with inputs images and gradients of the results; eachPushOp of its
-// transpose, with inputs images and directions. Of is the spec of the function.
+// eachPullOp is the spec of the derivative of [Each], with inputs images and gradients of the results. eachPushOp is the spec
+// of its transpose, with inputs images and directions. Of is the spec of the function.
 type (
 	eachPullOp struct{ Of any }
 	eachPushOp struct{ Of any }
@@ -567,7 +569,7 @@ func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// eachImage is a function of images with the shapes of its batches.
+// eachImage is a function of images together with the shapes of its input and output, batch included.
 type eachImage struct {
 	PerImage
 	in, out tensor.Shape
@@ -609,8 +611,8 @@ func each[T Float](e eachImage, f func(dst, image []T)) units[T] {
 	}
 }
 
-// eachLinear returns the kernel of a linear map to out, the shape of the images or of the results; its second input has the
-// other shape.
+// eachLinear returns the kernel of a linear map to out, the shape of the images or of the results; the second input has the
+// other of these shapes.
 func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T)) units[T] {
 	image, to, other := volume.Of(e.in[1:]), volume.Of(out[1:]), volume.Of(e.out[1:])
 	if out.Eq(e.out) {
@@ -623,7 +625,7 @@ func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T
 	}
 }
 
-// nth returns the i-th slice of that size of x.
+// nth returns the i-th slice of the given size of x.
 func nth[T Float](x []T, i, size int) []T { return x[i*size : (i+1)*size] }
 
 // Sampler draws the values of a noise input of a layer or a loss. It must be safe for concurrent use.

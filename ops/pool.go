@@ -9,24 +9,24 @@ import (
 	vector "tessera/kernel"
 )
 
-// Pooling is the geometry of windows over images with channels last; every channel is pooled separately. The window of
-// place (i,j) covers the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image; there
-// must be at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The derivative of [Pooling.Max] puts
-// each value at the winner, the pixel with the largest value of its window. All ops can be differentiated any number of times.
+// Pooling is the geometry of windows over images with channels last; every channel is pooled separately. The window of output
+// (i,j) covers the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image; there must be
+// at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The derivative of [Pooling.Max] puts each
+// value at the winner, the pixel with the largest value of its window. All ops can be differentiated any number of times.
 type Pooling struct {
 	In     [3]int // height, width, channels of an image
 	Out    [3]int // height, width, channels
 	Kernel int
 	Stride int
 	Top    int  // rows of padding above
-	Left   int  // columns of padding before
+	Left   int  // columns of padding to the left
 	Mean   bool // sums are divided by the number of pixels in the window
 }
 
-// The specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are the specs of [Pooling.Sum], [Pooling.Spread]
-// and [Pooling.Max]. poolWinnerOp maps images to the index of each window's largest value. poolPutOp maps winners and y to
-// images that are 0 except for the values of y, added at the winners. poolPickOp maps winners and images to the pixels at
-// the winners.
+// Specs of the ops of a pooling. PoolSumOp, PoolSpreadOp and PoolMaxOp are the specs of [Pooling.Sum], [Pooling.Spread] and
+// [Pooling.Max]. poolWinnerOp maps images to the index of each window's largest value. poolPutOp maps winners and y to images
+// that are 0 except for the values of y, added at the winners. poolPickOp maps winners and images to the pixels at the
+// winners.
 type (
 	PoolSumOp    Pooling
 	PoolSpreadOp Pooling
@@ -114,7 +114,7 @@ func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// put adds the values of y to an empty image at the indices winner.
+// put adds the values of y to an all-zero image at the indices in winner.
 func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(poolPutOp(g), y.Shape()[0], g.In, true, true)
 	o.Fixed = []bool{true, false}
@@ -125,7 +125,7 @@ func (g Pooling) put(winner, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, y)
 }
 
-// pick returns the pixels of images x at the indices winner.
+// pick returns the pixels of images x at the indices in winner.
 func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(poolPickOp(g), x.Shape()[0], g.Out, true, true)
 	o.Fixed = []bool{true, false}
@@ -159,16 +159,16 @@ func (g Pooling) fits(x *gorgonia.Node, image [3]int) error {
 	return nil
 }
 
-// gradientOf is the result of the derivative of an op with one input.
+// gradientOf returns n as the only gradient of an op with one input.
 func gradientOf(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{n}, err }
 
-// second is the result of the derivative of an op with a fixed first input.
+// second returns n as the gradient of the second input of an op whose first input is fixed.
 func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }
 
-// view is a place of the output with the visible part of its window: rows [top, bottom) and columns [left, right) of the image.
+// view is the index of an output with the part of its window inside the image: rows [top, bottom) and columns [left, right).
 type view struct{ place, top, bottom, left, right int }
 
-// windows calls f for every place of an image's output, in reading order.
+// windows calls f for every output of an image, in reading order.
 func (g Pooling) windows(f func(v view)) {
 	for i := range g.Out[0] {
 		top := i*g.Stride - g.Top
@@ -188,10 +188,10 @@ func (g Pooling) pixels(v view, f func(pixel int)) {
 	}
 }
 
-// seen is the number of pixels of a view.
+// seen is the number of pixels in a view.
 func (v view) seen() int { return (v.bottom - v.top) * (v.right - v.left) }
 
-// image returns the i-th of images of that shape.
+// image returns the i-th image of the given shape in images.
 func image[T Float](images []T, i int, shape [3]int) []T {
 	n := shape[0] * shape[1] * shape[2]
 	return images[i*n : (i+1)*n]

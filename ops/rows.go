@@ -12,8 +12,8 @@ import (
 )
 
 // SoftmaxOp is the spec of [Softmax], over the last axis. softmaxGradOp is the spec of its derivative, y_j (g_j - sum_i g_i
-// y_i) with the output y and g as inputs. softmaxBendOp is the spec of the derivative of softmaxGradOp with respect to y,
-// c_j (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i with inputs y, g and the gradient c.
+// y_i) with the output y and g as inputs. softmaxBendOp is the spec of the derivative of softmaxGradOp with respect to y, c_j
+// (g_j - sum_i g_i y_i) - g_j sum_i c_i y_i with inputs y, g and the gradient c.
 type (
 	SoftmaxOp     struct{}
 	softmaxGradOp struct{}
@@ -34,7 +34,7 @@ func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// softmaxGrad is linear in g, by a symmetric matrix.
+// softmaxGrad returns the derivative of a softmax, which is linear in g with a symmetric matrix.
 func softmaxGrad() Blockwise {
 	return Blockwise{
 		Spec:    softmaxGradOp{},
@@ -214,8 +214,8 @@ func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorg
 	return StandardiseOp{places, channels, epsilon}.value(x)
 }
 
-// StandardiseOp is the spec of [Standardise], standardiseSlopeOp of J g with inputs x and g, and standardiseCurveOp of the
-// derivative of h·J g with respect to x with inputs x, g and h.
+// StandardiseOp is the spec of [Standardise], standardiseSlopeOp the spec of J g with inputs x and g, and standardiseCurveOp
+// the spec of the derivative of h·J g with respect to x with inputs x, g and h.
 type (
 	StandardiseOp struct {
 		Places, Channels int // of a block
@@ -268,7 +268,7 @@ func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	return o
 }
 
-// channel contains the values of one channel of a block, contiguously, and workspace.
+// channel contains the contiguous values of one channel of a block, and workspace.
 type channel[T Float] struct {
 	k *vector.Set[T]
 	y []T // the standardised values
@@ -289,7 +289,7 @@ func take[T Float](dst, x []T, stride int) {
 	}
 }
 
-// give is the inverse of take.
+// give writes x to every stride-th value of dst: the inverse of take.
 func give[T Float](dst, x []T, stride int) {
 	if stride == 1 {
 		copy(dst, x)
@@ -300,7 +300,7 @@ func give[T Float](dst, x []T, stride int) {
 	}
 }
 
-// standardised turns the channel's values into y and r.
+// standardised computes y and r from the channel's values.
 func (c *channel[T]) standardised(epsilon float64) {
 	m := T(len(c.y))
 	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)
@@ -330,7 +330,7 @@ func (c *channel[T]) curve(dst []T) {
 	c.k.MulScalar(dst, dst, -c.r/m)
 }
 
-// standardUnits returns the kernel that computes blocks; f maps a channel to the channel of the output.
+// standardUnits returns the kernel that computes blocks; f computes the output for one channel.
 func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
 		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }

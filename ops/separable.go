@@ -69,7 +69,7 @@ func (s Separable) work() float64 {
 	return float64(s.In[2]) * float64(rows*s.In[1]+columns*len(s.Rows))
 }
 
-// filter writes the filtered image x to y, one row of the result at a time: first along the height.
+// filter writes the filtered image x to y, row by row. It filters first along the height.
 func filter[T Float](s Separable, y, x []T) {
 	width := s.In[1] * s.In[2]
 	row := make([]T, width)

@@ -15,8 +15,8 @@ import (
 // reshapeOp is the spec of [Reshape].
 type reshapeOp struct{ Shape []int }
 
-// Reshape returns x with another shape of equal size. The result of Gorgonia's Reshape shares memory with x, which its tape
-// machine ignores: computing in place then overwrites x, even a batch of images or a weight. This op is safe.
+// Reshape returns x with another shape of equal size. Use it in place of Gorgonia's Reshape, whose result shares memory with
+// x. Gorgonia's tape machine ignores this, so an in-place computation overwrites x, even a batch of images or a weight.
 func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	to := tensor.Shape(shape).Clone()
 	if len(x.Shape()) == 0 || len(to) == 0 || volume.Of(x.Shape()) != volume.Of(to) {
@@ -39,8 +39,8 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 // transposeOp is the spec of [Transpose].
 type transposeOp struct{}
 
-// Transpose returns the transpose (m, n) of x (n, m); its derivative is a transpose too. (Gorgonia's Transpose moves the
-// elements of its input in place, even of a weight.)
+// Transpose returns the transpose (m, n) of x (n, m). The derivative is a transpose, too. (Gorgonia's Transpose moves the
+// elements of its input in place, even those of a weight.)
 func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 {
 		return nil, fmt.Errorf("transpose: got shape %v, want a matrix", x.Shape())
@@ -137,12 +137,11 @@ func fold[T Float](n int, kernels func() *vector.Set[T]) units[T] {
 	}
 }
 
-// JoinOp is the spec of [Join], ColumnsOp of [Columns]. widenOp is the spec of the derivative of Columns, which puts a matrix
-// into columns From, From+1, ... of a matrix of zeros with Of columns.
+// JoinOp is the spec of [Join], ColumnsOp of [Columns], WidenOp of [Widen].
 type (
 	JoinOp    struct{}
 	ColumnsOp struct{ From, Count int }
-	widenOp   struct{ From, Of int }
+	WidenOp   struct{ From, Of int }
 )
 
 // Join returns the matrix (n, a+b) whose rows are the rows of x (n, a), each followed by the corresponding row of y (n, b).
@@ -183,16 +182,20 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 		Float32:  columns[float32](from, count, of),
 		Float64:  columns[float64](from, count, of),
 		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return gradientOf(widen(grad, from, of))
+			return gradientOf(Widen(grad, from, of))
 		},
 	}.Apply(x)
 }
 
-// widen is the transpose of [Columns].
-func widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
+// Widen puts the matrix x (n, m) into columns from, from+1, ... of a matrix (n, of) of zeros. It is the transpose and the derivative of
+// [Columns].
+func Widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
+	if len(x.Shape()) != 2 || from < 0 || from+x.Shape()[1] > of {
+		return nil, fmt.Errorf("widen: got shape %v, which does not fit into columns %d to %d", x.Shape(), from, of)
+	}
 	n, count := x.Shape()[0], x.Shape()[1]
 	return Unitwise{
-		Spec:     widenOp{from, of},
+		Spec:     WidenOp{from, of},
 		Out:      tensor.Shape{n, of},
 		Units:    n,
 		ByUnit:   []bool{true},
@@ -233,15 +236,15 @@ func widened[T Float](first, count, of int) units[T] {
 	}
 }
 
-// withDiagonalOp is the spec of [WithDiagonal], partnersOp of [Partners] and partnersGradOp of its transpose, which is its
-// derivative.
+// withDiagonalOp is the spec of [WithDiagonal]. partnersOp is the spec of [Partners], and partnersGradOp the spec of its
+// derivative, which is its transpose.
 type (
 	withDiagonalOp struct{ Value float64 }
 	partnersOp     struct{}
 	partnersGradOp struct{}
 )
 
-// WithDiagonal returns the square matrix x with every element of its diagonal replaced by v. The derivative there is 0.
+// WithDiagonal returns the square matrix x with every diagonal element replaced by v. The derivative is 0 on the diagonal.
 func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	n, err := square("with diagonal", x)
 	if err != nil {
@@ -258,8 +261,8 @@ func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Partners returns n elements of the matrix x (n, n), n even: of row i the element in column (i + n/2) mod n. Its derivative
-// puts the gradients at these elements.
+// Partners returns n elements of the matrix x (n, n), n even: from row i the element in column (i + n/2) mod n. The
+// derivative puts the gradients at these elements.
 func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n, err := square("partners", x)
 	if err != nil {
@@ -302,7 +305,7 @@ func square(what string, x *gorgonia.Node) (int, error) {
 	return shape[0], nil
 }
 
-// itself maps the index of a row of the entire matrix to itself.
+// itself returns row: every row is its own index.
 func itself(row int) int { return row }
 
 func withDiagonal[T Float](n int, v float64, at func(row int) int) units[T] {
@@ -333,7 +336,7 @@ func unpartners[T Float](n int, at func(row int) int) units[T] {
 
 // Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels: tokens (Height/Size *
 // Width/Size, Size*Size*Channels). Patches are ordered row by row, and so are the pixels of a patch, with channels last.
-// [Patching.Cut] and [Patching.Join] only move values; each is the inverse and the derivative of the other.
+// [Patching.Cut] and [Patching.Join] only move values. Each is the inverse of the other, and also its derivative.
 type Patching struct {
 	Height, Width, Channels int
 	Size                    int
@@ -362,7 +365,7 @@ func (p Patching) Tokens() int { return (p.Height / p.Size) * (p.Width / p.Size)
 // Features is the number of values of a patch.
 func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
 
-// Cut returns the tokens (batch, tokens, features) of images x, of any shape with (batch) first.
+// Cut returns the tokens (batch, tokens, features) of images x, which may have any shape with the batch as first axis.
 func (p Patching) Cut(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return p.move(x, CutPatchesOp(p), tensor.Shape{p.Tokens(), p.Features()}, p.Join,
 		movePatches[float32](p, false), movePatches[float64](p, false))
@@ -374,7 +377,7 @@ func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
 		movePatches[float32](p, true), movePatches[float64](p, true))
 }
 
-// move adds the op whose outputs are images, or tokens, of shape out; back is its inverse.
+// move adds the op that turns x into images, or tokens, of shape out; back is its inverse.
 func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -10,14 +10,15 @@ import (
 	vector "tessera/kernel"
 )
 
-// TopKOp is the spec of [TopK], topKGradOp of its derivative: it maps x and g to g where TopK keeps x, and to 0 elsewhere.
+// TopKOp is the spec of [TopK]. topKGradOp is the spec of its derivative: it maps x and g to g where TopK keeps x, and to 0
+// elsewhere.
 type (
 	TopKOp     struct{ K int }
 	topKGradOp struct{ K int }
 )
 
 // TopK keeps the k largest values of each row of the last axis of x and sets the others to 0; of equal values it keeps the
-// first ones. It keeps all values of a row of at most k. The derivative passes the gradients of the kept values.
+// first ones. Rows of at most k values are kept completely. The derivative passes the gradients of the kept values.
 func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    TopKOp{k},
@@ -74,7 +75,7 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// selectTopK returns a function for the places of the k largest values of rows of block > k values; see [largest.of].
+// selectTopK returns a function that finds the indices of the k largest values of rows of block > k values; see [largest.of].
 func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
 	return func(block int) func(x []T) []int {
 		pieces := (block + piece - 1) / piece
@@ -84,23 +85,23 @@ func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) f
 	}
 }
 
-// piece is the number of values that are skipped at once if their maximum is too small.
+// piece is the number of values that are skipped together if their maximum is too small.
 const piece = 64
 
-// candidates is the number of values that least collects in addition to twice k before it selects among them.
+// candidates is the number of values, in addition to twice k, that least collects before it selects among them.
 const candidates = 64
 
 // largest finds the k largest values of rows. It is for one goroutine.
 type largest[T Float] struct {
 	maximum vector.Reduce[T]
-	chosen  []int // k places
+	chosen  []int // k indices
 	found   []T   // candidates for the k largest values
-	maxima  []T   // of the pieces of a row
-	sorted  []T   // partly
+	maxima  []T   // maxima of the pieces of a row
+	sorted  []T   // partly sorted maxima
 }
 
-// of returns the places of the k largest values of x, k < len(x), in ascending order. There are none if a NaN is among the k
-// largest; see [largest.least]. The list is valid until the next call.
+// of returns the indices of the k largest values of x, k < len(x), in ascending order. It returns none if one of these values
+// is NaN; see [largest.least]. The list is valid until the next call.
 func (l *largest[T]) of(x []T) []int {
 	for i := range l.maxima {
 		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
@@ -127,7 +128,7 @@ func (l *largest[T]) of(x []T) []int {
 	return l.chosen[:n]
 }
 
-// bound returns a number that at least k values of x reach: the k-th largest maximum of its pieces.
+// bound returns a lower bound of the k largest values of x: the k-th largest maximum of its pieces.
 func (l *largest[T]) bound() T {
 	k := len(l.chosen)
 	if len(l.maxima) < k || slices.ContainsFunc(l.maxima, func(v T) bool { return v != v }) {
@@ -141,8 +142,8 @@ func (l *largest[T]) bound() T {
 // least returns the smallest of the k largest values of x and how many of the values equal to it are kept. NaN is smaller
 // than every number. If a NaN is among the k largest, it is returned: nothing is kept.
 //
-// It scans x once for values above a lower bound of the result, and collects them. Every time that the memory for them is
-// full, it keeps the k largest, and the smallest of them becomes the bound.
+// least scans x once and collects values above a lower bound of the result. Whenever the memory for these values is full, it
+// keeps the k largest, and the smallest of them becomes the bound.
 func (l *largest[T]) least(x []T) (least T, equal int) {
 	k, found := len(l.chosen), l.found[:0]
 	least = l.bound()
@@ -182,8 +183,8 @@ func (l *largest[T]) least(x []T) (least T, equal int) {
 	return least, equal
 }
 
-// kLargest moves the k largest values of found, none of which is NaN, to its front and returns them and the smallest of
-// them. It partitions found around pivots (quickselect), and sorts what is left after bad pivots.
+// kLargest moves the k largest values of found, none of which is NaN, to the front and returns them and their minimum. It
+// partitions found around pivots (quickselect), and sorts the rest after too many bad pivots.
 func kLargest[T Float](found []T, k int) (kept []T, least T) {
 	place := len(found) - k // of the smallest kept value in ascending order
 	low, high := 0, len(found)-1

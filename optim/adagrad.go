@@ -3,7 +3,7 @@ package optim
 import "tessera/kernel"
 
 // Adagrad divides every step by the root of the sum of all squared gradients so far. With d = g + weight_decay * w and
-// s = 0 at first:
+// initially s = 0:
 //
 //	s <- s + d²
 //	w <- w - lr * d / (sqrt(s) + epsilon)

@@ -6,8 +6,8 @@ import (
 	"tessera/kernel"
 )
 
-// Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and m = v = 0 at
-// first:
+// Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and initially m = v =
+// 0:
 //
 //	m <- beta1 * m + (1-beta1) * d
 //	v <- beta2 * v + (1-beta2) * d²
@@ -38,7 +38,7 @@ func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.Adam(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }
 
-// adamParams returns the settings of a step, bias corrections included.
+// adamParams returns the settings for a step, including the bias corrections.
 func adamParams(lr, beta1, beta2, epsilon, decay float64, step int) kernel.AdamParams {
 	return kernel.AdamParams{
 		LR: lr, Beta1: beta1, Beta2: beta2, Eps: epsilon, WeightDecay: decay,

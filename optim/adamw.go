@@ -2,10 +2,10 @@ package optim
 
 import "tessera/kernel"
 
-// AdamW is [Adam] with decoupled weight decay, which the moments do not scale:
+// AdamW is [Adam] with decoupled weight decay, which the moments do not scale. It first shrinks the weights, then makes a
+// step of Adam with d = g:
 //
 //	w <- w - lr * weight_decay * w
-//	w <- w after a step of Adam with d = g
 //
 // Source: Loshchilov and Hutter, Decoupled weight decay regularization, 2019. Defaults are PyTorch's. As in PyTorch, the
 // scheduled learning rate also multiplies the decay.

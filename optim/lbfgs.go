@@ -19,22 +19,22 @@ import (
 //
 //	f(w + a d) <= f(w) + 1e-4 a g'd   and   |g(w + a d)'d| <= 0.9 |g'd|
 //
-// or, if the allowed evaluations find none, takes the lowest evaluated point. If parameters are constrained, d leads to the
-// projection of the first point, P(w - H g) - w, and a <= 1, so the search stays in a convex set. All points are projected
-// before they are evaluated; in a convex set this changes them only by rounding. In a set that is not convex, such as the
-// spheres of unit_norm, the conditions compare f(P(w + a d)) with slopes along the straight line and are only a heuristic:
-// the search is slower and may end before a minimum. In every set, all evaluated points are feasible and every iteration
-// lowers the objective.
+// or, if it finds none within the allowed evaluations, takes the lowest evaluated point. If parameters are constrained, d
+// leads to the projection of the first point, P(w - H g) - w, and a <= 1, so the search stays in a convex set. All points are
+// projected before they are evaluated; in a convex set this changes them only by rounding. In a set that is not convex, such
+// as the spheres of unit_norm, the conditions compare f(P(w + a d)) with slopes along the straight line and are only a
+// heuristic: the search is slower and may end before a minimum. In every set, all evaluated points are feasible and every
+// iteration lowers the objective.
 //
 // If the line search finds no lower point, or a step has no positive curvature, the history is dropped and the search
 // continues along the gradient. If this finds no lower point either, the search ends.
 //
-// The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum hides its history, so the
-// optimizer's state also has the last history + 1 points and gradients. A new gonum method that replays them gives the same
-// bits. Checkpoints therefore do not change the result.
+// The direction and the line search (Moré and Thuente) are those of gonum/optimize. gonum does not expose its history, so the
+// optimizer's state contains the last history + 1 points and gradients. After a resume they are replayed into a new gonum
+// method, which gives the same bits. Checkpoints therefore do not change the result.
 //
 // Source: Liu and Nocedal, On the limited memory BFGS method for large scale optimization, 1989; Nocedal and Wright,
-// Numerical Optimization, 2nd edition, algorithm 7.5. Both Wolfe factors have the defaults of minFunc, which Hosseini-Asl et
+// Numerical Optimization, 2nd edition, algorithm 7.5. Both Wolfe constants are the defaults of minFunc, which Hosseini-Asl et
 // al. used.
 type LBFGS struct {
 	History     int `toml:"history" want:"in [1,1000]" doc:"number of past iterations in the history; each keeps two values per parameter"`
@@ -81,8 +81,8 @@ type descent struct {
 	state     [][]float32
 	scalars   *SearchState
 
-	method    *optimize.LBFGS   // gives directions
-	replayed  int               // number of points of the state passed to method
+	method    *optimize.LBFGS   // computes the directions
+	replayed  int               // number of points of the state already passed to method
 	here      optimize.Location // the last point
 	direction []float64
 
@@ -114,7 +114,7 @@ func (d *descent) Next() error {
 	}
 }
 
-// first evaluates the point where the search begins.
+// first evaluates the starting point of the search.
 func (d *descent) first() error {
 	copy(d.trial.w, d.w)
 	if err := d.look(d.trial); err != nil {
@@ -161,8 +161,8 @@ func (d *descent) step() (length float64) {
 	return length
 }
 
-// feasible replaces the direction by the difference between its projected end point and the last point. It returns the length
-// of a step to this end point, 1.
+// feasible replaces the direction by the vector from the last point to the projected end point of the step. It returns the
+// new step length, 1.
 func (d *descent) feasible(length float64) float64 {
 	for i, v := range d.direction {
 		d.trial.w[i] = float32(d.here.X[i] + length*v)
@@ -174,7 +174,7 @@ func (d *descent) feasible(length float64) float64 {
 	return 1
 }
 
-// search runs a line search along the direction that starts with a step of that length. It returns nil if it finds no lower
+// search runs a line search along the direction, starting with the given step length. It returns nil if it finds no lower
 // point.
 func (d *descent) search(length float64) (found *point, err error) {
 	if floats.Norm(d.here.Gradient, math.Inf(1)) == 0 {
@@ -202,8 +202,9 @@ func (d *descent) search(length float64) (found *point, err error) {
 	return nil, nil
 }
 
-// line runs one line search with at most that many evaluations. It stores the point where the search ends, or the lowest
-// one, in lowest, and returns the number of remaining evaluations. again reports a non-finite point before any lower one.
+// line runs one line search with at most most evaluations. It stores the point where the search ends, or the lowest point, in
+// lowest, and returns the number of remaining evaluations. again reports that the search met a non-finite point before any
+// lower one.
 func (d *descent) line(length, longest float64, most int) (left int, again bool, err error) {
 	line := &optimize.LinesearchMethod{
 		Linesearcher:    &optimize.MoreThuente{DecreaseFactor: 1e-4, CurvatureFactor: 0.9, MaximumStep: longest},
@@ -232,7 +233,7 @@ func (d *descent) line(length, longest float64, most int) (left int, again bool,
 	return left, false, nil
 }
 
-// given is a fixed direction.
+// given is a line-search direction that is fixed in advance.
 type given struct {
 	direction []float64
 	length    float64

@@ -1,13 +1,13 @@
 package optim
 
-// Lion steps by the sign of an interpolation of the gradient and its running mean. With m = 0 at first:
+// Lion steps by the sign of an interpolation of the gradient and its running mean. With initially m = 0:
 //
 //	w <- w - lr * (sign(beta1 * m + (1-beta1) * g) + weight_decay * w)
 //	m <- beta2 * m + (1-beta2) * g
 //
 // Every weight changes by the learning rate, unless its gradient and mean are 0, so the rate should be a third to a tenth of
-// Adam's. Lion has one value of state per weight, half of Adam's. Source: Chen et al., Symbolic discovery of optimization algorithms, 2023. The
-// default rate is three times theirs.
+// Adam's. Lion has one value of state per weight, half of Adam's. Source: Chen et al., Symbolic discovery of optimization
+// algorithms, 2023. The default rate is three times that of the paper.
 type Lion struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"share of the running mean in a step"`

@@ -2,8 +2,8 @@ package optim
 
 import "math"
 
-// NAdam is [Adam] with Nesterov's momentum. At step t, with d = g + weight_decay * w, m = v = 0 at first, the momentum
-// mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2) and the product M(t) = mu(1) ... mu(t):
+// NAdam is [Adam] with Nesterov's momentum. At step t, with d = g + weight_decay * w, initially m = v = 0, the momentum mu(t)
+// = beta1 (1 - 0.96^(t momentum_decay) / 2) and the product M(t) = mu(1) ... mu(t):
 //
 //	m <- beta1 * m + (1-beta1) * d
 //	v <- beta2 * v + (1-beta2) * d²

@@ -1,6 +1,6 @@
 // Package optim contains the optimizers and the learning-rate schedules. An [Optimizer] is a [Rule], which updates parameters
 // after every mini-batch, or a [Search] on the full batch; a [Schedule] scales the learning rate. Each is one file with its
-// formula, its source and its defaults. A new one needs only a new file with one call of Register, of [Registry] or
+// formula, its source and its defaults. A new optimizer or schedule needs only a new file that registers it in [Registry] or
 // [Schedules].
 package optim
 
@@ -19,28 +19,28 @@ type Optimizer interface {
 // Registry contains every optimizer.
 var Registry = part.New[Optimizer]("optimizer")
 
-// Rule updates parameters after every mini-batch. It is an element-wise function of a parameter, its gradient and its state.
-// It accepts any contiguous slice of a parameter, so the update can be distributed over threads and fused with the projections
-// that follow.
+// Rule updates parameters after every mini-batch. It is an elementwise function of a parameter, its gradient and its state.
+// It accepts any contiguous slice of a parameter, so the update can be distributed over threads and fused with the
+// projections that follow.
 type Rule interface {
 	Optimizer
 	// LearningRate is the base learning rate, which the schedule scales.
 	LearningRate() float64
-	// Update moves w in place. w, g and each state[i] are equally long slices of one parameter, of its gradient and of
-	// its state; lr is the learning rate of this step and step counts from 1.
+	// Update updates w in place. w, g and each state[i] are equally long slices of one parameter, of its gradient and of its
+	// state; lr is the learning rate of this step and step counts from 1.
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
 
-// Whole is a [Rule] that updates some parameters as a whole, with their shapes: matrices by their singular values, for example. It
-// updates all other parameters by Update, element by element.
+// Whole is a [Rule] that updates some parameters as a whole, for example matrices by their singular values. It updates all
+// other parameters by Update, element by element.
 type Whole interface {
 	Rule
-	// Takes reports whether the rule updates parameters of that shape as a whole.
+	// Takes reports whether the rule updates parameters of the given shape as a whole.
 	Takes(shape []int) bool
 	// WholeStates is the number of state values per element of such a parameter, all 0 at the beginning.
 	WholeStates() int
-	// UpdateWhole moves w in place. w, g and each state[i] are a complete parameter of that shape, row-major, its gradient and its
-	// state; lr and step are as in Update. Several goroutines call it at once for different parameters.
+	// UpdateWhole updates w in place. w is a complete parameter of the given shape, row-major; g and each state[i] are its
+	// gradient and its state; lr and step are as in Update. Several goroutines call it at once for different parameters.
 	UpdateWhole(w, g []float32, shape []int, state [][]float32, lr float64, step int)
 }
 
@@ -49,8 +49,8 @@ type Whole interface {
 type Search interface {
 	Optimizer
 	// Begin returns a search for the minimum of f that starts at w, the concatenation of all parameters. The slices state[i],
-	// each as long as w, and scalars are the complete state of the search, which updates them. A search that begins with the
-	// state of another one continues it with the same bits.
+	// each as long as w, and scalars are the complete state, which the search updates. A search that begins with the state of
+	// another one continues it with the same bits.
 	Begin(f Objective, w []float32, state [][]float32, scalars *SearchState) Descent
 }
 
@@ -118,7 +118,7 @@ func Norm(gradients ...[]float32) float64 {
 
 // SquareSum returns the sum of squares in float64, always in the same order for the same length.
 func SquareSum(g []float32) float64 {
-	var s [4]float64 // four sums at a time: one alone would wait for each addition
+	var s [4]float64 // four partial sums, so that an addition need not wait for the previous one
 	for ; len(g) >= 4; g = g[4:] {
 		a, b, c, d := float64(g[0]), float64(g[1]), float64(g[2]), float64(g[3])
 		s[0] += a * a
@@ -132,8 +132,9 @@ func SquareSum(g []float32) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// ClipFactor returns the factor of all gradients that limits their global norm, min(1, limit/(norm + 1e-6)), as in PyTorch's
-// clip_grad_norm_. A limit of 0 does not clip. The factor for a NaN norm is NaN, because clipping must not hide a diverged step.
+// ClipFactor returns the factor for all gradients that limits their global norm, min(1, limit/(norm + 1e-6)), as in PyTorch's
+// clip_grad_norm_. A limit of 0 disables clipping. The factor for a NaN norm is NaN, because clipping must not hide a
+// diverged step.
 func ClipFactor(norm, limit float64) float64 {
 	if limit == 0 {
 		return 1

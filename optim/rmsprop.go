@@ -2,8 +2,8 @@ package optim
 
 import "tessera/kernel"
 
-// RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and
-// s = b = 0 at first:
+// RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and initially
+// s = b = 0:
 //
 //	s <- rho * s + (1-rho) * d²
 //	u  = d / (sqrt(s) + epsilon)
@@ -11,7 +11,7 @@ import "tessera/kernel"
 //	b <- momentum * b + u;  w <- w - lr * b      with momentum
 //
 // Source: Hinton, Neural networks for machine learning, lecture 6, 2012, as in PyTorch (not centred; epsilon outside the
-// root), whose defaults these are; rho is its alpha.
+// root), with PyTorch's defaults; rho is called alpha there.
 type RMSProp struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Rho         float64 `toml:"rho" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`

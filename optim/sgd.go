@@ -7,7 +7,7 @@ import (
 
 // SGD is stochastic gradient descent with optional momentum. With d = g + weight_decay * w:
 //
-//	b <- momentum * b + d                 only with momentum, b = 0 at first
+//	b <- momentum * b + d                 only with momentum, initially b = 0
 //	w <- w - lr * d                       without momentum
 //	w <- w - lr * b                       with momentum
 //	w <- w - lr * (d + momentum * b)      with momentum and nesterov

@@ -1,4 +1,4 @@
-// Package part keeps the named parts of one vocabulary: layers, losses, constraints, optimizers, data sets, ...
+// Package part contains registries of named parts: layers, losses, constraints, optimizers, data sets, ...
 //
 // A part is one file: a struct whose tagged fields are its settings, and one call of Register in init. The tags are
 // read by config (to decode a table strictly and to write the defaults out) and by lists of parts:
@@ -9,7 +9,7 @@
 //	doc:"outputs"     one line for people
 //	required:"true"   the key must be given
 //
-// The value that a part's constructor returns holds the defaults.
+// The value that a part's constructor returns contains the defaults.
 package part
 
 import (
@@ -21,7 +21,7 @@ import (
 type Entry[T any] struct {
 	Name  string   // the TOML value, file name and test name
 	About string   // one line: what it computes, with its formula
-	New   func() T // returns a pointer to a struct that holds the defaults
+	New   func() T // returns a pointer to a struct with the defaults
 }
 
 // Registry maps names to parts. Parts are registered in init functions; afterwards it is only read.

@@ -25,25 +25,25 @@ import (
 	"tessera/train/folder"
 )
 
-// ManifestFile is the file of a sweep's folder that lists the trials by the index of a task of an array job.
+// ManifestFile is the file in a sweep's folder that assigns trials to the task indices of an array job.
 const ManifestFile = "manifest.json"
 
 // Manifest is manifest.json: a frozen sweep with everything that its tasks need apart from the data. The tasks of an array job, which may
 // run on different machines, share the sweep's folder and find their trials in the manifest by an index.
 type Manifest struct {
-	Program string   `json:"program"`  // version of the program that wrote it
+	Program string   `json:"program"`  // version of tessera that wrote it
 	PerTask int      `json:"per_task"` // trials per index: the first trial of index i is i·PerTask
-	PerJob  int      `json:"per_job"`  // largest number of indices of one job of Slurm
-	Metrics []string `json:"metrics"`  // measured of every trial, as --metrics names them; none: the default ones
-	SVM     bool     `json:"svm"`      // whether the codes are classified too
+	PerJob  int      `json:"per_job"`  // maximum number of indices per Slurm job
+	Metrics []string `json:"metrics"`  // metrics for every trial, as for --metrics; none: the default metrics
+	SVM     bool     `json:"svm"`      // whether codes are also classified by the SVM
 	*Frozen
-	SHA256 string `json:"sha256"` // of this file; see package sealed
+	SHA256 string `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
 // Tasks is the number of indices, from 0.
 func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
 
-// Task returns the positions of the trials of an index.
+// Task returns the indices of the trials of a task.
 func (m *Manifest) Task(index int) ([]int, error) {
 	if index < 0 || index >= m.Tasks() {
 		return nil, fmt.Errorf("sweep %q: there is no task %d (want 0 to %d)", m.Sweep, index, m.Tasks()-1)
@@ -55,8 +55,8 @@ func (m *Manifest) Task(index int) ([]int, error) {
 	return places, nil
 }
 
-// ReadManifest reads the manifest of a sweep's folder. A folder without one is [fs.ErrNotExist]; one that is damaged is a
-// [*checkpoint.Error].
+// ReadManifest reads the manifest of a sweep's folder. For a folder without one the error is [fs.ErrNotExist]; for a damaged
+// one a [*checkpoint.Error].
 func ReadManifest(path string) (*Manifest, error) {
 	at := filepath.Join(path, ManifestFile)
 	m := &Manifest{}
@@ -73,8 +73,9 @@ func ReadManifest(path string) (*Manifest, error) {
 	return m, nil
 }
 
-// Emit writes the manifest of the sweep and further files, such as job scripts, into the sweep's folder, which may already have finished
-// trials. It does not replace the manifest of other trials, whose tasks may still be waiting: [folder.ErrForeign].
+// Emit writes the manifest of the sweep and the given files, such as job scripts, to the sweep's folder, which may already
+// contain finished trials. It does not replace the manifest of other trials, whose tasks may still be waiting: the error is
+// then [folder.ErrForeign].
 func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 	if err := s.labelled(); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 	return held.Write(append([]folder.File{{Name: ManifestFile, Data: text}}, files...)...)
 }
 
-// text is the file.
+// text returns the contents of the manifest's file.
 func (m Manifest) text() ([]byte, error) {
 	m.SHA256 = sealed.Open
 	text, err := sealed.Document(m)
@@ -131,8 +132,8 @@ func (s *Sweep) replacesManifest(m Manifest) error {
 		" of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
 }
 
-// Matches returns an error for a sweep, declared from some trials of the manifest or from all, that has other trials: other data, or
-// other defaults in another version of the program.
+// Matches returns an error if a sweep, declared from all or some trials of the manifest, has different trials because the
+// data, or the defaults of this version of tessera, have changed.
 func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	if len(places) == 0 {
 		for i := range m.Trials {
@@ -149,21 +150,21 @@ func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	return nil
 }
 
-// failedDir of a sweep's folder has a file for every trial that failed as a task of an array job.
+// failedDir is the folder, in a sweep's folder, with a file for every trial that failed as a task of an array job.
 const failedDir = "failed"
 
 // failure is a file of failedDir.
 type failure struct {
 	Trial   string `json:"trial"`
-	Problem string `json:"problem"` // as the results say it
-	SHA256  string `json:"sha256"`  // of this file; see package sealed
+	Problem string `json:"problem"` // as in the results
+	SHA256  string `json:"sha256"`  // checksum of the file itself; see package sealed
 }
 
-// failurePath is the file of a trial's failure.
+// failurePath is the path of the file that records a trial's failure.
 func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
 
-// Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. An error after which the same task
-// may succeed is no failure: an interruption, a full disk, a trial that another process works on.
+// Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. It does not record
+// errors after which the same task may succeed: an interruption, a full disk, a trial that another process is using.
 func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
 		return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
@@ -199,7 +200,7 @@ func (s *Sweep) recordFailure(t *Trial) error {
 	return nil
 }
 
-// failure returns the recorded problem of a trial, "" where there is none or it cannot be read.
+// failure returns the recorded problem of a trial, "" if there is none or it is unreadable.
 func (s *Sweep) failure(t *Trial) string {
 	var f failure
 	if sealed.Read(s.failurePath(t), &f) != nil || f.Trial != t.ID {
@@ -208,29 +209,29 @@ func (s *Sweep) failure(t *Trial) string {
 	return f.Problem
 }
 
-// Further states of a trial, which [Sweep.Collect] returns in addition to [Waiting], [Begun] and [Done].
+// Further states of a trial that [Sweep.Collect] returns, in addition to [Waiting], [Begun] and [Done].
 const (
-	Running State = "running" // a process works on it
-	Broken  State = "failed"  // its task recorded an error that another try would repeat
-	Refused State = "refused" // its files are damaged, or are those of another trial
+	Running State = "running" // a process is running it
+	Broken  State = "failed"  // its task recorded an error that a retry would repeat
+	Refused State = "refused" // its files are damaged or belong to another trial
 )
 
 // Gathered is the state of one trial of an array job.
 type Gathered struct {
 	Trial   *Trial
-	Index   int // of the trial in the sweep
+	Index   int // index of the trial in the sweep
 	State   State
-	Problem string // why a trial failed or was refused, and what to do
-	Epoch   int    // complete epochs or iterations of a trial that is neither done nor waiting
-	Kernel  string // with which a finished trial was trained
+	Problem string // why a trial failed or was rejected, and what to do
+	Epoch   int    // number of complete epochs or iterations of a trial that has started but not finished
+	Kernel  string // kernels with which a finished trial was trained
 }
 
-// Collect gathers the trials that the tasks of an array job trained in the sweep's folder, or in a copy of it. It verifies the identities
-// and checksums of their files and writes the results, byte for byte those of [Sweep.Run]. It trains nothing and measures no trial
-// again. Selected settings are measured on the test images, once, when all trials have ended. Collect may be repeated at any
-// time, even while tasks are running.
+// Collect gathers the trials that the tasks of an array job trained in the sweep's folder, or in a copy of it. It verifies
+// the identities and checksums of their files and writes the same results as [Sweep.Run], byte for byte. It neither trains
+// nor repeats measurements. When all trials have ended, it measures the selected settings on the test images, once. Collect
+// may be called repeatedly at any time, even while tasks are running.
 //
-// Errors are those of [Sweep.Run]; with a [*Failed] it also returns the results and the states.
+// The errors are those of [Sweep.Run]; with a [*Failed] it also returns the results and the states.
 func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
 	held, err := folder.Hold(s.Path, s.options.Disk)
 	if err != nil {
@@ -285,8 +286,8 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	return g
 }
 
-// verifyBegun verifies a trial that has a folder, and reads its metrics if it is done. While a process works on the trial, missing metrics
-// are no error.
+// verifyBegun verifies a trial that has a folder, and reads its metrics if it is done. While a process is running the trial,
+// missing metrics are not an error.
 func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 	if err := t.verify(); err != nil {
 		return err
@@ -311,7 +312,7 @@ func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 	return nil
 }
 
-// verifyMetrics returns an error for metrics that exist but cannot be used, which Run would measure again.
+// verifyMetrics returns an error for metrics that exist but are invalid. Run would measure the trial again.
 func (s *Sweep) verifyMetrics(t *Trial) error {
 	path := filepath.Join(t.Path, keptFile)
 	err := sealed.Read(path, &keptMetrics{})
@@ -328,12 +329,12 @@ func (s *Sweep) verifyMetrics(t *Trial) error {
 		strings.TrimPrefix(err.Error(), path+": "))
 }
 
-// Frozen is a sweep as data: every trial with all of its defaults. Other processes and machines declare the same trials from it, without
-// the file and the flags of the original declaration.
+// Frozen is a sweep as data: every trial with all defaults. Other processes and machines declare the same trials from it,
+// without the file and the flags of the original declaration.
 type Frozen struct {
 	Sweep   string             `json:"sweep"`
-	Keys    []string           `json:"keys"`    // that vary
-	Split   data.Split         `json:"split"`   // what the trials are measured on
+	Keys    []string           `json:"keys"`    // keys that vary
+	Split   data.Split         `json:"split"`   // images on which the trials are measured
 	Changes []string           `json:"changes"` // flags that changed the declaration
 	Select  []config.Criterion `json:"select,omitempty"`
 	Trials  []FrozenTrial      `json:"trials"` // in the order of the sweep
@@ -342,11 +343,11 @@ type Frozen struct {
 // FrozenTrial is one trial of a [Frozen] sweep.
 type FrozenTrial struct {
 	ID       string `json:"trial"`    // [Trial.ID]: the hash of the model and its data
-	Values   values `json:"values"`   // of the sweep's keys, null where a key is not of this model
-	Declared string `json:"declared"` // the model, as [config.Fill] writes it
+	Values   values `json:"values"`   // values of the sweep's keys; null for a key that the model does not have
+	Declared string `json:"declared"` // the model as written by [config.Fill]
 }
 
-// values are JSON values that distinguish integers from other numbers, because tables print them differently.
+// values is a list of JSON values that distinguishes integers from other numbers, because tables print them differently.
 type values []any
 
 // MarshalJSON implements [json.Marshaler]: the number 1e6 is not written as an integer.
@@ -409,8 +410,8 @@ func (s *Sweep) Freeze() *Frozen {
 	return f
 }
 
-// Declare returns the declaration of some trials of a frozen sweep; without indices, of all. An index outside of the trials, and
-// a model that this version of the program refuses, are errors.
+// Declare returns the declaration of some trials of a frozen sweep, or of all trials if there are no indices. An index out of
+// range and a model that is invalid in this version of tessera are errors.
 func (f *Frozen) Declare(indices ...int) (*config.Sweep, error) {
 	if len(indices) == 0 {
 		for i := range f.Trials {

@@ -8,15 +8,15 @@ import (
 	"tessera/metrics"
 )
 
-// Differences are the paired differences between the settings of a sweep and one of them, the reference.
+// Differences contains the paired differences between the settings of a sweep and a reference setting.
 type Differences struct {
 	Metrics []string            // the compared metrics; none if no setting has two pairs
 	Pairs   []int               // by setting: the number of seeds in common with the reference, measured on the same images
-	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and where there are fewer than two pairs
+	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and for fewer than two pairs
 }
 
-// comparedMetrics lists the metrics whose differences are shown, of each list the first that was measured: among them the accuracy
-// of every head.
+// comparedMetrics returns the metrics whose differences are shown, as lists of alternatives of which the first measured one
+// is used. They include the accuracy of every head.
 func (r *Results) comparedMetrics() [][]string {
 	list, known := [][]string{{"mse"}, {"hoyer_contribution", "hoyer"}, {"max_approx"}}, map[string]bool{}
 	for _, row := range r.Trials {
@@ -36,10 +36,10 @@ func (r *Results) comparedMetrics() [][]string {
 	return append(list, []string{"svm_accuracy"}, []string{"svm_holdout_accuracy"})
 }
 
-// Differences returns the differences of all settings from that of index from, paired by seed, each with its 95 % confidence
-// interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference. sets are the
-// data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs. Nor has any setting
-// where from is no index of one, or sets are not as many as the settings.
+// Differences returns the differences of all settings from the setting with index from, paired by seed, each with its 95 %
+// confidence interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference.
+// sets are the data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs. If
+// from is not the index of a setting, or if the numbers of sets and settings differ, no setting has pairs.
 func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	d := Differences{Pairs: make([]int, len(r.Settings)), Paired: make([][]*metrics.Paired, len(r.Settings))}
 	if from < 0 || from >= len(r.Settings) || len(sets) != len(r.Settings) {
@@ -91,8 +91,8 @@ func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	return all
 }
 
-// SameImages reports whether two trials with one seed and these data sets are measured on the same images of a split, with the same
-// values; a set that is nil is not known, and has none in common.
+// SameImages reports whether two trials with the same seed and these data sets are measured on the same images of a split,
+// with the same values. The images of a nil set are unknown and count as different from all others.
 func SameImages(a, b *config.Dataset, split data.Split) bool {
 	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
 		return false
@@ -105,7 +105,7 @@ func SameImages(a, b *config.Dataset, split data.Split) bool {
 	return one == other
 }
 
-// pairs returns the results of two settings under each common seed.
+// pairs returns the results of two settings for each common seed.
 func pairs(seeds []uint64, a, b map[uint64]*metrics.Result) (one, other []*metrics.Result) {
 	for _, seed := range seeds {
 		x, y := a[seed], b[seed]

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Labels name the settings and trials of a sweep in figures by the values that vary.
+// Labels generates labels for the settings and trials of a sweep in figures, from the values that vary.
 type Labels struct {
 	results *Results
-	short   map[string]string // the keys, shortened
-	digits  map[string]int    // significant digits that distinguish the numbers of a key
+	short   map[string]string // shortened keys
+	digits  map[string]int    // number of significant digits that distinguishes the numbers of a key
 	models  bool              // the sweep has several models
 }
 
@@ -26,10 +26,10 @@ func (r *Results) Labels() Labels {
 	return Labels{r, shortened(r.Keys), digits, several}
 }
 
-// leastDigits are the significant digits of a number in a label, if they distinguish all values.
+// leastDigits is the minimum number of significant digits in a label.
 const leastDigits = 3
 
-// digits returns the significant digits that distinguish the numbers of a key, -1 for all of them.
+// digits returns the number of significant digits that distinguishes the numbers of a key, -1 for all digits.
 func (r *Results) digits(key string) int {
 	exact := map[string]float64{}
 	for _, s := range r.Settings {
@@ -55,11 +55,11 @@ func (l Labels) value(key string, v any) string {
 	return text(v)
 }
 
-// Setting names a setting by its model, if there are several, and by its values: "shallow: weight 0.01, units 64". A key is shortened to
-// as few last names as no other key ends in. A kind has no key.
+// Setting returns a label with the model, if there are several, and the values: "shallow: weight 0.01, units 64". A key is
+// shortened to as few last parts as possible such that no other key ends in them. A kind is shown without its key.
 func (l Labels) Setting(s Setting) string { return l.of(s.Model, s.Values) }
 
-// Values names some of the values of a setting in the same way, and its model if there are several.
+// Values is like Setting, but with the values of only some keys.
 func (l Labels) Values(s Setting, keys []string) string {
 	some := map[string]any{}
 	for _, key := range keys {
@@ -70,7 +70,7 @@ func (l Labels) Values(s Setting, keys []string) string {
 	return l.of(s.Model, some)
 }
 
-// Trial names a trial by its setting, and by its seed if the setting has several.
+// Trial returns the label of the trial's setting, with the seed if the setting has several.
 func (l Labels) Trial(row Row) string {
 	label := l.of(row.Model, row.Values)
 	i := slices.IndexFunc(l.results.Settings, func(s Setting) bool { return slices.Contains(s.Trials, row.Trial) })
@@ -106,7 +106,7 @@ func (l Labels) of(model string, values map[string]any) string {
 	return joined
 }
 
-// shortened maps each key to its last names, as few as no other key ends in.
+// shortened maps each key to as few of its last parts as possible such that no other key ends in them.
 func shortened(keys []string) map[string]string {
 	short := map[string]string{}
 	for _, key := range keys {
@@ -123,7 +123,7 @@ func shortened(keys []string) map[string]string {
 	return short
 }
 
-// LabelOf names a run that is a trial of a sweep: see [Labels.Trial]. Other runs are not ok.
+// LabelOf returns the label of a run that is a trial of a sweep: see [Labels.Trial]. ok is false for other runs.
 func LabelOf(run string) (label string, ok bool) {
 	path, err := filepath.Abs(run)
 	if err != nil || filepath.Base(filepath.Dir(path)) != trialsDir {
@@ -140,7 +140,8 @@ func LabelOf(run string) (label string, ok bool) {
 	return r.Labels().Trial(r.Trials[i]), true
 }
 
-// Shown returns one run for each setting of the sweep in that folder, its first finished trial, and the labels of the settings.
+// Shown returns one run for each setting of the sweep in the folder path, its first finished trial, and the labels of the
+// settings.
 func (r *Results) Shown(path string) (runs, labels []string) {
 	l := r.Labels()
 	for _, s := range r.Settings {

@@ -30,50 +30,50 @@ type Plan struct {
 	Sweep    string      `json:"sweep"`
 	Trials   int         `json:"trials"`
 	Done     int         `json:"done"`    // trials that are not trained again
-	Machine  string      `json:"machine"` // processor and kernels of the timing
-	AtOnce   int         `json:"at_once"` // trials that were timed at the same time
-	Cores    []int       `json:"cores"`   // per machine
-	Seconds  float64     `json:"seconds"` // from the beginning to the end of the sweep, by a simulated schedule
-	Work     float64     `json:"work"`    // seconds of one core
-	Longest  float64     `json:"longest"` // seconds of the longest trial: a lower bound for any number of cores
-	Images   int64       `json:"images"`  // memory of a process before its trials, mainly the data sets, which they share
-	Memory   []int64     `json:"memory"`  // per machine: the images, and as many of the largest trials as it has cores
+	Machine  string      `json:"machine"` // processor and kernels of the machine that measured the times
+	AtOnce   int         `json:"at_once"` // number of trials that were timed concurrently
+	Cores    []int       `json:"cores"`   // by machine
+	Seconds  float64     `json:"seconds"` // duration of the sweep, by a simulated schedule
+	Work     float64     `json:"work"`    // core-seconds
+	Longest  float64     `json:"longest"` // duration of the longest trial in seconds: a lower bound for any number of cores
+	Images   int64       `json:"images"`  // memory of a process before its trials, mainly for the shared data sets
+	Memory   []int64     `json:"memory"`  // by machine: the images, and as many of the largest trials as there are cores
 	PerModel []ModelPlan `json:"models"`
 	PerShape []ShapePlan `json:"shapes"`
 	Assumes  []string    `json:"assumes"`
 }
 
-// ModelPlan is the part of a [Plan] that belongs to one model.
+// ModelPlan is the part of a [Plan] for one model.
 type ModelPlan struct {
 	Model  string  `json:"model"`
-	Trials int     `json:"trials"` // that are left
-	Work   float64 `json:"work"`   // seconds of one core
+	Trials int     `json:"trials"` // remaining trials
+	Work   float64 `json:"work"`   // core-seconds
 }
 
-// ShapePlan is the part of a [Plan] for trials of equal cost per step. Their models may differ in seeds, in numbers of epochs and in
-// numbers such as the weights of losses, but not in sizes.
+// ShapePlan is the part of a [Plan] for trials with equal cost per step. Their models may differ in seeds, in numbers of
+// epochs and in numbers such as the weights of losses, but not in sizes.
 type ShapePlan struct {
 	Models     []string `json:"models"`
-	Values     []string `json:"values"` // of the sweep's keys; "..." where they differ
-	Trials     int      `json:"trials"` // that are left
-	Step       float64  `json:"step"`   // seconds of one step; of a baseline or a full-batch optimizer, of one iteration
-	Steps      int      `json:"steps"`  // of one epoch
-	Timed      int      `json:"timed"`  // steps that were timed
-	Epoch      float64  `json:"epoch"`  // seconds, with the measurement at its end
+	Values     []string `json:"values"` // values of the sweep's keys; "..." for several
+	Trials     int      `json:"trials"` // remaining trials
+	Step       float64  `json:"step"`   // seconds per step, or per iteration of a baseline or a full-batch optimizer
+	Steps      int      `json:"steps"`  // steps per epoch
+	Timed      int      `json:"timed"`  // number of timed steps
+	Epoch      float64  `json:"epoch"`  // seconds per epoch, including the measurement at its end
 	Evaluation float64  `json:"evaluation"`
-	Trial      float64  `json:"trial"`  // seconds of the first of these trials
-	Memory     int64    `json:"memory"` // of one trial, without the images
+	Trial      float64  `json:"trial"`  // seconds for the first of these trials
+	Memory     int64    `json:"memory"` // memory of one trial, without the images
 }
 
 // PlanOptions are the options of [Sweep.Plan].
 type PlanOptions struct {
-	Cores  []int               // of each machine; nil: one machine with as many as Options.Jobs
-	Budget time.Duration       // that the steps of one shape are timed; 0: half a second
+	Cores  []int               // by machine; nil: one machine with Options.Jobs cores
+	Budget time.Duration       // time for timing the steps of one shape; 0: half a second
 	Now    func() time.Time    // the clock; nil: time.Now
 	Report func(shape, of int) // called before a shape is timed; may be nil
 }
 
-// assumptions are printed with every plan.
+// assumptions is printed with every plan.
 var assumptions = []string{
 	"every trial trains for all of its epochs or iterations; early stopping and convergence are not foreseen",
 	"all cores are as fast as those of this machine, and a trial has one core",
@@ -153,7 +153,7 @@ func (p *Plan) addToModel(model string, d time.Duration) {
 	p.PerModel[i].Work += d.Seconds()
 }
 
-// shape is the trials of a sweep that cost the same per step.
+// shape is a group of trials with the same cost per step.
 type shape struct {
 	trials     []*Trial
 	pace       train.Pace
@@ -161,7 +161,7 @@ type shape struct {
 	memory     int64
 }
 
-// shapes groups the trials that are not done.
+// shapes groups the unfinished trials by their cost per step.
 func (s *Sweep) shapes() (all []*shape) {
 	by := map[string]*shape{}
 	for _, t := range s.Trials {
@@ -178,14 +178,14 @@ func (s *Sweep) shapes() (all []*shape) {
 	return all
 }
 
-// costless are the settings, in any table, that do not change the cost of a step.
+// costless lists settings, in any table, that do not affect the cost of a step.
 var costless = []string{"about", "seed", "epochs", "iterations", "patience", "min_delta", "checkpoint_seconds"}
 
-// sizeless are the tables whose fractions, such as weights and rates, change the cost of a step only if they are 0; "" stands for
-// the keys of the model, which a baseline has.
+// sizeless lists the tables whose non-integer numbers, such as weights and rates, affect the cost of a step only if they are
+// 0. "" stands for the keys of the model itself, which a baseline has.
 var sizeless = []string{"", "loss", "optimizer", "constraint", "encoder", "decoder", "train"}
 
-// costKey is equal for models whose steps cost the same.
+// costKey is equal for models with the same cost per step.
 func costKey(m *config.Model) string {
 	var b strings.Builder
 	for key, value := range m.Settings() {
@@ -206,13 +206,13 @@ func costKey(m *config.Model) string {
 	return b.String()
 }
 
-// duration is the estimated time of a trial of the shape; epochs that are done already are not repeated.
+// duration is the estimated time for a trial of the shape, without completed epochs.
 func (one *shape) duration(t *Trial) time.Duration {
 	pace := one.pace
 	return pace.Training(t.Model, max(0, train.MostEpochs(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
 }
 
-// described returns the shape as a part of the plan.
+// described returns the shape as a part of a plan.
 func (one *shape) described() ShapePlan {
 	first := one.trials[0]
 	p := ShapePlan{Values: first.Texts(), Trials: len(one.trials),
@@ -232,7 +232,7 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape that does not diverge, and returns the error of the first one if all do.
+// time times the first trial of a shape that does not diverge. If all diverge, it returns the error of the first one.
 func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
 	for _, t := range one.trials {
 		failed := s.timeTrial(ctx, one, t, copies, o)
@@ -249,8 +249,8 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	return err
 }
 
-// timeTrial times several copies of a trial at the same time, because the trials of the sweep share the memory of the machine, and stores
-// the means.
+// timeTrial times several concurrent copies of a trial, because the trials of the sweep share the memory of the machine, and
+// stores the means.
 func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int,
 	return nil
 }
 
-// means are the mean times of several copies.
+// means returns the mean times of several copies.
 func means(paces []train.Pace, evaluations []time.Duration) (p train.Pace, evaluation time.Duration) {
 	p = paces[0]
 	mean := func(of func(i int) time.Duration) (sum time.Duration) {
@@ -310,7 +310,7 @@ func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions
 	return p, o.Now().Sub(from), err
 }
 
-// watchMemory samples the used memory every hundredth of a second. The returned function ends that and returns the maximum.
+// watchMemory samples the used memory every hundredth of a second. The returned function stops this and returns the maximum.
 func watchMemory() (stop func() int64) {
 	var most int64
 	ended, done := make(chan struct{}), make(chan struct{})

@@ -26,16 +26,16 @@ import (
 	"tessera/train/folder"
 )
 
-// Results are the results of all trials of a sweep, in the order of the declaration: results.json. results.csv and
-// summary.csv have the trials and the settings as tables.
+// Results contains the results of all trials of a sweep, in the order of the declaration: results.json. The tables
+// results.csv and summary.csv contain the trials and the settings.
 type Results struct {
-	Format   int       `json:"format"` // of the folder: see [EarlierVersion]
+	Format   int       `json:"format"` // format of the folder: see [EarlierVersion]
 	Sweep    string    `json:"sweep"`
 	Changes  []string  `json:"changes"`  // flags that changed the declaration
-	Keys     []string  `json:"keys"`     // that vary, as --set names them
-	Settings []Setting `json:"settings"` // the trials that differ by their seeds alone, together
+	Keys     []string  `json:"keys"`     // keys that vary, as in --set
+	Settings []Setting `json:"settings"` // groups of trials that differ only in their seeds
 	Trials   []Row     `json:"trials"`
-	Split    string    `json:"split"` // the images that settings and trials were measured on: data.Split
+	Split    string    `json:"split"` // images on which settings and trials were measured: data.Split
 
 	Select   []config.Criterion `json:"select,omitempty"`   // the metrics by which settings were selected
 	Selected []Setting          `json:"selected,omitempty"` // the selected settings, measured on the test images
@@ -43,26 +43,27 @@ type Results struct {
 
 // Row is one trial.
 type Row struct {
-	Trial   string          `json:"trial"` // its folder below trials
+	Trial   string          `json:"trial"` // folder in trials
 	Model   string          `json:"model"`
-	Values  map[string]any  `json:"values"` // of the keys that its model has
+	Values  map[string]any  `json:"values"` // values of the sweep's keys that the model has
 	Seed    uint64          `json:"seed"`
-	Metrics *metrics.Result `json:"metrics"` // as `eval --json` prints them; null while the trial is not done
+	Metrics *metrics.Result `json:"metrics"` // as in `eval --json`; null if the trial is not done
 	Error   string          `json:"error,omitempty"`
 }
 
-// Setting is one model with one value for every key. Means and deviations are over the seeds whose trials are done, sorted
-// by name; metrics that are not applicable to the model are left out.
+// Setting is one model with one value for every key. Means and deviations are over the seeds with finished trials, sorted by
+// name; metrics that are not applicable to the model are left out.
 type Setting struct {
 	Model     string         `json:"model"`
 	Values    map[string]any `json:"values"`
 	Trials    []string       `json:"trials"`
-	Seeds     []uint64       `json:"seeds"` // of the trials that are done
+	Seeds     []uint64       `json:"seeds"` // seeds of the finished trials
 	Mean      metrics.Values `json:"mean"`
-	Deviation metrics.Values `json:"deviation"` // of the sample, divided by the number of seeds less one; none for one seed
+	Deviation metrics.Values `json:"deviation"` // standard deviation of the sample (divisor n - 1); none for one seed
 }
 
-// Read returns the results of a sweep's folder; a folder without any is [fs.ErrNotExist], damaged ones are a [*checkpoint.Error].
+// Read returns the results in a sweep's folder. If there are none, the error is [fs.ErrNotExist]; if they are damaged, a
+// [*checkpoint.Error].
 func Read(path string) (*Results, error) {
 	text, err := regular.ReadFile(filepath.Join(path, ResultsFile))
 	if err != nil {
@@ -80,11 +81,12 @@ func Read(path string) (*Results, error) {
 	return r, nil
 }
 
-// format is the version of what a sweep's folder holds: since 2 trials are named by the values that are not defaults.
+// format is the version of the contents of a sweep's folder. Since version 2 the names of trials depend only on non-default
+// values.
 const format = 2
 
-// EarlierVersion is the error of a sweep's folder that an earlier version of the program wrote. Its trials have other names, so that
-// a run of the sweep would train all of them again.
+// EarlierVersion is the error for a sweep's folder written by an earlier version of tessera. Its trials have other names, so
+// running the sweep would train all of them again.
 type EarlierVersion struct{ Path string }
 
 // Error implements error.
@@ -92,7 +94,7 @@ func (e *EarlierVersion) Error() string {
 	return e.Path + ": an earlier version wrote this sweep, whose trials have other names; tessera 0.1.0 reads it"
 }
 
-// Is makes it a [folder.ErrForeign].
+// Is reports whether target is [folder.ErrForeign].
 func (e *EarlierVersion) Is(target error) bool { return target == folder.ErrForeign }
 
 // damage describes the damage of a file.
@@ -103,7 +105,7 @@ func damage(err error) string {
 	return "damaged: " + err.Error()
 }
 
-// sealedResults are results with the checksum of their file.
+// sealedResults is results with the checksum of their file.
 type sealedResults struct {
 	*Results
 	SHA256 string `json:"sha256"`
@@ -115,10 +117,10 @@ func Is(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// TrialPath returns the folder of a trial of the sweep in that folder.
+// TrialPath returns the folder of a trial of the sweep in the folder path.
 func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
 
-// Flags returns the changes of the declaration as words of a command line: "--set", "loss.1.weight=0.1".
+// Flags returns the changes of the declaration as command-line arguments: "--set", "loss.1.weight=0.1".
 func (r *Results) Flags() (words []string) {
 	for _, change := range r.Changes {
 		flag, value, _ := strings.Cut(change, " ")
@@ -127,7 +129,7 @@ func (r *Results) Flags() (words []string) {
 	return words
 }
 
-// results returns the results of the trials that have ended.
+// results returns the results of the finished and failed trials.
 func (s *Sweep) results() *Results {
 	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
@@ -160,7 +162,7 @@ func (s *Sweep) results() *Results {
 	return r
 }
 
-// measuredOn is the split of the trials.
+// measuredOn is the split on which the trials are measured.
 func (s *Sweep) measuredOn() data.Split {
 	if s.split == data.TestSplit {
 		return s.SelectedOn()
@@ -168,7 +170,8 @@ func (s *Sweep) measuredOn() data.Split {
 	return s.split
 }
 
-// SelectedOn is the split of selected settings: the test images, all images where no data set has any.
+// SelectedOn is the split on which selected settings are measured: the test images, or all images if no data set has test
+// images.
 func (s *Sweep) SelectedOn() data.Split {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest }) {
 		return data.TestSplit
@@ -216,8 +219,8 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / float64(len(v)-1))
 }
 
-// names lists the metrics of all trials, in the order of an evaluation. If no trial has finished, it lists the metrics that
-// every auto-encoder has.
+// names lists the metrics of all trials, in the order of an evaluation. If no trial has finished, it lists the metrics of
+// every auto-encoder.
 func (r *Results) names() []string {
 	var all []string
 	for _, t := range r.Trials {
@@ -255,7 +258,7 @@ func commonMetrics() []string {
 	return all
 }
 
-// files are the results as they are written.
+// files returns the files with the results.
 func (r *Results) files() ([]folder.File, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -275,7 +278,7 @@ func (r *Results) files() ([]folder.File, error) {
 	return files, nil
 }
 
-// table is one row per trial.
+// table returns results.csv, with one row per trial.
 func (r *Results) table() []byte {
 	names := r.names()
 	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "split", "images"}, names, []string{"error"})}
@@ -294,7 +297,7 @@ func (r *Results) table() []byte {
 	return table(rows)
 }
 
-// summary is one row per setting.
+// summary returns summary.csv, with one row per setting.
 func (r *Results) summary() []byte {
 	names := r.names()
 	rows := [][]string{slices.Concat([]string{"model"}, r.Keys, []string{"seeds"}, columns(names))}
@@ -304,7 +307,7 @@ func (r *Results) summary() []byte {
 	return table(rows)
 }
 
-// columns are a metric's mean and its deviation.
+// columns returns two column names per metric, for its mean and its deviation.
 func columns(names []string) []string {
 	var head []string
 	for _, name := range names {
@@ -313,7 +316,7 @@ func columns(names []string) []string {
 	return head
 }
 
-// numbers are the cells of these columns.
+// numbers returns the cells of these columns.
 func (s Setting) numbers(names []string) []string {
 	var row []string
 	for _, name := range names {
@@ -331,7 +334,7 @@ func table(rows [][]string) []byte {
 	return b.Bytes()
 }
 
-// number formats the number of that name, empty if there is none.
+// number formats the named number, empty if there is none.
 func number(values metrics.Values, name string) string {
 	v, ok := values.Number(name)
 	if !ok {
@@ -340,13 +343,13 @@ func number(values metrics.Values, name string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Texts are the trial's values of some keys as text.
+// Texts returns the trial's values of some keys as text.
 func (r Row) Texts(keys []string) []string { return texts(r.Values, keys) }
 
-// Texts are the setting's values of some keys as text.
+// Texts returns the setting's values of some keys as text.
 func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
 
-// Texts are the trial's values as text, in the order of the sweep's keys.
+// Texts returns the trial's values as text, in the order of the sweep's keys.
 func (t *Trial) Texts() []string {
 	all := make([]string, len(t.Values))
 	for i, v := range t.Values {
@@ -363,7 +366,7 @@ func texts(values map[string]any, keys []string) []string {
 	return all
 }
 
-// text prints a value: a name as it is, tables and lists as JSON, nothing for a key that a model does not have.
+// text formats a value: a string unchanged, tables and lists as JSON, "" for a key that a model does not have.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -27,13 +27,13 @@ import (
 // Event reports the progress of a sweep.
 type Event struct {
 	Trial    *Trial
-	Progress *train.Progress // while it is trained
-	Ended    bool            // the trial is done, or has failed
-	Kept     bool            // its metrics existed before
-	Metrics  *metrics.Result // of a trial that is done
-	Err      error           // of a trial that has failed
+	Progress *train.Progress // progress of the training
+	Ended    bool            // the trial has finished or failed
+	Kept     bool            // its metrics already existed
+	Metrics  *metrics.Result // for a finished trial
+	Err      error           // for a failed trial
 
-	Done, Failed, Total int // trials
+	Done, Failed, Total int // numbers of trials
 }
 
 // Failed lists the failed trials of a sweep. All other trials have finished.
@@ -53,33 +53,33 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// problem is the error of a failed trial without its path: results do not depend on the folder of the sweep.
+// problem is the error of a failed trial without its path, because results do not depend on the folder of the sweep.
 func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
 
-// work is the state of a sweep whose trials run.
+// work is the state of a running sweep.
 type work struct {
 	*Sweep
 	folder *folder.Folder
 	stop   context.CancelFunc
 
-	mu    sync.Mutex // of all below, of the trials' outcomes and of the results' files
+	mu    sync.Mutex // guards the fields below, the trials' outcomes and the results' files
 	todo  []*Trial
-	event Event // the numbers of trials
+	event Event // with the numbers of trials
 	fatal error
 
-	written time.Time     // when the results were last written
-	writing time.Duration // how long that took
+	written time.Time     // time of the last write of the results
+	writing time.Duration // duration of that write
 	stale   bool          // the files lack a trial that has ended
 }
 
 // Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
-// trial; in a sweep of hundreds of trials, after some of them and at the end.
+// trial; in a sweep of hundreds of trials, only after some of them and at the end.
 //
 // A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
-// sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has written a
-// checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces];
-// [folder.ErrLocked] means that another process is working on the sweep. If a metric is named that needs labels
-// and the images have none, the error is an [*Unlabelled] and nothing is written.
+// sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has written a checkpoint.
+// [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces]; [folder.ErrLocked]
+// means that another process is running the sweep. If a metric is named that needs labels and the images have none, the error
+// is an [*Unlabelled] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (w *work) finish(ctx context.Context) error {
 	return w.fatal
 }
 
-// resume reads what earlier runs of the sweep have done of a trial.
+// resume reads the results of earlier runs of the sweep for a trial.
 func (w *work) resume(t *Trial) {
 	t.measured, t.onTest, t.err = nil, nil, nil
 	if t.Begun() {
@@ -155,7 +155,7 @@ func (w *work) resume(t *Trial) {
 	w.report(Event{Trial: t, Ended: true, Kept: true, Metrics: t.measured})
 }
 
-// all runs the remaining trials.
+// all runs all remaining trials.
 func (w *work) all(ctx context.Context) error {
 	jobs, executor := w.options.Jobs, w.options.Executor
 	if executor != nil && len(w.todo) == 0 {
@@ -180,13 +180,13 @@ func (w *work) all(ctx context.Context) error {
 	return nil
 }
 
-// Unlabelled is the error of a metric that needs labels, on images that have none. It unwraps to a [*data.Error].
+// Unlabelled is the error for a metric that needs labels if the images have none. It unwraps to a [*data.Error].
 type Unlabelled struct{ Dataset, Metric string }
 
 // Error implements error.
 func (e *Unlabelled) Error() string { return e.Unwrap().Error() }
 
-// Unwrap makes it a [*data.Error].
+// Unwrap returns a [*data.Error].
 func (e *Unlabelled) Unwrap() error {
 	return &data.Error{Dataset: e.Dataset, Problem: "its images have no labels, but " + e.Metric + " needs them"}
 }
@@ -263,7 +263,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	return t
 }
 
-// end records the result of a trial. An error of a trial whose context has ended is that of the interruption.
+// end records the result of a trial. If its context has ended, the error is that of the interruption.
 func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,7 +306,7 @@ func (w *work) report(e Event) {
 	w.options.Report(e)
 }
 
-// do runs a trial, in this process or by the executor.
+// do runs a trial, in this process or with the executor.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	if w.options.Executor != nil {
 		return w.executed(ctx, t)
@@ -325,12 +325,12 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 	}
 }
 
-// Do trains or resumes one trial of the sweep on one thread and measures it, exactly as [Sweep.Run] does. It returns existing metrics.
-// Do writes only the folder of the trial: several processes, also on different machines, may run different trials of a sweep at the
-// same time. Report is called with the progress of the training.
+// Do trains or resumes one trial of the sweep on one thread and measures it, exactly like [Sweep.Run]. If metrics exist, it
+// returns them. Do writes only the folder of the trial, so several processes, also on different machines, may run different
+// trials of a sweep at the same time. Report is called with the progress of the training.
 //
-// Errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process works on
-// this trial.
+// The errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process is
+// running this trial.
 func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if t.Begun() {
 		if err := t.verify(); err != nil {
@@ -352,14 +352,14 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	return one.Do(ctx, team)
 }
 
-// Each write of the results covers all trials. A sweep of more than manyTrials trials writes them only so often that writing takes at
-// most 1/writingPart of the time.
+// Limits for writing results. Each write covers all trials. A sweep of more than manyTrials trials writes only so often that
+// writing takes at most 1/writingPart of the time.
 const (
 	manyTrials  = 200
 	writingPart = 10
 )
 
-// record writes the results after a trial, or leaves that to the next trial.
+// record writes the results after a trial, or leaves this to a later trial.
 func (w *work) record() error {
 	w.stale = len(w.Trials) > manyTrials && time.Since(w.written) < writingPart*w.writing
 	if w.stale {
@@ -391,7 +391,7 @@ func (w *work) write() error {
 	return w.folder.Write(differing...)
 }
 
-// timings are the epochs and the seconds of every trial, evaluation excluded.
+// timings returns the epochs and the seconds of every trial, without the evaluation.
 func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
@@ -405,7 +405,7 @@ func (w *work) timings() []byte {
 	return table(rows)
 }
 
-// spent adds up the epochs and seconds of a run's metrics.jsonl.
+// spent sums the epochs and seconds in a run's metrics.jsonl.
 func spent(text []byte) (epochs int, seconds float64) {
 	for line := range bytes.Lines(text) {
 		var epoch struct {
@@ -419,25 +419,27 @@ func spent(text []byte) (epochs int, seconds float64) {
 	return epochs, seconds
 }
 
-// FleetDir is the sub-folder of a sweep's folder with the queue of a sweep on several machines. It is removed when the sweep has finished.
+// FleetDir is the sub-folder of a sweep's folder for the queue of a sweep on several machines. It is removed when the sweep
+// has finished.
 const FleetDir = "fleet"
 
 // Executor runs trials somewhere other than in this process.
 type Executor interface {
 	// Ready returns an error if Begin is known to fail. It is called before anything is written.
 	Ready() error
-	// Begin is called once before the first trial, while the process holds the sweep's folder. todo lists the unfinished trials.
+	// Begin is called once before the first trial, while the process has locked the sweep's folder. todo lists the unfinished
+	// trials.
 	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
-	// Width is the largest number of concurrent calls of Do.
+	// Width is the maximum number of concurrent calls of Do.
 	Width() int
-	// Do returns when the folder of the trial holds a finished run with its eval.json, or with the error of the trial. A
-	// [*Stop] ends the sweep. progress may be called at any time until Do returns.
+	// Do returns nil when the folder of the trial contains a finished run with its eval.json, or else the error of the trial.
+	// A [*Stop] ends the sweep. progress may be called at any time until Do returns.
 	Do(ctx context.Context, t *Trial, progress func(train.Progress)) error
-	// End is called after the last Do has returned. err is what Run will return if End returns nil.
+	// End is called after the last Do has returned. err is the error that Run will return if End returns nil.
 	End(err error) error
 }
 
-// Stop is an error of [Executor.Do] that ends the whole sweep.
+// Stop is an error of [Executor.Do] that ends the complete sweep.
 type Stop struct{ Err error }
 
 // Error implements error.
@@ -446,7 +448,7 @@ func (s *Stop) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// ready returns the error of an [Executor] that cannot begin, if trials are left and no other process works on the sweep.
+// ready returns the error of an [Executor] that cannot begin, if trials remain and no other process is running the sweep.
 func (s *Sweep) ready() error {
 	left := func(t *Trial) bool { return s.kept(t) == nil }
 	if s.options.Executor == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
@@ -464,7 +466,7 @@ func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
 // ReadsFiles reports whether the images of a trial come from files.
 func (s *Sweep) ReadsFiles(t *Trial) bool { return len(t.fitted.Files)+len(t.tested.Files) > 0 }
 
-// Check returns an error unless the folder of the trial holds its finished run, with the metrics that the sweep measures.
+// Check returns an error unless the folder of the trial contains its finished run, with the metrics that the sweep measures.
 func (s *Sweep) Check(t *Trial) error {
 	if err := t.verify(); err != nil {
 		return err
@@ -475,7 +477,7 @@ func (s *Sweep) Check(t *Trial) error {
 	return nil
 }
 
-// Started returns the file with the initial parameters of the trial's model; nil if it starts from no other run.
+// Started returns the file with the initial parameters of the trial's model; nil if they are random.
 func (t *Trial) Started() *data.File {
 	start, err := train.StartOf(t.Model)
 	if err != nil { // the training reports the error
@@ -487,7 +489,7 @@ func (t *Trial) Started() *data.File {
 // Declaration is the model of the trial as the text of a config.toml.
 func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
 
-// Describe names a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".
+// Describe describes a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".
 func (s *Sweep) Describe(t *Trial) string {
 	parts := []string{t.Model.Name}
 	for i, text := range t.Texts() {
@@ -496,10 +498,10 @@ func (s *Sweep) Describe(t *Trial) string {
 	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
 }
 
-// Begun reports whether the folder of the trial holds a run, finished or not.
+// Begun reports whether the folder of the trial contains a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }
 
-// executed runs one trial by the sweep's [Executor].
+// executed runs one trial with the sweep's [Executor].
 func (w *work) executed(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
 		return nil, err

@@ -26,25 +26,25 @@ import (
 	"tessera/train/folder"
 )
 
-// StandaloneTrial is one trial without its sweep: everything that its training and evaluation read. [Sweep.Run] trains its own trials
-// through it, and so does another machine that has taken the trial: equal fields give equal bytes.
+// StandaloneTrial is one trial without its sweep: all data that its training and evaluation read. [Sweep.Run] and other
+// machines train trials through it: equal fields give equal bytes.
 type StandaloneTrial struct {
 	ID      string
 	Model   *config.Model
-	Path    string            // the folder of its run
-	Fitted  *data.Set         // what it is trained on
-	Tested  *data.Set         // what it is evaluated on
-	Split   data.Split        // of Tested or Fitted, that is measured
+	Path    string            // folder of the run
+	Fitted  *data.Set         // the set on which it is trained
+	Tested  *data.Set         // the set on which it is evaluated
+	Split   data.Split        // measured split of Tested or Fitted
 	Metrics metrics.Selection // nil: [metrics.Default]
 
-	Start  string                     // folder of the run whose parameters the model starts from; "": the one that it declares
-	Dirs   data.Dirs                  // for the record of the run
+	Start  string                     // folder of the run with the initial parameters; "": the one that the model declares
+	Dirs   data.Dirs                  // for the run's env.json
 	Disk   folder.Disk                // nil: the operating system's
 	Report func(train.Progress)       // may be nil
-	Rows   map[*data.Images][]float32 // values of images that several trials are measured on; may be nil
+	Rows   map[*data.Images][]float32 // values of images that several trials share; may be nil
 }
 
-// Do trains the trial, or resumes it from the checkpoint in its folder, measures it and keeps the metrics in eval.json. The
+// Do trains the trial, or resumes it from the checkpoint in its folder, measures it and stores the metrics in eval.json. The
 // errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
 func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
@@ -62,13 +62,13 @@ func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Res
 	return o.measure(ctx, backend, o.Split, keptFile)
 }
 
-// begun reports whether a folder holds a run. The folder of a run is complete as soon as it exists.
+// begun reports whether a folder contains a run. The folder of a run is complete as soon as it exists.
 func begun(path string) bool {
 	_, err := os.Stat(filepath.Join(path, folder.Config))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Identity is the ID of a trial of this model, on these data, with the parameters of Start.
+// Identity is the ID of a trial of this model with these data and initial parameters.
 func (o *StandaloneTrial) Identity() (string, error) {
 	start, err := train.StartOf(o.Model)
 	if o.Start != "" {
@@ -84,7 +84,7 @@ func (o *StandaloneTrial) Identity() (string, error) {
 	return identity(o.Model, files), nil
 }
 
-// identity hashes the values of a model that are no defaults, except its description, and the files that it reads.
+// identity hashes the non-default values of a model, except its description, and the files that it reads.
 func identity(m *config.Model, files []data.File) string {
 	h := sha256.New()
 	h.Write(m.Canonical())
@@ -94,7 +94,7 @@ func identity(m *config.Model, files []data.File) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// measure measures the trained trial on a split and writes the metrics into a file of its folder.
+// measure measures the trained trial on a split and writes the metrics to a file in its folder.
 func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
 	parameters, err := train.ParametersOf(o.Path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split
 	return measured, o.keep(file, keptMetrics{o.ID, parameters.SHA256, measured.Whole(), sealed.Open})
 }
 
-// keep writes the metrics of a trial, also those that are not applicable, into a file of its folder.
+// keep writes the metrics of a trial, including those that are not applicable, to a file in its folder.
 func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 	text, err := sealed.Document(kept)
 	if err != nil {
@@ -151,20 +151,20 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
 }
 
-// keptMetrics is the content of eval.json and test.json of a trial. It is valid as long as the trial has the measured parameters and the
-// file has not changed.
+// keptMetrics is the content of a trial's eval.json or test.json. It is valid as long as the parameters are the measured ones
+// and the file has not changed.
 type keptMetrics struct {
 	Trial      string          `json:"trial"`
-	Parameters string          `json:"parameters"` // SHA-256 of the file of the measured parameters
+	Parameters string          `json:"parameters"` // SHA-256 of the file with the measured parameters
 	Measured   *metrics.Result `json:"measured"`
-	SHA256     string          `json:"sha256"` // of this file; see package sealed
+	SHA256     string          `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
-// kept returns the stored metrics of a finished trial on the sweep's images, nil if a requested metric is missing, or if the file is
-// unreadable, damaged or of other parameters.
+// kept returns the stored metrics of a finished trial on the sweep's images. It is nil if a requested metric is missing, or
+// if the file is unreadable, damaged or belongs to other parameters.
 func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
 
-// read returns the metrics in a file of a trial, nil if they are not those of its parameters on this split.
+// read returns the metrics in a file of a trial, nil if they belong to other parameters or another split.
 func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	var kept keptMetrics
 	if sealed.Read(filepath.Join(t.Path, file), &kept) != nil || kept.Trial != t.ID || kept.Measured == nil || kept.Measured.Images == 0 {
@@ -183,7 +183,7 @@ func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	return picked
 }
 
-// verify returns an error for a trial whose folder declares another model than that of its ID.
+// verify returns an error for a trial whose folder declares another model than its ID.
 func (t *Trial) verify() error {
 	stored, err := train.ConfigOf(t.Path)
 	if err != nil {

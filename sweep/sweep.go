@@ -1,9 +1,10 @@
-// Package sweep trains and measures the trials of a declared sweep, several at once, and keeps the results.
+// Package sweep trains and measures the trials of a declared sweep, several at once, and stores the results.
 //
-// A trial is an ordinary run in SWEEP/trials/ID on one thread: one trial per processor at a time is faster than one trial after
-// the other on all processors. ID is the hash of the model's values that are not defaults, of the data and of the parameters
-// that the model starts from. A sweep that was killed, or declared again, therefore repeats no trial: a finished trial has its
-// metrics in eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an uninterrupted trial.
+// A trial is an ordinary run in SWEEP/trials/ID on one thread: running one trial per processor is faster than running one
+// trial at a time on all processors. ID is the hash of the model's values that are not defaults, of the data and of the
+// parameters that the model starts from. A sweep that was killed, or declared again, therefore repeats no trial: a finished
+// trial has its metrics in eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an
+// uninterrupted trial.
 //
 // The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
 // parallel trials or on interruptions. Times are in a separate file.
@@ -30,39 +31,39 @@ import (
 	"tessera/train/folder"
 )
 
-// The files of a sweep.
+// Names of the files of a sweep.
 const (
 	ResultsFile = "results.json" // trials and settings
 	TableFile   = "results.csv"  // one row per trial
-	SummaryFile = "summary.csv"  // one row per setting: mean and deviation over seeds
+	SummaryFile = "summary.csv"  // one row per trial; the only file that differs between machines or executions
 	TimingsFile = "timings.csv"  // one row per trial; the only file that differs between two machines or moments
 	trialsDir   = "trials"
-	keptFile    = "eval.json" // of a trial: its metrics
+	keptFile    = "eval.json" // metrics of a trial, in its folder
 )
 
-// Options are the settings of a sweep outside of its declaration. Only Metrics changes the bytes of the results.
+// Options contains the settings of a sweep outside its declaration. Only Metrics affects the bytes of the results.
 type Options struct {
 	Dirs    data.Dirs         // where data sets are searched
-	Out     string            // the sweep's folder; "" takes sweeps/NAME
-	Jobs    int               // how many trials at once; < 1 takes one per processor
-	Metrics metrics.Selection // measured of every trial; nil: [metrics.Default]
+	Out     string            // folder of the sweep; "" for sweeps/NAME
+	Jobs    int               // number of concurrent trials; < 1: one per processor
+	Metrics metrics.Selection // measured for every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
 	Disk    folder.Disk       // nil: the operating system's
-	Clean   bool              // remove [Sweep.Orphans], and replace the results that [Sweep.Replaces] protects
+	Clean   bool              // remove [Sweep.Orphans], and replace results that [Sweep.Replaces] protects
 
-	Executor Executor // does the trials; nil: they run in this process, Jobs at once
+	Executor Executor // runs the trials; nil: this process runs them, Jobs at once
 }
 
-// Sweep is a declared sweep whose data are loaded, so that its trials have identities.
+// Sweep is a declared sweep with loaded data, from which the identities of its trials are computed.
 type Sweep struct {
 	Name   string
-	Path   string   // its folder
-	Keys   []string // the settings that vary, as --set names them
+	Path   string   // folder of the sweep
+	Keys   []string // keys that vary, as in --set
 	Trials []*Trial // in the order of the declaration, each identity once
 
-	split    data.Split         // what the trials are measured on
-	criteria []config.Criterion // by which settings are selected
-	changes  []string           // of the declaration
+	split    data.Split         // images on which the trials are measured
+	criteria []config.Criterion // criteria by which settings are selected
+	changes  []string           // changes of the declaration
 	options  Options
 	sets     []loadedSet
 	rows     map[*data.Images][]float32
@@ -71,17 +72,17 @@ type Sweep struct {
 // Trial is one model of a sweep.
 type Trial struct {
 	config.Trial
-	ID   string // hash of the model's values that are no defaults, of the data and of what it starts from
-	Path string // the folder of its run
+	ID   string // hash of the model's non-default values, of the data and of the initial parameters
+	Path string // folder of the run
 
-	fitted   *data.Set // what it is trained on
-	tested   *data.Set // what it is evaluated on
+	fitted   *data.Set // the set on which it is trained
+	tested   *data.Set // the set on which it is evaluated
 	measured *metrics.Result
-	onTest   *metrics.Result // of a selected setting
+	onTest   *metrics.Result // test metrics of a selected setting
 	err      error
 }
 
-// loadedSet is a data set in memory, which all trials of the same source and need share.
+// loadedSet is a data set in memory, shared by all trials with the same source and need.
 type loadedSet struct {
 	source data.Source
 	need   data.Need
@@ -128,7 +129,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	return s, nil
 }
 
-// complete returns an error for missing arguments.
+// complete returns an error for missing (nil) arguments.
 func complete(ctx context.Context, spec *config.Sweep) error {
 	switch {
 	case ctx == nil:
@@ -141,7 +142,7 @@ func complete(ctx context.Context, spec *config.Sweep) error {
 	return nil
 }
 
-// measureCriteria adds the metrics of the selection to the measured metrics.
+// measureCriteria adds the selection criteria to the measured metrics.
 func (s *Sweep) measureCriteria() error {
 	if len(s.criteria) == 0 {
 		return nil
@@ -159,7 +160,7 @@ func (s *Sweep) measureCriteria() error {
 	return nil
 }
 
-// inFileName replaces characters that a quoted name in models.toml may have and a file name may not.
+// inFileName replaces characters that are valid in a quoted name in models.toml but not in a file name.
 func inFileName(r rune) rune {
 	if strings.ContainsRune(`/\:`, r) {
 		return '-'
@@ -167,7 +168,7 @@ func inFileName(r rune) rune {
 	return r
 }
 
-// trial finds the data and the identity of a declared trial.
+// trial returns a declared trial with its data and identity.
 func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error) {
 	t := &Trial{Trial: declared}
 	d, err := &declared.Model.Dataset, error(nil)
@@ -211,8 +212,8 @@ type State string
 
 // The states of a trial.
 const (
-	Waiting State = "waiting" // nothing was done
-	Begun   State = "begun"   // it has a run, which is resumed
+	Waiting State = "waiting" // not started
+	Begun   State = "begun"   // has an unfinished run, which will be resumed
 	Done    State = "done"    // its metrics are stored
 )
 
@@ -227,17 +228,17 @@ func (s *Sweep) State(t *Trial) State {
 	return Waiting
 }
 
-// foreign is the [folder.ErrForeign] of a folder that cannot become a sweep's folder.
+// foreign is the [folder.ErrForeign] for a folder that cannot become a sweep's folder.
 type foreign struct{ path, problem string }
 
 // Error implements error.
 func (e *foreign) Error() string { return e.path + ": " + e.problem }
 
-// Is makes it a [folder.ErrForeign].
+// Is reports whether target is [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
-// Dropping is the [folder.ErrForeign] of a folder with results of finished trials that a run of the sweep would drop from its tables;
-// see [Sweep.Replaces] and [Options].Clean.
+// Dropping is the [folder.ErrForeign] for a folder with results of finished trials that running the sweep would drop from its
+// tables; see [Sweep.Replaces] and [Options].Clean.
 type Dropping struct{ foreign }
 
 // Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials; the same call resumes it.
@@ -246,11 +247,11 @@ type Interrupted struct{ Path string }
 // Error implements error.
 func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, train.ErrInterrupted) }
 
-// Unwrap makes it a [train.ErrInterrupted].
+// Unwrap returns [train.ErrInterrupted].
 func (e *Interrupted) Unwrap() error { return train.ErrInterrupted }
 
-// checkFolder returns an error unless a folder may be a sweep's folder: it does not exist, is empty, or has files of a sweep, also of one
-// that was killed while it wrote its first files.
+// checkFolder returns an error for a folder that cannot be the folder of a sweep. It can if it does not exist, is empty, or
+// has files of a sweep, even of one that was killed while writing its first files.
 func checkFolder(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -268,7 +269,7 @@ func checkFolder(path string) error {
 	return nil
 }
 
-// isSweepFile reports whether an entry of a folder is one that only a sweep creates.
+// isSweepFile reports whether only a sweep creates an entry with this name.
 func isSweepFile(e fs.DirEntry) bool {
 	switch name, begun := strings.CutSuffix(e.Name(), folder.Unfinished); name {
 	case ResultsFile, ManifestFile:
@@ -281,8 +282,8 @@ func isSweepFile(e fs.DirEntry) bool {
 	return false
 }
 
-// Orphans lists the trials in the sweep's folder that are not trials of the sweep: those of an earlier declaration or of other data. A
-// folder that is not a run, or that holds other files, is not listed.
+// Orphans lists the trials in the sweep's folder that do not belong to the sweep, but to an earlier declaration or to other
+// data. It does not list folders that are not runs or that contain other files.
 func (s *Sweep) Orphans() (ids []string) {
 	entries, _ := os.ReadDir(filepath.Join(s.Path, trialsDir)) // a new sweep has no folder
 	for _, e := range entries {
@@ -295,13 +296,13 @@ func (s *Sweep) Orphans() (ids []string) {
 	return ids
 }
 
-// isEmpty reports whether a folder is empty or cannot be read.
+// isEmpty reports whether a folder is empty or unreadable.
 func isEmpty(path string) bool {
 	entries, _ := os.ReadDir(path)
 	return len(entries) == 0
 }
 
-// clean removes the orphans, except those that another process works on.
+// clean removes the orphans, except those that another process is using.
 func (w *work) clean() error {
 	for _, id := range w.Orphans() {
 		path := TrialPath(w.Path, id)
@@ -318,10 +319,10 @@ func (w *work) clean() error {
 	return nil
 }
 
-// Replaces returns a [*Dropping] if the folder has results of finished trials that a run of the sweep would drop from
-// its tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Values that were added to
-// a declaration drop nothing, and a declaration that was edited replaces its own results: the trials that it no longer has are
-// [Sweep.Orphans]. Results of an earlier version are an [*EarlierVersion].
+// Replaces returns a [*Dropping] if the folder has results of finished trials that running the sweep would drop from its
+// tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Adding values to a declaration
+// drops nothing. An edited declaration replaces its own results: the trials that it no longer has become [Sweep.Orphans]. For
+// results of an earlier version the error is an [*EarlierVersion].
 func (s *Sweep) Replaces() error {
 	old, err := Read(s.Path)
 	var earlier *EarlierVersion
@@ -344,7 +345,7 @@ func (s *Sweep) Replaces() error {
 		dropped, old.Sweep, with(old.Changes), s.Name, with(s.changes))}}
 }
 
-// with names the changes of a sweep.
+// with formats the changes of a sweep for a message.
 func with(changes []string) string {
 	if len(changes) == 0 {
 		return ""

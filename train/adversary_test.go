@@ -3,9 +3,11 @@ package train
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/attack"
+	"tessera/config"
 	"tessera/engine"
 	"tessera/graph"
 	"tessera/graph/tape"
@@ -165,4 +167,88 @@ func bars(t *testing.T) []float32 {
 		t.Fatal(err)
 	}
 	return images.Float32()
+}
+
+// attackedClasses is a classifier that is attacked at its head.
+func attackedClasses(t *testing.T, loss, hook string) string {
+	t.Helper()
+	return "[model.m]\ndataset = " + labelledFiles(t, 60) + `
+encoder = [{ kind = "dense", units = 5, activation = "relu" }, { kind = "dropout", rate = 0.2 }]
+decoder = []
+head.class = { layers = [{ kind = "dense" }] }
+loss = [` + loss + `]
+train = { epochs = 2, batch = 16 }
+[model.m.hook.adversarial]
+epsilon = 0.1
+steps = 2
+` + hook
+}
+
+// The images of a step are those of the attack on the head, at the current parameters.
+func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
+	m := model(t, attackedClasses(t, `{ kind = "cross_entropy" }`, `objective = "margin"`))
+	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if err := s.learner.begin(context.Background(), splits, true); err != nil {
+		t.Fatal(err)
+	}
+	n := s.learner.(*network)
+	labels := n.loader.batches[n.loader.next].indices
+	b := taken(t, n.loader)
+	clean := slices.Clone(b.values[0])
+	classes := make([]int, b.size)
+	var rows []float32
+	for i, in := range n.loader.inputs[b.size] {
+		if in.Name == graph.Labels {
+			rows = b.values[i]
+		}
+	}
+	for k, i := range slices.Clone(labels[:b.size]) {
+		if classes[k] = n.images.Labels()[i]; rows[2*k+classes[k]] != 1 {
+			t.Fatalf("image %d: labels %v", k, rows[2*k:2*k+2])
+		}
+	}
+	if err := n.hooks.each(func(a *attached) error {
+		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[targetInput], Labels: rows, Size: b.size})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	coder := graph.NewCoder(n.model, tape.Backend{})
+	defer coder.Close()
+	head, err := coder.Head("class")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(clean)
+	trial := attack.Trial{Attack: m.Hooks["adversarial"].(*hooks.Adversarial).Attack, Objective: attack.Margin}
+	if err := trial.Follow(head, want, clean, classes); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(b.values[0], want) || slices.Equal(want, clean) {
+		t.Error("the batch holds other images than those of the attack")
+	}
+}
+
+func TestAdversarialTrainingOfClassifiersResumesToTheSameBytes(t *testing.T) {
+	for name, text := range map[string]string{
+		"madry":  attackedClasses(t, `{ kind = "cross_entropy" }`, "random_start = true\nwarmup = 1"),
+		"trades": attackedClasses(t, `{ kind = "trades" }`, "random_start = true\nobjective = \"kl\""),
+	} {
+		t.Run(name, func(t *testing.T) { interruptedEverywhere(t, model(t, text)) })
+	}
+}
+
+// Without clean images the term of trades would be cross entropy.
+func TestTradesNeedsAHookThatChangesImages(t *testing.T) {
+	text, _, _ := strings.Cut(attackedClasses(t, `{ kind = "trades" }`, ""), "[model.m.hook")
+	f, err := config.Load("test.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "no hook of the model changes images") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -175,13 +175,13 @@ func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 
 func TestARunWithColumnsResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, regression(t, 20, "train.batch=7", "optimizer.kind=adam", "freeze=[]"))
-	killedEverywhere(t, regression(t, 20, "train.batch=7", "train.epochs=5"))
+	killedEverywhere(t, regression(t, 20, "train.batch=7", "train.epochs=3"))
 }
 
 func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 	m := regression(t, 20)
 	r := trained(t, m, Options{})
-	if err := os.Remove(m.Dataset.Source.(*data.CSV).Images); err != nil {
+	if err := os.Remove(m.Dataset.Source.(*data.CSV).File); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := Open(r.Run)
@@ -189,7 +189,7 @@ func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, ok := opened.Layout.Column("group")
-	if !ok || fmt.Sprint(c) != "{group [] whole [f m]}" || opened.Layout.Size("y") != 2 {
+	if !ok || fmt.Sprint(c) != "{group [] whole [f m] false false false}" || opened.Layout.Size("y") != 2 {
 		t.Errorf("the column group is %v, the head y has %d values", c, opened.Layout.Size("y"))
 	}
 }
@@ -257,7 +257,7 @@ train = { epochs = 500, batch = 32, checkpoint_seconds = 60 }
 		t.Errorf("the labels of the held-out samples are not measured: %v", all[0])
 	}
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if err != nil || fmt.Sprint(set.Columns()) != "[{tags [2] whole []}]" {
+	if err != nil || fmt.Sprint(set.Columns()) != "[{tags [2] whole [] false false false}]" {
 		t.Errorf("the columns %v are loaded, want tags alone (%v)", set.Columns(), err)
 	}
 }

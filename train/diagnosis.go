@@ -7,11 +7,12 @@ import (
 	"tessera/losses"
 )
 
-// This file says what adaptive weights of loss terms ([losses.Adaptive]) did not reach: the codes of a model whose limit is out of
-// reach may become empty, because the empty code is the sparsest.
+// This file finds adaptive weights of loss terms ([losses.Adaptive]) that did not reach their limits: if a limit cannot be reached, the
+// codes of a model may become empty, because the empty code is the sparsest one.
 
-// unweighted is the mean over an epoch of the i-th term without its weight. The weight is that of the end of the epoch, so that the
-// value is approximate while it changes. ok is false for a term that has no adaptive weight or no weight yet.
+// unweighted returns the mean over an epoch of the i-th term without its weight, and the weight at the end of the epoch. The
+// mean is approximate if the weight changed during the epoch. ok is false for a term without an adaptive weight or without a
+// weight yet.
 func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
 	if _, adaptive := s.spec.Losses[i].Weight.(losses.Adaptive); !adaptive || i >= len(s.progress.Weights) || float32(s.progress.Weights[i]) == 0 {
 		return 0, 0, false
@@ -21,7 +22,7 @@ func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
 	return weight, term / weight, ok
 }
 
-// diagnose warns of the adaptive weights that did not reach their limits in the last epoch.
+// diagnose warns of adaptive weights whose terms missed their limits in the last epoch.
 func (s *job) diagnose(m Metrics) {
 	if s.options.Warn == nil {
 		return
@@ -36,8 +37,8 @@ func (s *job) diagnose(m Metrics) {
 	}
 }
 
-// collapsed returns an error if every unit is dead at the end of an epoch and a term has an adaptive weight: training on would only keep
-// an empty model.
+// collapsed returns an error if, at the end of an epoch, every unit is dead and a term has an adaptive weight: further
+// training would not revive the model.
 func (t *trainee) collapsed(m Metrics) error {
 	dead, measured := m.Measured.Number("dead_units")
 	if !measured || t.watcher == nil || int(dead) < t.watcher.units {

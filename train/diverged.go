@@ -13,8 +13,9 @@ import (
 	"tessera/optim"
 )
 
-// Diverged is the error of a training that encountered NaN or Inf, or of one whose multiplier switched every unit off. It names the step and the first such tensor, in the order of a
-// step: input, parameters, code, output, loss terms, loss, gradients, updated parameters, val_mse.
+// Diverged is the error of a training with NaN or Inf, or of one whose multiplier turned off every unit. It names the step
+// and the first affected tensor, in the order of a step: input, parameters, code, output, loss terms, loss, gradients,
+// updated parameters, val_mse.
 type Diverged struct {
 	Run    string
 	Epoch  int     // from 1
@@ -22,7 +23,7 @@ type Diverged struct {
 	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
 	Value  float64 // NaN or an infinity
 
-	// Collapse says why a training with finite values was ended, "" for NaN and Inf: every unit is dead.
+	// Collapse explains why a training with finite values was ended: every unit is dead. It is "" for NaN and Inf.
 	Collapse string
 
 	advice string // remedy, "" if none is known
@@ -41,10 +42,10 @@ func (e *Diverged) Error() string {
 	return text + "; " + e.advice + " may help"
 }
 
-// inputTensor is the name of the images in [Diverged].
+// inputTensor is the name for the images in [Diverged].
 const inputTensor = "input"
 
-// bad is a tensor with a value that is not finite.
+// bad is a tensor with a non-finite value.
 type bad struct {
 	tensor string
 	value  float64
@@ -66,7 +67,7 @@ func (s *job) diverged(step int, b bad) error {
 	return d
 }
 
-// look sets b to a tensor, unless the tensor is finite or b is already set.
+// look sets b to a tensor if the tensor has a non-finite value and b is not set yet.
 func (b *bad) look(tensor string, v []float32) {
 	if b.tensor != "" {
 		return
@@ -76,8 +77,8 @@ func (b *bad) look(tensor string, v []float32) {
 	}
 }
 
-// firstBadForward finds the tensor that made the loss of a batch non-finite, with a program that also returns the output.
-// The parameters were finite before the projection of the last step, but may not be after it.
+// firstBadForward finds the tensor that made the loss of a batch non-finite, by a program that also returns the output. The
+// parameters were finite before the projection of the last step, but may not be finite after it.
 func (n *network) firstBadForward(inputs *batch) (b bad, err error) {
 	want := n.model.TrainingOutputs()
 	if n.model.Encodes() {
@@ -120,7 +121,7 @@ func (p *program) firstBadBackward() (b bad) {
 	return b
 }
 
-// firstBad finds the tensor that made the full-batch objective non-finite, after its last evaluation.
+// firstBad finds the tensor that made the full-batch objective non-finite in its last evaluation.
 func (w *fullBatch) firstBad() (b bad, err error) {
 	for _, p := range w.model.Parameters {
 		b.look(p.Path, p.Data)
@@ -162,8 +163,8 @@ func (b *bad) lookRun(p *program) {
 	}
 }
 
-// finite reports whether no value is NaN or infinite. One non-finite value makes the sum non-finite, and a sum is cheap; if
-// a sum of large finite values overflows, each value is checked.
+// finite reports whether no value is NaN or infinite. A non-finite value makes the sum non-finite, and summing is fast. If a
+// sum of large finite values overflows, each value is checked.
 func finite(v []float32) bool {
 	if sum := kernel.Float32().Sum(v); sum-sum == 0 {
 		return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -20,23 +21,23 @@ import (
 	"tessera/train/folder"
 )
 
-// Environment records where and how a run was started, for env.json. It does not affect the run.
+// Environment records where and how a run was started, in env.json. It does not affect the run.
 type Environment struct {
-	Version string      `json:"version"` // of this program
+	Version string      `json:"version"` // version of tessera
 	Go      string      `json:"go"`
 	System  string      `json:"system"` // linux/amd64
 	CPU     string      `json:"cpu"`
-	Ranks   int         `json:"ranks,omitempty"` // processes that train together; 0 for one alone
-	Threads int         `json:"threads"`         // of each process
-	Backend string      `json:"backend"`         // tape, engine
+	Ranks   int         `json:"ranks,omitempty"` // number of processes that train together; 0 without distributed training
+	Threads int         `json:"threads"`         // threads of each process
+	Backend string      `json:"backend"`         // tape or engine
 	BLAS    string      `json:"blas"`
 	Command []string    `json:"command"`
-	Folder  string      `json:"folder,omitempty"`  // the current directory: relative paths of the data set begin here
-	Search  []string    `json:"search,omitempty"`  // folders in which data sets were searched, first to last
+	Folder  string      `json:"folder,omitempty"`  // current directory, to which relative paths of the data set refer
+	Search  []string    `json:"search,omitempty"`  // folders in which data sets were searched, in order
 	Data    []data.File `json:"data"`              // files of the data set that were read, with the checksum of the uncompressed bytes
-	Start   *data.File  `json:"start,omitempty"`   // file of the initial parameters, if they come from another run
+	Start   *data.File  `json:"start,omitempty"`   // file of the initial parameters, if another run provides them
 	Machine string      `json:"machine,omitempty"` // the worker that trained the run, in a sweep on several machines
-	SHA256  string      `json:"sha256,omitempty"`  // of this file; see package sealed
+	SHA256  string      `json:"sha256,omitempty"`  // checksum of env.json itself; see package sealed
 }
 
 // environment returns the contents of env.json.
@@ -49,7 +50,7 @@ func (s *job) environment() ([]byte, error) {
 	return e.text()
 }
 
-// text is the contents of env.json.
+// text returns the contents of env.json.
 func (e Environment) text() ([]byte, error) {
 	e.SHA256 = sealed.Open
 	text, err := sealed.Document(e)
@@ -76,8 +77,8 @@ func ReadEnvironment(run string) (Environment, error) {
 	return e, nil
 }
 
-// Moved returns the env.json, for this machine, of a run that another machine trained. Processor, kernels and command stay those of
-// the training; the paths of the data and of the initial parameters become those of this machine.
+// Moved rewrites the env.json of a run that another machine trained for use on this machine. Processor, kernels and command
+// remain those of the training; the paths of the data and of the initial parameters become those of this machine.
 func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start *data.File) ([]byte, error) {
 	var e Environment
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -92,11 +93,11 @@ func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start
 	return e.text()
 }
 
-// Changed files are described by this text.
+// changedFormat is the text that describes a changed file.
 const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
 
-// Origin returns the record of where a run found its data. It is the zero value for a run without a readable record; an unreadable one
-// is reported to warn, which may be nil, unless the source s generates its images.
+// Origin returns the record of where a run found its data. It is the zero value for a run without a readable record. An
+// unreadable record is reported to warn, which may be nil, unless the source s generates its images.
 func Origin(run string, s data.Source, warn func(string)) Environment {
 	e, err := ReadEnvironment(run)
 	files, ok := s.(interface{ Origin() data.Origin })
@@ -126,7 +127,7 @@ func (e *Environment) locate(dirs data.Dirs, files []data.File) {
 	}
 }
 
-// within returns a path of a folder as an absolute path.
+// within returns path as an absolute path; a relative path is relative to folder.
 func within(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -134,7 +135,7 @@ func within(folder, path string) string {
 	return filepath.Join(folder, path)
 }
 
-// Dirs returns the folders in which the data of the run are searched: dirs, then those of the training.
+// Dirs returns the folders in which to search for the data of the run: first dirs, then the folders of the training.
 func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	all := slices.Clone(dirs)
 	for _, dir := range e.Search {
@@ -145,8 +146,8 @@ func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	return all
 }
 
-// Placed returns a copy of the run's source whose relative paths lead to the files of the training. A path that leads nowhere from the
-// folder of the training stays relative to the current directory: the project was moved.
+// Placed returns a copy of the run's source in which relative paths refer to the files of the training. If the project was
+// moved, so that a path does not exist in the folder of the training, the path stays relative to the current directory.
 func (e Environment) Placed(s data.Source) data.Source {
 	v := reflect.ValueOf(s)
 	if e.Folder == "" || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -154,48 +155,67 @@ func (e Environment) Placed(s data.Source) data.Source {
 	}
 	c := reflect.New(v.Elem().Type())
 	c.Elem().Set(v.Elem())
-	texts := map[string]reflect.Value{}
+	texts := map[string]declaredText{}
 	declaredTexts(c.Elem(), texts)
 	recorded := func(key string) bool {
 		text, ok := texts[key]
-		return ok && slices.ContainsFunc(e.Data, func(f data.File) bool { return f.Path == filepath.Join(e.Folder, text.String()) })
+		return ok && slices.ContainsFunc(e.Data, func(f data.File) bool { return f.Path == filepath.Join(e.Folder, text.is) })
 	}
-	const test = "test_" // a training does not read test images; their keys are named after those of the training images
+	const test = "test_" // a training does not read test images; the keys of test files are named like those of training files
 	places := map[string]string{}
 	for key, text := range texts {
-		path := filepath.Join(e.Folder, text.String())
+		path := filepath.Join(e.Folder, text.is)
 		base := strings.TrimPrefix(key, test)
 		if _, err := os.Stat(path); err == nil && (recorded(base) || recorded(test+base)) {
 			places[key] = path
 		}
 	}
 	for key, path := range places {
-		texts[key].SetString(path)
+		texts[key].set(path)
 	}
 	return c.Interface().(data.Source)
 }
 
-// declaredTexts collects the keys of a struct whose values are texts that could be relative paths.
-func declaredTexts(v reflect.Value, texts map[string]reflect.Value) {
+// declaredText is a text of a declaration that could be a relative path.
+type declaredText struct {
+	is  string
+	set func(path string)
+}
+
+// declaredTexts collects the keys of a struct whose values are such texts: test_images, columns.target.
+func declaredTexts(v reflect.Value, texts map[string]declaredText) {
 	for i := range v.NumField() {
 		f, t := v.Field(i), v.Type().Field(i)
 		key := t.Tag.Get("toml")
+		add := func(key, text string, set func(path string)) {
+			if text != "" && !filepath.IsAbs(text) {
+				texts[key] = declaredText{text, set}
+			}
+		}
 		switch {
 		case !f.CanSet():
 		case t.Anonymous && f.Kind() == reflect.Struct:
 			declaredTexts(f, texts)
-		case f.Kind() == reflect.String && key != "" && f.String() != "" && !filepath.IsAbs(f.String()):
-			texts[key] = f
+		case f.Kind() == reflect.String && key != "":
+			add(key, f.String(), f.SetString)
+		case f.Type() == reflect.TypeFor[data.ColumnNames]():
+			columns := maps.Clone(f.Interface().(data.ColumnNames)) // of the copy of the source
+			f.Set(reflect.ValueOf(columns))
+			for name, held := range columns {
+				if len(held) == 1 {
+					add(key+"."+name, held[0], func(path string) { columns[name] = []string{path} })
+				}
+			}
 		}
 	}
 }
 
-// Knows reports whether the run was trained on a file of that checksum, wherever the file is now.
+// Knows reports whether the run was trained on a file with this checksum, regardless of its path.
 func (e Environment) Knows(file data.File) bool {
 	return slices.ContainsFunc(e.Data, func(was data.File) bool { return was.SHA256 == file.SHA256 })
 }
 
-// Changed returns a [*data.Error] for files of a data set that differ from those that the run was trained on.
+// Changed returns a [*data.Error] if files of a data set differ from those that the run was trained on.
 func (e Environment) Changed(dataset string, files []data.File) error {
 	for _, f := range files {
 		i := slices.IndexFunc(e.Data, func(was data.File) bool { return was.Path == within(e.Folder, f.Path) })
@@ -210,13 +230,13 @@ func (e Environment) Changed(dataset string, files []data.File) error {
 // Arithmetic identifies the order of floating-point additions. Together with the declaration and the images it determines
 // the last bits of a result.
 type Arithmetic struct {
-	Ranks   int    `json:"ranks,omitempty"`   // processes that train together; 0 for one alone
-	Threads int    `json:"threads,omitempty"` // of each process; 0 for a baseline
-	Backend string `json:"backend,omitempty"` // tape, engine; empty for a baseline
-	Kernel  string `json:"kernel"`            // implementation of products and functions: [kernel.Float32]
+	Ranks   int    `json:"ranks,omitempty"`   // number of processes that train together; 0 without distributed training
+	Threads int    `json:"threads,omitempty"` // threads of each process; 0 for a baseline
+	Backend string `json:"backend,omitempty"` // tape or engine; empty for a baseline
+	Kernel  string `json:"kernel"`            // implementation of matrix products and functions: [kernel.Float32]
 }
 
-// arithmetic is the arithmetic of this process. Baselines give the same bits on any number of threads and have no back end.
+// arithmetic is the arithmetic of this process. Baselines give the same bits with any number of threads and have no back end.
 func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
 	if spec.Baseline != nil {
@@ -247,7 +267,7 @@ func (a Arithmetic) differs(now Arithmetic) string {
 	return strings.Join(lines, "; ")
 }
 
-// plural is the ending of a noun after a number.
+// plural returns the ending of a noun for a number: "" for 1, else ending.
 func plural(n int, ending string) string {
 	if n == 1 {
 		return ""

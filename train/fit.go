@@ -18,14 +18,14 @@ import (
 	"tessera/train/folder"
 )
 
-// numbersKey is the metadata key of a baseline's numbers, JSON.
+// numbersKey is the metadata key for a baseline's scalar state, as JSON.
 const numbersKey = "numbers"
 
-// fit trains a baseline by the baseline's rule: an epoch is one iteration.
+// fit trains a baseline by its own rule: an epoch is one iteration.
 type fit struct {
 	*job
 	model baselines.Model
-	from  string // the state that was restored, "" for a new fit
+	from  string // file of the restored state, "" for a new fit
 }
 
 func newFit(j *job, method baselines.Method) (*fit, error) {
@@ -53,7 +53,7 @@ func (f *fit) begin(ctx context.Context, splits data.Splits, _ bool) error {
 	return fmt.Errorf("model %q: %w", f.spec.Name, err)
 }
 
-// bounded returns an error for images whose values overflow in the initial state.
+// bounded returns an error if the values of the images are so large that the initial state overflows.
 func (f *fit) bounded() error {
 	for name, v := range f.model.State().Numbers {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -63,7 +63,7 @@ func (f *fit) bounded() error {
 	return nil
 }
 
-// epoch implements learner. Encoding validation images would take longer than the iteration: only the objective and the
+// epoch implements learner. Encoding validation images would take longer than the iteration, so only the objective and the
 // atoms are measured.
 func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error) {
 	p, err := f.model.Step(ctx)
@@ -121,7 +121,7 @@ func (f *fit) restore(from *stored) error {
 	return restoreBaseline(f.model, from.path, from.file)
 }
 
-// restoreBaseline sets a model to the contents of a file.
+// restoreBaseline sets the state of a baseline from a checkpoint.
 func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) error {
 	state := baselines.State{Tensors: map[string]baselines.Tensor{}}
 	if err := json.Unmarshal([]byte(file.Metadata[numbersKey]), &state.Numbers); err != nil {
@@ -139,7 +139,7 @@ func restoreBaseline(m baselines.Model, path string, file *checkpoint.File) erro
 	return nil
 }
 
-// openBaseline returns the model of a checkpoint.
+// openBaseline returns the fitted baseline of a checkpoint.
 func openBaseline(spec *config.Model, method baselines.Method, shape []int, path string, file *checkpoint.File) (baselines.Model, error) {
 	m, err := method.New(shape, spec.Train.Seed)
 	if err != nil {
@@ -157,13 +157,13 @@ func openBaseline(spec *config.Model, method baselines.Method, shape []int, path
 	return m, nil
 }
 
-// derived implements learner: all tensors, because the fitted images keep their codes.
+// derived implements learner. It returns all tensors, because the codes of the fitted images are part of the model.
 func (f *fit) derived() ([]derived, error) {
 	file := &checkpoint.File{Metadata: f.metadata("parameters", f.progress.Epoch, f.progress.Step)}
 	return []derived{{folder.Model, file}}, f.save(file)
 }
 
-// kept implements learner: a baseline always uses the last iteration.
+// kept implements learner: a baseline always keeps its last iteration.
 func (f *fit) kept() (*hooks.BestEpoch, error) { return nil, nil }
 
 // close implements learner.

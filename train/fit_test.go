@@ -22,15 +22,19 @@ import (
 )
 
 // fitted are baselines on small images that differ in their resume: a rule without state, a rule with step sizes, passes
-// over mini-batches, only centres, an online rule, and a fit without a state before its only iteration.
+// over mini-batches, also of centres and of several starts, only centres, an online rule, and a fit without a state before its only iteration.
 var fitted = map[string]string{
 	"nmf":        "kind = \"nmf\"\ncomponents = 8\niterations = 4",
 	"mini-batch": "kind = \"nmf\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
 	"sparse_nmf": "kind = \"sparse_nmf\"\ncomponents = 8\niterations = 4\nsolver = \"gradient\"\nper = \"image\"\ncode_sparsity = 0.5",
+	"centres":    "kind = \"kmeans\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0\nrestarts = 2",
 	"kmeans":     "kind = \"kmeans\"\ncomponents = 8\niterations = 4\ntolerance = 0.0",
 	"nnsae":      "kind = \"nnsae\"\ncomponents = 8\niterations = 3",
 	"pca":        "kind = \"pca\"\ncomponents = 8",
 }
+
+// holes hide entries of the images.
+var holes = []string{"dataset.hide=0.4"}
 
 // baseline returns one of them.
 func baseline(t testing.TB, name string, sets ...string) *config.Model {
@@ -53,7 +57,7 @@ func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
 		for at := 1; at < want.Epochs; at++ {
 			run := place(t)
 			ctx, cancel := context.WithCancel(context.Background())
-			_, err := Run(ctx, m, Options{Out: run, Report: func(p Progress) {
+			_, err := Run(ctx, m, Options{Out: run, Disk: &faulty.Disk{}, Report: func(p Progress) {
 				if p.Epoch == at {
 					cancel()
 				}
@@ -61,7 +65,7 @@ func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
 			if !errors.Is(err, ErrInterrupted) {
 				t.Fatalf("%s interrupted after iteration %d: got %v", name, at, err)
 			}
-			r, err := Resume(context.Background(), run, Options{})
+			r, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})
 			if err != nil || r.Epochs != want.Epochs || r.AlreadyFinished {
 				t.Fatalf("%s interrupted after iteration %d: %+v, %v", name, at, r, err)
 			}
@@ -84,11 +88,17 @@ func (c countdown) Err() error {
 }
 
 func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
-	m := baseline(t, "mini-batch")
+	for _, name := range []string{"mini-batch", "centres"} {
+		interruptedWithinAPass(t, baseline(t, name))
+	}
+}
+
+func interruptedWithinAPass(t *testing.T, m *config.Model) {
+	t.Helper()
 	want, within := trained(t, m, Options{}), 0
 	for asked := 1; ; asked++ {
 		run, left := place(t), asked
-		_, err := Run(countdown{context.Background(), &left}, m, Options{Out: run})
+		_, err := Run(countdown{context.Background(), &left}, m, Options{Out: run, Disk: &faulty.Disk{}})
 		if err == nil {
 			break
 		}
@@ -105,7 +115,7 @@ func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
 		if !strings.Contains(from.file.Metadata[numbersKey], `"position":0`) {
 			within++
 		}
-		if _, err := Resume(context.Background(), run, Options{}); err != nil {
+		if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
 			t.Fatal(err)
 		}
 		sameRun(t, run, want.Run)
@@ -116,10 +126,13 @@ func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestAFitKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	for _, name := range []string{"nmf", "pca"} {
-		m := baseline(t, name)
+	for _, c := range []struct {
+		name string
+		sets []string
+	}{{"nmf", nil}, {"pca", nil}, {"centres", nil}, {"nmf", holes}, {"sparse_nmf", holes}, {"pca", append([]string{"iterations=4"}, holes...)}} {
+		name, m := c.name, baseline(t, c.name, c.sets...)
 		want := trained(t, m, Options{})
-		for at := 1; ; at++ {
+		for at := 1; ; at += 1 + len(c.sets) {
 			run := place(t)
 			_, err := Run(context.Background(), m, Options{Out: run, Disk: &faulty.Disk{DieAt: at}})
 			if err == nil {
@@ -134,7 +147,7 @@ func TestAFitKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 			if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			if _, err := Resume(context.Background(), run, Options{}); err != nil {
+			if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
 				t.Fatalf("%s killed before operation %d: %v", name, at, err)
 			}
 			sameRun(t, run, want.Run)
@@ -263,7 +276,7 @@ func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
 		t.Errorf("open: got %v", err)
 	}
-	if _, err := Resume(context.Background(), run, Options{}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind: got "nmf", want "kmeans"`) {
+	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind: got "nmf", want "kmeans"`) {
 		t.Errorf("resume: got %v", err)
 	}
 	run = trained(t, baseline(t, "nmf"), Options{}).Run
@@ -277,7 +290,7 @@ func TestAFitResumesOnlyWithItsImages(t *testing.T) {
 	m := npy(t, "nmf", 0.5, "tolerance=0")
 	run := place(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	if _, err := Run(ctx, m, Options{Out: run, Report: func(Progress) { cancel() }}); !errors.Is(err, ErrInterrupted) {
+	if _, err := Run(ctx, m, Options{Out: run, Disk: &faulty.Disk{}, Report: func(Progress) { cancel() }}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
 	other := npy(t, "nmf", 0.75).Dataset.Source
@@ -312,7 +325,7 @@ func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "resume") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Resume(context.Background(), run, Options{}); err != nil {
+	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
 		t.Fatal(err)
 	}
 	o, err := Open(run)

@@ -22,7 +22,7 @@ type search struct {
 	method    optim.Search
 	weights   []float32                       // all trainable parameters, one after the other
 	state     [][]float32                     // the optimizer's vectors, split by parameter
-	next      func(ctx context.Context) error // one iteration
+	next      func(ctx context.Context) error // performs one iteration
 	fullBatch *fullBatch
 }
 
@@ -70,7 +70,7 @@ func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err e
 
 // searching starts the optimizer and returns a function for one iteration.
 func (r *search) searching() func(ctx context.Context) error {
-	var within context.Context // of the current iteration
+	var within context.Context // context of the current iteration
 	f := optim.Objective{Evaluate: func(w, g []float32) (float64, error) { return r.fullBatch.Evaluate(within, w, g) }}
 	if len(r.spec.Constraints) > 0 {
 		f.Project = r.project
@@ -82,7 +82,7 @@ func (r *search) searching() func(ctx context.Context) error {
 	}
 }
 
-// project applies the constraints to weights that are not in the model yet.
+// project applies the constraints to weights outside the model.
 func (r *search) project(w []float32) {
 	for _, m := range r.stepper.trainable {
 		m.constrain(w[:len(m.Data)])
@@ -138,25 +138,25 @@ func (r *search) close() {
 	}
 }
 
-// fullBatch is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms of
-// the codes and the weights, then the contributions of the images; see package graph. Only the codes of all images and
-// their derivatives are stored for the full batch. Values and gradients are summed in float64, in a fixed order.
+// fullBatch is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms on
+// the codes and the weights, then the contributions of the images; see package graph. Only the codes of all images and their
+// derivatives are stored for the full batch. Values and gradients are summed in float64, in a fixed order.
 type fullBatch struct {
 	model     *graph.Model
 	trainable []*trainable
 	images    *data.Images
 	team      *team.Team
 	feed      *feed
-	encoders  compiled  // by number of images; nil if no term reads the code
-	portions  compiled  // by number of images
-	rest      *program  // terms without images; nil if there are none
-	codes     []float32 // of all images: the input of rest
-	sums      []float64 // of the gradients, concatenated in the order of the parameters
-	terms     []float64 // at the last evaluation
-	last      []float32 // the weights of the last evaluation
+	encoders  compiled  // by micro-batch size; nil if no term reads the code
+	portions  compiled  // by micro-batch size
+	rest      *program  // terms that do not read images; nil if there are none
+	codes     []float32 // codes of all images: the input of rest
+	sums      []float64 // sums of the gradients, concatenated in the order of the parameters
+	terms     []float64 // terms at the last evaluation
+	last      []float32 // weights of the last evaluation
 }
 
-// newWhole compiles the programs.
+// newFullBatch compiles the programs.
 func newFullBatch(t *trainee) (w *fullBatch, err error) {
 	n, batch := t.images.Len(), t.spec.Train.Batch
 	w = &fullBatch{model: t.model, trainable: t.stepper.trainable, images: t.images, team: t.options.Team, terms: make([]float64, len(t.spec.Losses))}
@@ -206,7 +206,7 @@ func (w *fullBatch) compileRest(images int, backend ir.Backend) (err error) {
 	return nil
 }
 
-// Evaluate sets the model's parameters to weights, g to the gradient of the objective there, and returns its value. It
+// Evaluate sets the model's parameters to weights and g to the gradient of the objective there, and returns the objective. It
 // returns errHalted when ctx ends.
 func (w *fullBatch) Evaluate(ctx context.Context, weights, g []float32) (float64, error) {
 	scatter(w.trainable, weights)
@@ -237,7 +237,7 @@ func (w *fullBatch) Evaluate(ctx context.Context, weights, g []float32) (float64
 	return value, err
 }
 
-// encode computes the codes of all images, if a term reads them.
+// encode computes the codes of all images if a term reads them.
 func (w *fullBatch) encode(ctx context.Context) error {
 	if w.codes == nil {
 		return nil
@@ -253,7 +253,7 @@ func (w *fullBatch) encode(ctx context.Context) error {
 	})
 }
 
-// penalties adds the terms that do not read images, and computes the upstream gradient of the codes.
+// penalties adds the terms that do not read images, and computes the upstream gradient with respect to the codes.
 func (w *fullBatch) penalties() error {
 	if w.rest == nil {
 		return nil
@@ -282,7 +282,7 @@ func (w *fullBatch) batches(ctx context.Context, f func(from, to int) error) err
 	return nil
 }
 
-// add adds the terms and gradients of a program's last run.
+// add adds the terms and gradients from a program's last run.
 func (w *fullBatch) add(p *program) {
 	p.addTerms(w.terms, 1)
 	gradients, threads := p.Gradients(), w.team.Threads()
@@ -301,8 +301,8 @@ func (w *fullBatch) add(p *program) {
 	})
 }
 
-// Terms returns the terms of the objective at weights; it evaluates the objective unless these are the weights of the last
-// evaluation.
+// Terms returns the terms of the objective at weights. It evaluates the objective unless the last evaluation had the same
+// weights.
 func (w *fullBatch) Terms(weights []float32) ([]float64, error) {
 	if slices.Equal(w.last, weights) {
 		return w.terms, nil
@@ -311,7 +311,7 @@ func (w *fullBatch) Terms(weights []float32) ([]float64, error) {
 	return w.terms, err
 }
 
-// scatter sets the parameters to weights, the concatenation of their values.
+// scatter copies weights, the concatenated values of the parameters, into the parameters.
 func scatter(parameters []*trainable, weights []float32) {
 	for _, m := range parameters {
 		weights = weights[copy(m.Data, weights):]

@@ -15,13 +15,14 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/train/folder"
+	"tessera/train/internal/faulty"
 )
 
 // everything is a model with all features that are hard to resume: Adam, noise, dropout, shuffling, a smaller last batch, a
 // constraint on whole parameters, validation, early stopping (never triggered), a checkpoint after every epoch.
 const everything = `
 [model.everything]
-dataset = { name = "bars", validation = 0.25 }
+dataset = { name = "bars", count = 150, validation = 0.25 }
 
 [[model.everything.encoder]]
 kind = "gaussian_noise"
@@ -96,6 +97,9 @@ func trained(t testing.TB, m *config.Model, o Options) *Result {
 	}
 	if o.Out == "" {
 		o.Out = place(t)
+	}
+	if o.Disk == nil {
+		o.Disk = &faulty.Disk{}
 	}
 	r, err := Run(context.Background(), m, o)
 	if err != nil {
@@ -173,15 +177,16 @@ func sameResult(t testing.TB, got, want string) {
 	}
 }
 
-// hooked is the reference back end with a function called before and after every training run.
+// hooked is a back end with a function called before and after every training run.
 type hooked struct {
-	tape.Backend
+	ir.Backend
 	before func(run int)
 	after  func(run int, p *graph.Program, r ir.Runner[float32])
 	count  *atomic.Int64
 }
 
-func newHooked() hooked { return hooked{count: new(atomic.Int64)} }
+// newHooked returns the reference back end.
+func newHooked() hooked { return hooked{Backend: tape.Backend{}, count: new(atomic.Int64)} }
 
 func (h hooked) Compile(source ir.Program) (ir.Runner[float32], error) {
 	p := source.(*graph.Program)

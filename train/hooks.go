@@ -17,11 +17,11 @@ import (
 // hookList contains the hooks of one training in their order.
 type hookList []*attached
 
-// attached is one running hook. Its functions that do not require a capability are not nil.
+// attached is one hook in a training. The functions that every hook may have are not nil.
 type attached struct {
 	hooks.Active
 	name     string
-	stepwise bool // has functions that are only called in mini-batch training
+	stepwise bool // has functions that are called only in mini-batch training
 }
 
 // partPanic is the panic of a part, which may be user-defined.
@@ -30,7 +30,7 @@ type partPanic struct {
 	cause any
 }
 
-// namePart adds the name of a part to its panic. Calls of the part defer it; it allocates only after a panic.
+// namePart adds the name of a part to a panic of the part. Calls of the part defer it; it allocates only after a panic.
 func namePart(kind, name string) {
 	if cause := recover(); cause != nil {
 		panic(partPanic{kind + " " + name, cause})
@@ -77,7 +77,7 @@ func (h hookList) each(f func(a *attached) error) error {
 	return nil
 }
 
-// attach makes the running form of a hook.
+// attach attaches a hook to a training.
 func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 	a := &attached{name: name}
 	err := a.call(func(*attached) error {
@@ -108,7 +108,7 @@ func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 	return a, err
 }
 
-// check returns an error for hooks that exclude each other, and for hooks of steps in full-batch training.
+// check returns an error for hooks that exclude each other, and for hooks with functions of steps in full-batch training.
 func (h hookList) check(search bool, optimizer string) error {
 	for i, a := range h {
 		if search && a.stepwise {
@@ -123,12 +123,12 @@ func (h hookList) check(search bool, optimizer string) error {
 	return nil
 }
 
-// prepares reports whether a hook prepares images for the first layer.
+// prepares reports whether one of the hooks prepares images for the first layer.
 func (h hookList) prepares() bool {
 	return slices.ContainsFunc(h, func(a *attached) bool { return a.Prepare != nil })
 }
 
-// prepare returns a hook's preparation of the images; nil if none of these programs reads it.
+// prepare returns the images as prepared by a hook; nil if none of these programs reads prepared images.
 func (h hookList) prepare(images *data.Images, programs ...compiled) (p hooks.Prepared, err error) {
 	wants := func(in graph.Input) bool { return in.Preparation != nil }
 	wanted := false
@@ -149,7 +149,7 @@ func (h hookList) prepare(images *data.Images, programs ...compiled) (p hooks.Pr
 	return p, err
 }
 
-// kept is the epoch that a hook keeps, nil if no hook does.
+// kept is the epoch that replaces the last one, as selected by a hook; nil if no hook selects one.
 func (h hookList) kept() (k *hooks.BestEpoch, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Best != nil {
@@ -160,7 +160,7 @@ func (h hookList) kept() (k *hooks.BestEpoch, err error) {
 	return k, err
 }
 
-// lent lists the parameters that hooks lend to the programs of a training.
+// lent lists the parameters that hooks provide to the programs of a training.
 func (h hookList) lent() (list []*graph.Parameter, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Lend == nil {

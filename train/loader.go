@@ -17,33 +17,33 @@ import (
 // loader prepares batches ahead of the steps: while the team updates the parameters of one step, it gathers and scales the
 // images of the next batch and adds noise. The contents of a batch depend only on the seed, the epoch and the step.
 //
-// Of several processes that train together, each prepares its rows of every batch. Streams belong to the rows of the whole
-// batch: the rows of all processes are the batch of one process.
+// In distributed training each process prepares its own rows of every batch. Random streams belong to the rows of the
+// complete batch: together, the rows of all processes equal the batch of a single process.
 //
-// It starts no goroutine. With as many threads as processors, a further goroutine would displace a member of the team in
-// the middle of a step and delay every barrier.
+// The loader starts no goroutine. With as many threads as processors, a further goroutine would displace a member of the team
+// in the middle of a step and delay every barrier.
 type loader struct {
 	images   *data.Images
-	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads that
+	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads them
 	views    []*augment.Chain
 	seed     uint64
-	size     int // of all batches but the last of a pass, for all processes together
+	size     int // batch size over all processes; the last batch of a pass may be smaller
 	epochs   int
-	passes   int                   // over the images in one epoch; 0 is 1
+	passes   int                   // passes over the images in one epoch; 0 means 1
 	threads  int                   // number of threads that call Fill
-	inputs   map[int][]graph.Input // of the program for each batch size, for all processes together
+	inputs   map[int][]graph.Input // inputs of the program for each batch size, over all processes
 
-	rank, processes int // this process of how many; 0 processes is 1
+	rank, processes int // rank of this process and number of processes; 0 processes means 1
 
-	order  []int       // of the images in the pass of the next batch
-	plain  [][]float32 // per thread: images before they are augmented
-	drawn  [][]float32 // per thread: a block of which this process needs some rows
-	failed []error     // per thread: of the batch being prepared
+	order  []int       // order of the images in the pass of the next batch
+	plain  [][]float32 // per thread: images before augmentation
+	drawn  [][]float32 // per thread: a block of noise of which this process needs only some rows
+	failed []error     // per thread: error in the batch being prepared
 
-	batches         [2]*batch // one being read, one being prepared
-	next            int       // index of the one being prepared
-	epoch, position int       // of the next batch; the position counts the images of all passes of the epoch before it
-	step            int       // steps before it
+	batches         [2]*batch // one is being read, the other being prepared
+	next            int       // index of the batch being prepared
+	epoch, position int       // of the next batch; the position counts the images before it in all passes of the epoch
+	step            int       // number of steps before the next batch
 }
 
 // batch is the input of one step.
@@ -51,11 +51,11 @@ type batch struct {
 	size     int
 	from, to int // rows of this process
 	indices  []int
-	values   [][]float32 // by input: the images, then the noise; the rows of this process
-	memory   [][]float32 // memory of values
+	values   [][]float32 // by input, the rows of this process: the images, then the noise
+	memory   [][]float32 // buffers behind values
 }
 
-// Start selects the first batch: the one at that position of that epoch, after step steps. Every thread must call Fill
+// Start selects the first batch: at the given position of the given epoch, after step steps. Every thread must call Fill
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.passes = max(l.passes, 1)
@@ -105,7 +105,7 @@ func (l *loader) Take() (*batch, error) {
 	return b, nil
 }
 
-// shuffle sets the order of the images in the pass.
+// shuffle sets the order of the images for the pass.
 func (l *loader) shuffle() {
 	for i := range l.order {
 		l.order[i] = i
@@ -115,7 +115,7 @@ func (l *loader) shuffle() {
 	})
 }
 
-// choose selects the images of the next batch; none after the last epoch.
+// choose selects the images of the next batch; after the last epoch there are none.
 func (l *loader) choose() {
 	b := l.batches[l.next]
 	if b.size = 0; l.epoch >= l.epochs {
@@ -153,24 +153,26 @@ func (l *loader) Fill(thread int) {
 			l.failed[thread] = l.fillViews(thread, b, b.values[i])
 		case in.Sampler != nil:
 			l.fillNoise(thread, b, b.values[i], in)
+		case l.images.IsDrawn(in.Column):
+			l.fillDrawn(thread, b, b.values[i], in)
 		default:
 			l.fillRows(thread, b, b.values[i], in)
 		}
 	}
 }
 
-// weight is the weight of a term in the next batch.
+// weight is the weight of a term for the next batch.
 func (l *loader) weight(in graph.Input) float32 {
 	defer namePart("input", in.Name)
 	return float32(in.Weight.At(l.done()))
 }
 
-// done is the number of epochs before the next batch, including a fraction.
+// done is the number of epochs before the next batch, including fractions.
 func (l *loader) done() float64 {
 	return float64(l.epoch) + float64(l.position)/float64(l.passes*len(l.order))
 }
 
-// gather writes the rows of an input of data.
+// gather writes the rows of an input that contains data.
 func gather(images *data.Images, prepared hooks.Prepared, in graph.Input, dst []float32, indices []int) {
 	switch {
 	case in.Preparation != nil:
@@ -185,13 +187,13 @@ func gather(images *data.Images, prepared hooks.Prepared, in graph.Input, dst []
 // noiseRows is the number of images per noise stream: threads draw different streams concurrently.
 const noiseRows = 16
 
-// noise is the random stream of one block of a noise input at a step.
+// noise is the random stream for one block of rows of a noise input at a step.
 func noise(seed uint64, input string, block, step int) *rand.Rand {
 	return random.Stream(seed, input+"/"+strconv.Itoa(block), uint64(step))
 }
 
-// blocks calls f for a thread's share of the blocks of n rows that have rows in [from, to), with the first and the last row of
-// the block, of all rows.
+// blocks divides all rows into blocks of n rows, and those with rows in [from, to) among the threads. It calls f for each
+// block of this thread with the first row of the block and the row after its last.
 func (l *loader) blocks(thread, n, from, to, all int, f func(block, first, end int)) {
 	low, high := from/n, (to+n-1)/n
 	count := high - low
@@ -200,7 +202,7 @@ func (l *loader) blocks(thread, n, from, to, all int, f func(block, first, end i
 	}
 }
 
-// fillRows writes the rows of a column.
+// fillRows writes this thread's rows of a column.
 func (l *loader) fillRows(thread int, b *batch, values []float32, in graph.Input) {
 	row := len(values) / (b.to - b.from)
 	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(_, first, end int) {
@@ -209,7 +211,29 @@ func (l *loader) fillRows(thread int, b *batch, values []float32, in graph.Input
 	})
 }
 
-// fillNoise draws noise. A block of a stream is drawn as a whole, also where this process needs some of its rows only. The
+// fillDrawn draws the rows of a drawn column. Like noise, a block is drawn as a whole by its stream.
+func (l *loader) fillDrawn(thread int, b *batch, values []float32, in graph.Input) {
+	row, c := len(values)/(b.to-b.from), l.images.DrawnSize(in.Column)
+	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(block, first, end int) {
+		drawn := l.spare(thread, (end-first)*c)
+		draw(l.images, drawn, in.Column, b.indices[first:end], noise(l.seed, graph.ColumnName(in.Column), block, l.step))
+		low, high := max(first, b.from), min(end, b.to)
+		dst, drawn := values[(low-b.from)*row:(high-b.from)*row], drawn[(low-first)*c:(high-first)*c]
+		if in.Classes > 0 {
+			data.OneHotOf(dst, drawn)
+		} else {
+			copy(dst, drawn)
+		}
+	})
+}
+
+// draw draws values of a column.
+func draw(images *data.Images, dst []float32, column string, indices []int, stream *rand.Rand) {
+	defer namePart("column", column)
+	images.DrawInto(dst, column, indices, stream)
+}
+
+// fillNoise draws noise. Each block of a stream is drawn completely, even if this process needs only some of its rows. The
 // noise of views has two rows per image: this process needs its rows of both halves.
 func (l *loader) fillNoise(thread int, b *batch, values []float32, in graph.Input) {
 	views := shard.Views(in.Shape, b.size)
@@ -246,7 +270,7 @@ func sample(in graph.Input, dst []float32, stream *rand.Rand) {
 	in.Sampler.Sample(dst, stream)
 }
 
-// fillViews draws both views of the images: all first views precede all second views.
+// fillViews draws both views of the images: first all first views, then all second views.
 func (l *loader) fillViews(thread int, b *batch, views []float32) (failed error) {
 	pixels, rows := l.images.Pixels(), b.to-b.from
 	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(block, first, end int) {
@@ -278,7 +302,7 @@ func (l *loader) augment(view int, dst, plain []float32, stream *rand.Rand) erro
 	return l.views[view].Apply(dst, plain, stream)
 }
 
-// spare is memory of a thread.
+// spare returns n values of a thread's scratch memory.
 func (l *loader) spare(thread, n int) []float32 {
 	if len(l.drawn[thread]) < n {
 		l.drawn[thread] = make([]float32, n)

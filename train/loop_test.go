@@ -35,9 +35,9 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 	}
 	r := trained(t, m, Options{Backend: backend})
 	got := lines(t, r.Run)
-	const perEpoch = 12 // 375 images in batches of 32
+	const perEpoch = 4 // 112 images in batches of 32
 	if len(got) != 4 || len(batches) != 4*perEpoch {
-		t.Fatalf("%d lines and %d batches, want 4 and 48", len(got), len(batches))
+		t.Fatalf("%d lines and %d batches, want 4 and 16", len(got), len(batches))
 	}
 	for e, line := range got {
 		var sums [3]float64
@@ -66,8 +66,8 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 
 // One epoch of two passes has the steps of two epochs of one pass, and the mean of their metrics.
 func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
-	one := trained(t, model(t, everything), Options{}).Run
-	two := trained(t, model(t, everything, "train.epochs=2", "train.min_epoch_steps=13", "optimizer.schedule.warmup_epochs=0.25"), Options{}).Run
+	one := trained(t, model(t, everything, "dataset.count=500"), Options{}).Run
+	two := trained(t, model(t, everything, "dataset.count=500", "train.epochs=2", "train.min_epoch_steps=13", "optimizer.schedule.warmup_epochs=0.25"), Options{}).Run
 	passes, epochs := lines(t, one), lines(t, two)
 	if len(passes) != 4 || len(epochs) != 2 {
 		t.Fatalf("%d and %d lines, want 4 and 2", len(passes), len(epochs))
@@ -228,17 +228,17 @@ func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 		step    int
 		tensor  string
 	}{
-		"gradient": {poison(14, func(p *graph.Program, r ir.Runner[float32]) {
+		"gradient": {poison(6, func(p *graph.Program, r ir.Runner[float32]) {
 			for i, b := range p.Parameters {
 				if b.Path == "decoder.0.bias" {
 					r.Gradient(i)[3] = nan
 				}
 			}
-		}), nil, 14, "gradient of decoder.0.bias"},
-		"weight between steps": {poison(14, func(p *graph.Program, r ir.Runner[float32]) {
+		}), nil, 6, "gradient of decoder.0.bias"},
+		"weight between steps": {poison(6, func(p *graph.Program, r ir.Runner[float32]) {
 			m := p.Parameters[0]
 			m.Data[0] = float32(math.Inf(1))
-		}), []string{"optimizer.clip_norm=0"}, 14, "encoder.2.weight"},
+		}), []string{"optimizer.clip_norm=0"}, 6, "encoder.2.weight"},
 		"huge rate": {tape.Backend{}, []string{"optimizer.learning_rate=1e38", "optimizer.schedule={kind=\"constant\"}"}, 0, "?"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 				t.Errorf("got step %d, epoch %d, %q; want step %d, epoch 2, %q", d.Step, d.Epoch, d.Tensor, c.step, c.tensor)
 			}
 			from, err := readState(run + "/" + folder.State)
-			if err != nil || from.Step != (d.Epoch-1)*12 {
+			if err != nil || from.Step != (d.Epoch-1)*4 {
 				t.Errorf("the checkpoint is of step %d (%v), want the end of the epoch before", from.Step, err)
 			}
 			if _, err := Open(run); err != nil {
@@ -279,18 +279,18 @@ func TestReportsTellOfEveryEpoch(t *testing.T) {
 		t.Fatalf("%d epochs were reported, want 4", len(done))
 	}
 	for i, p := range done {
-		if p.Metrics.Epoch != i+1 || p.Epochs != 4 || p.Steps != 48 || p.Run != r.Run || (p.Left > 0) != (i < 3) {
+		if p.Metrics.Epoch != i+1 || p.Epochs != 4 || p.Steps != 16 || p.Run != r.Run || (p.Left > 0) != (i < 3) {
 			t.Errorf("epoch %d: %+v", i+1, p)
 		}
 	}
 }
 
 func TestCheckpointsWaitForTheirSeconds(t *testing.T) {
-	for seconds, oldest := range map[string]int{"0": 12, "1000": 0} {
+	for seconds, oldest := range map[string]int{"0": 4, "1000": 0} {
 		run := place(t)
 		backend := newHooked()
 		backend.before = func(n int) {
-			if n != 30 { // in the third epoch: the checkpoint of the first has been waited for
+			if n != 10 { // in the third epoch: the checkpoint of the first has been waited for
 				return
 			}
 			from, err := readState(run + "/" + folder.State)
@@ -299,8 +299,8 @@ func TestCheckpointsWaitForTheirSeconds(t *testing.T) {
 			}
 		}
 		trained(t, model(t, everything, "train.checkpoint_seconds="+seconds), Options{Backend: backend, Out: run})
-		if from, err := readState(run + "/" + folder.State); err != nil || from.Step != 48 {
-			t.Errorf("checkpoint_seconds = %s: the last checkpoint is of step %d (%v), want 48", seconds, from.Step, err)
+		if from, err := readState(run + "/" + folder.State); err != nil || from.Step != 16 {
+			t.Errorf("checkpoint_seconds = %s: the last checkpoint is of step %d (%v), want 16", seconds, from.Step, err)
 		}
 	}
 }

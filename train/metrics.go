@@ -25,28 +25,28 @@ import (
 	"tessera/train/folder"
 )
 
-// Metrics are the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; its codes are not
-// measured.
+// Metrics contains the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; its codes are
+// not measured.
 type Metrics struct {
 	Epoch           int            // from 1
-	Step            int            // steps done since the beginning of the run
-	Loss            float64        // sum of Terms: mean over the images of the epoch, each with the parameters of its step
-	Terms           metrics.Values // the weighted terms of the loss by their kinds, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
-	Players         metrics.Values // PlayerKey + NAME.loss and .learning_rate of each declared player; empty without any
+	Step            int            // number of steps since the beginning of the run
+	Loss            float64        // sum of Terms: mean over the images of the epoch, each computed with the parameters of its step
+	Terms           metrics.Values // the weighted terms of the loss by name, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
+	Players         metrics.Values // PlayerKey + NAME.loss and .learning_rate for each declared player; empty without players
 	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
 	LearningRate    float64        // of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64        // trained images per second
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
 
-// PlayerKey begins the keys of a player's numbers in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.
+// PlayerKey is the prefix of the keys for players in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.
 const PlayerKey = "player."
 
-// Watched is the number of training images, from the first, on which the code sparsity and the dead units are measured if
+// Watched is the maximum number of training images, the first ones, on which code sparsity and dead units are measured if
 // there are no validation images.
 const Watched = 10000
 
-// values are the deterministic numbers by their keys: the loss, its terms and the metrics.
+// values returns the deterministic numbers by key: the loss, its terms and the metrics.
 func (m Metrics) values() metrics.Values {
 	v := metrics.Values{finiteValue("loss", m.Loss)}
 	for _, one := range slices.Concat(m.Terms, m.Players, m.Measured.Shown()) {
@@ -58,7 +58,7 @@ func (m Metrics) values() metrics.Values {
 	return v
 }
 
-// finiteValue is v, or missing if v is not finite.
+// finiteValue is a value that is missing if number is not finite.
 func finiteValue(name string, number float64) metrics.Value {
 	v := metrics.Number(number)
 	if math.IsNaN(number) || math.IsInf(number, 0) {
@@ -68,7 +68,7 @@ func finiteValue(name string, number float64) metrics.Value {
 	return v
 }
 
-// MarshalJSON writes one object with the keys in a fixed order. A value that is not a number is null.
+// MarshalJSON writes one object with the keys in a fixed order. NaN and missing values are null.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := metrics.Values{finiteValue("epoch", float64(m.Epoch)), finiteValue("step", float64(m.Step))}
 	all = append(all, m.values()...)
@@ -76,42 +76,43 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 		finiteValue("seconds", m.Seconds)).MarshalJSON()
 }
 
-// watchBatch is the number of images that are measured together: their outputs stay in the processor's cache. Large models
+// watchBatch is the number of images that are measured together: their outputs fit into the processor's cache. Large models
 // use fewer to bound the memory.
 const watchBatch = 500
 
-// watched are the metrics that are measured between epochs, in the order of metrics.jsonl, with their keys there.
+// watched lists the metrics that are measured between epochs, in the order of metrics.jsonl, with their keys in that file.
 var watched = []struct{ metric, key string }{
 	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
 }
 
-// watchedOfHeads are the metrics of heads that are compared with labels: val_accuracy, or val_HEAD.accuracy for several
-// heads.
+// watchedOfHeads lists the metrics for heads that are compared with classes: val_accuracy, or val_HEAD.accuracy if there are
+// several heads.
 var watchedOfHeads = []string{"accuracy", "nll"}
 
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
-	labels     []int    // of the images; nil if unknown
-	heads      []string // that are compared with labels
-	outputs    bool     // the model has a decoder
-	validation bool     // the images are validation images, whose error is val_mse
-	size       int      // of a batch
+	labels     []int          // of the images; nil if unknown
+	heads      []metrics.Head // heads with class logits, with the classes of all images
+	outputs    bool           // the model reconstructs images
+	validation bool           // the images are validation images, whose error is val_mse
+	size       int            // batch size
 	programs   compiled
 	feed       *feed
 	chosen     metrics.Selection
 	objective  *objective       // nil if the objective is not measured
-	model      *graph.Model     // that is measured
-	coder      *graph.Coder     // of declared metrics; nil if there are none
-	units      int              // of one code
+	model      *graph.Model     // the measured model
+	coder      *graph.Coder     // for metrics of train.metrics; nil if there are none
+	units      int              // length of a code
 	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
 }
 
-// objective is the objective on validation images: the mean of each term over the batches, weighted by their images.
+// objective is the objective on validation images: the mean of each term over the batches, weighted by their numbers of
+// images.
 type objective struct {
 	spec  *config.Model
-	terms []int     // indices of the terms
-	sums  []float64 // of the terms, over the images
+	terms []int     // indices of the measured terms
+	sums  []float64 // sums of the terms over the images
 }
 
 // newObjective returns the objective of a model, nil if it is not measured.
@@ -123,15 +124,15 @@ func newObjective(spec *config.Model) *objective {
 	return &objective{spec, terms, make([]float64, len(terms))}
 }
 
-// add adds the terms of a program's run on n images.
+// add adds the terms from a program's last run, on n images.
 func (o *objective) add(p *program, n int) {
 	for k, i := range o.terms {
 		o.sums[k] += p.scalar(p.terms[i]) * float64(n)
 	}
 }
 
-// values returns the objective and its terms over n images as val_loss and val_loss.TERM. If only some terms can be measured,
-// their sum is not the objective.
+// values returns the means over n images as val_loss and val_loss.TERM. It omits val_loss if some terms cannot be measured,
+// because the sum of the others is not the objective.
 func (o *objective) values(n int) metrics.Values {
 	sum := 0.0
 	all := metrics.Values{{}}
@@ -149,12 +150,13 @@ func (o *objective) values(n int) metrics.Values {
 	return all
 }
 
-// ObjectiveKey is the key of the objective on the validation images in metrics.jsonl; its terms are ObjectiveKey.TERM.
+// ObjectiveKey is the key for the objective on the validation images in metrics.jsonl; its terms have the keys
+// ObjectiveKey.TERM.
 const ObjectiveKey = "val_loss"
 
 // newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
 func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Splits) (*watcher, error) {
-	w := &watcher{images: splits.Validation, validation: true, heads: m.ClassHeads(), outputs: len(m.Layout.Decoder) > 0,
+	w := &watcher{images: splits.Validation, validation: true, outputs: m.Spec.Reconstructs() == nil,
 		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight(), model: m}
 	if w.images == nil {
 		w.images, w.validation = splits.Fit.First(Watched), false
@@ -163,6 +165,9 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 		return nil, errors.New("there are no validation images")
 	}
 	w.labels = w.images.Labels()
+	for _, h := range m.Spec.ClassHeads() {
+		w.heads = append(w.heads, metrics.Head{Name: h.Value, Labels: w.images.Classes(h.Column)})
+	}
 	err := w.choose()
 	if err != nil {
 		return nil, err
@@ -220,18 +225,18 @@ func (w *watcher) choose() error {
 // labelled reports whether the images have the labels that the terms read.
 func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
 
-// subject describes the model to the metrics, and has lists what they can read.
+// subject describes the model for the metrics; has lists the available inputs.
 func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
-	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len()}
+	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len(), Holed: w.images.Holed()}
 	has = metrics.ReadsImages | metrics.ReadsCodes
 	if w.validation && w.outputs {
 		has |= metrics.ReadsOutputs
 	}
 	if w.validation && w.labels != nil {
 		has |= metrics.ReadsLabels
-		if len(w.heads) > 0 {
-			has |= metrics.ReadsLogits
-		}
+	}
+	if w.validation && slices.ContainsFunc(w.heads, func(h metrics.Head) bool { return h.Labels != nil }) {
+		has |= metrics.ReadsLogits
 	}
 	if w.last != nil {
 		s.Weight = w.last.Data
@@ -306,17 +311,24 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 		return err
 	}
 	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
+	if w.images.Holed() {
+		b.Columns = w.columns(from, to)
+	}
 	if w.labels != nil {
 		b.Labels = w.labels[from:to]
 	}
-	logits := map[string][]float32{}
-	for _, head := range w.heads {
-		logits[head] = p.value(head)
+	var heads []metrics.Head
+	for _, h := range w.heads {
+		one := metrics.Head{Name: h.Name, Logits: p.value(h.Name)}
+		if h.Labels != nil {
+			one.Labels = h.Labels[from:to]
+		}
+		heads = append(heads, one)
 	}
 	if w.objective != nil {
 		w.objective.add(p, to-from)
 	}
-	return meters.Add(b, logits)
+	return meters.Add(b, heads)
 }
 
 // Epoch is one line of metrics.jsonl: the values of one epoch by name.
@@ -325,8 +337,9 @@ type Epoch struct {
 	Values metrics.Values
 }
 
-// ReadHistory reads the metrics.jsonl of a run. A run without that file has no epochs. A damaged file is a [*checkpoint.Error]
-// that names the damaged line; the epochs before that line are returned with it. The run itself does not need the file.
+// ReadHistory reads the metrics.jsonl of a run. A run without this file has no epochs. For a damaged file it returns a
+// [*checkpoint.Error] with the number of the damaged line, together with the epochs before that line. The run itself does not
+// need the file.
 func ReadHistory(run string) ([]Epoch, error) {
 	path := filepath.Join(run, folder.Metrics)
 	file, err := regular.Open(path)
@@ -359,4 +372,13 @@ func parseHistory(path string, r io.Reader) (epochs []Epoch, err error) {
 		epochs = append(epochs, e)
 	}
 	return epochs, lines.Err()
+}
+
+// columns returns the columns for the images in [from, to).
+func (w *watcher) columns(from, to int) map[string][]float32 {
+	indices := make([]int, to-from)
+	for i := range indices {
+		indices[i] = from + i
+	}
+	return w.images.Subset(indices).All()
 }

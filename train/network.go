@@ -19,10 +19,10 @@ import (
 // network trains an auto-encoder with a mini-batch optimizer.
 type network struct {
 	*trainee
-	programs  []compiled // for training, by batch size: of each player that has a turn, or one of all players
+	programs  []compiled // for training, by batch size: one set per player that takes turns, or one for all players
 	loader    *loader
-	distorted bool       // a hook changes the images that are encoded
-	here      hooks.Step // the current step, for the hooks
+	distorted bool       // a hook changes the images that the encoder reads
+	here      hooks.Step // the current step, as the hooks see it
 	between   hooks.Gradients
 }
 
@@ -82,7 +82,7 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	return n.fill()
 }
 
-// requests describe the programs of the steps: of each player that has a turn, or of all players.
+// requests lists the programs of the steps: one per player that takes turns, or one for all players.
 func (n *network) requests() []graph.Request {
 	r := n.request(n.model.TrainingOutputs()...)
 	if !n.spec.TakesTurns() {
@@ -96,7 +96,8 @@ func (n *network) requests() []graph.Request {
 	return list
 }
 
-// turn sets the players' rates and steps for a step, and returns the programs of the one that moves, or of all.
+// turn sets the learning rates and step counters of the players for a step, and returns the programs of the player whose turn
+// it is, or of all players.
 func (n *network) turn(step int, factor float64) compiled {
 	turn, own := n.spec.Turn(step)
 	for i, p := range n.stepper.players {
@@ -109,7 +110,7 @@ func (n *network) turn(step int, factor float64) compiled {
 	return n.programs[max(0, turn)]
 }
 
-// backend runs the programs of the steps: each process its part of the batch.
+// backend returns the back end for the steps. It computes this process's part of a batch.
 func (j *job) backend() (ir.Backend, error) {
 	if j.processes.group == nil {
 		return j.options.Backend, nil
@@ -163,16 +164,21 @@ func (n *network) epoch(ctx context.Context, report func(measure func() Metrics)
 	return n.finish()
 }
 
-// step is one training step: forward, backward, optimizer, projection. The team prepares the next batch while it updates
-// the parameters.
+// step performs one training step: forward, backward, optimizer, projection. The team prepares the next batch while it
+// updates the parameters.
 func (n *network) step() error {
 	b, err := n.loader.Take()
 	if err != nil {
 		return n.failed(err)
 	}
-	n.here = hooks.Step{Images: b.values[0], Size: b.to - b.from}
+	n.here = hooks.Step{Images: b.values[0], Size: b.to - b.from, Epochs: float64(n.progress.Epoch) + float64(n.progress.Position)/float64(n.epochImages())}
 	if n.distorted {
 		n.here.Clean = b.values[targetInput]
+		for i, in := range n.loader.inputs[b.size] {
+			if in.Name == graph.Labels {
+				n.here.Labels = b.values[i]
+			}
+		}
 	}
 	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&n.here) }); err != nil {
 		return n.failed(err)
@@ -217,7 +223,7 @@ func (n *network) step() error {
 	return nil
 }
 
-// gradients returns the gradients of a step as the hooks leave them.
+// gradients returns the gradients of a step, possibly changed by hooks.
 func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 	if !slices.ContainsFunc(n.hooks, func(a *attached) bool { return a.Gradients != nil }) {
 		return p.Gradients(), nil
@@ -247,7 +253,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 	return g.Values, err
 }
 
-// updated returns copies of the state that a run of a program changes.
+// updated returns copies of the state that running a program changes.
 func (n *network) updated(p *program) (values [][]float32) {
 	for _, u := range p.Updates {
 		values = append(values, slices.Clone(u.Parameter.Data))
@@ -263,14 +269,14 @@ func (n *network) failed(err error) error {
 	return fmt.Errorf("%s: step %d: %w", n.run, n.progress.Step+1, err)
 }
 
-// adaptive is a weight that follows the values of its term.
+// adaptive is a weight that adapts to the values of its term.
 type adaptive struct {
 	losses.Adaptive
-	term, input int // of the model and of the program
-	unweighted  int // tap of the term without its weight
+	term, input int // indices of the term in the model and of the weight's input in the program
+	unweighted  int // tap of the unweighted term
 }
 
-// weigh sets the adaptive weights of a step.
+// weigh fills in the adaptive weights for a step.
 func (n *network) weigh(p *program, values [][]float32) {
 	if len(p.adaptive) > 0 && n.progress.Weights == nil { // the first step of the run
 		n.progress.Weights = make([]float64, len(n.spec.Losses))
@@ -283,7 +289,7 @@ func (n *network) weigh(p *program, values [][]float32) {
 	}
 }
 
-// adapt computes the adaptive weights of the next step from the terms of this one. It returns a weight that is not finite.
+// adapt computes the adaptive weights for the next step from the terms of this one. It returns the first non-finite weight.
 func (n *network) adapt(p *program) (b bad) {
 	for _, a := range p.adaptive {
 		if p.terms[a.term] < 0 { // of a player that had no turn

@@ -17,6 +17,7 @@ import (
 	"tessera/internal/regular"
 	"tessera/internal/volume"
 	"tessera/metrics"
+	"tessera/posthoc"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -26,21 +27,31 @@ type Trained struct {
 	*graph.Model                 // nil for a baseline
 	Baseline     baselines.Model // nil for an auto-encoder
 	Spec         *config.Model
-	Path         string // the file of the parameters
+	Path         string // file of the parameters
 	Epoch        int    // epoch of the parameters; with early stopping the best one
 	Step         int
 
-	Scaling *data.Scaling // of the samples that the model takes; nil for none
-	Range   [2]float32    // least and largest value of the fitted samples, before scaling
-	Classes []string      // names of the classes of a classifier; nil where they are not known
+	Scaling *data.Scaling // scaling of the samples that the model reads; nil if there is none
+	Range   [2]float32    // smallest and largest value of the fitted samples, before scaling
+	Classes []string      // names of the classes of a classifier; nil if unknown
+
+	Digest  string                  // SHA-256 of the file of the parameters
+	PostHoc map[string]posthoc.Head // models fitted to heads after the training, by head; see [Trained.ReadPostHoc]
+
+	RowNames, ColumnNames []string // of the fitted rows and the columns of a sparse matrix; nil where they are 0, 1, ...
+
+	kept func() (text []byte, path string, err error) // reads posthoc.json; nil for a model without a folder
 }
 
-// Coder returns a coder of the model, for samples under its scaling. An auto-encoder's programs run on that back end; Close of the coder frees them.
+// Coder returns a coder of the model, for scaled samples. An auto-encoder's programs run on the given back end; the coder's
+// Close frees them.
 func (t *Trained) Coder(backend ir.Backend) metrics.Coder {
 	if t.Baseline != nil {
 		return t.Baseline
 	}
-	return graph.NewCoder(t.Model, backend)
+	c := graph.NewCoder(t.Model, backend)
+	c.SetPostHoc(t.PostHoc)
+	return c
 }
 
 // Open reads the model of a finished or unfinished run. The parameters come from best.safetensors if it exists, else from
@@ -73,7 +84,7 @@ func Read(name string, b []byte) (*Trained, error) {
 	return open(spec, name, f)
 }
 
-// files gives access to the files of a run's folder.
+// files provides access to the files in a run's folder.
 type files struct {
 	run  string
 	join func(...string) string
@@ -83,7 +94,7 @@ type files struct {
 // folderOf returns the files of a folder of the operating system.
 func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
 
-// readRegular reads a file of a run. A pipe or a device in its place is a [*checkpoint.Error].
+// readRegular reads a file of a run. If it is a pipe or a device, the error is a [*checkpoint.Error].
 func readRegular(path string) ([]byte, error) {
 	b, err := regular.ReadFile(path)
 	if errors.Is(err, regular.ErrNot) {
@@ -92,10 +103,11 @@ func readRegular(path string) ([]byte, error) {
 	return b, err
 }
 
-// ConfigOf returns the model that the config.toml of a run declares. A folder that is not a run is [folder.ErrNotRun].
+// ConfigOf returns the model that the config.toml of a run declares. For a folder that is not a run the error is
+// [folder.ErrNotRun].
 func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config() }
 
-// Declared returns the model that a text in the format of config.toml declares; name is the name of the text in errors.
+// Declared returns the model that text declares, in the format of config.toml; name is the name of the text in errors.
 func Declared(name string, text []byte) (*config.Model, error) { return parseConfig(name, text) }
 
 // config reads the declaration.
@@ -110,7 +122,7 @@ func (r files) config() (*config.Model, error) {
 	return parseConfig(at, text)
 }
 
-// parseConfig reads the single model of a text in the format of config.toml; path is the name of the text in errors.
+// parseConfig reads the only model in text, in the format of config.toml; path is the name of the text in errors.
 func parseConfig(path string, text []byte) (*config.Model, error) {
 	f, err := config.Load(path, text)
 	if err != nil {
@@ -141,10 +153,20 @@ func (r files) open() (*Trained, error) {
 	if err := sameModel(spec, path, f); err != nil {
 		return nil, err
 	}
-	return open(spec, path, f)
+	t, err := open(spec, path, f)
+	if err != nil {
+		return nil, err
+	}
+	t.Digest = digestOf(b)
+	t.kept = func() ([]byte, string, error) {
+		at := r.join(r.run, folder.PostHoc)
+		text, err := r.read(at)
+		return text, at, err
+	}
+	return t, nil
 }
 
-// parameters reads the first existing parameter file of a run.
+// parameters reads the first parameter file of a run that exists.
 func (r files) parameters() (path string, b []byte, err error) {
 	for _, name := range []string{folder.Best, folder.Model, folder.State} {
 		path = r.join(r.run, name)
@@ -184,7 +206,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	t.Scaling, t.Range, t.Classes = kept.scaling, kept.span, kept.classes
+	t.Scaling, t.Range, t.Classes, t.RowNames, t.ColumnNames = kept.scaling, kept.span, kept.classes, kept.rowNames, kept.columnNames
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}
@@ -206,7 +228,7 @@ func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.Fil
 	return m, loadParameters(m, path, f)
 }
 
-// shownBy returns the model of a state with the values that its hooks show.
+// shownBy returns the model of a state with the values that replace the parameters, such as a moving average.
 func shownBy(spec *config.Model, path string, f *checkpoint.File) (*graph.Model, error) {
 	from, err := stateOf(path, f)
 	if err != nil {
@@ -220,7 +242,7 @@ func shownBy(spec *config.Model, path string, f *checkpoint.File) (*graph.Model,
 	return s.learner.(interface{ shown() (*graph.Model, error) }).shown()
 }
 
-// withRemedy adds the remedy to the error of a damaged derived file.
+// withRemedy adds the remedy to the error for a damaged derived file.
 func withRemedy(path string, err error) error {
 	var damaged *checkpoint.Error
 	if !errors.As(err, &damaged) || filepath.Base(path) == folder.State {

@@ -43,7 +43,7 @@ func half(t *testing.T, sets ...string) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	backend := newHooked()
 	backend.before = func(n int) {
-		if n == 15 {
+		if n == 7 {
 			cancel()
 		}
 	}
@@ -58,7 +58,7 @@ func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 	want := []struct {
 		file        string
 		epoch, step int
-	}{{folder.Best, 1, 12}, {folder.Model, 1, 15}, {folder.State, 1, 15}}
+	}{{folder.Best, 1, 4}, {folder.Model, 1, 7}, {folder.State, 1, 7}}
 	var models []*Trained
 	for _, w := range want {
 		o, err := Open(run)
@@ -115,7 +115,7 @@ func TestStatesThatDoNotFitTheirDeclarationAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
 		{"bias = true", "bias = false", "encoder.2.bias"},
-		{"validation = 0.25", "validation = 0.5", "375 images"},
+		{"validation = 0.25", "validation = 0.5", "112 images"},
 		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", " is missing"},
 		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "sums of 3 loss terms, want 2"},
 	} {
@@ -399,7 +399,7 @@ func TestANewRunIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		}
 	}
 	r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Force: true})
-	if err != nil || r.Step != 48 {
+	if err != nil || r.Step != 16 {
 		t.Errorf("with force: %v, %v", r, err)
 	}
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,6 +47,11 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	want.Pictures, want.TestPictures, want.Labels = at("x.npy"), at("tx.npy"), at("y.npy") // the column has the name of a file that was not read
 	if *got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	npy := &data.NPY{Arrays: data.Arrays{Images: "x.npy", Columns: data.ColumnNames{"target": {"y.npy"}, "other": {"species"}}, TestColumns: data.ColumnNames{"target": {"tx.npy"}}}}
+	placed := e.Placed(npy).(*data.NPY)
+	if fmt.Sprint(placed.Columns, placed.TestColumns) != fmt.Sprintf("map[other:[species] target:[%s]] map[target:[%s]]", at("y.npy"), at("tx.npy")) || npy.Columns["target"][0] != "y.npy" {
+		t.Errorf("the files of columns are %v and %v, declared %v", placed.Columns, placed.TestColumns, npy.Columns)
 	}
 	if (Environment{}).Placed(s) != data.Source(s) {
 		t.Error("a run without a record was given another source")

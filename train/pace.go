@@ -10,19 +10,19 @@ import (
 	"tessera/train/folder"
 )
 
-// Pace is the time that the training of a model takes on this machine, estimated from some of its steps.
+// Pace contains the times that the parts of a training take on this machine, estimated from some steps.
 type Pace struct {
-	Start      time.Duration // until the first step: parameters, programs, the first checkpoint
-	Step       time.Duration // of one step: forward, backward, update; of a baseline or a full-batch optimizer one iteration
-	End        time.Duration // of an epoch without its steps: measuring the validation images
-	Checkpoint time.Duration // of one checkpoint
-	Steps      int           // of one epoch
-	Epochs     int           // at most
-	Timed      int           // steps that were timed
+	Start      time.Duration // before the first step: parameters, programs, the first checkpoint
+	Step       time.Duration // one step: forward, backward, update; one iteration of a baseline or a full-batch optimizer
+	End        time.Duration // end of an epoch: measurements on the validation images
+	Checkpoint time.Duration // one checkpoint
+	Steps      int           // steps per epoch
+	Epochs     int           // maximum number of epochs
+	Timed      int           // number of timed steps
 }
 
-// Training is the time of a training of so many epochs: Start + epochs (Steps Step + End), and the checkpoints, at most one every
-// checkpoint_seconds.
+// Training is the estimated time of a training with the given number of epochs: Start + epochs (Steps Step + End), plus the
+// checkpoints, at most one every checkpoint_seconds.
 func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	whole := time.Duration(epochs) * (time.Duration(p.Steps)*p.Step + p.End)
 	checkpoints := float64(epochs)
@@ -32,15 +32,15 @@ func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	return p.Start + whole + time.Duration(checkpoints*float64(p.Checkpoint))
 }
 
-// MostEpochs is the number of epochs of a run of a model, unless it stops early; of a baseline, of iterations.
+// MostEpochs is the maximum number of epochs of a run, which may stop early. An epoch of a baseline is one iteration.
 func MostEpochs(spec *config.Model) int { return length(spec) }
 
-// fewestSteps are timed also if they take longer than the budget.
+// fewestSteps is the minimum number of timed steps, even if they take longer than the budget.
 const fewestSteps = 3
 
-// Time begins a run of a model in the folder o.Out and trains it until its steps have taken the budget, then measures it once as at
-// the end of an epoch. The run that remains must not be resumed. now is the clock;
-// nil: [time.Now]. The errors are those of [Run].
+// Time estimates the pace of a model's training. It starts a run in the folder o.Out, trains it until its steps have used the
+// time budget, then measures the end of an epoch once. The resulting run must not be resumed. now is the clock; nil stands
+// for [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
 	if ctx == nil {
 		return p, errNoContext
@@ -86,17 +86,17 @@ func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Ti
 	return p, s.folder.Write(files...)
 }
 
-// stopwatch takes the times of steps and epochs until they have used up a budget.
+// stopwatch times steps and epochs until they have used a budget.
 type stopwatch struct {
 	now         func() time.Time
 	budget      time.Duration
 	begun       time.Time
-	first, last time.Time // ends of steps; the first one warms up the caches
+	first, last time.Time // ends of steps; the first step only warms up the caches
 	steps       int
 	epochs      []time.Duration
 }
 
-// step records the end of a step and reports whether there were enough.
+// step records the end of a step and reports whether enough steps have been timed.
 func (w *stopwatch) step() (enough bool) {
 	w.last = w.now()
 	if w.steps++; w.steps == 1 {
@@ -115,7 +115,8 @@ func (w *stopwatch) enough() bool {
 	return w.last.Sub(w.begun) >= w.budget && (w.steps > fewestSteps || len(w.epochs) > 1)
 }
 
-// mean is the time of one of the steps of an epoch, which ends with a measurement: from whole epochs where there are any.
+// mean is the mean time per step of an epoch with the given number of steps and time at its end: from complete epochs if
+// there are any.
 func (w *stopwatch) mean(steps int, end time.Duration) (step time.Duration, timed int) {
 	if len(w.epochs) == 0 {
 		return w.last.Sub(w.first) / time.Duration(max(1, w.steps-1)), w.steps - 1

@@ -28,10 +28,10 @@ import (
 // DefaultCheckWeights is the number of steps between two comparisons of the weights of all processes.
 const DefaultCheckWeights = 100
 
-// Unequal is the error of processes whose weights differ, which are equal by construction: a processor or a memory computes
-// wrongly, or a user-defined part depends on more than its arguments.
+// Unequal is the error for processes whose weights differ. Weights are equal by construction: a processor or memory has made
+// an error, or a user-defined part depends on more than its arguments.
 type Unequal struct {
-	Ranks []int // whose weights differ from those of most processes
+	Ranks []int // processes whose weights differ from those of most processes
 	Step  int
 }
 
@@ -41,7 +41,7 @@ func (e *Unequal) Error() string {
 		e.Step, listed(e.Ranks))
 }
 
-// listed is a list of ranks in words.
+// listed formats a list of ranks as text.
 func listed(ranks []int) string {
 	text := ""
 	for i, r := range ranks {
@@ -53,14 +53,14 @@ func listed(ranks []int) string {
 	return text
 }
 
-// processes are those that train one run together. The zero value is one process alone, for which every method is trivial.
+// processes is the group of processes that train one run together. The zero value is a single process, for which every method is trivial.
 type processes struct {
 	group collective.Group // nil for one process alone
 	check int              // steps between two comparisons of the weights; < 1: never
 
 	flag, asked        [1]uint64
-	flagValues, asking any    // flag and asked, stored once: calls do not allocate
-	halt               uint64 // why they stop
+	flagValues, asking any    // flag and asked as interfaces, stored because conversions allocate
+	halt               uint64 // reason for stopping
 	pending            collective.Pending
 }
 
@@ -73,7 +73,7 @@ func (o Options) processes() *processes {
 	return p
 }
 
-// leads reports whether this process writes the files and reports.
+// leads reports whether this process writes the files and reports progress.
 func (p *processes) leads() bool { return p.group == nil || p.group.Rank() == 0 }
 
 // size is the number of processes.
@@ -84,7 +84,7 @@ func (p *processes) size() int {
 	return p.group.Size()
 }
 
-// any reports whether the value of one of the processes is true.
+// any reports whether yes is true in one of the processes.
 func (p *processes) any(yes bool) (bool, error) {
 	if p.group == nil {
 		return yes, nil
@@ -97,7 +97,7 @@ func (p *processes) any(yes bool) (bool, error) {
 	return p.flag[0] != 0, err
 }
 
-// launcher is the command that starts as many processes, "" for one alone.
+// launcher is the command that starts this number of processes, "" for a single process.
 func (p *processes) launcher() string {
 	if p.group == nil {
 		return ""
@@ -108,7 +108,8 @@ func (p *processes) launcher() string {
 	return fmt.Sprintf("mpirun -n %d", p.size())
 }
 
-// ask begins to ask all processes whether their contexts are done; answer ends that. Meanwhile they compute a step.
+// ask starts to ask all processes whether their contexts are done; answer waits for the result. In the meantime the processes
+// compute a step.
 func (p *processes) ask(ctx context.Context) (err error) {
 	if p.group == nil {
 		return nil
@@ -118,7 +119,7 @@ func (p *processes) ask(ctx context.Context) (err error) {
 	return err
 }
 
-// answer reports whether a context was done when ask was called.
+// answer reports whether the context of any process was done when ask was called.
 func (p *processes) answer(ctx context.Context) (bool, error) {
 	if p.group == nil {
 		return ctx.Err() != nil, nil
@@ -132,7 +133,7 @@ func (p *processes) answer(ctx context.Context) (bool, error) {
 	return p.halt != running, err
 }
 
-// wait waits for all processes, also for one that writes a checkpoint.
+// wait waits for all processes, including one that writes a checkpoint.
 func (p *processes) wait() error {
 	if p.group == nil {
 		return nil
@@ -140,7 +141,7 @@ func (p *processes) wait() error {
 	return p.group.Barrier()
 }
 
-// share sends a text of rank 0 to all.
+// share sends a text from rank 0 to all processes.
 func (p *processes) share(text []byte) ([]byte, error) {
 	if p.group == nil {
 		return text, nil
@@ -156,7 +157,8 @@ func (p *processes) share(text []byte) ([]byte, error) {
 	return text, p.group.Broadcast(0, text)
 }
 
-// shareValues sends measured numbers of rank 0 to all: processors may differ in their last bits, decisions must not.
+// shareValues sends measured numbers from rank 0 to all processes: the last bits may differ between processors, but decisions
+// must not.
 func (p *processes) shareValues(values metrics.Values) error {
 	if p.group == nil {
 		return nil
@@ -174,7 +176,7 @@ func (p *processes) shareValues(values metrics.Values) error {
 	return nil
 }
 
-// shareWeights sends the parameters of rank 0 to all.
+// shareWeights sends the parameters from rank 0 to all processes.
 func (p *processes) shareWeights(list []*hooks.Parameter) error {
 	if p.group == nil {
 		return nil
@@ -194,14 +196,14 @@ func (p *processes) shareWeights(list []*hooks.Parameter) error {
 	return nil
 }
 
-// hashes gathers one number of every process.
+// hashes gathers a number from every process.
 func (p *processes) hashes(mine uint64) ([]uint64, error) {
 	counts := slices.Repeat([]int{1}, p.size())
 	all := make([]uint64, p.size())
 	return all, p.group.AllGather([]uint64{mine}, counts, all)
 }
 
-// due reports whether the weights are compared after a step.
+// due reports whether the weights have to be compared after a step.
 func (p *processes) due(step int) bool { return p.group != nil && p.check > 0 && step%p.check == 0 }
 
 // compareWeights returns an [*Unequal] unless all processes have the same weights.
@@ -223,7 +225,8 @@ func (p *processes) compareWeights(list []*hooks.Parameter, step int) error {
 	return nil
 }
 
-// outliers are the indices of the values other than the most frequent one; of equally frequent ones, that of the first index.
+// outliers returns the indices of the values that differ from the most frequent value. If several values are equally frequent, the one that
+// occurs first counts as the most frequent.
 func outliers(values []uint64) (odd []int) {
 	count := map[uint64]int{}
 	for _, v := range values {
@@ -243,7 +246,7 @@ func outliers(values []uint64) (odd []int) {
 	return odd
 }
 
-// The constants of the FNV-1a hash of 64 bits, here of words of 32 bits. Every step is a bijection: two arrays that differ in one
+// Constants of the 64-bit FNV-1a hash, here applied to 32-bit words. Every step is a bijection: two arrays that differ in one
 // value never have the same hash.
 const (
 	fnvOffset = 14695981039346656037
@@ -257,7 +260,7 @@ func hashed(h uint64, values []float32) uint64 {
 	return h
 }
 
-// together checks that the processes of a group can train a model.
+// together checks that the processes of a group can train a model together.
 func (o Options) together(spec *config.Model) error {
 	if o.Group == nil {
 		if o.ShardOptimizer {
@@ -294,7 +297,7 @@ func (o Options) together(spec *config.Model) error {
 	return nil
 }
 
-// declared returns the model that rank 0 trains: another process gives the same one, or none.
+// declared returns the model that rank 0 trains. All other processes must have the same model, or none.
 func (o Options) declared(spec *config.Model) (*config.Model, error) {
 	p := o.processes()
 	if p.group == nil {
@@ -317,10 +320,10 @@ func (o Options) declared(spec *config.Model) (*config.Model, error) {
 	return spec, p.same("models", mine)
 }
 
-// Different is the error of processes that were not started alike.
+// Different is the error for processes that were started with different options, data or programs.
 type Different struct {
 	What  string // "models", "versions", ...
-	Ranks []int  // that differ from rank 0
+	Ranks []int  // processes that differ from rank 0
 }
 
 // Error implements error.
@@ -338,7 +341,7 @@ func (p *processes) same(what string, text []byte) error {
 	return &Different{What: what, Ranks: others}
 }
 
-// compared lists the processes whose text differs from that of rank 0.
+// compared lists the processes whose text differs from the text of rank 0.
 func (p *processes) compared(text []byte) (others []int, err error) {
 	h := fnv.New64a()
 	_, _ = h.Write(text)
@@ -388,8 +391,8 @@ func (s *session) agree() error {
 	return err
 }
 
-// open opens the run to resume. A process other than rank 0 gets a temporary copy of what rank 0 reads: it needs no common disk.
-// The function done removes the copy.
+// open opens the run to resume. Processes other than rank 0 get a temporary copy of the files, so they need no shared disk.
+// done removes the copy.
 func (p *processes) open(run string, disk folder.Disk) (held *folder.Folder, done func(), err error) {
 	done = func() {}
 	if p.leads() {
@@ -419,10 +422,10 @@ func (p *processes) open(run string, disk folder.Disk) (held *folder.Folder, don
 	return held, done, err
 }
 
-// sent are the files that a process needs to resume.
+// sent lists the files that a process needs to resume.
 var sent = []string{folder.Config, folder.State, folder.Environment}
 
-// send sends the files of the run to the other processes; one that does not exist as an empty one.
+// send sends the files of the run to the other processes; a missing file is sent as an empty one.
 func (p *processes) send(held *folder.Folder) error {
 	if p.group == nil {
 		return nil
@@ -439,17 +442,17 @@ func (p *processes) send(held *folder.Folder) error {
 	return nil
 }
 
-// ErrPreempted is the cause ([context.WithCancelCause]) of the end of a training that a scheduler stops and starts again later.
+// ErrPreempted is the cause ([context.WithCancelCause]) if a scheduler stops a training and will start it again later.
 var ErrPreempted = errors.New("preempted by a scheduler's signal")
 
-// Interruption is the [ErrInterrupted] of a training that wrote a checkpoint. All processes of a group return the same one, even if
-// the context of only one of them was cancelled.
+// Interruption is the [ErrInterrupted] of a training that has written a checkpoint. All processes of a group return the same
+// one, even if only one context was cancelled.
 type Interruption struct {
 	Run       string
 	Step      int
-	Epoch     int    // the current one, from 1
-	Preempted bool   // the cause was [ErrPreempted], of one of the processes at least
-	Launcher  string // starts as many processes, as in "mpirun -n 2"; "" for one process
+	Epoch     int    // the current epoch, from 1
+	Preempted bool   // the cause was [ErrPreempted] in at least one process
+	Launcher  string // command that starts the same number of processes, such as "mpirun -n 2"; "" for one process
 }
 
 // Error implements error.
@@ -457,18 +460,18 @@ func (e *Interruption) Error() string {
 	return fmt.Sprintf("%s: %v at step %d (epoch %d)", e.Run, ErrInterrupted, e.Step, e.Epoch)
 }
 
-// Unwrap gives [ErrInterrupted].
+// Unwrap returns [ErrInterrupted].
 func (e *Interruption) Unwrap() error { return ErrInterrupted }
 
-// Why a process stops. The largest reason of all processes is that of all: a preemption, after which a scheduler starts the
-// training again.
+// Reasons for a process to stop. All processes of a group use the largest reason of any of them, so that a preemption, after
+// which a scheduler starts the training again, takes precedence.
 const (
 	running uint64 = iota
 	interrupted
 	preempted
 )
 
-// reason is the reason for which a context is done.
+// reason returns the reason why a context is done.
 func reason(ctx context.Context) uint64 {
 	switch {
 	case ctx.Err() == nil:
@@ -479,7 +482,7 @@ func reason(ctx context.Context) uint64 {
 	return interrupted
 }
 
-// preempted reports whether a scheduler stopped one of the processes, which have halted.
+// preempted reports whether a scheduler stopped one of the processes. All processes must have halted.
 func (p *processes) preempted(ctx context.Context) bool {
 	if p.group == nil {
 		return reason(ctx) == preempted

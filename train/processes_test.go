@@ -118,7 +118,7 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 	m := many(t)
 	for _, shard := range []bool{false, true} {
 		want := distributed(t, 2, m, func(o *Options) { o.ShardOptimizer = shard })
-		for _, asked := range []int{3, 8, 14, 21} {
+		for _, asked := range []int{3, 8, 11, 14} {
 			run, preempted := place(t), asked == 8
 			_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {
 				o.Out, o.ShardOptimizer = run, shard

@@ -15,15 +15,15 @@ import (
 	"tessera/parallel/team"
 )
 
-// program is one compiled graph with the indices of the values that the loop reads.
+// program is a compiled graph with the indices of the values that the training loop reads.
 type program struct {
 	*graph.Program
 	runner    ir.Runner[float32]
-	loss      int         // tap, -1 where there is none
-	terms     []int       // tap of each of the model's losses, -1 if the program does not compute it
-	adaptive  []adaptive  // weights that follow their terms
-	gradients [][]float32 // of the parameters in the stepper's order, read after every run
-	of        []int       // for each of those, its index in Parameters; -1 if the graph does not read it
+	loss      int         // index of the loss's tap, -1 if there is none
+	terms     []int       // index of the tap for each of the model's losses, -1 if the program does not compute it
+	adaptive  []adaptive  // weights that adapt to their terms
+	gradients [][]float32 // gradients of the parameters in the stepper's order, read after every run
+	of        []int       // for each of these parameters, its index in Parameters; -1 if the graph does not read it
 }
 
 // compile builds and compiles a program of the model.
@@ -49,12 +49,12 @@ func compile(m *graph.Model, backend ir.Backend, r graph.Request) (*program, err
 	return p, nil
 }
 
-// tap returns the place of a tap, -1 if there is none.
+// tap returns the index of a tap, -1 if there is none.
 func (p *program) tap(name string) int {
 	return slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == name })
 }
 
-// follow makes Gradients return the gradients of these parameters.
+// follow sets the list of parameters whose gradients the method Gradients returns.
 func (p *program) follow(parameters []*trainable) {
 	p.gradients = make([][]float32, len(parameters))
 	p.of = make([]int, len(parameters))
@@ -63,7 +63,7 @@ func (p *program) follow(parameters []*trainable) {
 	}
 }
 
-// Gradients returns the gradients of the last run, nil for a parameter that the loss does not depend on.
+// Gradients returns the gradients of the last run; nil stands for a parameter that the loss does not depend on.
 func (p *program) Gradients() [][]float32 {
 	for i, j := range p.of {
 		if p.gradients[i] = nil; j >= 0 { // a hook may have replaced it
@@ -73,7 +73,7 @@ func (p *program) Gradients() [][]float32 {
 	return p.gradients
 }
 
-// Run runs the program on these inputs.
+// Run runs the program with these inputs.
 func (p *program) Run(inputs [][]float32) error {
 	for i, v := range inputs {
 		if err := p.runner.Bind(i, v); err != nil {
@@ -83,7 +83,7 @@ func (p *program) Run(inputs [][]float32) error {
 	return p.runner.Run()
 }
 
-// value returns the tap of that name, nil if there is none.
+// value returns the tap with that name, nil if there is none.
 func (p *program) value(name string) []float32 {
 	if i := p.tap(name); i >= 0 {
 		return p.runner.Tap(i)
@@ -91,7 +91,7 @@ func (p *program) value(name string) []float32 {
 	return nil
 }
 
-// addTerms adds the loss terms of the last run, multiplied by factor, to sums.
+// addTerms adds the loss terms of the last run, multiplied by times, to sums.
 func (p *program) addTerms(sums []float64, times float64) {
 	for i, tap := range p.terms {
 		if tap >= 0 {
@@ -100,13 +100,13 @@ func (p *program) addTerms(sums []float64, times float64) {
 	}
 }
 
-// scalar returns the value of a tap of one value.
+// scalar returns the value of a scalar tap.
 func (p *program) scalar(tap int) float64 { return float64(p.runner.Tap(tap)[0]) }
 
 // compiled contains the programs of one request by batch size.
 type compiled map[int]*program
 
-// compileAll compiles a program for every size of the batches of n images.
+// compileAll compiles a program for every batch size that occurs if n images are divided into batches.
 func compileAll(m *graph.Model, backend ir.Backend, r graph.Request, n, batch int) (compiled, error) {
 	all := compiled{}
 	for _, r.Batch = range batchSizes(n, batch) {
@@ -119,7 +119,7 @@ func compileAll(m *graph.Model, backend ir.Backend, r graph.Request, n, batch in
 	return all, nil
 }
 
-// batchSizes lists the sizes of the batches of n images.
+// batchSizes lists the batch sizes that occur if n images are divided into batches.
 func batchSizes(n, batch int) []int {
 	full := min(n, batch)
 	return slices.DeleteFunc([]int{full, n % full}, func(size int) bool { return size == 0 })
@@ -137,15 +137,15 @@ func (c compiled) Close() error {
 // feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.
 type feed struct {
 	images   *data.Images
-	prepared hooks.Prepared // nil if no program reads it
-	seed     uint64         // of noise
+	prepared hooks.Prepared // nil if no program reads prepared images
+	seed     uint64         // seed of the noise
 	upstream []float32      // upstream gradient of all codes, if a program reads it
 	order    []int
-	memory   map[string][]float32 // of one batch, by input
-	inputs   [][]float32          // of the last run
+	memory   map[string][]float32 // buffers for one batch, by input
+	inputs   [][]float32          // inputs of the last run
 }
 
-// newFeed returns the feed of these programs, which read the images or a hook's preparation of them.
+// newFeed returns a feed for these programs, which read the images or a hook's preparation of them.
 func newFeed(images *data.Images, h hookList, seed uint64, programs ...compiled) (f *feed, err error) {
 	f = &feed{images: images, seed: seed, order: make([]int, images.Len()), memory: map[string][]float32{}}
 	for i := range f.order {

@@ -28,6 +28,7 @@ loss = [
   { kind = "hoyer", target = 1.0, weight = { kind = "multiplier", limit = 0.3, rate = 1e-2, least = 1e-3, most = 0.1 } },
   { kind = "activity_floor", weight = 0.01, floor = 0.3, relative = true },
   { kind = "relevance", weight = 0.01 },
+  { kind = "group_lasso", weight = 0.01 },
 ]
 constraint = [{ kind = "nonneg", on = "decoder.*.weight" }, { kind = "unit_norm", on = "decoder.*.weight" }]
 optimizer = { kind = "adam", learning_rate = 1e-2 }

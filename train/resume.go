@@ -12,8 +12,8 @@ import (
 	"tessera/train/folder"
 )
 
-// editable are the keys of config.toml that may be changed before a run is resumed: its length and the interval of
-// checkpoints.
+// editable lists the keys of config.toml that may be changed before a run is resumed: the length of the run, the interval of
+// checkpoints, early stopping.
 var editable = []string{"train.epochs", "iterations", "hook.early_stopping.patience", "hook.early_stopping.min_delta", "train.checkpoint_seconds"}
 
 // sameDeclaration returns an error that lists the keys whose values differ between the declaration and the state.
@@ -33,8 +33,9 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
 }
 
-// sameModel refuses parameters of another model than the declared one. What no parameter and no metric depends on may differ:
-// the training schedule, the description, and where files are, which may have been moved.
+// sameModel returns an error if the parameters belong to a model that differs from the declared one. It ignores settings that
+// affect neither parameters nor metrics: the training schedule, the description, and paths of files, which may have been
+// moved.
 func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
 	was, err := parseConfig(path, []byte(f.Metadata[declarationKey]))
 	if err != nil {
@@ -54,8 +55,8 @@ func sameModel(spec *config.Model, path string, f *checkpoint.File) error {
 	return checkpoint.Mismatchf(path, "does not match %s: %s; restore that file, or train a new run", folder.Config, strings.Join(lines, "; "))
 }
 
-// edited warns of keys that were edited since the state was written. Missing epochs or iterations are an error: a run's config.toml
-// has every key, so the file was probably cut short.
+// edited warns of keys that were edited after the state was written. A missing key for epochs or iterations is an error: a
+// run's config.toml contains every key, so the file was probably truncated.
 func (o Options) edited(run string, spec *config.Model, from *stored) error {
 	was, err := from.declared()
 	if err != nil {
@@ -76,8 +77,8 @@ func (o Options) edited(run string, spec *config.Model, from *stored) error {
 	return nil
 }
 
-// lengthen returns the model of a run with another number of epochs, and the edited config.toml, which is written when the run is
-// ready to continue.
+// lengthen returns the model of a run with a new number of epochs, and the edited config.toml, which is written when the run
+// is ready to continue.
 func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (longer *config.Model, edited []folder.File, err error) {
 	wrong := func(problem string, a ...any) error {
 		return fmt.Errorf("run %s: %w", held.Path(), part.KeyErrorf("epochs", problem, a...))
@@ -100,8 +101,8 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	return longer, []folder.File{{Name: folder.Config, Data: text}}, err
 }
 
-// enough refuses a number of epochs that ends before a state within a later epoch: parameters of the steps since are not those of
-// that number of epochs.
+// enough returns an error for a number of epochs that the state already exceeds: the parameters would then include steps
+// after the end of the training.
 func enough(run string, spec *config.Model, from *stored) error {
 	if spec.Baseline != nil || from.Stopped || from.Position == 0 || spec.Train.Epochs > from.Epoch {
 		return nil

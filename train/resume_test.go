@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/engine"
 	"tessera/graph/tape"
 	"tessera/part"
 	"tessera/train/folder"
@@ -28,7 +29,7 @@ func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
 }
 
 func TestARunInterruptedInAnyPassOfAnEpochResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, everything, "train.epochs=2", "train.batch=96", "train.min_epoch_steps=5")) // two passes of four steps
+	interruptedEverywhere(t, model(t, everything, "dataset.count=500", "train.epochs=2", "train.batch=96", "train.min_epoch_steps=5")) // two passes of four steps
 }
 
 // stride is the distance between the interrupted steps: 1, or 7 with -short, as under the race detector.
@@ -44,17 +45,18 @@ func startOf(last int) int { return 1 + (last-1)%stride() }
 
 func interruptedEverywhere(t *testing.T, m *config.Model) {
 	t.Helper()
-	want := trained(t, m, Options{})
+	want := trained(t, m, Options{Backend: engine.Backend{}})
 	for at := startOf(want.Step); at <= want.Step; at += stride() {
 		run := place(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		backend := newHooked()
+		backend.Backend = engine.Backend{}
 		backend.before = func(n int) {
 			if n == at {
 				cancel()
 			}
 		}
-		r, err := Run(ctx, m, Options{Backend: backend, Out: run})
+		r, err := Run(ctx, m, Options{Backend: backend, Out: run, Disk: &faulty.Disk{}})
 		if at == want.Step {
 			if err != nil || r.Step != want.Step {
 				t.Errorf("interrupted in the last step: got %v, want a finished run", err)
@@ -66,7 +68,7 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 		if err != nil || from.Step != at {
 			t.Fatalf("interrupted in step %d: the checkpoint is of step %d (%v)", at, from.Step, err)
 		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+		if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
 			t.Fatal(err)
 		}
 		sameRun(t, run, want.Run)
@@ -75,7 +77,7 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 
 // A run of fewer epochs than its checkpoint has begun would keep the parameters of the later steps.
 func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
-	m := model(t, everything, "train.batch=96", "train.min_epoch_steps=5") // two passes of four steps
+	m := model(t, everything, "dataset.count=500", "train.batch=96", "train.min_epoch_steps=5") // two passes of four steps
 	for _, at := range []int{18, 20} {
 		run := place(t)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -145,11 +147,11 @@ func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 // The process ends before each operation on the disk, and in the middle of each write.
 func killedEverywhere(t *testing.T, m *config.Model) {
 	t.Helper()
-	want := trained(t, m, Options{})
+	want := trained(t, m, Options{Backend: engine.Backend{}})
 	resumed := 0
 	for at := 1; ; at += stride() {
 		run := place(t)
-		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
+		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
 		if err == nil {
 			if at < 40 {
 				t.Errorf("a run has only %d operations on the disk: is it written at all?", at-1)
@@ -160,7 +162,7 @@ func killedEverywhere(t *testing.T, m *config.Model) {
 			t.Fatalf("killed before operation %d: got %v", at, err)
 		}
 		if _, err := os.Stat(run); err == nil {
-			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
 				t.Fatalf("killed before operation %d: %v", at, err)
 			}
 			sameRun(t, run, want.Run)
@@ -179,17 +181,17 @@ func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
 // The process ends at random operations on the disk, also after each resume.
 func killedAgain(t *testing.T, m *config.Model) {
 	t.Helper()
-	want := trained(t, m, Options{})
+	want := trained(t, m, Options{Backend: engine.Backend{}})
 	r := rand.New(rand.NewPCG(1, 2))
 	again := 0
 	for range 5 {
 		run, kills := place(t), 0
-		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
+		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
 		for ; err != nil; kills++ {
 			if !errors.Is(err, faulty.ErrDead) {
 				t.Fatal(err)
 			}
-			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
+			_, err = Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
 		}
 		if kills == 0 {
 			t.Error("the run ended before it was killed")
@@ -205,10 +207,10 @@ func killedAgain(t *testing.T, m *config.Model) {
 
 func TestAFullDiskIsReportedAndTheRunResumesToTheSameBytes(t *testing.T) {
 	m := model(t, everything, "train.epochs=2")
-	want := trained(t, m, Options{})
+	want := trained(t, m, Options{Backend: engine.Backend{}})
 	for at := 1; ; at++ {
 		run := place(t)
-		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{FullAt: at}})
+		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{FullAt: at}})
 		if err == nil {
 			break
 		}
@@ -219,7 +221,7 @@ func TestAFullDiskIsReportedAndTheRunResumesToTheSameBytes(t *testing.T) {
 		if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+		if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
 			t.Fatalf("full at operation %d: %v", at, err)
 		}
 		sameRun(t, run, want.Run)

@@ -15,21 +15,27 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// A checkpoint describes the fitted samples: their scaling as two tensors, and the range of their values before the scaling.
+// Names of the tensors and metadata that describe the fitted samples in a checkpoint: their scaling as two tensors, and the
+// range of their values before scaling.
 const (
 	samplesPrefix = "data/"
 	shiftName     = samplesPrefix + "shift"
 	factorName    = samplesPrefix + "factor"
-	rangeKey      = "range"   // JSON; left out for values in [0,1]
-	clipKey       = "clip"    // "true" where scaled values are clipped to [0,1]
-	classesKey    = "classes" // JSON: the names of the classes; left out without names, and for models that compare nothing with labels
+	rangeKey      = "range"   // JSON; omitted for values in [0,1]
+	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
+	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that compare nothing with labels
+
+	rowNamesKey    = "row_names"    // JSON: the names of the fitted rows of a sparse matrix; left out where they are 0, 1, ...
+	columnNamesKey = "column_names" // JSON: the names of its columns
 )
 
-// samples describes the samples that a model was fitted to.
+// samples describes the samples to which a model was fitted.
 type samples struct {
 	scaling *data.Scaling // nil for none
-	span    [2]float32    // least and largest value, before scaling
-	classes []string      // names of the classes, where a loss compares with labels and they are known
+	span    [2]float32    // smallest and largest value, before scaling
+	classes []string      // names of the classes, if a loss compares with labels and the names are known
+
+	rowNames, columnNames []string // of a sparse matrix, nil where they are numbers
 }
 
 // samplesOf describes the images of a training. The range includes validation images that were held out of the training images.
@@ -43,6 +49,9 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
 	if readsLabels(spec) {
 		s.classes = set.Classes
+	}
+	if splits.Fit.Sparse() {
+		s.rowNames, s.columnNames = splits.Fit.RowNames(), splits.Fit.ValueNames()
 	}
 	return s
 }
@@ -61,13 +70,15 @@ func (s samples) add(f *checkpoint.File) {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
 		f.Metadata[rangeKey] = string(text)
 	}
-	if len(s.classes) > 0 {
-		text, _ := json.Marshal(s.classes) // texts cannot fail
-		f.Metadata[classesKey] = string(text)
+	for key, names := range map[string][]string{classesKey: s.classes, rowNamesKey: s.rowNames, columnNamesKey: s.columnNames} {
+		if len(names) > 0 {
+			text, _ := json.Marshal(names) // texts cannot fail
+			f.Metadata[key] = string(text)
+		}
 	}
 }
 
-// storedSamples reads the description from a file, for samples of that many values.
+// storedSamples reads the description from a file. A sample has the given number of values.
 func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
 	s.span = [2]float32{0, 1}
 	if text, ok := f.Metadata[rangeKey]; ok {
@@ -75,9 +86,11 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
 		}
 	}
-	if text, ok := f.Metadata[classesKey]; ok {
-		if err := json.Unmarshal([]byte(text), &s.classes); err != nil {
-			return s, checkpoint.Errorf(path, "damaged: %s: %v", classesKey, err)
+	for key, names := range map[string]*[]string{classesKey: &s.classes, rowNamesKey: &s.rowNames, columnNamesKey: &s.columnNames} {
+		if text, ok := f.Metadata[key]; ok {
+			if err := json.Unmarshal([]byte(text), names); err != nil {
+				return s, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
+			}
 		}
 	}
 	shift, has := f.Tensor(shiftName)
@@ -93,12 +106,12 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	return s, nil
 }
 
-// isSamples reports whether a tensor describes the samples, not the model.
+// isSamples reports whether a tensor describes the samples rather than the model.
 func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
 
-// Examine loads the data set of a model as a new training would, or inspects it if its source is a [data.Inspector]. It returns
-// the warnings of [Run], and the error that Run would return before its first step: files that cannot be read or do not fit, values
-// that were probably not meant, missing labels, values for which a loss is not defined.
+// Examine loads the data set of a model as a new training would, or inspects it if its source is a [data.Inspector]. It
+// returns the warnings of [Run], and the error that Run would return before its first step: files that are unreadable or do
+// not match, values that are probably not intended, missing labels, values for which a loss is not defined.
 func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string, err error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -117,7 +130,7 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	return set.Notes, err
 }
 
-// begun returns the samples of a training that begins or continues.
+// begun returns the samples for a training that begins or continues.
 func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 	if err := set.Doubt(); err != nil {
 		return data.Splits{}, err
@@ -129,7 +142,7 @@ func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 	return splits, usable(spec, set, splits)
 }
 
-// usable returns an error for images that the model cannot be trained on.
+// usable returns an error if the model cannot be trained on the images.
 func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
 		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
@@ -137,7 +150,10 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
 	}
-	if err := sound(spec, set, splits); err != nil {
+	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
+		return err
+	}
+	if err := spec.Unusable(set.Name, set.Shape, splits.Fit, splits.Validation, set.Test); err != nil {
 		return err
 	}
 	if method, ok := spec.Baseline.(baselines.Method); ok && !baselines.TakesSigned(method, set.Shape) {

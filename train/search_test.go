@@ -21,6 +21,7 @@ import (
 	"tessera/parallel/team"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
+	"tessera/train/internal/faulty"
 )
 
 // searched is a model with all features of full-batch training: terms of every sort, constraints on single elements and on
@@ -303,22 +304,24 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 	for _, sets := range [][]string{nil, {"constraint=[]"}, estimated} {
 		m := model(t, searched, sets...)
 		whole := newHooked()
+		whole.Backend = engine.Backend{}
 		want := trained(t, m, Options{Backend: whole})
 		batches := int(whole.count.Load())
 		for at := 1; at <= batches; at += 1 + at/8 {
 			run := place(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			backend := newHooked()
+			backend.Backend = engine.Backend{}
 			backend.before = func(n int) {
 				if n == at {
 					cancel()
 				}
 			}
-			_, err := Run(ctx, m, Options{Backend: backend, Out: run})
+			_, err := Run(ctx, m, Options{Backend: backend, Out: run, Disk: &faulty.Disk{}})
 			if err != nil && !errors.Is(err, ErrInterrupted) {
 				t.Fatalf("interrupted in batch %d of %d: got %v", at, batches, err)
 			}
-			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
 				t.Fatal(err)
 			}
 			sameRun(t, run, want.Run)
@@ -385,7 +388,7 @@ func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 }
 
 func TestASearchKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, searched, "train.epochs=6"))
+	killedEverywhere(t, model(t, searched, "train.epochs=4"))
 }
 
 func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"tessera/train/folder"
 )
 
-// session is one run in this process: its folder, checkpoints and reports. It calls the learner; the learner only uses the
-// job.
+// session is one run in this process, with its folder, checkpoints and reports. It calls the learner; the learner uses only
+// the job.
 type session struct {
 	*job
 	learner learner
@@ -32,20 +32,20 @@ type session struct {
 	writer  writer
 	encoded map[string][]byte // earlier files by name, to reuse their memory
 
-	saved    time.Time // when the last checkpoint was passed to the writer
-	began    time.Time // this process's first step
-	beganAt  int       // steps done at that time
+	saved    time.Time // time at which the last checkpoint was passed to the writer
+	began    time.Time // time of this process's first step
+	beganAt  int       // number of steps at that time
 	reported time.Time
 }
 
 // learner trains the model of a run: an auto-encoder by gradients, or a baseline by its rule. It updates the job's
 // progress.
 type learner interface {
-	// begin prepares the learner for its first epoch, or for the next one after a restored state. A new run is also
-	// initialised: parameters of another run, first functions of hooks.
+	// begin prepares the learner for its first epoch, or for the next epoch after a restored state. If fresh, it also
+	// initialises the run: parameters of another run, first functions of hooks.
 	begin(ctx context.Context, splits data.Splits, fresh bool) error
-	// epoch trains to the end of the current epoch and measures it; it calls report after every step. When ctx ends, it
-	// stops with errHalted; the session can then be saved.
+	// epoch trains to the end of the current epoch and measures it; it calls report after every step. When ctx ends, it stops
+	// with errHalted, and the session can then be saved.
 	epoch(ctx context.Context, report func(measure func() Metrics)) (Metrics, error)
 	// save adds the learner's state to the file.
 	save(state *checkpoint.File) error
@@ -53,7 +53,7 @@ type learner interface {
 	restore(from *stored) error
 	// derived returns the model files that are derived from the state.
 	derived() ([]derived, error)
-	// kept is the epoch that replaces the last one; nil if there is none.
+	// kept returns the epoch that replaces the last one; nil if there is none.
 	kept() (*hooks.BestEpoch, error)
 	// close frees the learner's memory.
 	close()
@@ -65,7 +65,7 @@ type derived struct {
 	file *checkpoint.File
 }
 
-// newSession loads the data and makes a learner, from a state or, if the state is nil, a new one. It writes nothing.
+// newSession loads the data and creates a learner from a state or, if the state is nil, a new one. It writes nothing.
 func newSession(ctx context.Context, spec *config.Model, o Options, from *stored) (*session, data.Splits, error) {
 	set, err := o.load(ctx, &spec.Dataset)
 	if err != nil {
@@ -102,7 +102,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	return s, splits, nil
 }
 
-// halted returns [ErrInterrupted] for the error of a context that was cancelled before the run was created.
+// halted returns [ErrInterrupted] if err is the error of a cancelled context. The run was not created yet.
 func halted(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrInterrupted
@@ -131,7 +131,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	return s, nil
 }
 
-// finishedSession returns a session that checks and completes a finished run.
+// finishedSession returns a session for checking and completing a finished run.
 func finishedSession(spec *config.Model, from *stored, o Options) (*session, error) {
 	s, err := bareSession(spec.WithColumns(from.columns), from.shape, o)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 	return files, nil
 }
 
-// encode returns a file to write. It reuses the memory of the last file of that name, which may be a hundred megabytes.
+// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes.
 func (s *session) encode(d derived) (folder.File, error) {
 	s.samples.add(d.file)
 	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
@@ -263,8 +263,8 @@ func (s *session) trained() (*Trained, error) {
 	return open(s.spec, s.folder.Join(first.name), first.file)
 }
 
-// repair removes files and lines that do not belong to the run's state: metrics that a killed process left, and the best
-// epoch if early stopping was disabled later. In a finished run it also rewrites derived files that differ from the state.
+// repair removes files and lines that do not belong to the run's state: metrics left by a killed process, and the best epoch
+// if early stopping was disabled later. In a finished run it also rewrites derived files that differ from the state.
 func (s *session) repair(held *folder.Folder) error {
 	held.TidyPictures()
 	if k, err := s.learner.kept(); err != nil {
@@ -295,25 +295,25 @@ func (s *session) repair(held *folder.Folder) error {
 	return nil
 }
 
-// job is the run as the learner sees it: the model, the images and the progress, which the learner updates.
+// job is the part of a run that the learner uses: the model, the images and the progress, which the learner updates.
 type job struct {
 	options    Options
 	processes  *processes
 	spec       *config.Model
-	shape      []int // of one image
+	shape      []int // shape of one image
 	run        string
-	images     *data.Images // fitted
+	images     *data.Images // the fitted images
 	samples    samples
 	files      []data.File // files of the data set
 	started    *data.File  // file of the initial parameters; nil if they are random
 	identity   identity
-	arithmetic Arithmetic // with which the run was started
+	arithmetic Arithmetic // arithmetic with which the run was started
 	progress   progress
 
-	epochFrom time.Time // when this process started the current epoch
+	epochFrom time.Time // time at which this process started the current epoch
 }
 
-// metadata returns the metadata of every checkpoint of a run.
+// metadata returns the metadata for a checkpoint of the run.
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
@@ -327,9 +327,12 @@ func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	return m
 }
 
-// length returns the maximum number of epochs of a run of spec; for a baseline, of iterations.
+// length returns the maximum number of epochs of a run, or of iterations for a baseline.
 func length(spec *config.Model) int {
 	if method, ok := spec.Baseline.(baselines.Method); ok {
+		if holed, ok := method.(baselines.Holed); ok && spec.Holed() {
+			return holed.MostHoledIterations()
+		}
 		return method.MostIterations()
 	}
 	return spec.Train.Epochs
@@ -341,7 +344,8 @@ func (j *job) searches() bool {
 	return search
 }
 
-// stepsPerEpoch includes the last, smaller batch of every pass. An iteration of a baseline or of a full-batch optimizer is one step.
+// stepsPerEpoch is the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a baseline
+// or of a full-batch optimizer is one step.
 func (j *job) stepsPerEpoch() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -353,7 +357,7 @@ func (j *job) stepsPerPass() int {
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch
 }
 
-// passes is how often an epoch passes over the images: once, or as often as train.min_epoch_steps needs.
+// passes is the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
 func (j *job) passes() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -361,7 +365,7 @@ func (j *job) passes() int {
 	return max(1, (j.spec.Train.MinEpochSteps+j.stepsPerPass()-1)/j.stepsPerPass())
 }
 
-// epochImages counts the images of an epoch, in each of its passes.
+// epochImages is the number of images in an epoch, counted once per pass.
 func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 
 // finished reports whether the run is complete.
@@ -375,7 +379,7 @@ func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFr
 // reportEvery is the minimum time between two reports within an epoch.
 const reportEvery = 100 * time.Millisecond
 
-// train continues to the end of the run.
+// train trains to the end of the run.
 func (s *session) train(ctx context.Context) (*Result, error) {
 	if err := s.processes.wait(); err != nil { // data and programs are ready
 		return nil, err
@@ -394,6 +398,7 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 	if err := s.processes.wait(); err != nil { // the last checkpoint is written
 		return nil, err
 	}
+	clear(s.encoded)
 	return s.result()
 }
 
@@ -430,7 +435,7 @@ func (s *session) interrupt(ctx context.Context) error {
 	return &Interruption{Run: s.run, Step: s.progress.Step, Epoch: s.progress.Epoch + 1, Preempted: s.processes.preempted(ctx), Launcher: s.processes.launcher()}
 }
 
-// endEpoch writes a line of metrics and, when due, a checkpoint.
+// endEpoch writes a line of metrics and, if due, a checkpoint.
 func (s *session) endEpoch(m Metrics) error {
 	before := s.progress.Seconds
 	s.progress.Seconds = 0
@@ -472,13 +477,13 @@ func (s *session) endEpoch(m Metrics) error {
 	return nil
 }
 
-// saves reports whether a checkpoint is due. The clock of rank 0 decides.
+// saves reports whether a checkpoint is due, according to the clock of rank 0.
 func (s *session) saves() (bool, error) {
 	due := s.finished() || time.Since(s.saved).Seconds() >= s.spec.Train.CheckpointSeconds
 	return s.processes.any(due && s.processes.leads())
 }
 
-// within reports the progress within an epoch, when due.
+// within reports the progress within an epoch if a report is due.
 func (s *session) within(measure func() Metrics) {
 	if s.options.Report != nil && time.Since(s.reported) >= reportEvery {
 		s.report(measure(), false)
@@ -500,7 +505,7 @@ func (s *session) report(m Metrics, done bool) {
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
 }
 
-// timeLeft is the time that steps take at the pace so far, at most the longest duration.
+// timeLeft is the time for the remaining steps at the current speed, at most the longest duration.
 func timeLeft(spent time.Duration, done, steps int) time.Duration {
 	left := float64(spent) / float64(max(1, done)) * float64(steps)
 	if left >= math.MaxInt64 {
@@ -515,7 +520,7 @@ type writer struct {
 	done chan error // result of the checkpoint being written; nil if there is none
 }
 
-// Start waits for the last checkpoint and starts to write the next one: first its metrics, then its files in order.
+// Start waits for the previous checkpoint and starts to write the next one: first its metrics, then its files in order.
 func (w *writer) Start(f *folder.Folder, files []folder.File) error {
 	if err := w.Wait(); err != nil {
 		return err
@@ -547,7 +552,7 @@ func (w *writer) Wait() error {
 	return err
 }
 
-// Failed returns the error of the last checkpoint, if it is already known.
+// Failed returns the error of the last checkpoint if it has already failed.
 func (w *writer) Failed() error {
 	select {
 	case err := <-w.done:

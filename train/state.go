@@ -20,54 +20,56 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// The metadata of a run's checkpoints.
+// Names of the metadata in a checkpoint. The owner of a state writes it: [trainee.save] adds the parameters (below), the
+// states of the optimizers (stepper.saveState) and of the hooks (hookList.save in hooks.go); a baseline adds its own state.
+// This file adds the metadata.
 const (
-	formatKey      = "format"      // formatText
+	formatKey      = "format"      // value: formatText
 	contentsKey    = "contents"    // "state", "parameters", "best parameters"
 	modelKey       = "model"       // the model's name
-	kindKey        = "kind"        // of a baseline
-	shapeKey       = "shape"       // of one image, JSON
-	columnsKey     = "columns"     // besides images and labels that the model reads: [data.Column]s, JSON; left out if there are none
-	epochKey       = "epoch"       // complete epochs (of best parameters: their epoch)
-	stepKey        = "step"        // steps done
-	identityKey    = "identity"    // of a state: [identity], JSON
+	kindKey        = "kind"        // kind of a baseline
+	shapeKey       = "shape"       // shape of one image, JSON
+	columnsKey     = "columns"     // columns other than images and labels that the model reads: [data.Column]s, JSON; omitted if there are none
+	epochKey       = "epoch"       // number of complete epochs (for best parameters: their epoch)
+	stepKey        = "step"        // number of steps
+	identityKey    = "identity"    // only in a state: [identity], JSON
 	declarationKey = "declaration" // the text of config.toml
-	progressKey    = "progress"    // of a state: [progress], JSON
-	arithmeticKey  = "arithmetic"  // of a state: [Arithmetic], JSON
+	progressKey    = "progress"    // only in a state: [progress], JSON
+	arithmeticKey  = "arithmetic"  // only in a state: [Arithmetic], JSON
 
 	formatText  = "tessera 2"
-	formatText1 = "tessera 1" // of tessera 0.1.0: other names in states, and no declaration in some files
+	formatText1 = "tessera 1" // written by tessera 0.1.0: other names in states, and no declaration in some files
 
-	optimizerPrefix = "optimizer/" // + path + "/" + index
+	optimizerPrefix = "optimizer/" // followed by path + "/" + index
 )
 
 // identity contains the properties of a run that must not change.
 type identity struct {
 	Seed      uint64   `json:"seed"`
 	Batch     int      `json:"batch,omitempty"`
-	Images    int      `json:"images"` // fitted
+	Images    int      `json:"images"` // number of fitted images
 	Optimizer string   `json:"optimizer,omitempty"`
-	Method    string   `json:"method,omitempty"` // the kind of a baseline
-	Data      []string `json:"data,omitempty"`   // SHA-256 of the files read
+	Method    string   `json:"method,omitempty"` // kind of a baseline
+	Data      []string `json:"data,omitempty"`   // SHA-256 of the data files
 	Labels    string   `json:"labels,omitempty"` // SHA-256 of the labels of the fitted images, if a loss reads them; see [labelSum]
 }
 
 // progress is the position of a run. Random streams need no state: the seed and these counters determine them.
 type progress struct {
-	Epoch    int       `json:"epoch"`              // complete epochs
-	Step     int       `json:"step"`               // steps done
-	Position int       `json:"position,omitempty"` // images of the current epoch done
-	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over those images
-	Counted  []int     `json:"counted,omitempty"`  // of the players that have turns: the number of images in each of these sums
-	Seconds  float64   `json:"seconds,omitempty"`  // time spent on them
-	Weights  []float64 `json:"weights,omitempty"`  // of the loss terms at the next step, if a weight is adaptive; 0 for others
-	Stopped  bool      `json:"stopped,omitempty"`  // early
+	Epoch    int       `json:"epoch"`              // number of complete epochs
+	Step     int       `json:"step"`               // number of steps
+	Position int       `json:"position,omitempty"` // number of images in the current epoch so far
+	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over these images
+	Counted  []int     `json:"counted,omitempty"`  // number of images in each of these sums, if players take turns
+	Seconds  float64   `json:"seconds,omitempty"`  // time spent on the current epoch so far
+	Weights  []float64 `json:"weights,omitempty"`  // weights of the loss terms for the next step, if a weight is adaptive; 0 for others
+	Stopped  bool      `json:"stopped,omitempty"`  // stopped early
 
-	Search *optim.SearchState `json:"search,omitempty"` // of a full-batch optimizer: its scalar state
-	Begun  bool               `json:"begun,omitempty"`  // of a full-batch optimizer: BeginEpoch was called for the current epoch
+	Search *optim.SearchState `json:"search,omitempty"` // scalar state of a full-batch optimizer
+	Begun  bool               `json:"begun,omitempty"`  // with a full-batch optimizer: BeginEpoch was called for the current epoch
 }
 
-// count counts the images of the terms that a program computed, if the players have turns.
+// count adds images to the counts of the terms that a program has computed, if the players take turns.
 func (p *progress) count(of *program, images int) {
 	for i := range p.Counted {
 		if of.terms[i] >= 0 {
@@ -90,7 +92,7 @@ func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	return id
 }
 
-// readsLabels reports whether a loss of the model compares with labels.
+// readsLabels reports whether a loss of the model compares a value with labels.
 func readsLabels(spec *config.Model) bool {
 	return slices.ContainsFunc(spec.Losses, comparesLabels)
 }
@@ -101,10 +103,10 @@ func comparesLabels(l config.Loss) bool {
 	return r.Classes && r.Against == losses.Labels
 }
 
-// labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. Checksums of folders of
-// images are of the pixels alone.
+// labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if nothing reads labels. The checksum of a
+// folder of images covers only the pixels, not the labels.
 func labelSum(spec *config.Model, images *data.Images) string {
-	if !readsLabels(spec) {
+	if !readsLabels(spec) && (spec.Baseline != nil || !spec.ReadsLabels()) {
 		return ""
 	}
 	var b []byte
@@ -115,8 +117,8 @@ func labelSum(spec *config.Model, images *data.Images) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differs describes a difference between the data of the stored identity s and of the current one, "" if there is none.
-// [sameDeclaration] compares the rest.
+// differs describes a difference between the stored data s and the current data, "" if there is none. [sameDeclaration]
+// compares the other properties.
 func (id identity) differs(s identity) string {
 	switch {
 	case s.Images != id.Images:
@@ -129,12 +131,12 @@ func (id identity) differs(s identity) string {
 	return ""
 }
 
-// optimizerName is the name of a tensor of the optimizer's state of one parameter.
+// optimizerName is the name for a tensor of the optimizer's state for one parameter.
 func optimizerName(m *trainable, i int) string {
 	return optimizerPrefix + m.Path + "/" + strconv.Itoa(i)
 }
 
-// add adds the parameters of a model with these values to a file.
+// add adds the parameters of a model to a file, with the given values.
 func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
 	for i, p := range m.Parameters {
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: p.Path, Shape: p.Shape, Data: values[i]})
@@ -150,7 +152,7 @@ func current(m *graph.Model) [][]float32 {
 	return all
 }
 
-// stored is a state that was read from a file.
+// stored is a state read from a file.
 type stored struct {
 	path string
 	file *checkpoint.File
@@ -166,7 +168,7 @@ func (s *stored) declared() (*config.Model, error) {
 	return parseConfig(s.path, []byte(s.file.Metadata[declarationKey]))
 }
 
-// readState reads a state and its metadata. A run without a state is damaged.
+// readState reads a state and its metadata. A run without a state is reported as damaged.
 func readState(path string) (*stored, error) {
 	b, err := readRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,7 +203,7 @@ func stateOf(path string, f *checkpoint.File) (s *stored, err error) {
 	return s, nil
 }
 
-// decodeOwn reads the bytes of a checkpoint in this program's format.
+// decodeOwn decodes a checkpoint and returns an error if this version did not write its format.
 func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
 	f, err := checkpoint.Decode(b)
 	if err != nil {
@@ -210,10 +212,10 @@ func decodeOwn(path string, b []byte) (*checkpoint.File, error) {
 	return f, readable(path, f.Metadata)
 }
 
-// FormatError is the error of a checkpoint that this version does not read: another version or another program wrote it.
+// FormatError reports a checkpoint that another version or another program wrote and this version cannot read.
 type FormatError struct {
 	Path   string
-	Format string // in its metadata, "" if they contain none
+	Format string // format in the metadata, "" if there is none
 }
 
 // Error implements error.
@@ -224,7 +226,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: its format is %q; this version reads format 2 (%q)", e.Path, e.Format, formatText)
 }
 
-// readable returns a [*FormatError] for a checkpoint with the metadata of another format.
+// readable returns a [*FormatError] if the metadata name another format.
 func readable(path string, metadata map[string]string) error {
 	if format := metadata[formatKey]; format != formatText {
 		return &FormatError{path, format}
@@ -251,8 +253,8 @@ func storedColumns(path string, f *checkpoint.File) (list []data.Column, err err
 	return list, nil
 }
 
-// loadParameters sets a model's parameters from a checkpoint; a mismatch is an error. Tensors with a slash in their names
-// are not parameters.
+// loadParameters sets a model's parameters from a checkpoint; a mismatch is an error. It ignores tensors with a slash in
+// their names, which are not parameters.
 func loadParameters(m *graph.Model, path string, f *checkpoint.File) error {
 	known := map[string]bool{}
 	for _, p := range m.Parameters {
@@ -282,7 +284,8 @@ func load(path string, f *checkpoint.File, name string, shape []int, into []floa
 	return nil
 }
 
-// changed returns the first file of the data set that is not that of the stored run, and its checksum then; nil if there is none.
+// changed returns the first file of the data set whose checksum differs from the stored run, and the stored checksum; nil if
+// there is none.
 func (s *session) changed(stored identity) (file *data.File, was string) {
 	if len(stored.Data) != len(s.files) {
 		return nil, ""

@@ -27,27 +27,27 @@ type State string
 // The states.
 const (
 	Finished    State = "finished"
-	Interrupted State = "interrupted" // resume continues it
-	Training    State = "training"    // a process holds it
-	Damaged     State = "damaged"     // it cannot be resumed
+	Interrupted State = "interrupted" // can be resumed
+	Training    State = "training"    // a process is training it
+	Damaged     State = "damaged"     // cannot be resumed
 )
 
 // Status describes a run without reading its parameters.
 type Status struct {
 	Run      string            `json:"run"`
 	State    State             `json:"state"`
-	Problem  string            `json:"problem,omitempty"` // of a damaged run
+	Problem  string            `json:"problem,omitempty"` // why a damaged run is damaged
 	Model    string            `json:"model"`
-	Epoch    int               `json:"epoch"`           // complete epochs, where a resume continues; iterations of a baseline
-	Epochs   int               `json:"epochs"`          // at most; 0 if unknown
-	Metrics  metrics.Values    `json:"metrics"`         // of the last line of metrics.jsonl
-	Modified time.Time         `json:"modified"`        // when a checkpoint or a line was last written
-	Shape    []int             `json:"shape,omitempty"` // of one sample
-	Settings map[string]string `json:"-"`               // of config.toml, by dotted key, as TOML
+	Epoch    int               `json:"epoch"`           // number of complete epochs, after which a resume continues; for a baseline, of iterations
+	Epochs   int               `json:"epochs"`          // maximum number; 0 if unknown
+	Metrics  metrics.Values    `json:"metrics"`         // from the last line of metrics.jsonl
+	Modified time.Time         `json:"modified"`        // when a checkpoint or a line of metrics was last written
+	Shape    []int             `json:"shape,omitempty"` // shape of one sample
+	Settings map[string]string `json:"-"`               // settings of config.toml, by dotted key, as TOML
 }
 
-// StatusOf returns the status of a run. It reads config.toml, the header of the state and the end of metrics.jsonl: it finds files that
-// are missing, cut or unreadable, but not every changed bit of the parameters, as [Open] and [Resume] do.
+// StatusOf returns the status of a run. It reads config.toml, the header of the state and the end of metrics.jsonl. It
+// detects missing, truncated and unreadable files, but, unlike [Open] and [Resume], not every changed bit of the parameters.
 func StatusOf(run string) Status {
 	s := Status{Run: run, State: Damaged}
 	if err := s.declared(); err != nil {
@@ -117,7 +117,7 @@ func (s *Status) stored() error {
 	return nil
 }
 
-// length is the maximum number of epochs; the methods of baselines name theirs.
+// length is the maximum number of epochs, or of iterations for a baseline.
 func (s *Status) length() (int, error) {
 	if text, ok := s.Settings["train.epochs"]; ok && s.Settings["kind"] == "" {
 		return strconv.Atoi(text)
@@ -129,10 +129,10 @@ func (s *Status) length() (int, error) {
 	return length(spec), nil
 }
 
-// mostLine bounds the last line of metrics.jsonl.
+// mostLine is the maximum length in bytes of the last line of metrics.jsonl.
 const mostLine = 1 << 16
 
-// history reads the last complete line of metrics.jsonl. Lines that are damaged or missing are no damage of the run.
+// history reads the last complete line of metrics.jsonl. Damaged or missing lines do not count as damage of the run.
 func (s *Status) history() {
 	path := filepath.Join(s.Run, folder.Metrics)
 	s.touched(path)
@@ -156,7 +156,7 @@ func (s *Status) history() {
 	}
 }
 
-// cutLast cuts a text at its last line feed.
+// cutLast cuts text at its last line feed.
 func cutLast(text []byte) (before, after []byte, found bool) {
 	i := bytes.LastIndexByte(text, '\n')
 	if i < 0 {
@@ -165,7 +165,7 @@ func cutLast(text []byte) (before, after []byte, found bool) {
 	return text[:i], text[i+1:], true
 }
 
-// touched notes when a file was written.
+// touched updates the time of the last change of the run by the modification time of a file.
 func (s *Status) touched(path string) {
 	if info, err := os.Stat(path); err == nil && info.ModTime().After(s.Modified) {
 		s.Modified = info.ModTime()

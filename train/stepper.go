@@ -18,65 +18,66 @@ import (
 
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.
 //
-// Parameters are cut into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
-// the check for non-finite values and the elementwise constraints. Constraints on whole parameters follow. The chunks and
-// the order of all sums are fixed: the number of threads changes no bit.
+// Parameters are divided into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
+// the check for non-finite values and the elementwise constraints. Constraints on complete parameters follow. The chunks and
+// the order of all sums are fixed: the result is bitwise equal for any number of threads.
 type stepper struct {
-	players   []*player // with the rules of their parameters
+	players   []*player // with the rules for their parameters
 	team      *team.Team
-	processes *processes // each updates a part of every parameter, see divided.go; nil: all of this one
+	processes *processes // processes that each update a part of every parameter; nil: this process updates all
 	trainable []*trainable
 	chunks    []chunk
-	wholes    []*trainable // those that a rule updates as a whole
-	begun     atomic.Int64 // of those, in this step
-	projected []*trainable // those with constraints on whole parameters
-	squares   []float64    // per chunk: the sum of its gradient's squares
-	scratch   [][]float32  // per thread: a clipped gradient; two parameters may share an unclipped one
+	wholes    []*trainable // parameters that a rule updates as a whole
+	begun     atomic.Int64 // number of wholes that a thread has started in this step
+	projected []*trainable // parameters with constraints on complete parameters
+	squares   []float64    // per chunk: the sum of the gradient's squares
+	scratch   [][]float32  // per thread: a clipped gradient, because two parameters may share an unclipped one
 	bad       []bool       // per thread: found a non-finite value
 	panicked  []error      // per thread: panics of user-defined code
-	lost      error        // of the group, in this step
-	large     bool         // the weights exceed the caches
-	queues    []queue      // per thread: its chunks; a thread that finishes early takes chunks of others
+	lost      error        // error of the group in this step
+	large     bool         // the weights do not fit into the caches
+	queues    []queue      // per thread: its chunks; an idle thread takes chunks of others
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
 	pointwise []func(p *hooks.Parameter, values []float32, from int)
 	watching  []func(p *hooks.Parameter, values []float32, from int, scratch []float32)
 
-	gradients [][]float32 // of this step
+	gradients [][]float32 // gradients of this step
 
 	beside func(thread int) // called in the same pass as the update; may be nil
 
-	sum, update, project, follow func(thread int) // bound once: a method value allocates
+	sum, update, project, follow func(thread int) // stored because each method value allocates
 }
 
-// player updates its parameters by a rule of its own.
+// player updates its parameters by its own rule.
 type player struct {
 	config.Moving
 	rule     optim.Rule // nil for a full-batch optimizer, which sets the parameters
 	clipNorm float64
 
-	rate   float64 // in this step
-	step   int     // of the rule
-	factor float64 // of the gradients
+	rate   float64 // learning rate in this step
+	step   int     // step counter of the rule
+	factor float64 // clipping factor of the gradients
 }
 
 // trainable is one trainable parameter.
 type trainable struct {
 	*hooks.Parameter
-	index   int         // in trainable
-	by      *player     // that updates it
-	whole   optim.Whole // the rule, if it updates the parameter as a whole; else nil
-	clip    []float32   // memory of its clipped gradient then
-	follows [][]float32 // values of hooks that follow it
+	index   int         // index in stepper.trainable
+	by      *player     // the player that updates it
+	whole   optim.Whole // the rule if it updates the parameter as a whole; else nil
+	clip    []float32   // memory for its clipped gradient in that case
+	follows [][]float32 // moving averages of hooks
 
-	from, to  int       // the elements that this process updates, of which it has the optimizer's state
-	gathering gathering // the elements of all processes, if the optimizer is divided
+	from, to  int       // range of the elements that this process updates; it has the optimizer's state of this range only
+	gathering gathering // for gathering the elements of all processes if the optimizer is sharded
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused   []constraints.Constraint
 	unfused []constraints.Constraint
 }
 
-// newStepper returns the stepper of a model, its optimizer state all zero and divided among these processes; nil keeps it whole.
+// newStepper returns the stepper of a model. The optimizer's state is all zero and sharded among these processes; nil
+// disables sharding.
 func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 	s := &stepper{team: team, processes: among}
 	for _, p := range m.Spec.AllPlayers() {
@@ -116,7 +117,8 @@ func (s *stepper) guarded(work func(thread int)) func(thread int) {
 	}
 }
 
-// Failed returns the error of the last step, nil if the step is complete. Of several threads that panicked, the first one counts.
+// Failed returns the error of the last step, nil if the step is complete. If several threads panicked, it returns the first
+// error.
 func (s *stepper) Failed() error {
 	for _, err := range s.panicked {
 		if err != nil {
@@ -126,7 +128,7 @@ func (s *stepper) Failed() error {
 	return s.lost
 }
 
-// named is a constraint whose panics have its name.
+// named is a constraint that adds its name to its panics.
 type named struct {
 	constraints.Constraint
 	name string
@@ -138,7 +140,7 @@ func (n named) Project(w []float32, shape []int) {
 	n.Constraint.Project(w, shape)
 }
 
-// add splits a parameter into chunks.
+// add divides a parameter into chunks.
 func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *config.Layout) {
 	m := &trainable{Parameter: p, to: len(p.Data), index: len(s.trainable)}
 	m.by = s.players[slices.IndexFunc(s.players, func(one *player) bool { return one.Moves(p.Path) })] // each parameter has one
@@ -188,7 +190,7 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 	s.trainable = append(s.trainable, m)
 }
 
-// surround adds the elementwise functions of these hooks to every step.
+// surround adds the elementwise functions of the hooks to every step.
 func (s *stepper) surround(h hookList) error {
 	return h.each(func(a *attached) error {
 		if project := a.Active.Project; project != nil {
@@ -228,7 +230,7 @@ func (s *stepper) projectOne(p *hooks.Parameter) {
 	}
 }
 
-// projectTwin projects the parameters of a twin of the model.
+// projectTwin projects the parameters of a copy of the model.
 func (s *stepper) projectTwin(twin *graph.Model) error {
 	return guard("a constraint or a hook", func() error {
 		for _, m := range s.trainable {
@@ -243,7 +245,7 @@ func (s *stepper) projectValues(m *trainable, values []float32) {
 	s.pass(m, values, 0)
 }
 
-// constrain applies the constraints of a parameter to values of its shape.
+// constrain applies the constraints on a parameter to values of the same shape.
 func (m *trainable) constrain(values []float32) {
 	for _, c := range m.fused {
 		c.Project(values, m.Shape)
@@ -267,7 +269,7 @@ func (s *stepper) afterUpdate(thread int, m *trainable, values []float32, from i
 	}
 }
 
-// Step moves all players at this rate, as one step of their rules; see [stepper.advance].
+// Step updates all players with the learning rate rate, as step number step of their rules; see [stepper.advance].
 func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	for _, p := range s.players {
 		p.rate, p.step = rate, step
@@ -275,9 +277,10 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 	return s.advance(gradients)
 }
 
-// advance updates every parameter by its gradient and projects it, at the rates and steps of the players; gradients[i] belongs to
-// trainable[i], and a parameter with a nil gradient does not change. It reports whether all updated values were finite before the
-// projection, which could hide a non-finite value. After a panic the parameters are undefined, and [stepper.Failed] returns the error.
+// advance updates every parameter by its gradient and projects it, with the rates and steps of the players. gradients[i]
+// belongs to trainable[i]; a parameter with a nil gradient does not change. It reports whether all updated values were finite
+// before the projection, which could hide a non-finite value. After a panic the parameters are undefined, and
+// [stepper.Failed] returns the error.
 func (s *stepper) advance(gradients [][]float32) bool {
 	s.gradients = gradients
 	s.clip()
@@ -299,7 +302,7 @@ func (s *stepper) advance(gradients [][]float32) bool {
 	return sound
 }
 
-// clip determines the factors of the gradients from the global norm of each player.
+// clip computes the clipping factor of each player from the global norm of its gradients.
 func (s *stepper) clip() {
 	if slices.ContainsFunc(s.players, func(p *player) bool { return p.clipNorm > 0 }) {
 		s.team.Do(s.sum)
@@ -319,12 +322,12 @@ func (s *stepper) clip() {
 	}
 }
 
-// chunk is a range of one parameter. It is as long as optim.Norm's blocks, so that the norm has the same bits.
+// chunk is a range of one parameter. Its length is that of optim.Norm's blocks, so that the norm has the same bits.
 type chunk struct {
 	of       int // index in trainable
 	from, to int
 	state    [][]float32
-	mine     bool // this process updates it
+	mine     bool // updated by this process
 }
 
 // queue is a list of chunks that threads take one after the other.
@@ -334,7 +337,7 @@ type queue struct {
 	_      [64]byte // on a separate cache line
 }
 
-// next takes a chunk, -1 when none is left.
+// next takes a chunk from the queue and returns its index, -1 if none is left.
 func (q *queue) next() int {
 	if i := int(q.begun.Add(1)) - 1; i < len(q.chunks) {
 		return q.chunks[i]
@@ -342,7 +345,8 @@ func (q *queue) next() int {
 	return -1
 }
 
-// deal assigns every thread an equal share of the chunks of each parameter, whose gradient it has probably computed.
+// deal assigns every thread an equal share of the chunks of each parameter. The thread has probably computed the gradient of
+// this share.
 func (s *stepper) deal() {
 	s.queues = make([]queue, s.team.Threads())
 	for first := 0; first < len(s.chunks); {
@@ -422,7 +426,7 @@ func (s *stepper) applyWhole(m *trainable, g []float32) {
 	m.whole.UpdateWhole(m.Data, g, m.Shape, m.State, m.by.rate, m.by.step)
 }
 
-// drain updates the remaining chunks of a queue and prefetches each chunk during the update of the previous one.
+// drain updates the remaining chunks of a queue. It prefetches each chunk during the update of the previous one.
 func (s *stepper) drain(thread int, q *queue) {
 	i := q.next()
 	for i >= 0 {
@@ -435,10 +439,10 @@ func (s *stepper) drain(thread int, q *queue) {
 	}
 }
 
-// large is the number of bytes of weights, gradients and state above which they do not stay in the caches between steps.
+// large is the size in bytes of weights, gradients and state above which they do not stay in the caches between steps.
 const large = 4 << 20
 
-// ask prefetches the memory that the update of a chunk writes: in a large model it is not in this processor's cache.
+// ask prefetches the memory that the update of a chunk writes. In a large model this memory is not in the processor's cache.
 func (s *stepper) ask(c *chunk) {
 	m := s.trainable[c.of]
 	kernel.PrefetchOwned(m.Data[c.from:c.to])
@@ -480,7 +484,7 @@ func (p *player) apply(w, g []float32, state [][]float32) {
 	p.rule.Update(w, g, state, p.rate, p.step)
 }
 
-// scaled returns the clipped gradient in memory of its own.
+// scaled returns g times by, in the memory of out.
 func scaled(out, g []float32, by float64) []float32 {
 	out = out[:len(g)]
 	factor := float32(by)
@@ -514,9 +518,8 @@ func constrains(glob, path string, layout *config.Layout) (asIs, swapped bool) {
 	return asIs, swapped
 }
 
-// transposed applies a constraint to the transpose of a parameter, seen as the matrix whose columns belong to the indices of
-// its last axis: to the atoms of a tied decoder, which are the columns of the encoder's weight, and to the filters of a
-// convolution.
+// transposed applies a constraint to the transpose of a parameter, viewed as a matrix whose columns are along its last axis:
+// to the atoms of a tied decoder, which are the columns of the encoder's weight, and to the filters of a convolution.
 type transposed struct {
 	of   constraints.Constraint
 	rows []float32 // the transpose
@@ -551,16 +554,16 @@ func (t *transposed) turn(w []float32, shape []int) ([]float32, []int) {
 	return t.rows, []int{m, n}
 }
 
-// gathering is the memory to gather the parts of one parameter.
+// gathering contains the memory for gathering the parts of one parameter from all processes.
 type gathering struct {
-	counts    []int     // elements of each process
-	part      []float32 // those of this one
-	mine, all any       // part and the parameter, stored once: calls do not allocate
+	counts    []int     // number of elements of each process
+	part      []float32 // elements of this process
+	mine, all any       // part and the parameter as interfaces, stored because conversions allocate
 }
 
-// divide gives every process an equal number of a parameter's blocks, of which it keeps the optimizer's state (ZeRO stage 1). The
-// update, the projections that are fused with it and the norm of the gradient are computed block by block in any case: the
-// parameters get the same bits.
+// divide assigns every process an equal number of a parameter's blocks; a process stores the optimizer's state only for its
+// own blocks (ZeRO stage 1). The update, the projections fused with it and the norm of the gradient are always computed block
+// by block: the parameters have the same bits as without sharding.
 //
 // Source: Rajbhandari et al., ZeRO: memory optimizations toward training trillion parameter models, 2020.
 func (s *stepper) divide(m *trainable) {
@@ -581,14 +584,14 @@ func (s *stepper) divide(m *trainable) {
 	g.mine, g.all = g.part, m.Data
 }
 
-// gather replaces values of a parameter's shape by the parts that all processes have of them.
+// gather collects the parts of all processes in all, which has the parameter's shape.
 func (s *stepper) gather(m *trainable, part []float32, all any) error {
 	copy(m.gathering.part, part)
 	return s.processes.group.AllGather(m.gathering.mine, m.gathering.counts, all)
 }
 
-// exchange gives every process the updated parameters of all, and calls the Moved functions of hooks for those that others
-// updated. It reports whether all updates were sound.
+// exchange gives every process the updated parameters of all, and calls the AfterUpdate functions of hooks for those that
+// other processes updated. It reports whether all updates were sound.
 func (s *stepper) exchange(sound bool) (bool, error) {
 	bad, err := s.processes.any(!sound)
 	if err != nil || bad {
@@ -608,7 +611,7 @@ func (s *stepper) exchange(sound bool) (bool, error) {
 	return true, nil
 }
 
-// followOthers calls the Moved functions for a thread's share of the chunks that other processes updated.
+// followOthers calls the AfterUpdate functions for this thread's share of the chunks that other processes updated.
 func (s *stepper) followOthers(thread int) {
 	from, to := s.share(thread, len(s.chunks))
 	for i := from; i < to; i++ {

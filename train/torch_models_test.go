@@ -11,7 +11,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// torch_models.json holds what PyTorch makes of ten models in float64; torch_models.py beside it wrote it.
+// torch_models.json holds what PyTorch makes of models in float64; torch_models.py beside it wrote it.
 //
 //go:embed testdata/torch_models.json
 var torchModels []byte

@@ -3,7 +3,10 @@ package train
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"gorgonia.org/tensor"
@@ -12,6 +15,7 @@ import (
 	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/parallel/team"
 )
@@ -41,6 +45,20 @@ decoder = []
 view    = [{ augment = ["flip"] }]
 loss    = [{ kind = "nt_xent", temperature = 0.5 }]
 head.projection.layers = [{ kind = "dense", units = 6, activation = "relu" }, { kind = "dense", units = 4 }]
+
+[model.vicreg]
+extends = "simclr"
+loss    = [{ kind = "invariance", weight = 25 }, { kind = "variance", on = "projection", views = true, weight = 25 }, { kind = "covariance", on = "projection", views = true, weight = 2 }]
+
+[model.barlow-twins]
+extends = "simclr"
+loss    = [{ kind = "barlow_twins" }]
+
+[model.byol]
+extends         = "simclr"
+loss            = [{ kind = "byol" }]
+head.prediction = { from = "projection", layers = [{ kind = "dense", units = 4 }] }
+hook.teacher    = { decay = 0.9 }
 
 [model.unrolled]
 dataset = { name = "npy", images = "none.npy" }
@@ -77,12 +95,98 @@ decoder = []
 loss    = [{ kind = "contrastive", on = "first", with = "second", temperature = 0.5 }]
 head.first.layers = [{ kind = "dense", units = 4 }]
 head.second = { from = "images", layers = [{ kind = "dense", units = 8, activation = "sigmoid" }, { kind = "dense", units = 4, share = "head.first.0" }] }
+
+[model.regression]
+dataset = { name = "csv", file = "FILE", columns = { images = ["p*"], target = ["y*"], seen = ["s*"], weight = "w", tags = ["l*"], tokens = ["k*"] } }
+encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
+decoder = []
+loss    = [{ kind = "mse", on = "y", against = "target", mask = "seen", sample_weight = "weight" }]
+head.y.layers = [{ kind = "dense" }]
+
+[model.multi-label]
+extends = "regression"
+loss    = [{ kind = "bce", on = "y", against = "tags" }]
+head.y.layers = [{ kind = "dense", activation = "sigmoid" }]
+
+[model.embedding]
+extends = "regression"
+encoder = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 3 }, { kind = "dense", units = 8, activation = "tanh" }]
+loss    = [{ kind = "mse", on = "y", against = "target" }]
+
+[model.two-columns]
+dataset = { name = "csv", file = "FILE", columns = { images = ["p*"], tokens = ["k*"] } }
+encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
+decoder = []
+loss    = [{ kind = "contrastive", on = "image", with = "text", temperature = 0.5 }]
+head.image.layers = [{ kind = "dense", units = 4 }]
+head.text = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 3 }, { kind = "dense", units = 4 }] }
+
+[model.sharpness]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 8, activation = "sigmoid" }]
+hook.sharpness.rho = 0.05
+
+[model.vit]
+extends = "classifier"
+encoder = [
+  { kind = "patches", size = 2 }, { kind = "token_dense", units = 6 }, { kind = "position" }, { kind = "class_token" },
+  { kind = "transformer", heads = 2, ratio = 2 }, { kind = "transformer", heads = 2, ratio = 2 }, { kind = "layer_norm" }, { kind = "take_token" },
+]
+
+[model.masked]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [
+  { kind = "patches", size = 2 }, { kind = "token_dense", units = 6 }, { kind = "position" }, { kind = "mask_patches", ratio = 0.7 },
+  { kind = "transformer", heads = 2, ratio = 2 }, { kind = "layer_norm" }, { kind = "take_token", mean = true },
+]
+decoder = [
+  { kind = "token_dense", units = 4, from = "encoder.5" }, { kind = "mask_tokens", mask = "encoder.3.mask" }, { kind = "position" },
+  { kind = "transformer", heads = 2, ratio = 2 }, { kind = "token_dense", units = 4 }, { kind = "unpatch", size = 2 },
+]
+loss = [{ kind = "mse", mask = "hidden" }]
+head.hidden = { from = "encoder.3.mask", layers = [{ kind = "reshape", shape = [3, 3] }, { kind = "upsample", factor = 2 }] }
+
+[model.cross]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "patches", size = 2 }, { kind = "token_dense", units = 6, activation = "tanh" }, { kind = "dense", units = 8 }]
+decoder = [
+  { kind = "dense", units = 16 }, { kind = "reshape", shape = [4, 4] }, { kind = "position", values = "sinusoidal" },
+  { kind = "attention", heads = 2, keys = "encoder.1" }, { kind = "transformer", heads = 2, ratio = 2, keys = "encoder.1" }, { kind = "dense" },
+]
 `
 
-// Five steps of ten models agree with PyTorch in float64, on both back ends: losses, terms and parameters.
+// torchTable writes a table with the columns that the models of torchDeclared read, and returns what they declare with its path.
+func torchTable(t *testing.T, f torchFixture) string {
+	t.Helper()
+	var names, zeros []string
+	for prefix, n := range map[string]int{"p": f.Side * f.Side, "y": 2, "s": 2, "w": 0, "l": 3, "k": 4} {
+		if n == 0 {
+			names = append(names, prefix)
+		}
+		for i := range n {
+			names = append(names, fmt.Sprintf("%s%02d", prefix, i))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		zero := "0.5"
+		if name[0] == 'k' {
+			zero = "0"
+		}
+		zeros = append(zeros, zero)
+	}
+	path := filepath.Join(t.TempDir(), "columns.csv")
+	row := strings.Join(zeros, ",") + "\n"
+	if err := os.WriteFile(path, []byte(strings.Join(names, ",")+"\n"+row+row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(torchDeclared, "FILE", path)
+}
+
+// Five steps of every model agree with PyTorch in float64, on both back ends: losses, terms and parameters.
 func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	f := readTorchModels(t)
-	file, err := config.Load("models.toml", []byte(torchDeclared))
+	file, err := config.Load("models.toml", []byte(torchTable(t, f)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +209,15 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := graph.New(spec, []int{f.Side, f.Side})
+				shape := []int{f.Side, f.Side}
+				if len(spec.Columns()) > 0 {
+					shape = []int{f.Side * f.Side}
+				}
+				m, err := graph.New(spec, shape)
 				if err != nil {
 					t.Fatal(err)
 				}
+				lend(m)
 				p, err := m.Program(graph.Request{Batch: f.Images, Want: []string{graph.Loss}, Dtype: tensor.Float64})
 				if err != nil {
 					t.Fatal(err)
@@ -118,30 +227,39 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer r.Close()
-				want.compare(t, f, p, r)
+				want.compare(t, f, p, r, sharpnessOf(t, spec))
 			})
 		}
 	}
 }
 
 // compare trains by Adam with a learning rate of 0.01 and compares the losses of every step and the final parameters.
-func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64]) {
+// replace is nil, or changes the gradients after they are computed.
+func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], replace func(p *graph.Program, r ir.Runner[float64]) error) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
 	for _, q := range m.Parameters {
 		parameters[q.Path] = q
 	}
-	if len(p.Parameters) != len(parameters) {
-		t.Errorf("the program has %d parameters, PyTorch's %d", len(p.Parameters), len(parameters))
+	constant := 0 // such as the waves of positions
+	for _, b := range p.Parameters {
+		if !b.Trainable && !b.Frozen {
+			constant++
+		}
+	}
+	if len(p.Parameters) != len(parameters)+constant {
+		t.Errorf("the program has %d parameters, PyTorch's %d", len(p.Parameters)-constant, len(parameters))
 	}
 	moments := make([][2][]float64, len(p.Parameters))
 	for i, b := range p.Parameters {
+		if moments[i] = [2][]float64{make([]float64, len(b.Data)), make([]float64, len(b.Data))}; !b.Trainable && !b.Frozen {
+			continue
+		}
 		q, ok := parameters[b.Path]
 		if !ok || !slices.Equal(q.Shape, b.Shape) {
 			t.Fatalf("%s of shape %v, PyTorch's is %v", b.Path, b.Shape, q.Shape)
 		}
 		copy(r.Parameter(i), q.start())
-		moments[i] = [2][]float64{make([]float64, len(b.Data)), make([]float64, len(b.Data))}
 	}
 	for step, losses := range m.Losses {
 		for i, in := range p.Inputs {
@@ -157,19 +275,97 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 				t.Errorf("step %d: %s is %v, PyTorch's %v", step, tap.Name, got, want)
 			}
 		}
+		if replace != nil {
+			if err := replace(p, r); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for i := range p.Parameters {
 			if g := r.Gradient(i); g != nil {
 				adam(r.Parameter(i), g, moments[i], step+1)
 			}
 		}
+		average(p, r)
 	}
 	for i, b := range p.Parameters {
+		if !b.Trainable && !b.Frozen {
+			continue
+		}
 		for j, got := range r.Parameter(i) {
 			if want := parameters[b.Path].Values[j]; !(math.Abs(got-want) <= 1e-6*(1+math.Abs(want))) {
 				t.Fatalf("%s: value %d is %v after five steps, PyTorch's %v", b.Path, j, got, want)
 			}
 		}
 	}
+}
+
+// lend gives a model with a teacher the parameters of one.
+func lend(m *graph.Model) {
+	if m.Spec.Hooks[config.DefaultTeacher] == nil {
+		return
+	}
+	for _, q := range m.Parameters {
+		m.Lent = append(m.Lent, &graph.Parameter{Path: config.DefaultTeacher + "." + q.Path, Shape: q.Shape, Data: slices.Clone(q.Data), Frozen: true})
+	}
+}
+
+// average updates the parameters of a teacher with a decay of 0.9.
+func average(p *graph.Program, r ir.Runner[float64]) {
+	own := map[string]int{}
+	for i, b := range p.Parameters {
+		own[b.Path] = i
+	}
+	for i, b := range p.Parameters {
+		if path, ok := strings.CutPrefix(b.Path, config.DefaultTeacher+"."); ok {
+			for k, w := range r.Parameter(own[path]) {
+				r.Parameter(i)[k] = 0.9*r.Parameter(i)[k] + 0.1*w
+			}
+		}
+	}
+}
+
+// sharpnessOf returns the gradients of a model's hook sharpness, nil without it. The hook moves parameters in float32; the runner's move by
+// the same differences.
+func sharpnessOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.Runner[float64]) error {
+	hook := spec.Hooks["sharpness"]
+	if hook == nil {
+		return nil
+	}
+	active, err := hook.Attach(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(p *graph.Program, r ir.Runner[float64]) error {
+		g := hooks.Gradients{}
+		var start [][]float64
+		for i, b := range p.Parameters {
+			own := &hooks.Parameter{Path: b.Path, Shape: b.Shape, Data: single(r.Parameter(i))}
+			g.Of, g.Values = append(g.Of, own), append(g.Values, single(r.Gradient(i)))
+			start = append(start, slices.Clone(r.Parameter(i)))
+		}
+		g.Again = func() error {
+			for i, own := range g.Of {
+				for k, v := range own.Data {
+					r.Parameter(i)[k] += float64(v) - float64(float32(start[i][k]))
+				}
+			}
+			return r.Run()
+		}
+		err := active.Gradients(&g)
+		for i := range g.Of {
+			copy(r.Parameter(i), start[i])
+		}
+		return err
+	}
+}
+
+// single returns values in float32.
+func single(values []float64) []float32 {
+	list := make([]float32, len(values))
+	for i, v := range values {
+		list[i] = float32(v)
+	}
+	return list
 }
 
 // input returns the values of one input of a program at a step.
@@ -194,10 +390,43 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 		}
 		return one
 	}
-	if _, ok := m.Inputs[in.Name]; ok { // noise
-		return drawn(stream(in.Name), volume.Of(in.Shape))
+	name := in.Name
+	if in.Column != "" {
+		name = in.Column
 	}
-	panic(fmt.Sprintf("the input %s is not PyTorch's", in.Name))
+	if _, ok := m.Inputs[name]; !ok {
+		panic(fmt.Sprintf("the input %s is not PyTorch's", in.Name))
+	}
+	values := drawn(stream(name), volume.Of(in.Shape))
+	if m.Name == "masked" {
+		return smallest(values, 9, 6)
+	}
+	for i, u := range values {
+		switch name {
+		case "seen", "tags":
+			values[i] = 0
+			if u < 0.5 {
+				values[i] = 1
+			}
+		case "tokens":
+			values[i] = math.Floor(u * 7)
+		}
+	}
+	return values
+}
+
+// smallest marks the n smallest of every row of so many values.
+func smallest(values []float64, row, n int) []float64 {
+	marks := make([]float64, len(values))
+	for from := 0; from < len(values); from += row {
+		bound := slices.Sorted(slices.Values(values[from : from+row]))[n]
+		for i, v := range values[from : from+row] {
+			if v < bound {
+				marks[from+i] = 1
+			}
+		}
+	}
+	return marks
 }
 
 // adam is the rule of Kingma and Ba with PyTorch's defaults.

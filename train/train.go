@@ -3,11 +3,11 @@
 // [Run] trains a new run, [Resume] continues one, and [Open] reads its model.
 //
 // A step of an auto-encoder consists of a forward and a backward pass on one mini-batch (which may contain adversarial
-// examples), the update by the optimizer, and the projections. With a full-batch optimizer a step is one iteration, and for a baseline one iteration
-// of its rule; both count as an epoch. A run's folder contains all files of the run: package folder describes how it
-// survives crashes, docs describes the files. A run that resumes from its last checkpoint gives the same bytes as an
-// uninterrupted run: nothing in it depends on time, on the number of projecting threads, or on the state of a random
-// generator.
+// examples), the update by the optimizer, and the projections. With a full-batch optimizer a step is one iteration, and for a
+// baseline one iteration of its rule; in both cases it counts as an epoch. All files of a run are in its folder: package
+// folder describes how they survive crashes, docs describes the files. A run that resumes from its last checkpoint gives the
+// same bytes as an uninterrupted run: the result does not depend on time, on the number of threads of the optimizer, or on
+// the state of a random generator.
 package train
 
 import (
@@ -28,7 +28,7 @@ import (
 	"tessera/train/folder"
 )
 
-// ErrInterrupted is returned after the context was cancelled. The current batch is finished and a checkpoint written,
+// ErrInterrupted is returned after the context was cancelled. The current batch was completed and a checkpoint written,
 // unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
@@ -45,21 +45,22 @@ type Options struct {
 	Dirs    data.Dirs         // folders of the data sets
 	Load    LoadData          // reads the data set; nil: its source, from Dirs
 	Start   string            // folder of the run whose parameters a new run starts from; "": the one that the model declares
-	Out     string            // the new run's folder; "" takes runs/MODEL, then runs/MODEL-2, ...
-	Force   bool              // replace the run that Out holds
-	Epochs  int               // of Resume: the run's new number of epochs, also in its config.toml; 0: unchanged
-	Warn    func(text string) // called for problems that change the result but do not end the training; may be nil
+	Out     string            // folder of the new run; "" selects runs/MODEL, or runs/MODEL-2, ...
+	Force   bool              // replace an existing run in Out
+	Epochs  int               // only for Resume: the run's new number of epochs, also written to its config.toml; 0: unchanged
+	Warn    func(text string) // called for problems that affect the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
 	Disk    folder.Disk       // nil: the operating system's
 
-	// Group is the processes that train the run together, nil for this one alone. All of them call Run or Resume with equal
-	// arguments. Each computes a part of every batch; the loss and the gradients are those of the whole batch. Rank 0 writes
-	// the folder and calls Report; the others need neither the model nor the folder: nil and "" stand for those of rank 0.
+	// Group consists of the processes that train the run together, nil for a single process. All of them call Run or Resume
+	// with equal arguments. Each process computes a part of every batch; the loss and the gradients are those of the complete
+	// batch. Rank 0 writes the folder and calls Report. Other processes may pass a nil model and "" for the folder: they use
+	// those of rank 0.
 	Group          collective.Group
 	ShardOptimizer bool // each process keeps and updates a part of the optimizer's state; the result has the same bytes
 	CheckWeights   int  // steps between two comparisons of the weights of all processes; 0: [DefaultCheckWeights], negative: never
 
-	origin Environment // of a resumed run: where its data are
+	origin Environment // of a resumed run: where its data were found
 }
 
 // complete sets the default back end: the engine on Team, or on a new team with one goroutine per CPU. release ends the new
@@ -77,7 +78,8 @@ func (o Options) complete() (complete Options, release func()) {
 	return o, release
 }
 
-// LoadData returns the images that a data set's source reads for [data.Selection.Need]. Concurrent runs can share one copy.
+// LoadData returns the images that training needs ([data.Selection.Need]) from the data set's source. Concurrent runs can
+// share one copy.
 type LoadData func(ctx context.Context, d *config.Dataset) (*data.Set, error)
 
 func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error) {
@@ -89,21 +91,21 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 
 // Progress is the progress of a run.
 type Progress struct {
-	Run       string // its folder
+	Run       string // folder of the run
 	Epochs    int    // maximum number
 	Steps     int    // maximum number
-	Iterates  bool   // a baseline is fitted: an epoch is an iteration
+	Iterates  bool   // a baseline is being fitted: an epoch is an iteration
 	Vectors   bool   // the samples are vectors, not images
-	EpochDone bool   // Metrics are of a complete epoch; else of its steps so far, with NaN for metrics that are measured at its end
+	EpochDone bool   // Metrics cover a complete epoch; else its steps so far, with NaN for metrics that are measured at the end
 	Metrics
 	Left time.Duration // estimated time until the last epoch ends; early stopping may end the run sooner
 }
 
 // Result describes how a run ended.
 type Result struct {
-	Run             string // its folder
-	Epochs          int    // done, early stopping included
-	Step            int    // steps done
+	Run             string // folder of the run
+	Epochs          int    // number of trained epochs, fewer after early stopping
+	Step            int    // number of steps
 	StoppedEarly    bool   // by early stopping, or because a baseline or lbfgs converged
 	BestEpoch       int    // epoch of best.safetensors; 0 without early stopping
 	BestError       float64
@@ -111,11 +113,12 @@ type Result struct {
 	Trained         *Trained // the model that [Open] reads from the folder; nil in processes other than rank 0
 }
 
-// Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0; after an earlier
-// error there is no folder.
+// Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0. After an error
+// before that, there is no folder.
 //
-// Errors: that of [config.Model.Verify]; those of packages data and graph; [folder.ErrExists] and the other errors of that package, [*folder.WriteError]
-// if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good checkpoint is always kept.
+// Errors: that of [config.Model.Verify]; those of packages data and graph; [folder.ErrExists] and the other errors of package
+// folder, [*folder.WriteError] if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good
+// checkpoint is always kept.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -136,7 +139,7 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	return trainNew(ctx, spec, o)
 }
 
-// trainNew trains a new run of a model that was verified.
+// trainNew trains a new run of a verified model.
 func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	o, release := o.complete()
 	defer release()
@@ -164,7 +167,7 @@ func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, erro
 	return s.train(ctx)
 }
 
-// create makes the new run's folder.
+// create creates the new run's folder.
 func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder, error) {
 	if o.Out != "" {
 		return folder.Create(o.Out, o.Force, disk(o), files...)
@@ -172,7 +175,7 @@ func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder,
 	return folder.CreateNext(Place(spec.Name), disk(o), files...)
 }
 
-// Place is the folder of the first run of a model: runs/MODEL.
+// Place is the default folder for the first run of a model: runs/MODEL.
 func Place(model string) string {
 	return filepath.Join("runs", strings.Map(func(r rune) rune { // a quoted name in models.toml may contain any character
 		if strings.ContainsRune(`/\:`, r) {
@@ -189,15 +192,15 @@ func disk(o Options) folder.Disk {
 	return o.Disk
 }
 
-// Resume continues a run exactly from its last checkpoint; a finished run stays as it is. It ignores the options Out and
+// Resume continues a run exactly from its last checkpoint. For a finished run it does nothing. It ignores the options Out and
 // Force.
 //
-// The state contains the declaration of its training. In config.toml train.epochs (for a baseline iterations),
+// The state contains the declaration of the run. In config.toml train.epochs (for a baseline iterations),
 // train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an
 // error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch
-// must complete that epoch: a smaller number is a [part.KeyError].
+// must complete that epoch: a smaller number of epochs is a [part.KeyError].
 //
-// Errors are the errors of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
+// The errors are those of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
 // [*FormatError] for a state of another version.
 func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
@@ -230,7 +233,7 @@ func Resume(ctx context.Context, run string, o Options) (*Result, error) {
 	return s.train(ctx)
 }
 
-// declaredIn returns the declaration and the state of a run, and the files that the option Epochs edits.
+// declaredIn returns the declaration and the state of a run, and the files that the option Epochs changes.
 func (o Options) declaredIn(held *folder.Folder) (spec *config.Model, from *stored, edited []folder.File, err error) {
 	if spec, err = folderOf(held.Path()).config(); err != nil {
 		return nil, nil, nil, err
@@ -247,7 +250,7 @@ func (o Options) declaredIn(held *folder.Folder) (spec *config.Model, from *stor
 	return spec, from, edited, enough(held.Path(), spec, from)
 }
 
-// reopen returns the session of an existing run.
+// reopen returns a session for an existing run.
 func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, err error) {
 	spec, from, edited, err := o.declaredIn(held)
 	if err != nil {

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -23,17 +25,17 @@ import (
 	"tessera/train/folder"
 )
 
-// trainee is an auto-encoder in training, by mini-batch steps or by a full-batch optimizer: its parameters, its hooks and
-// the measurements between epochs.
+// trainee is an auto-encoder in training, with a mini-batch or full-batch optimizer: its parameters, its hooks and the
+// measurements between epochs.
 type trainee struct {
 	*job
 	model    *graph.Model
-	twin     *graph.Model // the model with the values that a hook shows; nil if no hook does
+	twin     *graph.Model // the model with the values that a hook substitutes for the parameters; nil if no hook does
 	stepper  *stepper
 	hooks    hookList
 	watcher  *watcher
-	compiled []compiled // for hooks
-	rate     float64    // of the last step
+	compiled []compiled // programs for hooks
+	rate     float64    // learning rate of the last step
 }
 
 // newTrainee returns a model with projected initial parameters and a new optimizer. Its hooks are not attached yet.
@@ -57,7 +59,7 @@ func newTrainee(j *job) (*trainee, error) {
 	return t, nil
 }
 
-// attach makes the running forms of the model's hooks. After an error none of them is left open.
+// attach attaches the model's hooks. After an error it closes those that are already attached.
 func (t *trainee) attach() (err error) {
 	defer func() {
 		if err != nil {
@@ -83,12 +85,12 @@ func (t *trainee) attach() (err error) {
 	return t.stepper.surround(t.hooks)
 }
 
-// request describes a program; its images are prepared if a hook prepares them.
+// request describes a program. Its images are prepared if a hook prepares images.
 func (t *trainee) request(want ...string) graph.Request {
 	return graph.Request{Want: want, Prepared: t.hooks.prepares()}
 }
 
-// ready initialises a run after its programs are compiled and its images prepared.
+// ready completes the initialisation of a run, after its programs are compiled and its images prepared.
 func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	if fresh {
 		if err := t.initialise(); err != nil {
@@ -109,7 +111,7 @@ func (t *trainee) ready(splits data.Splits, fresh bool) error {
 	return err
 }
 
-// shown returns the current model of the run: with the values that a hook shows, or with the trained ones.
+// shown returns the current model of the run, with the values that a hook substitutes, or else with the trained parameters.
 func (t *trainee) shown() (*graph.Model, error) {
 	if t.twin == nil {
 		return t.model, nil
@@ -154,7 +156,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	return m, t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
 }
 
-// measured returns the metrics of the current epoch's images so far.
+// measured returns the metrics over the images of the current epoch so far.
 func (t *trainee) measured() Metrics {
 	m := Metrics{Epoch: t.progress.Epoch + 1, Step: t.progress.Step, LearningRate: t.rate}
 	means := make([]float64, len(t.progress.Sums))
@@ -193,7 +195,7 @@ func (t *trainee) pace(means []float64) (v metrics.Values) {
 	return v
 }
 
-// badEnd checks the values at the end of an epoch that no step checks.
+// badEnd checks the values at the end of an epoch that steps do not check.
 func (t *trainee) badEnd(m Metrics) (b bad) {
 	for _, p := range t.model.Parameters {
 		b.look(p.Path, p.Data)
@@ -238,7 +240,7 @@ func (t *trainee) restore(from *stored) error {
 // kept implements learner.
 func (t *trainee) kept() (*hooks.BestEpoch, error) { return t.hooks.kept() }
 
-// derived implements learner: the parameters of the epoch that a hook keeps, and the current ones.
+// derived implements learner: the parameters of the best epoch if a hook selects one, and the current ones.
 func (t *trainee) derived() (files []derived, err error) {
 	k, err := t.kept()
 	if err != nil {
@@ -269,13 +271,13 @@ func (t *trainee) close() {
 	}
 }
 
-// errHalted is returned by an epoch that stopped early because the context ended.
+// errHalted is returned by an epoch that stopped before its end because the context ended.
 var errHalted = errors.New("halted")
 
 // training implements [hooks.Training] for one hook.
 type training struct {
 	*trainee
-	name string // of the hook
+	name string // name of the hook
 }
 
 // Parameters implements [hooks.Training].
@@ -362,6 +364,41 @@ func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error
 	return p, nil
 }
 
+// CompileHead implements [hooks.Training].
+func (t training) CompileHead(head string, objective attack.Objective, images ...int) (hooks.HeadProgram, error) {
+	p, err := t.Compile(0, images[:0]...)
+	if err != nil {
+		return nil, err
+	}
+	h := headProgram{p.(*valueProgram)}
+	h.want = graph.Adversary(objective, head)
+	for _, n := range images {
+		if _, err := h.program(n); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// headProgram computes a head's gradient and logits for attacks; it implements [hooks.HeadProgram].
+type headProgram struct{ *valueProgram }
+
+// Run implements [hooks.HeadProgram].
+func (h headProgram) Run(images, targets []float32) (gradient, logits []float32, err error) {
+	n := len(images) / h.model.Pixels()
+	p, err := h.program(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	if targets == nil {
+		targets = make([]float32, volume.Of(p.Inputs[1].Shape))
+	}
+	if err := p.Run([][]float32{images, targets}); err != nil {
+		return nil, nil, err
+	}
+	return p.runner.Tap(0), p.runner.Tap(1), nil
+}
+
 // valueProgram computes one value for any number of images; it implements [hooks.Program].
 type valueProgram struct {
 	*trainee
@@ -394,7 +431,8 @@ func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
 	return p.runner.Tap(0), err
 }
 
-// initialise gives all processes the same first parameters: those of rank 0, which alone reads the run to start from.
+// initialise gives all processes the same initial parameters: those of rank 0, the only process that reads the run to start
+// from.
 func (n *trainee) initialise() error {
 	if n.processes.leads() {
 		if err := n.start(); err != nil {
@@ -404,11 +442,11 @@ func (n *trainee) initialise() error {
 	return n.processes.shareWeights(n.stepper.views)
 }
 
-// start initialises a new run with the parameters of another run, and projects them. A resumed run reads them from its
-// state: the other run may have been deleted.
+// start initialises a new run with the parameters of another run, and projects them. A resumed run takes them from its own
+// state instead, because the other run may have been deleted.
 //
-// A folder that is not a run, or a run that has no parameters, is an error of the declaration ([part.KeyError]);
-// parameters that are missing or of another shape are a [*checkpoint.Error] that names each of them.
+// A folder that is not a run, or a run without parameters, is an error of the declaration ([part.KeyError]); missing
+// parameters and parameters of a different shape are a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
 	s := n.spec.Start
 	if s == nil {
@@ -432,7 +470,7 @@ func (n *trainee) start() error {
 	return err
 }
 
-// StartOf returns the file from which a new run of a model takes its initial parameters; nil if the model has no start.
+// StartOf returns the file from which a new run of a model takes its initial parameters; nil if they are random.
 func StartOf(spec *config.Model) (*data.File, error) {
 	if spec == nil || spec.Start == nil {
 		return nil, nil
@@ -440,7 +478,7 @@ func StartOf(spec *config.Model) (*data.File, error) {
 	return ParametersOf(spec.Start.Run)
 }
 
-// ParametersOf names the file of a run that [Open] would read the parameters from.
+// ParametersOf returns the file from which [Open] would read the parameters of a run.
 func ParametersOf(run string) (*data.File, error) {
 	path, contents, err := folderOf(run).parameters()
 	if err != nil {
@@ -450,12 +488,12 @@ func ParametersOf(run string) (*data.File, error) {
 	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// refuse is the error for a run without suitable parameters.
+// refuse returns the error for a run without suitable parameters.
 func (n *trainee) refuse(problem string) error {
 	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
 }
 
-// take copies every parameter that matches the glob, or none if one of them does not fit.
+// take copies every parameter that matches the glob, or none if one of them is unsuitable.
 func (n *trainee) take(from *Trained, glob string) error {
 	var problems []string
 	taken := map[*graph.Parameter]*graph.Parameter{}

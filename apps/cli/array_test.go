@@ -41,7 +41,7 @@ const slow = smallModels + `
 [sweep.slow]
 model = "small"
 seeds = [1, 2]
-set.train.epochs = 60
+set.train.epochs = 30
 set.loss.1.target = [0.1, 0.3]
 `
 

@@ -72,3 +72,41 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
+	b := newBench(t)
+	b.flowers()
+	b.must(0, "train", "flowers")
+	b.must(0, "train", "flowers", "--epochs", "2", "--out", "runs/other")
+	args := []string{"attack", "runs/flowers", "--on", "class", "--epsilon", "0.5,3", "--objective", "cross_entropy,margin", "--steps", "5", "--restarts", "1", "--method", "pgd"}
+	var j attack.Judgement
+	if err := json.Unmarshal([]byte(b.must(0, append(args, "--json")...).stdout), &j); err != nil {
+		t.Fatal(err)
+	}
+	if j.Model != "flowers" || j.Head != "class" || len(j.Trials) != 8 || j.Accuracy.Value < 0.9 || j.From != "" {
+		t.Fatalf("got %+v", j)
+	}
+	for i, r := range j.Trials {
+		if r.Norm != []attack.Norm{attack.LInf, attack.L2}[i/4] || r.Epsilon != []float64{0.5, 3}[i/2%2] || r.Objective != []attack.Objective{attack.CrossEntropy, attack.Margin}[i%2] {
+			t.Errorf("trial %d is %+v", i, r)
+		}
+		if !(r.Risk > j.Risk && r.Largest <= r.Epsilon && r.Accuracy.Value <= j.Accuracy.Value) {
+			t.Errorf("trial %d is %+v, clean %+v", i, r, j.Accuracy)
+		}
+	}
+	text := b.must(0, append(args, "--from", "runs/other")...).stdout
+	b.contains("attack --from", text, "norm   epsilon  method  by", "clean", "95 % interval", "examples computed on runs/other")
+}
+
+func TestBlackBoxesShowTheirQueries(t *testing.T) {
+	b := newBench(t)
+	b.flowers()
+	b.must(0, "train", "flowers")
+	text := b.must(0, "attack", "runs/flowers", "--on", "class", "--norm", "linf", "--epsilon", "3", "--method", "pgd,square,score,decision", "--steps", "5",
+		"--queries", "60", "--estimator", "coordinates", "--limit", "10").stdout
+	b.contains("attack by queries", text, "score     cross_entropy coordinates", "60 ", "square linf 3, accuracy after queries:  1: ", "  50: ", "  60: ")
+	b.contains("--queries with pgd", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "pgd", "--queries", "5").stderr, "--queries: only square, score and decision have it")
+	b.contains("--queries without --on", b.must(exitUsage, "attack", "runs/flowers", "--queries", "5").stderr, "--queries: only attacks on heads have it")
+	b.contains("--method without --on", b.must(exitUsage, "attack", "runs/flowers", "--method", "square").stderr, "--method: got square")
+	b.contains("--estimator", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "score", "--estimator", "guess").stderr, "--estimator: got guess")
+}

@@ -103,7 +103,7 @@ func TestBaselinesOnRealImages(t *testing.T) {
 	}
 	b := newBench(t)
 	b.shipped()
-	b.must(0, "train", "nmf", "--data", folder, "--set", "dataset.fit=test", "--out", "fitted")
+	b.must(0, "train", "nmf", "--data", folder, "--set", "dataset.fit=test", "--set", "iterations=40", "--out", "fitted")
 	fitted := b.eval("fitted", "--data", folder)
 	if fitted.Images != 10000 || fitted.MSE > 0.0104 || fitted.NegativeWeights != 0 || *fitted.DeadUnits != 0 {
 		t.Errorf("got %+v, want 10000 images and mse <= 0.0104", fitted)

@@ -93,7 +93,10 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	if own+sweeps == 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\nalso available: %s and %s that are shipped\n", file, soundText(own, sweeps), counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+	_, err := fmt.Fprintf(out, "%s: %s\n", file, soundText(own, sweeps))
+	if err == nil && shipped+shippedSweeps > 0 { // which the file does not declare again
+		_, err = fmt.Fprintf(out, "also available: %s and %s that are shipped\n", counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+	}
 	return err
 }
 
@@ -106,8 +109,8 @@ func soundText(models, sweeps int) string {
 	return text + ", no errors"
 }
 
-// examine reads the data files that the models of a file name. An error of a file is an error, as it would be of a training. A missing
-// file is a warning: it may be on another machine.
+// examine reads the data files that the models of a file name. An invalid file is an error, as in a training. A missing file
+// is only a warning: it may be on another machine.
 func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	seen := map[string]bool{}
 	var wrong unreadable
@@ -149,7 +152,7 @@ func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	return nil
 }
 
-// unreadable has the errors of the data sets of a file, with their places.
+// unreadable contains the errors of the data sets that a file of models declares, each with its position in that file.
 type unreadable struct {
 	causes []error
 	texts  []string
@@ -158,23 +161,46 @@ type unreadable struct {
 // Error implements error.
 func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
 
-// Unwrap gives the causes.
+// Unwrap returns the causes.
 func (e *unreadable) Unwrap() []error { return e.causes }
 
-// usedColumns says which columns of its file a model takes, "" if it takes none or they cannot be read.
+// usedColumns describes which columns of its file a model uses, "" if it uses none or they are unreadable.
 func usedColumns(ctx context.Context, m *config.Model) string {
-	d, ok := m.Dataset.Source.(data.Describer)
-	if !ok {
-		return ""
+	var texts []string
+	if d, ok := m.Dataset.Source.(data.Describer); ok {
+		text, err := d.Describe(ctx)
+		if err != nil {
+			return ""
+		}
+		texts = append(texts, text)
 	}
-	text, err := d.Describe(ctx)
-	if err != nil {
-		return ""
+	var further []string
+	for _, c := range data.ColumnsOf(m.Dataset.Source, data.SearchDirs("")) {
+		further = append(further, c.Name+" ("+columnText(c)+")")
 	}
-	return text
+	if further != nil {
+		texts = append(texts, "columns "+strings.Join(further, ", "))
+	}
+	return strings.Join(texts, ", ")
 }
 
-// mostBuilt bounds the layers of the models whose graphs check builds: a file may declare thousands of models.
+// columnText describes the value of one sample: its classes, or its shape and type.
+func columnText(c data.Column) string {
+	const shown = 5
+	switch {
+	case c.Type == "":
+		return "not known"
+	case len(c.Names) > shown:
+		return fmt.Sprintf("%d classes: %s, ...", len(c.Names), strings.Join(c.Names[:shown], ", "))
+	case len(c.Names) > 0:
+		return fmt.Sprintf("%d classes: %s", len(c.Names), strings.Join(c.Names, ", "))
+	case len(c.Shape) == 0:
+		return map[data.Type]string{data.Bytes: "one byte", data.Float32: "one number", data.Whole: "one whole number"}[c.Type]
+	}
+	return fmt.Sprintf("%s %s", shapeText(c.Shape), map[data.Type]string{data.Bytes: "bytes", data.Float32: "numbers", data.Whole: "whole numbers"}[c.Type])
+}
+
+// mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.
 const mostBuilt = 1000
 
 // build returns the errors of building the graphs of a file's models whose images have a known shape.
@@ -193,13 +219,13 @@ func build(f *modelFlags, models *config.File) error {
 			continue
 		}
 		if err := graph.Check(m, shape); err != nil {
-			return err
+			return m.Located(err)
 		}
 	}
 	return nil
 }
 
-// loadOnce loads a data set that several models use one after the other once.
+// loadOnce returns a loader that loads a data set only once for consecutive models that use it.
 func loadOnce(dirs data.Dirs) train.LoadData {
 	var last *config.Dataset
 	var set *data.Set

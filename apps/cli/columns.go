@@ -9,12 +9,13 @@ import (
 
 const (
 	columnGap    = 2  // spaces between two columns
-	longestCell  = 28 // on a page, longer cells do not widen their column
-	leastFolding = 24 // a column with less space on a page begins at hanging
+	longestCell  = 28 // longer cells do not widen their column on a page
+	leastFolding = 24 // a column with less space on a page starts at hanging
 	hanging      = 10
 )
 
-// columns prints aligned columns. An empty row is an empty line; other columns follow.
+// columns prints rows in aligned columns. An empty row prints an empty line, after which the column widths are computed
+// again.
 type columns struct {
 	out  io.Writer
 	rows [][]string

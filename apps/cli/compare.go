@@ -33,7 +33,7 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
-// compareFlags are those of compare.
+// compareFlags are the flags of the command compare.
 type compareFlags struct {
 	pageFlags
 	json bool
@@ -93,7 +93,7 @@ func printComparison(out io.Writer, c *comparison.Table) error {
 	return printAgreements(out, c)
 }
 
-// longestSetting bounds the cells of settings; lists of layers are longer.
+// longestSetting is the largest width of a cell with a setting, in characters; lists of layers would be longer.
 const longestSetting = 40
 
 func labels(c *comparison.Table) []string {

@@ -117,7 +117,7 @@ func (m *member) began(stderr io.Writer, threads int) {
 	fmt.Fprintf(stderr, "tessera: %s, %s\n", text, strings.Join(strings.Fields(library), " "))
 }
 
-// code is the exit code of an error: the same for all processes that halted together.
+// code returns the exit code for an error. All processes that halted together get the same one.
 func (m *member) code(ctx context.Context, err error, code int) int {
 	var agreed *train.Interruption
 	if m.group != nil && errors.As(err, &agreed) {

@@ -8,17 +8,18 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
-	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/part/table"
 	"tessera/train/folder"
 )
 
-// codeFlags are the flags of encode and decode.
+// codeFlags are the flags that encode and decode share.
 type codeFlags struct {
 	runFlags
 	in, out string
@@ -45,7 +46,8 @@ func encodeCommand() *cobra.Command {
 			"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The " +
 			"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input " +
 			"has them, and one for each unit). --value gives another value than the code: output, a head, the output of a layer by its path, or " +
-			"a value that a layer publishes.",
+			"a value that a layer publishes. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
+			"others by the names of arrays, as the key columns of the data set says.",
 		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz\n" +
 			"  tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
 	}, f.encode)
@@ -62,36 +64,41 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	rows, err := readSamples(cmd, r, f.in, r.Columns(f.value)...)
+	columns := r.Columns(f.value)
+	rows, err := readSamples(cmd, r, f.in, columns...)
 	if err != nil {
 		return err
 	}
-	if f.value != losses.Code {
-		return f.encodeValue(cmd, r, rows)
-	}
-	codes, err := r.Encode(rows.Float32())
-	if err != nil {
-		return err
-	}
-	return f.write(cmd, "codes", []int{r.Units()}, codes, rows)
-}
-
-// encodeValue writes another value than the code.
-func (f *codeFlags) encodeValue(cmd *cobra.Command, r *tessera.Run, rows *data.Rows) error {
 	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.value) {
 		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
 	}
-	samples := rows.Float32()
-	given := rows.All()
-	if given == nil {
-		given = map[string][]float32{}
-	}
-	given[data.ImagesColumn] = samples
-	values, err := r.ValueOf(f.value, given)
+	all, err := given(cmd, r, rows, columns)
 	if err != nil {
 		return err
 	}
-	return f.write(cmd, f.value, []int{len(values) / max(1, len(samples)/volume.Of(r.Shape()))}, values, rows)
+	values, err := r.ValueOf(f.value, all)
+	if err != nil {
+		return err
+	}
+	name, length := f.value, len(values)/max(1, rows.Len())
+	if name == losses.Code {
+		name, length = "codes", r.Units()
+	}
+	return f.write(cmd, name, []int{length}, values, rows)
+}
+
+// given returns the values of the columns of a file, drawn ones among them, of which it prints a note.
+func given(cmd *cobra.Command, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
+	var drawn []string
+	for _, c := range columns {
+		if c.Drawn {
+			drawn = append(drawn, strconv.Quote(c.Name))
+		}
+	}
+	if len(drawn) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: note: drawn by the seed of the run (%d) and the place of each sample: %s\n", r.Model.Train.Seed, strings.Join(drawn, ", "))
+	}
+	return r.Given(rows.Images, columns)
 }
 
 func decodeCommand() *cobra.Command {
@@ -157,7 +164,7 @@ func (f *codeFlags) open(run string) (*tessera.Run, error) {
 	return tessera.Open(run, options)
 }
 
-// write writes what was computed of the rows as an array of that name.
+// write writes the values that were computed for the rows to the file --out, as an array of that name.
 func (f *codeFlags) write(cmd *cobra.Command, name string, shape []int, values []float32, rows *data.Rows) error {
 	if err := data.WriteRows(f.out, name, shape, values, *rows); err != nil {
 		return writing(f.out, err)
@@ -190,10 +197,10 @@ func outputFile(in, out string) error {
 	return refuseFolder(out)
 }
 
-// readSamples reads the samples of a file as the training of a run read its own, with warnings about what is odd. It
-// also reads the further columns.
+// readSamples reads the samples of a file with the keys of the data set of a run, and the further columns. It prints warnings about
+// suspicious values.
 func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
-	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), columns...))
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...))
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +210,20 @@ func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...dat
 	return rows, nil
 }
 
-// like is the data set whose keys say how files of samples are read, with columns in the order of the training where its file still
-// has their names.
+// like returns the data set whose keys determine how sample files are read. Its columns have the order of the training, if
+// the training's file still contains their names.
 func like(ctx context.Context, r *tessera.Run) data.Source {
 	names, err := r.ValueNames(ctx)
 	if err != nil {
 		names = nil
 	}
+	if names == nil {
+		names = r.ColumnNames() // of a sparse matrix
+	}
 	return data.InOrder(r.Model.Dataset.Source, names)
 }
 
-// writing distinguishes a file that cannot be written from one that must not be overwritten.
+// writing distinguishes two errors of writing a file: the file cannot be written, or it exists and must not be overwritten.
 func writing(path string, err error) error {
 	var file *fs.PathError
 	var link *os.LinkError
@@ -227,7 +237,7 @@ func writing(path string, err error) error {
 	return usageError{err}
 }
 
-// warnClipped warns if images of a training with values outside of [0,1] are written as bytes, which hold no others.
+// warnClipped warns if images of a training with values outside [0,1] are written as bytes, which cannot represent such values.
 func warnClipped(out io.Writer, file string, least, most float32) {
 	if least >= 0 && most <= 1 {
 		return
@@ -236,11 +246,11 @@ func warnClipped(out io.Writer, file string, least, most float32) {
 		"a name that ends in .npy keeps the values\n", file, least, most)
 }
 
-// rangeSlack is how far values may leave the range of the fitted samples without a warning, as a share of it. Bytes, whose range is
-// known, may not leave it.
+// rangeSlack is the accepted distance of values from the range of the fitted samples, as a fraction of its width. For the
+// range [0,1] no distance is accepted.
 const rangeSlack = 0.5
 
-// warnRange warns about values outside of those that the run was fitted to: they are probably scaled in another way.
+// warnRange warns about values outside the range of the fitted samples: they are probably scaled in another way.
 func warnRange(out io.Writer, file string, values []float32, least, most float32) {
 	if len(values) == 0 {
 		return

@@ -42,21 +42,22 @@ const (
 	exitInterrupted = 130
 )
 
-// failure is the error of a command, with what advice depends on.
+// failure is the error of a command, with the values on which its advice depends.
 type failure struct {
 	err     error
 	command *cobra.Command
 	run     string // folder of the training, "" if unknown
 }
 
-// outcome is the exit code of some errors, and advice about them that their messages do not contain: libraries know no sub-commands.
+// outcome is the exit code for some errors, and advice that their messages do not contain, because libraries do not know the
+// sub-commands.
 type outcome struct {
 	matches func(error) bool
 	code    int
 	advice  func(failure) string // lines, "" for none; nil never gives any
 }
 
-// outcomes are all errors that have an exit code other than [exitInternal]. The first that matches counts.
+// outcomes lists all errors with an exit code other than [exitInternal]. The first match counts.
 var outcomes = []outcome{
 	{lost, exitLost, afterLoss},
 	{of[*folder.WriteError](), exitWrite, afterWriting}, // an interrupted run without a checkpoint is lost
@@ -96,12 +97,12 @@ var outcomes = []outcome{
 	{of[*fs.PathError](), exitCheckpoint, aboutCheckpoint}, // other input files have separate errors
 }
 
-// of matches errors of a type.
+// of returns a matcher for errors of a type.
 func of[E error]() func(error) bool {
 	return func(err error) bool { return errors.As(err, new(E)) }
 }
 
-// is matches these errors.
+// is returns a matcher of the given errors.
 func is(these ...error) func(error) bool {
 	return func(err error) bool {
 		for _, this := range these {
@@ -124,7 +125,7 @@ func preempts(err error) bool {
 	return errors.As(err, &halted) && halted.Preempted
 }
 
-// beforeWork matches the errors of cobra, before the function of a command is called.
+// beforeWork matches errors that cobra returned before the function of a command was called.
 func beforeWork(err error) bool { return !of[workError]()(err) }
 
 // outcomeOf is the outcome of an error.
@@ -174,7 +175,7 @@ func explain(f failure, stderr io.Writer) int {
 	return o.code
 }
 
-// concise is an error without the operation of the program in which a process was lost.
+// concise returns an error without the name of the operation in which a process was lost.
 func concise(err error) error {
 	var unanswered *mpi.Lost
 	if errors.As(err, &unanswered) {
@@ -183,14 +184,14 @@ func concise(err error) error {
 	return err
 }
 
-// says always gives the same advice.
+// says returns a function that always gives the same advice.
 func says(text string) func(failure) string { return func(failure) string { return text } }
 
 func seeHelp(f failure) string {
 	return fmt.Sprintf("see %q for the usage", f.command.CommandPath()+" --help")
 }
 
-// afterLoss says how to continue after the loss of a process.
+// afterLoss advises how to continue after the loss of a process.
 func afterLoss(f failure) string {
 	continued := afterGroup(f)
 	if of[*mpi.Lost]()(f.err) {
@@ -227,7 +228,7 @@ func afterInterruption(f failure) string {
 	return fmt.Sprintf("`%s` continues from there", again)
 }
 
-// refusals are the remedies for connections to the queue of a sweep that were refused.
+// refusals maps reasons for which the queue of a sweep refuses a connection to remedies.
 var refusals = map[fleet.Reason]string{
 	fleet.BadToken:      "give the coordinator's --token-file",
 	fleet.NoTLS:         "start the coordinator with --tls-cert and --tls-key",
@@ -238,7 +239,7 @@ var refusals = map[fleet.Reason]string{
 	fleet.NoPersistence: "start the server with -js",
 }
 
-// aboutRefusal says how a connection to the queue of a sweep is accepted.
+// aboutRefusal advises what to change so that the queue of a sweep accepts a connection.
 func aboutRefusal(f failure) string {
 	var refused *fleet.Refusal
 	if errors.As(f.err, &refused) {
@@ -273,7 +274,7 @@ func resumption(run string, distributed bool) string {
 	return "tessera resume " + run
 }
 
-// aboutCheckpoint says how to get a run that can be read.
+// aboutCheckpoint advises how to obtain a readable run.
 func aboutCheckpoint(f failure) string {
 	var damaged *checkpoint.Error
 	var lines []string
@@ -284,6 +285,9 @@ func aboutCheckpoint(f failure) string {
 			lines = append(lines, fmt.Sprintf("a run cannot resume without its state: restore a copy, or train it again with `tessera train MODEL -f %s`",
 				filepath.Join(filepath.Dir(damaged.Path), folder.Config)))
 		}
+	}
+	if isPostHoc(f.err) {
+		lines = append(lines, "fit it again with `tessera calibrate RUN`, or remove it with `tessera calibrate RUN --remove`")
 	}
 	if errors.As(f.err, &damaged) && filepath.Base(damaged.Path) == sweep.ManifestFile {
 		if damaged.Mismatch {
@@ -296,6 +300,12 @@ func aboutCheckpoint(f failure) string {
 		lines = append(lines, "all files of a run must be readable: give yourself the permission (chmod -R u+rX RUN), or ask their owner for a copy")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// isPostHoc reports whether what was fitted to a run after its training is damaged or does not match it.
+func isPostHoc(err error) bool {
+	var damaged *checkpoint.Error
+	return errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.PostHoc
 }
 
 // anotherOut says what to do about a folder that exists.
@@ -364,7 +374,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // workError is an error of a command's function; all other errors come from cobra, before the function is called.
 type workError struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e workError) Unwrap() error { return e.error }
 
 // work wraps the function of a command.
@@ -377,14 +387,14 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 	}
 }
 
-// The errors of the command-line library whose words are not for users.
+// The errors of the command-line library that are reworded for users.
 var (
 	together = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 	alone    = regexp.MustCompile(`^if any flags in the group \[(.*)\] are set they must all be set; missing \[(.*)\]$`)
 	unitless = regexp.MustCompile(`time: (missing unit in duration|unknown unit ".*" in duration|invalid duration) ".*"$`)
 )
 
-// plainly says an error of the command-line library in other words.
+// plainly rewords an error of the command-line library for users.
 func plainly(err error) error {
 	if err == nil || errors.As(err, new(workError)) {
 		return err

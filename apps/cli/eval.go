@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -37,8 +38,11 @@ func evalCommand() *cobra.Command {
 	f.preview.add(cmd)
 	addSplitFlag(cmd, &f.split)
 	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
+	addRawFlag(cmd, &f.raw)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
+	cmd.Flags().BoolVar(&f.classes, "classes", false, "also measure precision and recall of every class that a head predicts")
+	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
 	addChoice(cmd, &f.operator, "operator", "", morph.Operator("").Choices(), "operator of the max-approximation, by default the first")
 	cmd.Flags().Var((*positive)(&f.radius), "radius", "radius of the operator's element in pixels (default 1)")
 	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
@@ -58,6 +62,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
+	options.Raw = f.raw
 	options.Warn = func(text string) { warn(cmd, text) }
 	r, err := tessera.Open(run, options)
 	if err != nil {
@@ -80,6 +85,9 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	}
 	if err := printReport(cmd.OutOrStdout(), measured, f.names != nil); err != nil {
 		return err
+	}
+	if f.names != nil {
+		noteMissing(cmd, measured)
 	}
 	return f.preview.show(cmd, r)
 }
@@ -119,10 +127,20 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 // another, nor those of the training.
 func joined(shape []int, all []*data.Images) (*data.Images, error) {
 	var values []float32
+	missing := false
 	for _, images := range all {
-		values = append(values, images.Float32()...)
+		values, missing = append(values, images.Raw()...), missing || images.Holed()
 	}
-	return data.NewFloats(shape, values, nil)
+	images, err := data.NewFloats(shape, values, nil)
+	if err == nil && missing {
+		images = images.WithMissing()
+	}
+	return images, err
+}
+
+// addRawFlag adds --raw.
+func addRawFlag(cmd *cobra.Command, raw *bool) {
+	cmd.Flags().BoolVar(raw, "raw", false, "leave out what was fitted to the run after its training: calibrations and thresholds")
 }
 
 // addSplitFlag adds --split.
@@ -138,7 +156,10 @@ type evalFlags struct {
 	split    string
 	in       []string
 	json     bool
+	raw      bool
 	atoms    bool
+	classes  bool
+	with     []string
 	operator string
 	element  string
 	radius   int
@@ -152,6 +173,9 @@ func (f *evalFlags) chosen() (metrics.Selection, error) {
 	var others []string
 	if f.atoms {
 		others = []string{"hoyer_atoms_dilated", "used_units", "jaccard"}
+	}
+	if f.classes {
+		others = append(others, "per_class")
 	}
 	chosen, err := f.metricFlags.chosen(others...)
 	if err != nil {
@@ -168,6 +192,11 @@ func (f *evalFlags) chosen() (metrics.Selection, error) {
 			return nil, usageError{err}
 		}
 	}
+	for _, text := range f.with {
+		if err := chosen.SetText(text); err != nil {
+			return nil, usagef("--with: %v", err)
+		}
+	}
 	return chosen, nil
 }
 
@@ -177,6 +206,9 @@ func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 	t := newTable(out)
 	t.row("model", r.Model)
 	t.row("dataset", r.Dataset)
+	if r.PostHoc != "" {
+		t.row("post-hoc", r.PostHoc)
+	}
 	sampleRows(t, r)
 	settings := map[string]any{}
 	var keys []string
@@ -195,10 +227,66 @@ func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 			reportRow(t, key, key, r)
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return printTables(out, r.Tables)
 }
 
-// inOrder puts what a classifier without a decoder optimises first, and useful_units behind dead_units: the two are read together.
+// printTables prints the tables of metrics, each after an empty line, with its notes.
+func printTables(out io.Writer, tables []*metrics.Table) error {
+	for _, table := range tables {
+		fmt.Fprintln(out)
+		t := newTable(out)
+		heads := []any{table.Of}
+		for _, c := range table.Columns {
+			heads = append(heads, c)
+		}
+		t.row(heads...)
+		for _, r := range table.Rows {
+			row := []any{r.Name}
+			for _, v := range r.Numbers {
+				switch {
+				case math.IsNaN(v):
+					row = append(row, "-")
+				case v == math.Trunc(v):
+					row = append(row, int(v))
+				default:
+					row = append(row, v)
+				}
+			}
+			t.row(row...)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		for _, note := range table.Notes {
+			fmt.Fprintln(out, "note: "+note)
+		}
+	}
+	return nil
+}
+
+// noteMissing explains why metrics that were requested by name have no value.
+func noteMissing(cmd *cobra.Command, r *evaluation.Report) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, v := range r.Values {
+		if v.Missing == "" || applies(v.Name, r) {
+			continue
+		}
+		if names[v.Missing] == nil {
+			reasons = append(reasons, v.Missing)
+		}
+		names[v.Missing] = append(names[v.Missing], v.Name)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: no value of %s: %s\n", strings.Join(names[reason], ", "), reason)
+	}
+}
+
+// inOrder sorts metrics: first those that a classifier without a decoder optimises; useful_units comes after dead_units,
+// because the two are read together.
 func inOrder(keys []string, r *evaluation.Report) []string {
 	place := map[string]int{}
 	for i, key := range keys {
@@ -229,10 +317,10 @@ func reconstructs(r *evaluation.Report) bool { _, ok := r.Number("mse"); return 
 
 // isClassification reports whether a metric measures a head that a loss compares with labels.
 func isClassification(metric string) bool {
-	return slices.Contains([]string{"accuracy", "nll", "ece"}, metric)
+	return slices.Contains([]string{"accuracy", "nll", "ece", "brier", "macro_precision", "macro_recall", "least_recall"}, metric)
 }
 
-// sampleRows says which images were measured: the held-out ones first, the fitted ones next to them.
+// sampleRows names the measured images: first the held-out ones, next to them the fitted ones.
 func sampleRows(t *columns, r *evaluation.Report) {
 	split := r.Split
 	if r.Note != "" {
@@ -273,7 +361,7 @@ func warnUseless(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report
 		units-int(useful), units, moreUseful(r, measured)))
 }
 
-// moreUseful says what makes more units useful.
+// moreUseful suggests a change that makes more units useful.
 func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
 	m := r.Model
 	if m.Baseline != nil {
@@ -331,7 +419,7 @@ func rose(run string) bool {
 	return ok && last > first
 }
 
-// fittedImages counts the images that a measured model was fitted to, 0 if they are not known.
+// fittedImages returns the number of images to which a measured model was fitted, 0 if unknown.
 func fittedImages(r *evaluation.Report) int {
 	if r.HeldOut {
 		return r.FittedImages
@@ -342,7 +430,8 @@ func fittedImages(r *evaluation.Report) int {
 // hintUnits warns of a model with more units than parts can be expected.
 func hintUnits(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
 	units, n := r.Units(), fittedImages(measured)
-	if r.Atoms() == nil || n == 0 || 5*units <= n {
+	_, sparse := r.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured
+	if r.Atoms() == nil || n == 0 || 5*units <= n || sparse {
 		return
 	}
 	key := "encoder.N.units"

@@ -20,6 +20,7 @@ import (
 
 func exportCommand() *cobra.Command {
 	var to, part, out string
+	var raw bool
 	formats := strings.Join(export.Registry.Names(), ", ")
 	cmd := &cobra.Command{
 		Use:   "export RUN --to FORMAT",
@@ -29,7 +30,7 @@ func exportCommand() *cobra.Command {
   tessera export runs/shallow --to onnx --part encoder -o encoder.onnx
   tessera export runs/shallow --to tensorboard -o logs/shallow.tfevents`,
 		RunE: work(func(cmd *cobra.Command, args []string) error {
-			path, err := exported(args[0], to, part, out)
+			path, err := exported(args[0], to, part, out, raw)
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), path)
 			}
@@ -40,23 +41,28 @@ func exportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "format: "+formats)
 	cmd.Flags().StringVar(&part, "part", "", "part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write, replaced if there is one (default: a new file in the current folder, named after the run)")
+	addRawFlag(cmd, &raw)
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Registry.Names(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// otherNames are names of formats by the programs that read them.
+// otherNames maps the names of programs to the formats that they read.
 var otherNames = map[string]string{"pytorch": "safetensors", "torch": "safetensors", "numpy": "npz"}
 
 // exported writes the file of a run and returns its path.
-func exported(run, to, part, out string) (string, error) {
+func exported(run, to, part, out string, raw bool) (string, error) {
 	if name, ok := otherNames[to]; ok {
 		to = name
 	}
 	if _, ok := export.Registry.Lookup(to); !ok {
 		return "", usagef("--to: got %q, want one of %s", to, strings.Join(export.Registry.Names(), ", "))
 	}
-	r, err := export.Open(run)
+	open := export.Open
+	if raw {
+		open = export.OpenRaw
+	}
+	r, err := open(run)
 	if err != nil {
 		return "", err
 	}
@@ -89,7 +95,7 @@ func exported(run, to, part, out string) (string, error) {
 	return out, writing(out, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }))
 }
 
-// notExported distinguishes a damaged run from one that has no form in the format.
+// notExported distinguishes a damaged run from a run that the format cannot represent.
 func notExported(err error) error {
 	var damaged *checkpoint.Error
 	if errors.As(err, &damaged) {

@@ -24,7 +24,7 @@ type figureKind struct {
 	draw        func(*figureWork) (*figures.Figure, error)
 }
 
-// mostWidth bounds the pixels of a figure.
+// mostWidth is the largest width of a figure in pixels.
 const mostWidth = 10_000
 
 // many means any number of runs.
@@ -41,6 +41,7 @@ func figureKinds() []figureKind {
 		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawCompared(figures.HoyerScatter)},
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},
 		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
+		{"reliability", "accuracy of classifiers over their confidence, before and after a calibration", 1, many, drawReliability},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}

@@ -137,7 +137,7 @@ func (c *curves) keys() (keys []string) {
 	return keys
 }
 
-// over returns the number of the first of these keys that a setting has.
+// over returns the value of the first of these keys that a setting has.
 func over(s sweep.Setting, keys []string) (v float64, ok bool) {
 	for _, key := range keys {
 		if v, ok := s.Values[key].(float64); ok {
@@ -147,7 +147,7 @@ func over(s sweep.Setting, keys []string) (v float64, ok bool) {
 	return 0, false
 }
 
-// distinct counts the numbers of a key.
+// distinct counts the different numbers that a key has.
 func (c *curves) distinct(key string) int {
 	seen := map[float64]bool{}
 	for _, s := range c.sweeps {
@@ -219,8 +219,8 @@ func (c *curves) chooseMetrics() error {
 	return nil
 }
 
-// lines are the settings with the same values of all other keys. Where no two of them are left, as in a random search, they are
-// the settings with the same model and the same values that are not numbers.
+// lines groups the settings into lines. A line has the settings with the same values of all other keys. If no line would have two
+// settings, as in a random search, a line has the settings with the same model and the same values that are not numbers.
 func (c *curves) lines() []figures.SweptLine {
 	others := slices.DeleteFunc(c.keys(), func(key string) bool { return slices.Contains(c.x, key) })
 	lines := c.grouped(others, false)
@@ -230,7 +230,7 @@ func (c *curves) lines() []figures.SweptLine {
 	return c.grouped(slices.DeleteFunc(others, func(key string) bool { return c.distinct(key) > 0 }), true)
 }
 
-// grouped puts settings with the same values of some keys into lines.
+// grouped makes a line of the settings that have the same values of some keys.
 func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) {
 	for _, s := range c.sweeps {
 		labels := s.Labels()

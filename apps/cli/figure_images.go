@@ -56,7 +56,7 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 	return drawRows(rows, figures.HeatMaps)
 }
 
-// drawRows draws rows of images, or of vectors in their own way.
+// drawRows draws rows of images; for rows of vectors it calls the given function.
 func drawRows(rows []figures.ImageRow, vectors func(...figures.ImageRow) (*figures.Figure, error)) (*figures.Figure, error) {
 	isVectors := func(r figures.ImageRow) bool { return len(r.Shape) == 1 }
 	if slices.ContainsFunc(rows, isVectors) {
@@ -70,12 +70,13 @@ type display struct {
 	label    string
 	run      *tessera.Run
 	images   []float32
-	names    []string // their indices
+	given    []float32 // the same, with NaN for missing and hidden entries
+	names    []string  // their indices
 	measured *metrics.Result
 	scaling  *data.Scaling
 }
 
-// scale gives vectors the units in which the model sees them, so that their values share an axis. Images stay as they are.
+// scale scales vectors as the model sees them, so that their values can share an axis. Images are not scaled.
 func (d display) scale(row figures.ImageRow) figures.ImageRow {
 	if len(row.Shape) > 1 || d.scaling == nil {
 		return row
@@ -111,6 +112,9 @@ func (w *figureWork) displays(do func(display) error) error {
 		}
 		d := display{label: label, run: r, scaling: sample.Images.Scaling(), images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
+		if d.given = d.images; all.Holed() {
+			d.given = all.Subset(indices).Raw()
+		}
 		for _, i := range indices {
 			d.names = append(d.names, fmt.Sprintf("sample %d", i))
 		}
@@ -127,6 +131,9 @@ func drawReconstructions(w *figureWork) (*figures.Figure, error) {
 		if !decodes(d.run) {
 			return usagef("figure reconstructions: %s has no decoder", d.label)
 		}
+		if err := d.run.Reconstructs(); err != nil {
+			return usagef("figure reconstructions: %s: %v", d.label, err)
+		}
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 			rows[0].Names = d.names
@@ -135,7 +142,7 @@ func drawReconstructions(w *figureWork) (*figures.Figure, error) {
 				rows[0].Caption += ", scaled"
 			}
 		}
-		row, err := study.Reconstructions(d.run, d.images, study.Caption(d.label, "mse", d.measured.Values, "mse"))
+		row, err := study.Reconstructions(d.run, d.given, study.Caption(d.label, "mse", d.measured.Values, "mse"))
 		if err == nil {
 			rows = append(rows, d.scale(row))
 		}
@@ -163,7 +170,7 @@ func drawMaxApproximations(w *figureWork) (*figures.Figure, error) {
 		if _, ok := d.measured.Number("max_approx"); !ok {
 			return usagef("%s has no atoms that can be dilated", d.label)
 		}
-		row, err := study.MaxApproximations(d.run, d.images, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
+		row, err := study.MaxApproximations(d.run, d.given, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
 		rows = append(rows, row)
 		return err
 	})
@@ -176,7 +183,7 @@ func drawMaxApproximations(w *figureWork) (*figures.Figure, error) {
 func drawCodes(w *figureWork) (*figures.Figure, error) {
 	var rows []figures.CodeRow
 	err := w.displays(func(d display) error {
-		row, err := study.Codes(d.run, d.images, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
+		row, err := study.Codes(d.run, d.given, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
 		rows = append(rows, row)
 		return err
 	})

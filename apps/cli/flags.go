@@ -65,7 +65,7 @@ func (f *modelFlags) readsShipped() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// search determines image shapes that are only known from data files.
+// search makes a file of models look up image shapes in data files if only these contain them.
 func (f *modelFlags) search(models *config.File) *config.File {
 	models.Dirs = data.SearchDirs(f.data)
 	return models
@@ -163,7 +163,7 @@ var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilter
 // placeError is the error of a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
 
-// noSuchFolder is the problem of a path where nothing is.
+// noSuchFolder is the problem of a path that does not exist.
 const noSuchFolder = "no such folder"
 
 func (e placeError) Error() string { return inLine(e.path) + ": " + e.problem }
@@ -203,7 +203,7 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// atLeast accepts that many arguments or more.
+// atLeast returns a check that accepts the given number of arguments or more.
 func atLeast(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -271,13 +271,13 @@ func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
 	return err
 }
 
-// choice is the value of a flag that takes one of some texts.
+// choice is the value of a flag that accepts only some texts.
 type choice struct {
 	text    *string
 	choices []string
 }
 
-// addChoice adds a flag that takes one of some texts, which its help and the shell list.
+// addChoice adds a flag that accepts only some texts, which its help and the shell completion list.
 func addChoice(cmd *cobra.Command, text *string, name, standard string, choices []string, usage string) {
 	*text = standard
 	cmd.Flags().Var(choice{text, choices}, name, usage+": "+strings.Join(choices, ", "))
@@ -299,7 +299,7 @@ func (c choice) Set(text string) error {
 	return nil
 }
 
-// positive is the value of a flag that takes a number > 0.
+// positive is the value of a flag that accepts numbers > 0.
 type positive int
 
 // String implements [pflag.Value].
@@ -318,7 +318,7 @@ func (p *positive) Set(text string) error {
 	return err
 }
 
-// unwanted is the error of a value that a flag does not take.
+// unwanted is the error of a value that a flag does not accept.
 type unwanted string
 
 // Error implements error.

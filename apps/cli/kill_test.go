@@ -29,17 +29,23 @@ func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 // for an epoch, not for a time, so that it comes in the middle of the run on a slow machine too.
 func (b *bench) survivesKills(train ...string) {
 	b.Helper()
+	b.killed(*kills, train...)
+}
+
+// killed is survivesKills with that number of kills.
+func (b *bench) killed(times int, train ...string) {
+	b.Helper()
 	b.must(0, append(slices.Clone(train), "--out", "whole")...)
-	stretch := max(1, b.measured("whole")*2/3 / *kills) // the last kill leaves a third of the run
+	stretch := max(1, b.measured("whole")*2/3/times) // the last kill leaves a third of the run
 	r := b.moments()
 	killed, resumed := 0, 0
 	for resumed == 0 { // a run that ends before its first kill tests nothing: another one is begun
 		b.remove("killed")
-		killed, resumed = b.killedOften(r, stretch, train)
+		killed, resumed = b.killedOften(r, times, stretch, train)
 	}
 	b.must(0, b.next("killed", train)...)
 	b.sameRun("whole", "killed")
-	b.Logf("killed %d of %d times, resumed %d times", killed, *kills, resumed)
+	b.Logf("killed %d of %d times, resumed %d times", killed, times, resumed)
 }
 
 // next is the command that begins or resumes a run. A kill before the run's folder appears leaves nothing to resume.
@@ -51,9 +57,9 @@ func (b *bench) next(run string, train []string) []string {
 }
 
 // killedOften kills a training and its resumes until one ends by itself. resumed counts the kills that left a run.
-func (b *bench) killedOften(r *rand.Rand, stretch int, train []string) (killed, resumed int) {
+func (b *bench) killedOften(r *rand.Rand, times, stretch int, train []string) (killed, resumed int) {
 	b.Helper()
-	for i := range *kills {
+	for i := range times {
 		epochs, moment := i*stretch+r.IntN(stretch), time.Duration(r.IntN(5000))*time.Microsecond
 		if !b.killWhen(func() bool { return b.measured("killed") >= epochs }, moment, b.next("killed", train)...) {
 			break // it ended by itself
@@ -81,11 +87,11 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 // A kill before the first checkpoint leaves a whole run or none; either way training resumes or starts again.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
 	b := newBench(t)
-	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
+	b.must(0, "train", "small", "--out", "whole")
 	killed := 0
 	for i := range *kills {
 		run := filepath.Join("early", string(rune('a'+i)))
-		args := append([]string{"train", "small", "--out", run}, long...)
+		args := []string{"train", "small", "--out", run}
 		if b.killWhen(func() bool { return true }, time.Duration(i)*40*time.Millisecond/time.Duration(*kills), args...) {
 			killed++
 		}
@@ -233,7 +239,7 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 		script := fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512)
 		return b.finish(b.wrapped(append([]string{"sh", "-c", script, b.binary}, args...)...))
 	}
-	tiny := []string{"train", "small", "--set", "encoder.2.units=1", "--epochs", "250", "--out"}
+	tiny := []string{"train", "small", "--set", "encoder.2.units=1", "--set", "train.batch=256", "--epochs", "250", "--out"}
 	b.must(0, append(tiny, "whole")...)
 	r := limited(8192, append(tiny, "none")...)
 	if r.code != exitWrite || b.exists("none") {

@@ -255,7 +255,7 @@ func printList(out io.Writer, title string, list []table.Description) error {
 	return err
 }
 
-// sharedBy is the number of parts from which a key that they all describe alike is described once.
+// sharedBy is the minimum number of parts with the same description of a key for which the key is described only once.
 const sharedBy = 3
 
 // commonKeys are the keys that several parts describe alike, in the order of the parts.
@@ -271,7 +271,7 @@ func commonKeys(list []table.Description) (common []commonKey) {
 	return common
 }
 
-// commonKey is a key without its default, which the parts choose.
+// commonKey is a key that several parts have, without its default, which may differ.
 type commonKey struct{ Key, Want, About string }
 
 func keyOf(k table.KeyDescription) commonKey { return commonKey{k.Key, k.Want, k.About} }

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 // parsing matches the prefix that Go's parse functions add to the error of a flag's value.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
 
-// newRoot returns the command with all sub-commands; each has a separate file. The lines of help have that width.
+// newRoot returns the command with all sub-commands; each has a separate file. width is the length of lines in help texts.
 func newRoot(width int) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "tessera",
@@ -97,7 +97,10 @@ func newRoot(width int) *cobra.Command {
 		reportCommand(),
 		uiCommand(),
 		attackCommand(),
+		calibrateCommand(),
+		thresholdsCommand(),
 		predictCommand(),
+		completeCommand(),
 		encodeCommand(),
 		decodeCommand(),
 		exportCommand(),
@@ -123,7 +126,7 @@ func newRoot(width int) *cobra.Command {
 	return root
 }
 
-// otherFlags are flags of other programs, with what does the same here.
+// otherFlags maps flags that users know from other programs to the equivalents of this command.
 var otherFlags = map[string]string{
 	"lr": "write --set optimizer.learning_rate=0.01", "learning-rate": "write --set optimizer.learning_rate=0.01",
 	"batch": "write --set train.batch=64", "batch-size": "write --set train.batch=64",
@@ -192,7 +195,7 @@ func interruptible(parent context.Context, args []string, stderr io.Writer) (con
 	}
 }
 
-// liveTable is the table of a sweep on a terminal, through which other lines are printed while it is there.
+// liveTable prints lines above the live table of a sweep on a terminal.
 type liveTable struct {
 	out io.Writer
 
@@ -214,7 +217,7 @@ func (l *liveTable) say(text string) {
 	fmt.Fprintln(l.out, "\n"+text)
 }
 
-// aboveTable makes lines go through note until the returned function is called.
+// aboveTable sends lines to note until the returned function is called.
 func aboveTable(ctx context.Context, note func(string)) (end func()) {
 	l, ok := ctx.Value(liveKey{}).(*liveTable)
 	if !ok {
@@ -229,7 +232,7 @@ func aboveTable(ctx context.Context, note func(string)) (end func()) {
 	return func() { set(nil) }
 }
 
-// halting says what follows a signal.
+// halting describes the effect of a signal.
 func halting(s os.Signal, args []string) string {
 	if l, ok := mpi.Launched(); ok && s == syscall.SIGTERM && distributes(args) {
 		return "ended by " + l.Program() + ": " + finishing(args)
@@ -237,7 +240,7 @@ func halting(s os.Signal, args []string) string {
 	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
 }
 
-// finishing says what an interrupted command still does.
+// finishing describes the work that an interrupted command still completes.
 func finishing(args []string) string {
 	switch {
 	case len(args) > 0 && args[0] == "serve":

@@ -19,7 +19,7 @@ import (
 	"tessera/train/folder"
 )
 
-// The widths of help where no terminal says another, and of lines of progress.
+// Widths of help if the terminal's width is unknown, and of lines of progress.
 const (
 	widest    = 100
 	narrowest = 40 // narrower terminals break the lines
@@ -95,8 +95,8 @@ func folded(line string, width int) string {
 	return p.b.String()
 }
 
-// visible is an output in which control characters are spelled out: names and messages can hold what a file says, and a terminal would
-// obey it. Its Write takes whole characters.
+// visible is an output that writes control characters as visible text: names and messages can contain texts of files, and a terminal
+// would execute control characters in them. Each call of Write must contain whole characters.
 type visible struct{ io.Writer }
 
 // Write implements [io.Writer].
@@ -111,7 +111,8 @@ func (v visible) Write(p []byte) (int, error) {
 	return v.Writer.Write(p)
 }
 
-// file is the file that an output writes to, nil where there is none: for live lines, which move the cursor. Their texts are [spelled].
+// file returns the file that an output writes to, nil if there is none. Live lines, which move the cursor, are written to it directly;
+// their texts pass through [spelled].
 func file(out io.Writer) *os.File {
 	if v, ok := out.(visible); ok {
 		out = v.Writer
@@ -120,8 +121,8 @@ func file(out io.Writer) *os.File {
 	return f
 }
 
-// spelled writes control characters other than line feed and tab as \u001b, as TOML and JSON do, and bytes that are no UTF-8 as \x9b.
-// Marks that turn the direction of writing count too.
+// spelled writes control characters other than line feed and tab as \u001b, as TOML and JSON do, and bytes that are not UTF-8 as
+// \x9b. Marks that change the direction of writing count as control characters.
 func spelled(text string) string {
 	harmless := func(r rune) bool { return r == '\n' || r == '\t' || !unicode.In(r, unicode.Cc, unicode.Bidi_Control) }
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
@@ -164,7 +165,7 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// longest is the time from which a duration is not printed exactly.
+// longest is the time from which a duration is no longer printed exactly.
 const longest = 100 * 365 * 24 * time.Hour
 
 // duration prints a time to whole seconds, tenths below ten.
@@ -235,7 +236,7 @@ func pageWidth(out io.Writer) int {
 	return width
 }
 
-// standardOutput is its path in errors.
+// standardOutput is the path of standard output in errors.
 const standardOutput = "standard output"
 
 // output is standard output. It stores the first write error, because not every print call checks for errors.

@@ -2,21 +2,39 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"tessera/config"
 )
 
-// outside builds the command of the module in testdata/outside, which registers its own parts, and returns a bench for it.
+// outsideBinary builds the command of the module in testdata/outside once, next to that of this module.
+var outsideBinary = sync.OnceValues(func() (string, error) {
+	path, err := binary()
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(filepath.Dir(path), "outside")
+	return path, goes("build", "-o", path, ".")
+})
+
+// outside returns a bench for the command of the module in testdata/outside, which registers its own parts.
 func outside(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
-	b.binary = filepath.Join(t.TempDir(), "outside")
-	goes(t, "build", "-o", b.binary, ".")
+	path, err := outsideBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.binary = path
 	text, err := os.ReadFile("testdata/outside/models.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -26,19 +44,20 @@ func outside(t *testing.T) *bench {
 }
 
 // goes runs the go command in the outside module, without a network.
-func goes(t *testing.T, args ...string) {
-	t.Helper()
+func goes(args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = "testdata/outside"
 	cmd.Env = append(os.Environ(), "GOPROXY=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go %s: %v\n%s(the requirements of testdata/outside/go.mod and go.sum are copies of those of this module)", strings.Join(args, " "), err, out)
+		return fmt.Errorf("go %s: %w\n%s(the requirements of testdata/outside/go.mod and go.sum are copies of those of this module)", strings.Join(args, " "), err, out)
 	}
+	return nil
 }
 
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b := outside(t)
-	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code"} {
+	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code", "columns": "lognormal",
+		"constraints": "at_least", "optimizers": "row_scaled", "schedules": "root", "weights": "alternating", "inits": "signs", "baselines": "medians"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}
 	b.must(0, "check")
@@ -51,15 +70,37 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.contains("the form of the op of centre", b.read("encoder.onnx"), "ReduceMean", "encoder.0")
 	b.must(0, "train", "pairs", "--out", "pairs")
 	b.contains("eval of a model without a decoder", b.must(0, "eval", "pairs", "--json").stdout, `"mean_code"`)
+	b.must(0, "train", "every", "--out", "every")
+	b.must(0, "train", "every", "--set", "optimizer.kind=signed", "--out", "signed")
+	b.must(0, "train", "medians", "--out", "medians")
+	b.contains("eval of a baseline", b.must(0, "eval", "medians", "--json").stdout, `"mean_code"`)
 	b.must(0, "sweep", "counts", "--epochs", "1")
 	b.contains("the table of the sweep", b.read("sweeps/counts/results.csv"), "mean_code", "60", "90")
+}
+
+// docs/adding-a-part.md names every kind that list prints, with the section that has its example.
+func TestEveryKindOfPartHasASectionOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/adding-a-part.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range append(config.Vocabularies(), metricsTitle) {
+		row := regexp.MustCompile("(?m)^\\| `" + kind + "` \\| .*`laws\\..*\\[(.+?)\\]\\(#").FindSubmatch(page)
+		if row == nil {
+			t.Errorf("the table of docs/adding-a-part.md has no row of %s with its laws and a section", kind)
+		} else if !strings.Contains(string(page), "\n## "+string(row[1])+"\n") {
+			t.Errorf("%s: there is no section %q", kind, row[1])
+		}
+	}
 }
 
 func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles the tests of another module")
 	}
-	goes(t, "test", "./...")
+	if err := goes("test", "./..."); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A hook with state, killed ten times: each time once some more epochs are in metrics.jsonl.

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,28 +20,33 @@ func predictCommand() *cobra.Command {
 	var f predictFlags
 	cmd := &cobra.Command{
 		Use:   "predict RUN --in FILE",
-		Short: "Predict the classes of images or vectors",
+		Short: "Predict the classes of images or vectors, or entries of a matrix",
 		Long: "Predict the class of each sample with a classifier: its name, the name of the most probable class, and the probability of that class, as " +
-			"CSV. The input is read as `tessera encode` reads it. Classes have the names that they had in the training: those of a column of labels, of " +
-			"folders, or of a published data set; labels without names are numbers.",
-		Example: "  tessera predict runs/flowers --in new.csv\n  tessera predict runs/photos --in photos -o classes.csv --probabilities",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.predict(cmd, args[0]) }),
+			"CSV. The input is read as `tessera encode` reads it, with the columns that the head is computed from. Classes have the names that they had in the training: those of a column of labels, of " +
+			"folders, or of a published data set; labels without names are numbers.\n\n" +
+			"Of a matrix_factorisation, predict the entries of a matrix: the input is a .csv file with a line for each pair of a row and a column, whose columns are found " +
+			"as those of the data set (row, column, value) or are the first two. If it has the true values too, their root mean squared error is told. Rows that were not fitted are " +
+			"predicted from entries of them in a file like that of the training (--given), without fitting the model again.",
+		Example: "  tessera predict runs/flowers --in new.csv\n  tessera predict runs/photos --in photos -o classes.csv --probabilities\n" +
+			"  tessera predict runs/ratings --in pairs.csv --given new-users.csv",
+		RunE: work(func(cmd *cobra.Command, args []string) error { return f.predict(cmd, args[0]) }),
 	}
 	aRun(cmd)
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "file to write, .csv (default standard output)")
 	cmd.Flags().StringVar(&f.head, "head", "", "head that predicts, for models with several classifiers")
+	cmd.Flags().StringVar(&f.given, "given", "", "file with entries of new rows, for a matrix_factorisation")
 	cmd.Flags().BoolVar(&f.all, "probabilities", false, "add a column with the probability of each class")
 	_ = cmd.MarkFlagRequired("in")
 	return cmd
 }
 
-// predictFlags are the flags of predict.
+// predictFlags are the flags of the command predict.
 type predictFlags struct {
 	runFlags
-	in, out, head string
-	all           bool
+	in, out, head, given string
+	all                  bool
 }
 
 func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
@@ -58,20 +65,41 @@ func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	if heads := r.ClassHeads(); len(heads) > 1 && f.head == "" || len(heads) > 0 && f.head != "" && !slices.Contains(heads, f.head) {
-		return usagef("--head: got %q, want one of %s", f.head, strings.Join(heads, ", "))
+	if r.PredictsEntries() {
+		return f.entries(cmd, r)
+	}
+	if f.given != "" {
+		return usagef("--given: %s: %w", run, tessera.ErrNoMatrix)
+	}
+	head := f.head
+	if heads := r.ClassHeads(); len(heads) > 1 && head == "" || len(heads) > 0 && head != "" && !slices.Contains(heads, head) {
+		return usagef("--head: got %q, want one of %s", head, strings.Join(heads, ", "))
 	} else if len(heads) == 0 {
 		return fmt.Errorf("%s: %w", run, tessera.ErrNoClasses)
+	} else if head == "" {
+		head = heads[0]
 	}
-	rows, err := readSamples(cmd, r, f.in)
+	columns := r.DecisionColumns(head)
+	rows, err := readSamples(cmd, r, f.in, columns...)
 	if err != nil {
 		return err
 	}
-	p, err := r.Predict(f.head, rows.Float32())
+	all, err := given(cmd, r, rows, columns)
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return f.table(w, p, rows.Names) }
+	p, err := r.PredictFrom(head, all)
+	if err != nil {
+		return err
+	}
+	if fitted := r.PostHoc(); fitted != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: fitted after the training: %s\n", fitted)
+	}
+	return f.write(cmd, func(w io.Writer) error { return f.table(w, p, rows.Names) })
+}
+
+// write writes the predictions.
+func (f *predictFlags) write(cmd *cobra.Command, write func(io.Writer) error) error {
 	if f.out == "" {
 		return write(cmd.OutOrStdout())
 	}
@@ -80,6 +108,49 @@ func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), f.out)
 	return nil
+}
+
+// entries predicts entries of a matrix.
+func (f *predictFlags) entries(cmd *cobra.Command, r *tessera.Run) error {
+	if f.head != "" || f.all {
+		return usagef("--head, --probabilities: %s predicts entries of a matrix, not classes", r.Path)
+	}
+	like, _ := r.Model.Dataset.Source.(*data.Triples)
+	pairs, err := data.ReadPairs(cmd.Context(), f.in, like)
+	if err != nil {
+		return err
+	}
+	var further *data.Images
+	if f.given != "" {
+		if further, err = data.ReadTriples(cmd.Context(), f.given, like); err != nil {
+			return err
+		}
+	}
+	values, err := r.PredictEntries(pairs, further)
+	var unknown *data.Error
+	if errors.As(err, &unknown) {
+		unknown.Path = f.in
+	}
+	if err != nil {
+		return err
+	}
+	if pairs.Values != nil {
+		squares := 0.0
+		for i, v := range values {
+			d := v - float64(pairs.Values[i])
+			squares += d * d
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s: root mean squared error %.6g, of %d entries\n", f.in, math.Sqrt(squares/float64(len(values))), len(values))
+	}
+	return f.write(cmd, func(out io.Writer) error {
+		w := csv.NewWriter(out)
+		_ = w.Write([]string{"row", "column", "prediction"}) // the error is kept
+		for i, v := range values {
+			_ = w.Write([]string{pairs.Rows[i], pairs.Columns[i], strconv.FormatFloat(v, 'g', -1, 32)})
+		}
+		w.Flush()
+		return w.Error()
+	})
 }
 
 // table writes a line for each sample: samples without names have numbers.
@@ -107,5 +178,5 @@ func (f *predictFlags) table(out io.Writer, p *tessera.Prediction, names []strin
 	return w.Error()
 }
 
-// probability is the shortest text that is read as the same number.
+// probability formats a probability as the shortest text from which the same number is read.
 func probability(p float32) string { return strconv.FormatFloat(float64(p), 'g', -1, 32) }

@@ -63,7 +63,12 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 	b.flowers()
 	b.must(0, "train", "flowers", "--epochs", "1")
 	for _, c := range []struct{ args, says string }{
-		{"attack runs/flowers", "runs/flowers has no decoder"},
+		{"attack runs/flowers", "runs/flowers has no decoder, so no reconstructions; attack its predictions by --on class"},
+		{"attack runs/flowers --on nose", `--on: got "nose", want a head that a loss of runs/flowers compares with labels: one of ["class"]`},
+		{"attack runs/small --on class", "--on: "},
+		{"attack runs/flowers --on class --from runs/small", "--from: "},
+		{"attack runs/flowers --objective margin", "--objective: only attacks on heads have it; add --on HEAD"},
+		{"attack runs/flowers --on class --objective kl", "--objective: got kl, want [cross_entropy margin]"},
 		{"figure reconstructions runs/flowers", "flowers has no decoder"},
 		{"predict runs/small --in flowers.csv", "there are no classes to predict"},
 		{"predict runs/flowers --in flowers.csv --head code", `--head: got "code", want one of class`},
@@ -73,5 +78,56 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 		{"completion x", `unknown command "x"`},
 	} {
 		b.contains(c.args, b.must(exitUsage, strings.Fields(c.args)...).stderr, c.says)
+	}
+}
+
+// Two heads learn two columns of classes: each is measured against its own and predicts names of its own, on every table and page.
+func TestHeadsPredictTheClassesOfTheirColumns(t *testing.T) {
+	b := newBench(t)
+	rows := "nr,long,wide,species,site\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("flower %d,%d,%d,%s,%s\n", i, 10*(i%2), 7*(i%3), []string{"setosa", "versicolor"}[i%2], []string{"north", "south", "west"}[i%3])
+	}
+	b.write("flowers.csv", rows)
+	b.write("models.toml", `
+[model.flowers]
+dataset   = { name = "csv", file = "flowers.csv", labels = "species", names = "nr", scale = "standardise", columns = { place = "site" }, validation = 0.2 }
+encoder   = [{ kind = "dense", units = 8, activation = "tanh" }]
+decoder   = []
+head      = { class = { layers = [{ kind = "dense" }] }, site = { layers = [{ kind = "dense" }] } }
+loss      = [{ kind = "cross_entropy", on = "class" }, { kind = "cross_entropy", on = "site", against = "place" }]
+optimizer = { learning_rate = 0.1 }
+train     = { epochs = 30, batch = 16 }
+hook.early_stopping.patience = 20
+[model.regression]
+dataset = { name = "csv", file = "flowers.csv", names = "nr", columns = { target = ["long"], unread = ["species", "site"] }, validation = 0.2 }
+encoder = [{ kind = "dense", units = 8 }]
+decoder = []
+head    = { y = { layers = [{ kind = "dense" }] } }
+loss    = [{ kind = "mse", on = "y", against = "target" }]
+train   = { epochs = 2, batch = 16 }
+`)
+	if got, want := b.must(0, "check").stdout, "names nr, columns place (3 classes: north, south, west)\n"; !strings.Contains(got, want) {
+		t.Errorf("check prints %q, want %q", got, want)
+	}
+	b.must(0, "train", "flowers")
+	for _, want := range []string{"class.accuracy  1 ", "site.accuracy   1 "} {
+		if got := b.must(0, "eval", "runs/flowers").stdout; !strings.Contains(got, want) {
+			t.Errorf("eval prints\n%swant a line %q", got, want)
+		}
+	}
+	if got := b.must(0, "predict", "runs/flowers", "--in", "flowers.csv", "--head", "site").stdout; !strings.HasPrefix(got, "name,class,probability\nflower 0,north,") {
+		t.Errorf("predict prints %q", got[:80])
+	}
+	b.must(0, "report", "runs/flowers", "-o", "report.html")
+	if page := b.read("report.html"); !strings.Contains(page, "south") || !strings.Contains(page, "versicolor") {
+		t.Error("the page does not name the classes of both heads")
+	}
+	b.must(0, "train", "regression")
+	if got := b.must(0, "eval", "runs/regression").stdout; !strings.Contains(got, "\nloss ") {
+		t.Errorf("eval of a model without images and classes does not show its loss:\n%s", got)
+	}
+	if got := b.must(0, "eval", "runs/flowers").stdout; strings.Contains(got, "\nloss ") {
+		t.Errorf("eval of a classifier shows its loss without being asked:\n%s", got)
 	}
 }

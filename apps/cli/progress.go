@@ -18,10 +18,10 @@ import (
 	"tessera/train"
 )
 
-// mostLines is about how many progress lines are printed where no live line is possible and no --log-every is given.
+// mostLines is the approximate number of progress lines that are printed if live lines are impossible and --log-every is not given.
 const mostLines = 60
 
-// progressFlags say how much progress is shown.
+// progressFlags select how much progress is shown.
 type progressFlags struct {
 	quiet bool
 	every int // 0: about [mostLines] lines
@@ -34,7 +34,7 @@ func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
 }
 
-// due reports whether a line is printed after done of all.
+// due reports whether a line is printed when done of all epochs or trials are done.
 func (f progressFlags) due(done, all int) bool {
 	every := f.every
 	if every == 0 {
@@ -82,7 +82,7 @@ func (p *progress) Show(r train.Progress) {
 	}
 }
 
-// End leaves the live line.
+// End completes the live line.
 func (p *progress) End() {
 	if p.begun {
 		fmt.Fprintln(p.out)
@@ -150,7 +150,7 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 	return valError, sparsity, negative
 }
 
-// width is that of the terminal: a wrapped line could not be overwritten.
+// width returns the width of the terminal: a longer line would be wrapped and could not be overwritten.
 func (p *progress) width() int {
 	if width := pageWidth(p.terminal); width > 1 {
 		return width
@@ -164,7 +164,7 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
 
-// pace is how many samples are fitted per second.
+// pace is the number of samples that are fitted per second, in words.
 func pace(r train.Progress) string {
 	unit := "images"
 	if r.Vectors {
@@ -207,7 +207,7 @@ type sweepProgress struct {
 	fleet func() fleet.Fleet // the workers of a sweep on several machines; nil for one machine
 }
 
-// runningTrial is a line of the table.
+// runningTrial is a running trial: a line of the table.
 type runningTrial struct {
 	trial *sweep.Trial
 	last  train.Progress

@@ -69,7 +69,7 @@ func (f *pageFlags) report(cmd *cobra.Command, paths []string) error {
 	return writePage(cmd, f.out, write)
 }
 
-// read reads runs or a sweep and returns what writes its page.
+// read reads runs or a sweep and returns the function that writes its page.
 func (f *pageFlags) read(cmd *cobra.Command, paths []string, o page.Options) (func(io.Writer) error, error) {
 	if sweep.Is(paths[0]) {
 		if len(paths) > 1 {

@@ -82,7 +82,7 @@ func printPage(cmd *cobra.Command, p *study.Page) error {
 	return err
 }
 
-// printReported prints a table of a page with an empty line below; nothing of one without rows.
+// printReported prints a table of a page, followed by an empty line. It prints nothing for a table without rows.
 func printReported(out io.Writer, r figures.Table) error {
 	if len(r.Rows) == 0 {
 		return nil

@@ -40,7 +40,7 @@ func resumeCommand() *cobra.Command {
 	return cmd
 }
 
-// resumeFlags are those of resume.
+// resumeFlags are the flags of the command resume.
 type resumeFlags struct {
 	runFlags
 	progressFlags

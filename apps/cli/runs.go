@@ -39,7 +39,7 @@ func runsCommand() *cobra.Command {
 	return cmd
 }
 
-// runsFlags are those of runs.
+// runsFlags are the flags of the command runs.
 type runsFlags struct {
 	modelFlags
 	json bool
@@ -231,8 +231,8 @@ func declaredSettings(declared *config.File, name string, shape []int) map[strin
 	return settings
 }
 
-// differing lists the keys that differ from a base, with their values. A key that only the base has is a default which an earlier version did
-// not know, unless the run lacks its whole table.
+// differing lists the keys that differ from a base, with their values. A key that only the base has is a default that an earlier version
+// did not have, unless the run lacks the whole table of the key.
 func differing(base, is map[string]string) []string {
 	tables := map[string]bool{}
 	for key := range is {

@@ -113,8 +113,8 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	return errors.Join(err, server.Close())
 }
 
-// numbers refuses flags below their range, and gives those that are 0 their meaning, which in [serve.Options] is the default: the
-// flags of the drain do not wait, others are errors.
+// numbers returns an error for flags below their range and translates flags that are 0, because 0 selects the default in
+// [serve.Options]: a drain flag of 0 means no waiting; for other flags 0 is an error.
 func (f *serveFlags) numbers(cmd *cobra.Command) (err error) {
 	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
 		if *wait == 0 {
@@ -134,9 +134,10 @@ func (f *serveFlags) numbers(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// ballast returns memory that is never used. It takes no space (before anything else is allocated, it is fresh from the system), but
-// counts when the garbage collector decides how much garbage may collect. The live heap of a server is a few megabytes, so that the
-// collector would run after every few megabytes of requests, and delay them. The variables of the collector take precedence.
+// ballast returns memory that is never used. It occupies no physical memory, but the garbage collector counts it when it
+// decides how much garbage may accumulate. The live heap of a server is only a few megabytes, so that without ballast the
+// collector would run after every few megabytes of requests, and delay them. The environment variables of the collector take
+// precedence.
 func ballast() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
@@ -144,8 +145,8 @@ func ballast() []byte {
 	return make([]byte, 16<<20)
 }
 
-// limitMemory has the garbage collector run more often near the memory of the models, twice for a reload, and of all requests: without
-// a limit, garbage takes as much again.
+// limitMemory sets the memory limit of the garbage collector to the memory of all requests and of the models, counted twice because of
+// reloads. The collector runs more often near this limit; without it, garbage would take as much memory again.
 func limitMemory(requests int64) {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		runtime.GC()
@@ -204,7 +205,7 @@ func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) 
 	}
 }
 
-// locked is a writer for several goroutines.
+// locked is a writer that several goroutines may use.
 type locked struct {
 	mu  sync.Mutex
 	out io.Writer

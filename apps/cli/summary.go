@@ -75,6 +75,7 @@ type summary struct {
 	Trainable  int            `json:"trainable"`
 	Layers     []layerSummary `json:"layers"`
 	Values     []valueSummary `json:"values,omitempty"` // of a model that is more than an encoder and a decoder
+	Memory     *memorySummary `json:"memory,omitempty"` // of a fit to a sparse matrix
 
 	spec  *config.Model
 	input []int        // the shape of one image
@@ -89,7 +90,37 @@ type layerSummary struct {
 	Trainable   int    `json:"trainable"`
 }
 
-func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, error) {
+// memorySummary is the memory of a fit to a sparse matrix, in bytes.
+type memorySummary struct {
+	Rows       int `json:"rows"`
+	Columns    int `json:"columns"`
+	Entries    int `json:"entries"`
+	Stored     int `json:"entries_bytes"`
+	Factors    int `json:"factors_bytes"`
+	Transposed int `json:"transposed_bytes"` // by each thread
+}
+
+// memoryOf returns the memory of a fit to a sparse matrix, nil for other models.
+func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
+	method, ok := m.Baseline.(*baselines.MatrixFactorisation)
+	source, sparse := m.Dataset.Source.(*data.Triples)
+	if !ok || !sparse {
+		return nil, nil
+	}
+	rows, columns, entries, err := source.Size(ctx)
+	s := &memorySummary{Rows: rows, Columns: columns, Entries: entries}
+	s.Stored, s.Factors, s.Transposed = method.Memory(rows, columns, entries)
+	return s, err
+}
+
+// String describes the memory in one line.
+func (s *memorySummary) String() string {
+	megabytes := func(bytes int) string { return number(math.Ceil(float64(bytes)/1e5)/10) + " MB" }
+	return fmt.Sprintf("memory: %s for %s entries of %s rows and %s columns, %s for their factors, %s for a part of the columns in each thread",
+		megabytes(s.Stored), thousands(s.Entries), thousands(s.Rows), thousands(s.Columns), megabytes(s.Factors), megabytes(s.Transposed))
+}
+
+func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary, err error) {
 	shape, ok := m.Dataset.Source.Shape(dirs)
 	if !ok { // the shape is only known from the files: loading them returns the error
 		set, err := data.Load(ctx, m.Dataset.Source, dirs, data.Need{Train: true})
@@ -98,8 +129,11 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (*summary, 
 		}
 		shape = set.Shape
 	}
-	s := &summary{Model: m.Name, spec: m, input: shape}
+	s = &summary{Model: m.Name, spec: m, input: shape}
 	if m.Baseline != nil {
+		if s.Memory, err = memoryOf(ctx, m); err != nil {
+			return nil, err
+		}
 		return s, s.addBaseline()
 	}
 	built, err := graph.New(m, shape)
@@ -170,13 +204,20 @@ func (s *summary) print(cmd *cobra.Command) error {
 		t := newTable(out)
 		t.row("value", "shape", "read by")
 		for _, v := range s.Values {
-			t.row(v.Name, cmp.Or(shapeText(v.Shape), "-"), cmp.Or(strings.Join(v.ReadBy, ", "), "-"))
+			name := v.Name
+			if v.Drawn != "" {
+				name += " (" + drawnText(v.Drawn) + ")"
+			}
+			t.row(name, cmp.Or(shapeText(v.Shape), "-"), cmp.Or(strings.Join(v.ReadBy, ", "), "-"))
 		}
 		if err := t.flush(); err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	if s.Memory != nil {
+		fmt.Fprintln(out, s.Memory)
+	}
 	if text := usedColumns(cmd.Context(), s.spec); text != "" {
 		fmt.Fprintln(out, "samples: "+text)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/layers"
 	"tessera/losses"
 )
 
@@ -15,6 +16,7 @@ type valueSummary struct {
 	Name   string   `json:"name"`
 	Shape  []int    `json:"shape"` // empty if it is unknown
 	ReadBy []string `json:"read_by"`
+	Drawn  string   `json:"drawn,omitempty"` // the kind of a drawn column
 }
 
 // reading is a reader of a value: a layer, or a term of the loss.
@@ -22,7 +24,7 @@ type reading struct {
 	value  string
 	reader string // the path of a layer, or the name of a term
 	term   bool
-	key    string // of the term that names the value, if it is against, mask or sample_weight
+	key    string // that names the value: against, mask or sample_weight of a term, or a key of the layer's kind; empty for on and from
 }
 
 func (r reading) String() string {
@@ -42,13 +44,16 @@ func readings(m *config.Model, l *config.Layout) (list []reading) {
 		for _, name := range p.From {
 			list = append(list, reading{value: name, reader: p.Path})
 		}
+		for _, r := range layers.Readings(p.Layer) {
+			list = append(list, reading{value: r.Name, reader: p.Path, key: r.Key})
+		}
 	}
 	for i, t := range m.Losses {
 		for _, name := range l.ValuesOf(t) {
 			key := ""
 			switch name {
 			case t.On:
-			case t.Mask:
+			case t.Mask, t.Present():
 				key = "mask"
 			case t.SampleWeight:
 				key = "sample_weight"
@@ -102,7 +107,7 @@ func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 			continue
 		}
 		names = append(names, name)
-		v := valueSummary{Name: name, Shape: l.Shape(name), ReadBy: []string{}}
+		v := valueSummary{Name: name, Shape: l.Shape(name), Drawn: m.Drawn[name].Kind, ReadBy: []string{}}
 		for _, r := range all {
 			if r.value == name {
 				v.ReadBy = append(v.ReadBy, r.String())
@@ -111,6 +116,14 @@ func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 		list = append(list, v)
 	}
 	return list
+}
+
+// drawnText says how a column is drawn, "" for one that is not.
+func drawnText(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return "drawn: " + kind
 }
 
 // nextReads reports whether the reader is the layer that follows the one whose output it reads.
@@ -178,11 +191,7 @@ func (s *summary) writeDot(out io.Writer) error {
 	}
 	g.values(l)
 	for i, t := range m.Losses {
-		kind := ""
-		if m.TermName(i) != t.Kind {
-			kind = t.Kind
-		}
-		g.node("loss "+m.TermName(i), "shape=octagon", "loss "+m.TermName(i), kind)
+		g.node("loss "+m.TermName(i), "shape=octagon", "loss "+m.TermName(i), otherThan(m.TermName(i), t.Kind))
 	}
 	for _, r := range readings(m, l) {
 		to := r.reader
@@ -191,9 +200,30 @@ func (s *summary) writeDot(out io.Writer) error {
 		}
 		g.edge(r.value, to, r.key, "")
 	}
+	g.teachers(m)
 	g.parameters(m, l)
 	g.line("}")
 	return g.err
+}
+
+// teachers adds the hooks whose copy of the model computes a value for a term.
+func (g *dotGraph) teachers(m *config.Model) {
+	for _, h := range m.AllHooks() {
+		for i, t := range m.Losses {
+			if t.Reads().Teacher && t.TeacherName() == h.Name {
+				g.node("hook "+h.Name, "shape=hexagon", "hook "+h.Name, "copy of the parameters")
+				g.edge("hook "+h.Name, "loss "+m.TermName(i), t.On+" (teacher)", "")
+			}
+		}
+	}
+}
+
+// otherThan is kind, "" if it is the name.
+func otherThan(name, kind string) string {
+	if kind == name {
+		return ""
+	}
+	return kind
 }
 
 // columns adds the columns that a model reads.
@@ -202,7 +232,7 @@ func (g *dotGraph) columns(m *config.Model, l *config.Layout) {
 	for _, r := range readings(m, l) {
 		if _, ok := l.Column(r.value); ok && !slices.Contains(seen, r.value) {
 			seen = append(seen, r.value)
-			g.node(r.value, "shape=ellipse", r.value, shapeText(l.Shape(r.value)))
+			g.node(r.value, "shape=ellipse", r.value, drawnText(m.Drawn[r.value].Kind), shapeText(l.Shape(r.value)))
 		}
 	}
 }
@@ -280,7 +310,7 @@ func layerOf(l *config.Layout, parameter string) string {
 	return ""
 }
 
-// layersOf lists the layers of parameters, once each.
+// layersOf lists the layers of some parameters, each layer once.
 func layersOf(l *config.Layout, parameters []string) (paths []string) {
 	for _, parameter := range parameters {
 		if path := layerOf(l, parameter); !slices.Contains(paths, path) {

@@ -18,6 +18,12 @@ encoder = [{ kind = "conv2d", filters = 2 }, { kind = "dense", units = 4 }]
 decoder = [{ kind = "dense", units = 64 }, { kind = "reshape", shape = [8, 8] }, { kind = "conv2d", filters = 1, from = ["previous", "encoder.0"] }]
 loss = [{ kind = "mse" }, { kind = "l2", on = "code" }]
 
+[model.taught]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }, { kind = "consistency", on = "code", teacher = "slow", name = "like" }]
+hook.slow = { kind = "teacher", decay = 0.9 }
+
 [model.heads]
 dataset = { name = "csv", file = "p.csv", labels = "species", validation = 0, columns = { weight = "w", target = ["u", "v"] } }
 encoder = [{ kind = "dense", units = 3, activation = "relu" }]
@@ -46,10 +52,10 @@ func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
 		got[v.Name] = v
 	}
 	for name, want := range map[string]valueSummary{
-		"images":    {"", []int{8, 8}, []string{"encoder.0", "loss mse (against)"}},
-		"code":      {"", []int{4}, []string{"decoder.0", "loss l2"}},
-		"output":    {"", []int{64}, []string{"loss mse"}},
-		"encoder.0": {"", []int{8, 8, 2}, []string{"encoder.1", "decoder.2"}},
+		"images":    {Name: "", Shape: []int{8, 8}, ReadBy: []string{"encoder.0", "loss mse (against)"}},
+		"code":      {Name: "", Shape: []int{4}, ReadBy: []string{"decoder.0", "loss l2"}},
+		"output":    {Name: "", Shape: []int{64}, ReadBy: []string{"loss mse"}},
+		"encoder.0": {Name: "", Shape: []int{8, 8, 2}, ReadBy: []string{"encoder.1", "decoder.2"}},
 	} {
 		if v := got[name]; !slices.Equal(v.Shape, want.Shape) || !slices.Equal(v.ReadBy, want.ReadBy) || len(got) != 4 {
 			t.Errorf("%s: got %v of %d values, want %v", name, v, len(got), want)
@@ -68,6 +74,8 @@ player.two = { trains = ["head.*"], losses = ["sort"], optimizer = { kind = "ada
 	b.contains("skip", b.must(0, "summary", "skip", "--dot").stdout, `digraph "skip" {`, `"images" [shape=ellipse, label="images\n8x8"]`,
 		`subgraph "cluster decoder" {`, `"decoder.2" [shape=box, label="decoder.2\nconv2d\n8x8x1"]`, `"encoder.0" -> "decoder.2"`, `"code" -> "loss l2"`,
 		`"images" -> "loss mse" [label="against"]`)
+	b.contains("taught", b.must(0, "summary", "taught", "--dot").stdout, `"hook slow" [shape=hexagon, label="hook slow\ncopy of the parameters"]`,
+		`"hook slow" -> "loss like" [label="code (teacher)"]`)
 	heads := b.must(0, "summary", "heads", "--dot").stdout
 	if strings.Contains(heads, `"player two" -> "head.class.0"`) {
 		t.Errorf("a player trains a layer that has no parameters of its own:\n%s", heads)

@@ -108,7 +108,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	})
 }
 
-// run runs a sweep and prints the results, also if trials failed. With --dry-run it only shows the trials.
+// run runs a sweep and prints the results, even if trials failed. With --dry-run it only shows the trials.
 func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
@@ -170,7 +170,7 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 	return models.Sweep(name, changes...)
 }
 
-// chosenSeeds is the change that --seeds asks for.
+// chosenSeeds returns the change of a model for the seeds of --seeds.
 func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
 	var list []uint64
 	for _, seed := range f.seeds {
@@ -186,7 +186,7 @@ func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
 	return seeds, nil
 }
 
-// asked are the names of the metrics that the flags ask for; none for the default ones.
+// asked returns the names of the metrics that the flags select; nil selects the default metrics.
 func (f *metricFlags) asked() []string {
 	if f.svm && len(f.names) > 0 {
 		return append(slices.Clone(f.names), "svm", "svm_holdout")
@@ -429,7 +429,7 @@ func brief(seconds float64) string {
 	return d.Round(digits).String()
 }
 
-// lasting prints the seconds of a sweep in hours, minutes or seconds.
+// lasting formats the duration of a sweep, in seconds, as hours, minutes or seconds.
 func lasting(seconds float64) string {
 	switch {
 	case seconds >= 2*3600:
@@ -448,7 +448,7 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// accessFlags say how a connection to a queue is secured.
+// accessFlags are the flags that secure the connection to a queue.
 type accessFlags struct {
 	token, certificate, key, authority string
 }
@@ -517,7 +517,7 @@ func (f *fleetFlags) checkJobs(jobs int) error {
 	return nil
 }
 
-// onMachines makes a sweep one on several machines, if the flags say so.
+// onMachines makes a sweep run on several machines if the flags ask for it.
 func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 	if !f.used() {
 		return nil

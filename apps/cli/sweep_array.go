@@ -46,7 +46,7 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// check checks the values.
+// check returns an error for flags that need --emit and are given without it.
 func (f *arrayFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"parallel", "per-task", "max-array"} {
 		if cmd.Flags().Changed(name) && f.emit == "" {
@@ -250,7 +250,7 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
 }
 
-// repeat returns the commands that run indices again.
+// repeat returns the commands that run some indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
 	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}

@@ -104,7 +104,7 @@ type outError struct {
 
 func (e outError) Error() string { return "--out " + e.err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e outError) Unwrap() error { return e.err }
 
 // placing are the errors of a path where no run can be created.
@@ -128,7 +128,7 @@ func warn(cmd *cobra.Command, texts ...string) {
 	}
 }
 
-// following trains as a process that neither reads models nor prints.
+// following trains in a process that follows rank 0: it neither reads models nor prints.
 func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	r, err := begin(cmd.Context(), o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"tessera/train/folder"
 )
 
-// indexVariables are the environment variables in which schedulers give a task its index.
+// indexVariables are the environment variables in which schedulers pass the index of a task.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
 // trialFlags are the flags of trial.
@@ -153,7 +153,7 @@ func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o
 // lockedTrial reports a trial that another process works on: an earlier task of the same index.
 type lockedTrial struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e lockedTrial) Unwrap() error { return e.error }
 
 // incomplete reports trials that failed or are not done yet.

@@ -39,13 +39,13 @@ func uiCommand() *cobra.Command {
 	return cmd
 }
 
-// uiFlags are those of ui.
+// uiFlags are the flags of the command ui.
 type uiFlags struct {
 	runFlags
 	address, token string
 }
 
-// leastToken is the least length of a token.
+// leastToken is the minimum length of a token, in bytes.
 const leastToken = 16
 
 func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {

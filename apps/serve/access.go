@@ -17,7 +17,7 @@ import (
 	"tessera/internal/regular"
 )
 
-// signature changes when files may have changed; it does not read them.
+// signature identifies the state of files by their sizes and times, without reading them. It differs if a file may have changed.
 type signature string
 
 // signatureOf returns the signature of files, some of which may not exist.
@@ -30,19 +30,19 @@ func signatureOf(paths ...string) (s signature) {
 	return s
 }
 
-// files are files that are read again when they change.
+// files is a group of files that are read together, and again when one of them changes.
 type files struct {
 	paths   []string
-	seen    signature // of the contents that were read, valid or not
-	problem string    // of the last attempt; "" if it succeeded
-	retry   bool      // the system failed, not the contents
+	seen    signature // at the last reading, whether the contents were valid or not
+	problem string    // why the last reading failed; "" if it succeeded
+	retry   bool      // the last reading failed because of the system, not because of the contents
 }
 
-// newFiles returns files that are about to be read.
+// newFiles returns a group of files whose first reading follows.
 func newFiles(paths ...string) files { return files{paths: paths, seen: signatureOf(paths...)} }
 
-// refresh calls read if the files have changed, and logs what it returns. Invalid contents are read again when they change again. An
-// error of the system, such as a lack of file descriptors, is not an error of the contents: the next refresh tries again.
+// refresh calls read if the files have changed, and logs its result. After an error in the contents they are read again when they
+// change. After an error of the system, such as a lack of file descriptors, the next refresh tries again.
 func (f *files) refresh(log func(string), what string, read func() (news string, err error)) {
 	now := signatureOf(f.paths...)
 	if now == f.seen && !f.retry {
@@ -60,7 +60,7 @@ func (f *files) refresh(log func(string), what string, read func() (news string,
 	}
 }
 
-// watch reads runs, tokens and certificate again when their files have changed, until ctx ends.
+// watch checks the files of the runs, the tokens and the certificate regularly until ctx ends, and reads changed files again.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(s.options.Reload)
 	defer tick.Stop()
@@ -74,7 +74,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// refresh reads tokens, certificate and runs again if their files have changed. The former ones stay if that fails.
+// refresh reads tokens, certificate and runs again if their files have changed. If that fails, the previous ones stay in use.
 func (s *Server) refresh() {
 	if t := s.options.Tokens; t != nil && t.files.paths != nil {
 		t.files.refresh(s.options.Log, "file of tokens", func() (string, error) { return "valid", t.read() })
@@ -96,10 +96,10 @@ type Tokens struct {
 	files files // empty for NewTokens
 }
 
-// shortestToken is the least number of characters of a token: shorter ones could be guessed.
+// shortestToken is the minimum length of a token, in characters. Shorter tokens could be guessed.
 const shortestToken = 16
 
-// ReadTokens reads a file with one token per line. Empty lines and lines that begin with # are left out. A server reads the file
+// ReadTokens reads a file with one token per line. Empty lines and lines that begin with # are ignored. A server reads the file
 // again when it changes.
 func ReadTokens(path string) (*Tokens, error) {
 	t := &Tokens{files: newFiles(path)}
@@ -166,7 +166,7 @@ func (t *Tokens) accept(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Bearer") && found == 1
 }
 
-// guarded accepts only requests with a token. Health is open: probes have no tokens.
+// guarded accepts only requests with a token, except for the health endpoints: probes have no tokens.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	if s.options.Tokens == nil {
 		return h
@@ -196,7 +196,8 @@ func ReadCertificate(certificate, key string) (*Certificate, error) {
 	return c, nil
 }
 
-// read reads the files. A certificate whose key has not been written yet is an error; the key changes then, too.
+// read reads the files. A certificate with the key of the previous one is an error: when its own key is
+// written, the files are read again.
 func (c *Certificate) read() error {
 	var text [2][]byte
 	for i, path := range c.files.paths {

@@ -9,45 +9,47 @@ import (
 	"time"
 )
 
-// job is the images of one request, to be computed by a batcher.
+// job is the work of one request for a batcher: the images of the request and their results.
 type job struct {
 	ctx     context.Context
 	images  []float32
 	count   int
 	began   time.Time
-	until   time.Time // after which it is not computed
+	until   time.Time // deadline, after which the job is not computed
 	results []float32
 	err     error
 	done    chan struct{} // receives one value when results or err are set
 }
 
-// encode appends a value of images to dst. Several goroutines call it.
+// encode computes one value, such as the code, of n images and appends it to dst. It is called concurrently.
 type encode func(ctx context.Context, dst, images []float32) ([]float32, error)
 
-// yields is how often a worker yields before it collects a batch: first connections wake, then their requests arrive.
+// yields is the number of times that a worker calls runtime.Gosched before it collects a batch: the first call wakes the connections,
+// the second one lets their requests arrive.
 const yields = 2
 
 // batcher collects the images of requests that wait at the same time and computes them together.
 //
-// The goroutine of a request computes if a worker is free: handing an image over to another goroutine can take as long as a small
-// model. It takes its images and those that wait, at most most. Before that, it yields to every goroutine that is ready to run:
-// under load these are requests that have just arrived, and eight images take a small model hardly longer than one. With a wait, it
-// waits for more until the first image is that old. A request with more images than most is computed alone. A request that does not
-// fit is the first one of the worker's next batch. If images wait when a request is answered, another goroutine computes them.
+// If a worker is free, the goroutine of a request computes: handing an image over to another goroutine can take as long as a small
+// model. Its batch consists of its own images and of waiting ones, up to the limit most. Before it collects them, it yields to every
+// goroutine that is ready to run: under load these are requests that have just arrived, and for a small model eight images take hardly
+// longer than one. If a wait is set, it waits for further images until its first image has waited that long. A request with more images
+// than most is computed alone. A request that does not fit into a batch is the first one of the worker's next batch. If images still
+// wait when the request of the goroutine is answered, another goroutine computes them.
 type batcher struct {
 	encode   encode
-	in, out  int // values of an image, and of its result
+	in, out  int // number of values of an image, and of its result
 	most     int
 	wait     time.Duration
 	queue    chan *job
 	free     chan *worker // idle workers
-	places   int64        // images that may wait
+	places   int64        // number of images that may wait
 	waiting  atomic.Int64
 	observe  func(images int)
 	finished sync.WaitGroup
 }
 
-// start makes that many workers: as many goroutines may compute at once.
+// start makes the workers. Their number is the number of goroutines that may compute at the same time.
 func (b *batcher) start(workers int) {
 	b.queue = make(chan *job, b.places)
 	b.free = make(chan *worker, workers)
@@ -56,7 +58,7 @@ func (b *batcher) start(workers int) {
 	}
 }
 
-// stop waits until the queue is computed. Submitting afterwards is not allowed.
+// stop waits until all queued jobs are computed. No job may be submitted afterwards.
 func (b *batcher) stop() { b.finished.Wait() }
 
 // submit queues a job, or returns errFull.
@@ -88,7 +90,7 @@ func (b *batcher) lead(j *job) error {
 	return nil
 }
 
-// reserve takes places for the images of a job.
+// reserve reserves places in the queue for the images of a job.
 func (b *batcher) reserve(j *job) error {
 	if b.waiting.Add(int64(j.count)) > b.places {
 		b.waiting.Add(-int64(j.count))
@@ -102,13 +104,13 @@ func (b *batcher) enqueue(j *job) {
 	b.wake()
 }
 
-// release returns a worker. A job that was queued in the meantime found no free worker: wake looks again.
+// release makes a worker free again. A job that was queued in the meantime found no free worker, so it calls wake.
 func (b *batcher) release(w *worker) {
 	b.free <- w
 	b.wake()
 }
 
-// wake starts a free worker, if there is one, on the queue.
+// wake starts a free worker, if there is one, which computes the queue.
 func (b *batcher) wake() {
 	if len(b.queue) == 0 {
 		return
@@ -144,7 +146,7 @@ func (b *batcher) batch(w *worker) {
 	b.compute(w)
 }
 
-// result waits for a job. If the client leaves, it returns at once: a worker may still use the memory of the job.
+// result waits for a job. If the client disconnects, it returns at once, and a worker may still use the memory of the job.
 func (j *job) result() ([]float32, error) {
 	select {
 	case <-j.done:
@@ -154,10 +156,10 @@ func (j *job) result() ([]float32, error) {
 	}
 }
 
-// worker is the right to compute, and the memory for it.
+// worker is a permission to compute, with the memory for one batch.
 type worker struct {
 	jobs    []*job
-	next    *job // of the next batch
+	next    *job // the first job of the next batch
 	count   int
 	images  []float32
 	results []float32
@@ -183,7 +185,7 @@ func (b *batcher) collect(w *worker) {
 	}
 }
 
-// following returns the next job of the queue, nil if none arrives by then.
+// following returns the next job of the queue, nil if none arrives within the wait.
 func (b *batcher) following(w *worker, until time.Time) *job {
 	select {
 	case j := <-b.queue:
@@ -211,7 +213,8 @@ func (b *batcher) following(w *worker, until time.Time) *job {
 	}
 }
 
-// compute computes a batch and distributes the results. Jobs whose clients are gone, or whose time is over, are left out.
+// compute computes a batch and distributes the results. Jobs whose clients have disconnected, or whose deadline has passed,
+// are left out.
 func (b *batcher) compute(w *worker) {
 	live, now := w.jobs[:0], time.Now()
 	for _, j := range w.jobs {

@@ -23,23 +23,24 @@ import (
 	"tessera/losses"
 )
 
-// buffer is the memory of a request. Requests take it from a pool and give it back. What it holds counts against MaxMemory.
+// buffer is the memory of a request. Requests take it from a pool and give it back. Its size counts against MaxMemory.
 type buffer struct {
 	server   *Server
-	held     int64 // bytes that are counted
+	held     int64 // the size in bytes as last counted
 	draft    draft
 	body     []byte
-	images   []float32
+	images   []float32   // values of all inputs
+	joined   [][]float32 // the rows of outputs that are computed from several inputs
 	jobs     []*job
-	values   [][]float32           // of the outputs
-	classes  []*tessera.Prediction // of the outputs; nil for those that are not of classes
+	values   [][]float32           // values of the outputs
+	classes  []*tessera.Prediction // of the outputs; nil for outputs that are not computed from a head of classes
 	response []byte
 	lent     bool // a worker may still use the memory
 }
 
 var buffers = sync.Pool{New: func() any { return &buffer{} }}
 
-// mostPooled is the largest slice, in bytes, that is kept for the next request.
+// mostPooled is the size in bytes of the largest slice that is kept for the next request.
 const mostPooled = 1 << 20
 
 // borrow takes a buffer from the pool.
@@ -62,7 +63,7 @@ func (b *buffer) giveBack() {
 	}
 }
 
-// count counts bytes and returns how many all requests hold.
+// count adds bytes to those that the buffer holds, and returns the sum for all requests.
 func (b *buffer) count(bytes int64) int64 {
 	b.held += bytes
 	return b.server.memory.Add(bytes)
@@ -74,10 +75,13 @@ func (b *buffer) size() int64 {
 	for _, j := range b.jobs {
 		n += 4 * cap(j.results)
 	}
+	for _, rows := range b.joined {
+		n += 4 * cap(rows)
+	}
 	return int64(n)
 }
 
-// trim frees the slices of a request that are larger than that, but for its response.
+// trim frees the slices of a request that are larger than the given number of bytes, except for its response.
 func (b *buffer) trim(most int) {
 	if b.lent {
 		return
@@ -93,14 +97,19 @@ func (b *buffer) trim(most int) {
 			j.results = nil
 		}
 	}
-	b.draft.images = nil
+	for i, rows := range b.joined {
+		if 4*cap(rows) > most {
+			b.joined[i] = nil
+		}
+	}
+	clear(b.draft.sent)
 	clear(b.values)
 	clear(b.classes)
 	b.count(b.size() - b.held)
 }
 
-// room returns a slice of the buffer with a capacity of n elements at least, and the same contents. Its bytes are counted first:
-// above MaxMemory it is an error.
+// room returns a slice of the buffer with the same contents and a capacity of at least n elements. The additional bytes are counted
+// before they are allocated. If all requests together would then hold more than MaxMemory, it returns an error.
 func room[T byte | float32](b *buffer, s []T, n int) ([]T, error) {
 	if n <= cap(s) {
 		return s, nil
@@ -134,22 +143,26 @@ func (s *Server) infer(b *buffer, w http.ResponseWriter, r *http.Request, l *loa
 	return b.decode(header, l, s.options.MaxImages)
 }
 
-// errNoPixels refuses pixels for a model to which values of 0 to 1 mean something else.
+// errNoPixels refuses pixels for a model that was not trained on pixels scaled to [0,1].
 var errNoPixels = errors.New("the model was trained on values outside of [0,1], which no pixels are; send FP32 to infer")
 
-// picture reads a PNG, JPEG, GIF or BMP. The query output=NAME, which may be repeated, selects outputs. A client that accepts
+// picture reads a request that is a PNG, JPEG, GIF or BMP file. The query output=NAME, which may be repeated, selects outputs. A client that accepts
 // image/png gets one output that is an image as PNG.
 func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *loaded) (*request, error) {
 	if !l.pictures {
 		return nil, fmt.Errorf("picture: %w", errNoPixels)
 	}
-	q := &request{count: 1, png: strings.Contains(r.Header.Get("Accept"), "image/png")}
+	in := l.input(inputName)
+	if in == nil {
+		return nil, fmt.Errorf("picture: the model has no input %q; send %s to infer", inputName, l.wantedInputs())
+	}
+	q := &request{count: 1, sent: []sent{{feature: in}}, png: strings.Contains(r.Header.Get("Accept"), "image/png")}
 	names := r.URL.Query()["output"]
 	if len(names) == 0 && q.png {
 		names = []string{losses.Output}
 	} else if len(names) == 0 {
-		for _, o := range l.outputs {
-			names = append(names, o.name)
+		if err := q.addAll(l, false); err != nil {
+			return nil, err
 		}
 	}
 	for _, name := range names {
@@ -162,7 +175,7 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	}
 	err := b.read(w, r)
 	if err == nil {
-		q.images, err = b.decodePicture(l.shape)
+		q.sent[0].values, err = b.decodePicture(l.shape)
 	}
 	return q, err
 }
@@ -178,10 +191,11 @@ func (b *buffer) decodePicture(shape []int) ([]float32, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	b.images = b.images[:0]
 	return b.fromBinary(pixels, typeUINT8)
 }
 
-// answer returns a handler that computes the outputs of the requests that ask reads.
+// answer returns a handler of inference requests: ask reads the request, and the handler computes and writes the outputs.
 func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *loaded) (*request, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, l, err := s.find(r)
@@ -193,7 +207,7 @@ func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *l
 		began := time.Now()
 		b := s.borrow()
 		defer b.giveBack()
-		b.lent = true // until the last use is known: not after a panic
+		b.lent = true // a panic leaves it set: workers may then still use the memory
 		q, err := ask(b, w, r, l)
 		if err == nil {
 			err = b.compute(r.Context(), q, began)
@@ -230,7 +244,7 @@ func (s *Server) find(r *http.Request) (*model, *loaded, error) {
 	return m, l, nil
 }
 
-// read reads the body of a request. Memory is taken as bytes arrive: a length that a client only claims costs nothing.
+// read reads the body of a request. Memory is allocated as bytes arrive: a large length in the header alone costs nothing.
 func (b *buffer) read(w http.ResponseWriter, r *http.Request) (err error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return problemf(http.StatusUnsupportedMediaType, "content encoding: got %q, want none", cut(e))
@@ -274,10 +288,9 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// compute computes the outputs of a request. When the client leaves, a worker may still use the memory of the request: it stays
-// lent.
+// compute computes the outputs of a request. If the client disconnects, a worker may still use the memory of the request, which then
+// stays lent.
 func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err error) {
-	b.images = q.images
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
 	}
@@ -287,10 +300,14 @@ func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err 
 		if j.results, err = room(b, j.results[:0], q.count*batch.out); err != nil {
 			break
 		}
-		j.ctx, j.images, j.count, j.began, j.until = ctx, q.images, q.count, began, until
+		var rows []float32
+		if rows, err = b.rows(q, want.output, i); err != nil {
+			break
+		}
+		j.ctx, j.images, j.count, j.began, j.until = ctx, rows, q.count, began, until
 		submit := batch.submit
 		if i == len(q.wanted)-1 {
-			submit = batch.lead // computes in this goroutine, while others compute the outputs before
+			submit = batch.lead // the last output: computed in this goroutine, while workers compute the previous ones
 		}
 		if err = submit(j); err != nil {
 			break
@@ -316,7 +333,7 @@ func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err 
 	return err
 }
 
-// reply writes the response. What the request held is freed before: a client may take long to read.
+// reply writes the response. It first frees the other memory of the request, because a client may take long to read.
 func (b *buffer) reply(w http.ResponseWriter, name string, l *loaded, q *request) error {
 	header, h := 0, w.Header()
 	if q.png {
@@ -344,17 +361,17 @@ func (b *buffer) reply(w http.ResponseWriter, name string, l *loaded, q *request
 	return nil
 }
 
-// headerLength is the header that gives the length of the JSON before binary data.
+// headerLength is the HTTP header with the length of the JSON that precedes binary data.
 const headerLength = "Inference-Header-Content-Length"
 
-// The types of inference responses; no handler changes them.
+// The content types of inference responses, as header values that all handlers share and none changes.
 var (
 	binaryType = []string{"application/octet-stream"}
 	jsonType   = []string{"application/json"}
 )
 
-// encode makes the response: its JSON, of header bytes, then the binary data. It is an error if a value that is not finite would
-// have to be JSON.
+// encode makes the response: its JSON, of header bytes, then the binary data. It returns an error if a value to be
+// written as JSON is not finite.
 func (b *buffer) encode(name string, l *loaded, q *request) (header int, err error) {
 	dst := append(b.response[:0], `{"model_name":"`...)
 	dst = append(dst, name...) // letters, digits and ._-

@@ -18,7 +18,7 @@ type cursor struct {
 	i int
 }
 
-// mostText bounds the bytes of a string or a number, and so the copies of parts of a body.
+// mostText is the largest size in bytes of a string or a number. It limits the copies of parts of a body.
 const mostText = 4096
 
 // next skips white space and returns the next byte, 0 at the end.
@@ -52,7 +52,7 @@ func (c *cursor) take(b byte) error {
 	return nil
 }
 
-// more reads what follows an element: a comma (true), or the end of the list.
+// more reads the character after an element. It returns true for a comma and false for the end of the list.
 func (c *cursor) more(end byte) (bool, error) {
 	switch c.next() {
 	case ',':
@@ -175,7 +175,7 @@ scan:
 	return text, nil
 }
 
-// skip reads a value that has no meaning here.
+// skip reads a value and ignores it.
 func (c *cursor) skip() error {
 	_, err := c.raw()
 	return err
@@ -239,19 +239,19 @@ func (c *cursor) number() (float32, error) {
 // tens are powers of ten as integers.
 var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16}
 
-// inverses are the float64 nearest to their inverses.
+// inverses are the float64 values nearest to the inverses of tens.
 var inverses = [...]float64{1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16}
 
-// longest is how many bytes decimal reads.
+// longest is the number of bytes that decimal may read.
 const longest = 3 + 16
 
 // decimal reads a number between -10 and 10 with 1 to 15 digits after its point, as [cursor.number] does, and returns where it
-// ends: at a comma or a bracket. It returns 0 for others, which it leaves to number. Most numbers of images are such decimals;
-// their lengths are unpredictable, so that the digits are read without a branch for each.
+// ends: at a comma or a bracket. It returns 0 for all other numbers, which [cursor.number] then reads. Most numbers of images
+// are such decimals. Their lengths are unpredictable, so the digits are read without a branch per digit.
 //
 // The value is computed in float64 as its digits times a power of ten. The digits, the power and the product are rounded, so that
-// the error is at most three units in the last place. Rounding that to float32 is correct unless a boundary between two float32 is
-// as near: then strconv decides.
+// the error is at most three units in the last place. Rounding the product to float32 gives the correct
+// value unless the midpoint between two float32 values is within this error; in that case strconv reads the number.
 func decimal(b []byte, i int) (v float32, end int) {
 	if len(b)-i < longest {
 		return 0, 0
@@ -284,15 +284,15 @@ func decimal(b []byte, i int) (v float32, end int) {
 	return math.Float32frombits(math.Float32bits(float32(exact)) | sign), end
 }
 
-// digits returns how many of the eight bytes of x are decimal digits, from the lowest to the first that is none.
+// digits returns the number of leading decimal digits among the eight bytes of x, counted from the lowest byte.
 func digits(x uint64) uint {
 	x ^= 0x3030303030303030                                     // the value of a digit, at least 10 of another byte
 	others := (x + 0x7676767676767676 | x) & 0x8080808080808080 // the lowest bit marks the first byte that is no digit
 	return uint(bits.TrailingZeros64(others)) >> 3
 }
 
-// eight returns the number of eight decimal digits, the first of which is the lowest byte; a byte of 0 is a digit 0. Neighbours are
-// joined to pairs, to fours and to all eight. Source: Lemire, "SWAR explained: parsing eight digits", 2022.
+// eight returns the number that eight decimal digits form. Each byte of x is the value of one digit, not its character; the lowest byte
+// is the first digit. Digits are combined into pairs, pairs into fours, and fours into the result. Source: Lemire, "SWAR explained: parsing eight digits", 2022.
 func eight(x uint64) uint64 {
 	x = (x & 0x0f0f0f0f0f0f0f0f) * (10<<8 + 1) >> 8
 	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16

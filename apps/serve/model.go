@@ -13,9 +13,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"tessera"
+	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -52,10 +55,10 @@ func (m Model) name() (string, error) {
 	return name, nil
 }
 
-// model is a model under its name. Its run may be exchanged while requests use it.
+// model is a served model with its name. Its run may be replaced while requests use it.
 type model struct {
 	name    string
-	folder  string // "" of a run that is never read again
+	folder  string // "" for an open run, which is never read again
 	files   files  // of the folder; for the watch
 	stats   *modelStats
 	mu      sync.RWMutex
@@ -85,7 +88,7 @@ func (m *model) acquire() *loaded {
 	return m.current
 }
 
-// exchange replaces the loaded model and returns the former one, with which the requests that hold it finish. The caller closes it.
+// exchange replaces the loaded model and returns the previous one, which the caller closes. Requests that hold it still finish with it.
 func (m *model) exchange(by *loaded) (former *loaded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +97,8 @@ func (m *model) exchange(by *loaded) (former *loaded) {
 	return former
 }
 
-// reload reads the run of a model again and returns what to log, "" for nothing. Equal files under new times change nothing.
+// reload reads the run of a model again and returns a text for the log, "" for none. If only the times of the files have changed, the
+// loaded model stays.
 func (s *Server) reload(m *model) (news string, err error) {
 	if version, err := versionOf(m.folder); err == nil && version == m.current.version {
 		return "", nil
@@ -117,13 +121,13 @@ func (s *Server) reload(m *model) (news string, err error) {
 // runFiles are the files of a run that determine its model.
 func runFiles(run string) []string {
 	var paths []string
-	for _, name := range []string{folder.Config, folder.Best, folder.Model, folder.State} {
+	for _, name := range []string{folder.Config, folder.PostHoc, folder.Best, folder.Model, folder.State} {
 		paths = append(paths, filepath.Join(run, name))
 	}
 	return paths
 }
 
-// versionOf returns the beginning of the SHA-256 of the declaration and of the parameters of a run: equal files have equal
+// versionOf returns the beginning of the SHA-256 of the declaration, of what was fitted after the training and of the parameters of a run: equal files have equal
 // versions on every machine.
 func versionOf(run string) (string, error) {
 	sum := sha256.New()
@@ -138,7 +142,7 @@ func versionOf(run string) (string, error) {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return "", err
 		}
-		if i > 0 { // only the first file with parameters is read
+		if i > 1 { // only the first file with parameters is read
 			break
 		}
 	}
@@ -169,22 +173,89 @@ func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 
 // loaded is a compiled run. Requests hold it while they use it.
 type loaded struct {
-	version  string // of the model: the beginning of the checksum of its files
+	version  string // of the model, see versionOf
 	shape    []int  // of an image
 	pixels   int
-	pictures bool      // the samples of the training were in [0,1], as bytes divided by 255 are
+	pictures bool // the samples of the training were in [0,1], as bytes divided by 255 are
+	inputs   []*feature
+	widest   int       // number of values per sample of the largest input
 	outputs  []*output // those of a request that names none
-	derived  []*output // computed from the heads of classes
+	derived  []*output // the label and the probability of each head of classes
 	users    sync.WaitGroup
 }
 
-// overshoot is how far values of resampled pixels may leave [0,1].
+// overshoot is the distance by which values of resampled pixels may lie outside [0,1].
 const overshoot = 0.1
+
+// inputName is the name of the images in requests. Other inputs have the names of their columns.
+const inputName = "input"
+
+// feature is an input of a model: a column of its samples.
+type feature struct {
+	name, column string
+	shape        []int // of one sample
+	size         int   // its product
+	datatypes    []string
+	whole        bool     // whole numbers
+	drawn        bool     // in training by the seed; a request has its values
+	classes      []string // that the whole numbers count, where they have names
+}
+
+// feature returns the input for a column.
+func (l *loaded) feature(c data.Column) (*feature, error) {
+	if i := slices.IndexFunc(l.inputs, func(f *feature) bool { return f.column == c.Name }); i >= 0 {
+		return l.inputs[i], nil
+	}
+	f := &feature{name: c.Name, column: c.Name, shape: c.Shape, size: c.Size(), datatypes: []string{typeFP32, typeFP64}, classes: c.Names, drawn: c.Drawn}
+	switch {
+	case c.Name == losses.Images:
+		f.name = inputName
+		if l.pictures {
+			f.datatypes = append(f.datatypes, typeUINT8)
+		}
+	case c.Name == inputName:
+		return nil, fmt.Errorf("the column %q has the name that images have in requests: give it another name", c.Name)
+	case c.Type == data.Bytes:
+		f.datatypes = append([]string{typeUINT8}, f.datatypes...)
+	case c.Type == data.Whole:
+		f.whole, f.datatypes = true, []string{typeINT32, typeINT64, typeFP32, typeFP64}
+	}
+	if len(f.shape) == 0 {
+		f.shape = []int{1}
+	}
+	if f.size == 0 {
+		return nil, fmt.Errorf("the shape of the column %q is not known", c.Name)
+	}
+	l.inputs = append(l.inputs, f)
+	l.widest = max(l.widest, f.size)
+	return f, nil
+}
+
+// input returns the input of that name, nil if there is none.
+func (l *loaded) input(name string) *feature {
+	if i := slices.IndexFunc(l.inputs, func(f *feature) bool { return f.name == name }); i >= 0 {
+		return l.inputs[i]
+	}
+	return nil
+}
+
+// wantedInputs describes the inputs that a request may have, for an error message.
+func (l *loaded) wantedInputs() string {
+	var names []string
+	for _, f := range l.inputs {
+		names = append(names, strconv.Quote(f.name))
+	}
+	if len(names) == 1 {
+		return "one input, " + names[0]
+	}
+	return "inputs among " + strings.Join(names, ", ")
+}
 
 // output is a value that a model computes.
 type output struct {
 	name     string
 	quoted   []byte // the name in JSON
+	inputs   []*feature
 	datatype string
 	shape    []int // of the value of one image
 	batch    *batcher
@@ -204,10 +275,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
 	}
 	for _, name := range run.Values() {
-		out, err := o.output(run, name, stats)
-		if errors.Is(err, tessera.ErrNotImagesAlone) { // requests have images only
-			continue
-		}
+		out, err := o.output(l, run, name, stats)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("serve: output %q: %w", name, err), l.close())
 		}
@@ -220,7 +288,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 }
 
 // output compiles the programs of one value and starts its batcher.
-func (o *Options) output(run *tessera.Run, name string, stats *modelStats) (*output, error) {
+func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelStats) (*output, error) {
 	sizes := slices.DeleteFunc([]int{1, 8, 64}, func(size int) bool { return size >= o.MaxBatch })
 	encoder, err := run.Encoder(tessera.EncoderOptions{Value: name, Workers: o.Workers, Sizes: append(sizes, o.MaxBatch)})
 	if err != nil {
@@ -230,7 +298,16 @@ func (o *Options) output(run *tessera.Run, name string, stats *modelStats) (*out
 	if name == losses.Output {
 		out.shape = run.Shape()
 	}
-	out.batch = &batcher{in: volume.Of(run.Shape()), out: encoder.Units(), most: o.MaxBatch, wait: o.MaxWait, places: int64(o.Queue),
+	row := 0
+	for _, c := range encoder.Columns() {
+		f, err := l.feature(c)
+		if err != nil {
+			return nil, errors.Join(err, encoder.Close())
+		}
+		out.inputs = append(out.inputs, f)
+		row += f.size
+	}
+	out.batch = &batcher{in: row, out: encoder.Units(), most: o.MaxBatch, wait: o.MaxWait, places: int64(o.Queue),
 		observe: stats.batch(name),
 		encode: func(ctx context.Context, dst, images []float32) ([]float32, error) {
 			return encoder.Encode(ctx, dst, images)
@@ -253,10 +330,13 @@ func (o *output) predictions(run *tessera.Run) []*output {
 		d.quoted = quoted(d.name)
 		d.predict = func(logits []float32, count int) *tessera.Prediction { return run.PredictionOf(o.name, logits, count) }
 	}
+	if run.Thresholds(o.name) != nil { // the label would depend on the group too
+		return []*output{&probability}
+	}
 	return []*output{&label, &probability}
 }
 
-// quoted returns a text in JSON.
+// quoted returns a text as a JSON string.
 func quoted(text string) []byte {
 	b, err := json.Marshal(text)
 	if err != nil { // no text is an error
@@ -309,11 +389,15 @@ func (l *loaded) metadata(name string) any {
 		Datatype string   `json:"datatype"`
 		Shape    []int    `json:"shape"`
 		Classes  []string `json:"classes,omitempty"`
+		Drawn    bool     `json:"drawn,omitempty"`
 	}
 	batched := func(shape []int) []int { return append([]int{-1}, shape...) }
-	var outputs []tensor
+	var inputs, outputs []tensor
+	for _, f := range l.inputs {
+		inputs = append(inputs, tensor{f.name, f.datatypes[0], batched(f.shape), f.classes, f.drawn})
+	}
 	for _, o := range l.all() {
-		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes})
+		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes, false})
 	}
 	return struct {
 		Name     string   `json:"name"`
@@ -321,5 +405,5 @@ func (l *loaded) metadata(name string) any {
 		Platform string   `json:"platform"`
 		Inputs   []tensor `json:"inputs"`
 		Outputs  []tensor `json:"outputs"`
-	}{name, []string{l.version}, "tessera", []tensor{{inputName, typeFP32, batched(l.shape), nil}}, outputs}
+	}{name, []string{l.version}, "tessera", inputs, outputs}
 }

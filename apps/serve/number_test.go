@@ -9,6 +9,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"tessera/data"
+	"tessera/internal/volume"
+	"tessera/losses"
 	"testing"
 )
 
@@ -117,6 +120,17 @@ func member(m map[string]json.RawMessage, key string, into any, strict bool) boo
 	return string(text) != "null" && json.Unmarshal(text, into) == nil
 }
 
+// imagesOnly is a model that reads images of that shape.
+func imagesOnly(shape []int, outputs ...*output) *loaded {
+	l := &loaded{shape: shape, pixels: volume.Of(shape), pictures: true}
+	for _, o := range outputs {
+		f, _ := l.feature(data.Column{Name: losses.Images, Shape: shape})
+		o.inputs = []*feature{f}
+		l.outputs = append(l.outputs, o)
+	}
+	return l
+}
+
 // reference reads the request as decode does, with encoding/json. ok is false where decode must fail.
 func reference(text []byte) (a asked, ok bool) {
 	a.size = -1
@@ -186,7 +200,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 	f.Add([]byte(`{"inputs":[{"shape":[1,2,2],"name":"input","datatype":"FP64","data":[[[1,2],[3,4e0]]]}],"id":null,"outputs":null}`))
 	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"UINT8","data":[0,255,3,4]}]}`))
 	f.Add([]byte(`{"inputs":[{"shape":[1,4],"name":"input","datatype":"FP32","data":[0,1,2,3],"data":[4,5,6,7]}],"inputs":null}`))
-	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}, {name: "output", shape: []int{2, 2}}}}
+	l := imagesOnly([]int{2, 2}, &output{name: "code", shape: []int{3}}, &output{name: "output", shape: []int{2, 2}})
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := bufferOf(text).decode(len(text), l, 8)
 		want, ok := reference(text)
@@ -201,7 +215,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if !sameBits(got.images, want.values) || got.hasID != (want.id != nil) || got.hasID && got.id != *want.id || got.count != want.shape[0] {
+		if !sameBits(got.sent[0].values, want.values) || got.hasID != (want.id != nil) || got.hasID && got.id != *want.id || got.count != want.shape[0] {
 			t.Fatalf("%q: got %+v, want %+v", text, got, want)
 		}
 		names, binaries := want.outputs, want.binaries
@@ -230,7 +244,7 @@ func FuzzBinaryRequests(f *testing.F) {
 	f.Add(body, n)
 	f.Add([]byte(`{"inputs":[{"name":"input","shape":[2,4],"datatype":"UINT8","parameters":{"binary_data_size":8}}]}`+"12345678"), 96)
 	f.Add(make([]byte, 32), 0)
-	l := &loaded{shape: []int{2, 2}, pixels: 4, outputs: []*output{{name: "code", shape: []int{3}}}}
+	l := imagesOnly([]int{2, 2}, &output{name: "code", shape: []int{3}})
 	f.Fuzz(func(t *testing.T, body []byte, header int) {
 		if header < 0 || header > len(body) { // infer refuses them
 			return
@@ -242,10 +256,10 @@ func FuzzBinaryRequests(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(got.images) != got.count*l.pixels || got.count < 1 || got.count > 8 || finite(got.images) != nil {
+		if len(got.sent[0].values) != got.count*l.pixels || got.count < 1 || got.count > 8 || finite(got.sent[0].values) != nil {
 			t.Fatalf("%q: got %+v", body, got)
 		}
-		if rest := body[header:]; len(rest) == 4*len(got.images) && !slices.Equal(appendBinary(nil, got.images), rest) {
+		if rest := body[header:]; len(rest) == 4*len(got.sent[0].values) && !slices.Equal(appendBinary(nil, got.sent[0].values), rest) {
 			t.Fatalf("%q: other images", body)
 		}
 	})
@@ -261,7 +275,7 @@ func BenchmarkRequests(b *testing.B) {
 			x[i] = draw()
 		}
 		text := fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[1,784],"datatype":"FP32","data":%s}]}`, numbersIn(x))
-		l := &loaded{shape: []int{28, 28}, pixels: 784}
+		l := imagesOnly([]int{28, 28}, &output{name: "code", shape: []int{3}})
 		b.Run(name+"/scanner", func(b *testing.B) {
 			request := bufferOf(text)
 			for b.Loop() {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,23 +12,23 @@ import (
 
 	"tessera/internal/volume"
 	"tessera/kernel"
+	"tessera/losses"
 )
-
-// inputName is the name of the only input of a model.
-const inputName = "input"
 
 // The data types of tensors. Inputs are numbers; outputs are FP32, and BYTES for names of classes.
 const (
 	typeFP32  = "FP32"
 	typeFP64  = "FP64"
 	typeUINT8 = "UINT8"
+	typeINT32 = "INT32"
+	typeINT64 = "INT64"
 	typeBytes = "BYTES"
 )
 
-// widths are the bytes of one value in the binary extension.
-var widths = map[string]int{typeFP32: 4, typeFP64: 8, typeUINT8: 1}
+// widths are the sizes in bytes of one value in the binary extension.
+var widths = map[string]int{typeFP32: 4, typeFP64: 8, typeUINT8: 1, typeINT32: 4, typeINT64: 8}
 
-// Limits of a request: further elements are errors before they take memory.
+// Limits of a request. A request that exceeds them is refused before memory is allocated for it.
 const (
 	mostOutputs    = 64
 	mostDimensions = 64 // of a shape
@@ -38,23 +39,30 @@ const (
 type request struct {
 	id     string
 	hasID  bool
-	images []float32 // row-major
-	count  int
+	sent   []sent // the inputs with their values
+	count  int    // of samples
 	wanted []wanted
 	png    bool // the answer is a PNG of the only output
 }
 
-// wanted is an output of a request.
+// sent is an input of a model with the values that a request has for it, row-major.
+type sent struct {
+	*feature
+	values []float32
+}
+
+// wanted is a requested output.
 type wanted struct {
 	output *output
 	binary bool
 }
 
-// draft is the JSON of a request, before it is compared with the model.
+// draft is the decoded JSON of a request before it is checked against the model.
 type draft struct {
 	request
-	inputs  int
-	input   input
+	model   *loaded
+	most    int // samples
+	inputs  []input
 	outputs []outputDraft
 	binary  bool // binary_data_output
 }
@@ -74,7 +82,7 @@ type outputDraft struct {
 	binary *bool
 }
 
-// cut shortens a text of a client for an error.
+// cut shortens a text from a client for an error message.
 func cut(text string) string {
 	if len(text) <= 100 {
 		return text
@@ -84,46 +92,56 @@ func cut(text string) string {
 
 // raw decodes a raw binary request: the body is the FP32 values of images, all outputs are returned as binary data.
 func (b *buffer) raw(l *loaded, most int) (*request, error) {
+	in := l.input(inputName)
+	if in == nil {
+		return nil, fmt.Errorf("raw binary data: the model has no input %q: send JSON with %s", inputName, l.wantedInputs())
+	}
 	size := 4 * l.pixels
 	if len(b.body) == 0 || len(b.body)%size != 0 {
 		return nil, fmt.Errorf("raw binary data: got %d bytes, want a multiple of the %d of an image in FP32", len(b.body), size)
 	}
 	r := &request{count: len(b.body) / size}
 	if r.count > most {
-		return nil, tooMany(r.count, most)
+		return nil, in.tooMany(r.count, most)
 	}
-	for _, o := range l.outputs {
-		r.wanted = append(r.wanted, wanted{o, true})
+	b.images = b.images[:0]
+	values, err := b.fromBinary(b.body, typeFP32)
+	r.sent = []sent{{in, values}}
+	if err == nil {
+		err = r.addAll(l, true)
 	}
-	var err error
-	r.images, err = b.fromBinary(b.body, typeFP32)
 	return r, err
 }
 
-func tooMany(n, most int) error {
-	return problemf(http.StatusRequestEntityTooLarge, "input %q: got %d images, want at most %d; send several requests", inputName, n, most)
+// tooMany is the error of a request with n samples, more than most.
+func (f *feature) tooMany(n, most int) error {
+	what := "images"
+	if f.column != losses.Images {
+		what = "rows"
+	}
+	return problemf(http.StatusRequestEntityTooLarge, "input %q: got %d %s, want at most %d; send several requests", f.name, n, what, most)
 }
 
 // decode reads a request of at most that many images: header bytes of JSON, then the binary data.
 func (b *buffer) decode(header int, l *loaded, most int) (*request, error) {
 	d := &b.draft
-	*d = draft{outputs: d.outputs[:0], request: request{wanted: d.wanted[:0]}}
-	d.input.data = nested{buffer: b, most: most * l.pixels}
+	*d = draft{inputs: d.inputs[:0], outputs: d.outputs[:0], request: request{sent: d.sent[:0], wanted: d.wanted[:0]}, model: l, most: most}
+	b.images = b.images[:0]
 	c := &cursor{b: b.body[:header]}
-	if err := c.object(func(key string) error { return d.member(c, key) }); err != nil {
+	if err := c.object(func(key string) error { return d.member(c, b, key) }); err != nil {
 		return nil, err
 	}
 	if err := c.end(); err != nil {
 		return nil, err
 	}
-	if err := d.check(b.body[header:], l, most); err != nil {
+	if err := d.check(b, b.body[header:]); err != nil {
 		return nil, err
 	}
-	return &d.request, d.choose(l)
+	return &d.request, d.choose()
 }
 
 // member reads a member of the request.
-func (d *draft) member(c *cursor, key string) (err error) {
+func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 	switch key {
 	case "id":
 		if c.null() {
@@ -141,14 +159,14 @@ func (d *draft) member(c *cursor, key string) (err error) {
 			return err
 		})
 	case "inputs":
-		d.inputs = 0
+		d.inputs, b.images = d.inputs[:0], b.images[:0]
 		err := c.array(func() error {
-			if d.inputs++; d.inputs > 1 {
-				return fmt.Errorf("got several, want one input, %q", inputName)
+			if len(d.inputs) == len(d.model.inputs) {
+				return fmt.Errorf("got more than %d, want %s", len(d.inputs), d.model.wantedInputs())
 			}
-			data := d.input.data
-			d.input = input{size: -1, data: nested{buffer: data.buffer, most: data.most}}
-			return c.object(func(key string) error { return d.input.member(c, key) })
+			from := len(b.images)
+			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest}})
+			return c.object(func(key string) error { return d.inputs[len(d.inputs)-1].member(c, key) })
 		})
 		if err != nil && statusOf(err) == http.StatusBadRequest {
 			err = fmt.Errorf("inputs: %w", err)
@@ -190,8 +208,9 @@ func (in *input) member(c *cursor, key string) (err error) {
 		}
 		in.hasData = true
 		in.data.dims, in.data.leaf = nil, 0
-		in.data.buffer.images = in.data.buffer.images[:0]
+		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		err = in.data.read(c, 0)
+		in.data.to = len(in.data.values())
 	case "parameters":
 		err = c.object(func(key string) (err error) {
 			if key != "binary_data_size" {
@@ -228,75 +247,147 @@ func (o *outputDraft) member(c *cursor, key string) (err error) {
 	return c.skip()
 }
 
-// check compares the input with the model and takes its images.
-func (d *draft) check(binary []byte, l *loaded, most int) (err error) {
-	in := &d.input
-	if d.inputs != 1 || in.name != inputName {
-		return fmt.Errorf("inputs: got %q, want one input, %q", cut(in.name), inputName)
+// check checks the inputs against the model and stores their values in the request.
+func (d *draft) check(b *buffer, binary []byte) (err error) {
+	if len(d.inputs) == 0 {
+		return fmt.Errorf("inputs: got \"\", want %s", d.model.wantedInputs())
 	}
-	if widths[in.datatype] == 0 {
-		return fmt.Errorf("input %q: datatype: got %q, want FP32, FP64 or UINT8", inputName, cut(in.datatype))
+	d.count = -1
+	for i := range d.inputs {
+		in := &d.inputs[i]
+		f := d.model.input(in.name)
+		switch {
+		case f == nil:
+			return fmt.Errorf("inputs: got %q, want %s", cut(in.name), d.model.wantedInputs())
+		case slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }):
+			return fmt.Errorf("inputs: got %q twice", in.name)
+		}
+		if err := in.fits(f, d.count, d.most); err != nil {
+			return err
+		}
+		d.count = in.shape[0]
+		if in.size >= 0 {
+			if binary, err = in.fromBinary(binary, d.count*f.size*widths[in.datatype]); err != nil {
+				return err
+			}
+		}
+		if err := in.values(f); err != nil {
+			return err
+		}
+		d.sent = append(d.sent, sent{feature: f})
 	}
-	if in.datatype == typeUINT8 && !l.pictures {
-		return fmt.Errorf("input %q: datatype UINT8: %w", inputName, errNoPixels)
+	if name := d.inputs[len(d.inputs)-1].name; len(binary) > 0 {
+		return fmt.Errorf("input %q: got %d bytes of binary data, want binary_data_size in its parameters", name, len(binary))
 	}
-	if len(in.shape) < 2 || in.shape[0] < 1 || !slices.Equal(in.shape[1:], l.shape) && !slices.Equal(in.shape[1:], []int{l.pixels}) {
-		return fmt.Errorf("input %q: shape: got %v, want [n %s] or [n %d] with n > 0", inputName, in.shape, strings.Trim(fmt.Sprint(l.shape), "[]"), l.pixels)
-	}
-	if d.count = in.shape[0]; d.count > most {
-		return tooMany(d.count, most)
-	}
-	switch got, want := &in.data, d.count*l.pixels; {
-	case in.size >= 0:
-		d.images, err = in.fromBinary(binary, want*widths[in.datatype])
-		return err
-	case len(binary) > 0:
-		return fmt.Errorf("input %q: got %d bytes of binary data, want binary_data_size in its parameters", inputName, len(binary))
-	case !in.hasData:
-		return fmt.Errorf("input %q: got no data", inputName)
-	case len(got.values()) != want || volume.Of(got.dims) != want:
-		return fmt.Errorf("input %q: data: got %d values, want %d for shape %v", inputName, len(got.values()), want, in.shape)
-	case len(got.dims) > 1 && !slices.Equal(got.dims, in.shape):
-		return fmt.Errorf("input %q: data: got nested arrays of shape %v, want %v", inputName, got.dims, in.shape)
-	default:
-		d.images = got.values()
-	}
-	if in.datatype == typeUINT8 {
-		return fromPixels(d.images)
+	for i := range d.sent { // the buffer has grown for all of them
+		data := d.inputs[i].data
+		d.sent[i].values = b.images[data.from:data.to]
 	}
 	return nil
 }
 
-// fromBinary takes the images from the bytes after the JSON.
-func (in *input) fromBinary(binary []byte, want int) ([]float32, error) {
-	switch {
-	case in.hasData:
-		return nil, fmt.Errorf("input %q: got data and binary_data_size, want one of them", inputName)
-	case in.size != want:
-		return nil, fmt.Errorf("input %q: binary_data_size: got %d, want %d for shape %v of %s", inputName, in.size, want, in.shape, in.datatype)
-	case len(binary) != want:
-		return nil, fmt.Errorf("input %q: got %d bytes of binary data after the JSON, want binary_data_size = %d", inputName, len(binary), want)
+// fits compares type and shape of an input with the model. Other inputs have count samples, -1 for none.
+func (in *input) fits(f *feature, count, most int) error {
+	if !slices.Contains(f.datatypes, in.datatype) {
+		if in.datatype == typeUINT8 && f.column == losses.Images {
+			return fmt.Errorf("input %q: datatype UINT8: %w", in.name, errNoPixels)
+		}
+		return fmt.Errorf("input %q: datatype: got %q, want %s", in.name, cut(in.datatype), strings.Join(f.datatypes, ", "))
 	}
-	return in.data.buffer.fromBinary(binary, in.datatype)
+	flat := []int{f.size}
+	one := len(in.shape) == 1 && f.size == 1 && f.column != losses.Images
+	if !one && len(in.shape) < 2 || in.shape[0] < 1 || !one && !slices.Equal(in.shape[1:], f.shape) && !slices.Equal(in.shape[1:], flat) {
+		return fmt.Errorf("input %q: shape: got %v, want [n %s] or [n %d] with n > 0", in.name, in.shape, strings.Trim(fmt.Sprint(f.shape), "[]"), f.size)
+	}
+	switch n := in.shape[0]; {
+	case n > most:
+		return f.tooMany(n, most)
+	case count >= 0 && n != count:
+		return fmt.Errorf("input %q: shape: got %d rows, want %d as of the input before", in.name, n, count)
+	}
+	return nil
 }
 
-// choose finds the requested outputs: the default ones of the model unless the request names some.
-func (d *draft) choose(l *loaded) (err error) {
-	if len(d.outputs) == 0 {
-		for _, o := range l.outputs {
-			d.wanted = append(d.wanted, wanted{o, d.binary})
+// values checks the values that were read, and scales them.
+func (in *input) values(f *feature) error {
+	got, want := &in.data, in.shape[0]*f.size
+	if in.size < 0 {
+		switch {
+		case !in.hasData:
+			return fmt.Errorf("input %q: got no data", in.name)
+		case got.to-got.from != want || volume.Of(got.dims) != want:
+			return fmt.Errorf("input %q: data: got %d values, want %d for shape %v", in.name, got.to-got.from, want, in.shape)
+		case len(got.dims) > 1 && !slices.Equal(got.dims, in.shape):
+			return fmt.Errorf("input %q: data: got nested arrays of shape %v, want %v", in.name, got.dims, in.shape)
 		}
+	}
+	values := got.buffer.images[got.from:got.to]
+	switch {
+	case f.whole:
+		return wholeNumbers(in.name, values)
+	case in.datatype == typeUINT8 && in.size < 0:
+		return fromPixels(values)
+	}
+	return nil
+}
+
+// fromBinary takes the values from the bytes after the JSON and returns the bytes after them, those of the next input.
+func (in *input) fromBinary(binary []byte, want int) (rest []byte, err error) {
+	switch {
+	case in.hasData:
+		return nil, fmt.Errorf("input %q: got data and binary_data_size, want one of them", in.name)
+	case in.size != want:
+		return nil, fmt.Errorf("input %q: binary_data_size: got %d, want %d for shape %v of %s", in.name, in.size, want, in.shape, in.datatype)
+	case len(binary) < want:
+		return nil, fmt.Errorf("input %q: got %d bytes of binary data after the JSON, want binary_data_size = %d", in.name, len(binary), want)
+	}
+	b := in.data.buffer
+	in.data.from = len(b.images)
+	_, err = b.fromBinary(binary[:want], in.datatype)
+	in.data.to = len(b.images)
+	return binary[want:], err
+}
+
+// wholeNumbers refuses values that are not whole numbers of less than 2^24, which float32 represents exactly.
+func wholeNumbers(name string, values []float32) error {
+	for i, v := range values {
+		if v != float32(int(v)) || v >= 1<<24 || v <= -1<<24 {
+			return fmt.Errorf("input %q: data: value %d: got %v, want a whole number between -2^24 and 2^24", name, i, v)
+		}
+	}
+	return nil
+}
+
+// choose finds the requested outputs. If the request names none, they are the default outputs of the model.
+func (d *draft) choose() (err error) {
+	if len(d.outputs) == 0 {
+		return d.addAll(d.model, d.binary)
 	}
 	for _, o := range d.outputs {
 		binary := d.binary
 		if o.binary != nil {
 			binary = *o.binary
 		}
-		if err := d.request.add(l, o.name, binary); err != nil {
+		if err := d.add(d.model, o.name, binary); err != nil {
 			return fmt.Errorf("outputs: %w", err)
 		}
 	}
 	return nil
+}
+
+// addAll requests the outputs that can be computed from what was sent.
+func (r *request) addAll(l *loaded, binary bool) (err error) {
+	for _, o := range l.outputs {
+		if missing := r.lacks(o); missing == nil {
+			r.wanted = append(r.wanted, wanted{o, binary})
+		} else {
+			err = cmp.Or(err, missing)
+		}
+	}
+	if len(r.wanted) > 0 {
+		return nil
+	}
+	return fmt.Errorf("outputs: %w", err)
 }
 
 // add requests an output by its name.
@@ -308,22 +399,68 @@ func (r *request) add(l *loaded, name string, binary bool) error {
 	if slices.ContainsFunc(r.wanted, func(w wanted) bool { return w.output == o }) {
 		return fmt.Errorf("got %q twice", name)
 	}
+	if err := r.lacks(o); err != nil {
+		return err
+	}
 	r.wanted = append(r.wanted, wanted{o, binary})
 	return nil
 }
 
-// nested reads the data of a tensor, flat or nested by dimension, into the images of a buffer.
-type nested struct {
-	buffer *buffer
-	dims   []int // of the arrays that were read
-	leaf   int   // the depth of the numbers, plus one; 0 before the first
-	most   int   // values at most
+// lacks returns an error for an output that is computed from an input that was not sent.
+func (r *request) lacks(o *output) error {
+	for _, f := range o.inputs {
+		if !slices.ContainsFunc(r.sent, func(s sent) bool { return s.feature == f }) {
+			var names []string
+			for _, s := range r.sent {
+				names = append(names, s.name)
+			}
+			how := ""
+			if f.drawn {
+				how = " (drawn in training, so that a request chooses its values)"
+			}
+			return fmt.Errorf("%q is computed from the input %q%s, which was not sent: got %q", o.name, f.name, how, names)
+		}
+	}
+	return nil
 }
 
-// values are the numbers that were read.
+// rows returns the values from which an output is computed, row-major. If it is computed from several inputs, each row consists of their
+// values one after the other, and rows writes them to the i-th slice of the buffer for joined rows.
+func (b *buffer) rows(q *request, o *output, i int) (rows []float32, err error) {
+	values := func(f *feature) []float32 {
+		return q.sent[slices.IndexFunc(q.sent, func(s sent) bool { return s.feature == f })].values
+	}
+	if len(o.inputs) == 1 {
+		return values(o.inputs[0]), nil
+	}
+	for len(b.joined) <= i {
+		b.joined = append(b.joined, nil)
+	}
+	if rows, err = room(b, b.joined[i][:0], q.count*o.batch.in); err != nil {
+		return nil, err
+	}
+	for k := range q.count {
+		for _, f := range o.inputs {
+			rows = append(rows, values(f)[k*f.size:(k+1)*f.size]...)
+		}
+	}
+	b.joined[i] = rows
+	return rows, nil
+}
+
+// nested reads the data of a tensor, a flat array or arrays nested by dimension, into the images of a buffer.
+type nested struct {
+	buffer   *buffer
+	from, to int   // the range of its values in the buffer
+	dims     []int // the dimensions of the arrays read so far
+	leaf     int   // the depth of the numbers, plus one; 0 before the first
+	most     int   // values in the buffer at most
+}
+
+// values returns all numbers in the buffer, including those of the previous inputs.
 func (t *nested) values() []float32 { return t.buffer.images }
 
-// read reads the array at the cursor, depth dimensions inside.
+// read reads the array at the cursor, which is nested in depth other arrays.
 func (t *nested) read(c *cursor, depth int) error {
 	if err := c.take('['); err != nil {
 		return err
@@ -367,7 +504,7 @@ func (t *nested) read(c *cursor, depth int) error {
 	return nil
 }
 
-// numbers reads the elements of an array of numbers. Most of the time of a request is spent here.
+// numbers reads the elements of an array of numbers. Reading a request spends most of its time here.
 func (t *nested) numbers(c *cursor) error {
 	values := t.values()
 	for {
@@ -383,7 +520,7 @@ func (t *nested) numbers(c *cursor) error {
 		}
 		if len(values) == cap(values) || len(values) >= t.most {
 			if len(values) >= t.most {
-				return problemf(http.StatusRequestEntityTooLarge, "data: got more than %d values; send fewer images in one request", t.most)
+				return problemf(http.StatusRequestEntityTooLarge, "data: got more than %d values; send fewer images in one request", t.most-t.from)
 			}
 			var err error
 			if values, err = room(t.buffer, values, min(max(2*len(values), 1024), t.most)); err != nil {
@@ -410,14 +547,15 @@ func (t *nested) numbers(c *cursor) error {
 	}
 }
 
-// fromBinary takes the images from little-endian bytes, whose number is a multiple of the type's width. UINT8 are pixels, scaled by
-// 1/255 as those of training images are. NaN and infinite values are an error.
-func (b *buffer) fromBinary(bytes []byte, datatype string) (images []float32, err error) {
-	if b.images, err = room(b, b.images[:0], len(bytes)/widths[datatype]); err != nil {
+// fromBinary appends the values of little-endian bytes and returns them. The number of bytes is a multiple of the width of the type.
+// UINT8 values are pixels: they are divided by 255, like the pixels of training images. NaN and infinite values are an error.
+func (b *buffer) fromBinary(bytes []byte, datatype string) (values []float32, err error) {
+	from := len(b.images)
+	if b.images, err = room(b, b.images, from+len(bytes)/widths[datatype]); err != nil {
 		return nil, err
 	}
 	b.images = fromBinary(b.images, bytes, datatype)
-	return b.images, finite(b.images)
+	return b.images[from:], finite(b.images[from:])
 }
 
 // fromBinary appends the values of little-endian bytes.
@@ -431,6 +569,14 @@ func fromBinary(dst []float32, b []byte, datatype string) []float32 {
 	case typeFP64:
 		for ; len(b) >= 8; b = b[8:] {
 			dst = append(dst, float32(math.Float64frombits(binary.LittleEndian.Uint64(b))))
+		}
+	case typeINT32:
+		for ; len(b) >= 4; b = b[4:] {
+			dst = append(dst, float32(int32(binary.LittleEndian.Uint32(b))))
+		}
+	case typeINT64:
+		for ; len(b) >= 8; b = b[8:] {
+			dst = append(dst, float32(int64(binary.LittleEndian.Uint64(b))))
 		}
 	default:
 		for ; len(b) >= 4; b = b[4:] {

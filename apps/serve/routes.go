@@ -54,8 +54,8 @@ func (s *Server) routes() http.Handler {
 	return s.logged(s.polite(s.guarded(mux)))
 }
 
-// polite answers a panic as an error, and asks clients to leave while the server drains. It keeps [http.ErrAbortHandler], which cuts
-// the connection: otherwise the client would take half an answer for a complete one.
+// polite answers a panic as an error, and asks clients to leave while the server drains. It lets a panic with
+// [http.ErrAbortHandler] pass, which closes the connection: otherwise the client would mistake half an answer for a complete one.
 func (s *Server) polite(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -109,10 +109,10 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap gives [http.ResponseController] the writer below.
+// Unwrap returns the wrapped writer for [http.ResponseController].
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// only refuses other methods.
+// only returns a handler that refuses all methods except the given one.
 func only(method string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && !(r.Method == http.MethodHead && method == http.MethodGet) {
@@ -183,10 +183,10 @@ func problemf(status int, format string, args ...any) error {
 // errFull reports a full queue of a model.
 var errFull = &problem{http.StatusTooManyRequests, "the queue of the model is full; try again later"}
 
-// retryAfter is when clients of a full queue, or of a server that ends, are asked to try again.
+// retryAfter is the time after which clients are asked to try again if the queue is full or the server drains.
 const retryAfter = time.Second
 
-// statusOf returns the status of an error: 400, as the protocol proposes, unless the error has another one.
+// statusOf returns the HTTP status of an error: that of a problem, 503 for a context that ended, otherwise 400, as the protocol proposes.
 func statusOf(err error) int {
 	var p *problem
 	switch {

@@ -1,5 +1,6 @@
 // Package serve serves the models of runs over HTTP by the Open Inference Protocol, version 2, with JSON and with the binary
-// tensor extension. [New] opens the models; a [Server] is an [http.Handler]; [Server.Serve] listens, with limits and a drain.
+// tensor extension. [New] opens the models; a [Server] is an [http.Handler]; [Server.Serve]
+// serves connections with limits, and drains at the end.
 //
 //	server, err := serve.New([]serve.Model{{Folder: "runs/shallow"}}, serve.Options{})
 //	...
@@ -9,8 +10,8 @@
 // The input of a model is "input"; its outputs are "code", "output" and its heads. A head that predicts classes has two more
 // outputs, HEAD.label and HEAD.probability, which are computed only if a request names them.
 //
-// The images of several requests are computed together. The values of an image have the same bits in every batch, those of
-// [tessera.Encoder]: batch sizes that round differently are not used, and a baseline computes one image after the other.
+// The images of several requests are computed together. The result for an image has the same bits in every batch, those of
+// [tessera.Encoder]: batch sizes that round differently are not used, and a baseline computes one image at a time.
 //
 // The protocol is that of https://github.com/kserve/open-inference-protocol; docs/serve.md describes the rest.
 package serve
@@ -37,8 +38,8 @@ import (
 
 // Options configure a server. A field that is 0 takes its default.
 type Options struct {
-	MaxBatch int           // images that are computed together; 1 does not batch; default 64
-	MaxWait  time.Duration // how long an image waits for others while a worker is free; default 0, does not wait
+	MaxBatch int           // largest number of images that are computed together; 1 does not batch; default 64
+	MaxWait  time.Duration // how long an image waits for others while a worker is free; default 0: it does not wait
 	Queue    int           // images that may wait for each output of a model; a request beyond is answered 429; default 1024
 	Workers  int           // goroutines that compute each output; default one per CPU
 
@@ -48,8 +49,8 @@ type Options struct {
 	MaxHeader int   // bytes of the header of a request; default 64 KiB
 	MaxConns  int   // open connections, others wait; default 4096
 
-	ReadTimeout  time.Duration // from the first byte of a request to its last one; default 30 s
-	Timeout      time.Duration // from the end of a request to its results, then for writing them; default 30 s
+	ReadTimeout  time.Duration // maximum time from the first byte of a request to the last; default 30 s
+	Timeout      time.Duration // maximum time from the end of a request to its results, and again for writing them; default 30 s
 	IdleTimeout  time.Duration // between two requests of a connection; default 2 min
 	DrainDelay   time.Duration // first phase of the drain: requests are accepted, the server is not ready; default 1 s
 	DrainTimeout time.Duration // second phase of the drain: open requests are completed; default 30 s
@@ -106,7 +107,7 @@ func set[T int | int64 | time.Duration](field *T, name string, standard T) error
 	return nil
 }
 
-// Server serves models. It is an [http.Handler], for use in another server; [Server.Serve] listens by itself.
+// Server serves models. It is an [http.Handler] that another HTTP server can use; [Server.Serve] needs none.
 type Server struct {
 	options  Options
 	models   []*model // in the order of New
@@ -114,7 +115,7 @@ type Server struct {
 	stats    *stats
 	handler  http.Handler
 	memory   atomic.Int64 // bytes that requests hold
-	answers  atomic.Int64 // to inference requests
+	answers  atomic.Int64 // number of answers to inference requests
 	draining atomic.Bool
 	stop     context.CancelFunc // of the watch
 	watching sync.WaitGroup     // of the watch, and of closing replaced models
@@ -169,10 +170,10 @@ func (s *Server) Models() []string {
 	return names
 }
 
-// errNoModels reports a server that New did not make.
+// errNoModels is the error of a server that was not made by New.
 var errNoModels = errors.New("serve: the server has no models: take one that serve.New returned")
 
-// ServeHTTP implements [http.Handler]. A server that New did not make answers with status 503.
+// ServeHTTP implements [http.Handler]. A server that was not made by New answers with status 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil || s.handler == nil {
 		http.Error(w, errNoModels.Error(), http.StatusServiceUnavailable)
@@ -202,8 +203,8 @@ var ErrCut = errors.New("serve: requests were still open after DrainTimeout and 
 
 // Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or [ErrCut].
 //
-// To drain, the server first reports that it is not ready, answers requests for DrainDelay more and asks clients to close
-// their connections; load balancers and clients with open connections have that time to leave. Then it closes the listener
+// To drain, the server first reports that it is not ready. It answers requests for another DrainDelay and asks clients to close their
+// connections: load balancers and clients have this time to move to other servers. Then it closes the listener
 // and waits for open requests, DrainTimeout at most. Until then no accepted request is lost.
 //
 // On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could use
@@ -218,7 +219,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	o := &s.options
 	secured := o.secured()
 	h := &http.Server{Handler: s, ReadHeaderTimeout: o.ReadTimeout, ReadTimeout: o.ReadTimeout,
-		WriteTimeout: o.ReadTimeout + 2*o.Timeout, // counts from the end of the header
+		WriteTimeout: o.ReadTimeout + 2*o.Timeout, // measured from the end of the header
 		IdleTimeout:  o.IdleTimeout, MaxHeaderBytes: o.MaxHeader, TLSConfig: secured,
 		ErrorLog: log.New(lines(o.Log), "", 0)}
 	if loopback.Host(l.Addr().String()) && o.Tokens == nil {
@@ -254,7 +255,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// ownHost refuses requests under names that are not of this machine itself.
+// ownHost refuses requests whose header Host does not name this machine.
 func ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopback.Host(r.Host) {
@@ -274,13 +275,13 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// limited accepts a connection when fewer than its places are open.
+// limited is a listener that accepts a connection only while fewer connections than its limit are open.
 type limited struct {
 	net.Listener
 	places chan struct{}
 }
 
-// Accept implements net.Listener. After Close it returns when a place is free: all connections end then.
+// Accept implements net.Listener. After Close it returns as soon as a connection ends; all of them end then.
 func (l *limited) Accept() (net.Conn, error) {
 	l.places <- struct{}{}
 	leave := sync.OnceFunc(func() { <-l.places })

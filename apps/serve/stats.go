@@ -18,7 +18,7 @@ type stats struct {
 	info, time, stale *prometheus.GaugeVec
 }
 
-// modelStats are those of one model.
+// modelStats are the metrics of one model.
 type modelStats struct {
 	model             string
 	requests, reloads *prometheus.CounterVec
@@ -71,7 +71,7 @@ func (m *modelStats) batch(output string) func(images int) {
 	return func(images int) { o.Observe(float64(images)) }
 }
 
-// answered counts a request.
+// answered records an answered request: its status, its number of images and its duration.
 func (m *modelStats) answered(status, images int, began time.Time) {
 	if status == http.StatusOK {
 		m.ok.Inc()
@@ -82,7 +82,7 @@ func (m *modelStats) answered(status, images int, began time.Time) {
 	m.seconds.Observe(time.Since(began).Seconds())
 }
 
-// loaded records the version that is served from now on.
+// loaded records that a version of the model is loaded and served from now on.
 func (m *modelStats) loaded(version string) {
 	m.info.DeletePartialMatch(prometheus.Labels{"model": m.model})
 	m.info.WithLabelValues(m.model, version).Set(1)
@@ -97,7 +97,7 @@ func (m *modelStats) failing(is bool) {
 	}
 }
 
-// exportLoad exports the images that wait and the bytes that are held now.
+// exportLoad registers two gauges: the bytes that requests hold and the images that wait, both at the time of the scrape.
 func (s *Server) exportLoad() {
 	s.stats.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tessera_request_bytes",
 		Help: "Bytes that requests hold now: bodies, images, results and responses."}, func() float64 { return float64(s.memory.Load()) }))

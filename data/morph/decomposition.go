@@ -11,8 +11,8 @@ import (
 // Method names an additive morphological decomposition.
 type Method string
 
-// The decompositions of an image x over levels l = 1..L with disks of radius r_l. OpenRec_l is the reconstruction by
-// dilation, under x, of the opening of x; CloseRec_l the reconstruction by erosion, above x, of its closing; level 0 is x.
+// Decompositions of an image x into levels l = 1..L with disks of radius r_l. OpenRec_l is the reconstruction by dilation,
+// under x, of the opening of x; CloseRec_l the reconstruction by erosion, above x, of its closing; level 0 is x.
 const (
 	// AMD: R_l = ((OpenRec_(l-1) - OpenRec_l) - (CloseRec_l - CloseRec_(l-1))) / 2, S = (CloseRec_L + OpenRec_L) / 2.
 	AMD Method = "amd"
@@ -58,7 +58,7 @@ func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, e
 	return values, []int{out.height, out.width, out.channels}, nil
 }
 
-// MaxLevels is the maximum number of levels of a decomposition. Disks of so large a radius exceed any image.
+// MaxLevels is the maximum number of levels of a decomposition. The disks of higher levels would exceed any image.
 const MaxLevels = 1 << 16
 
 // Check returns an error for invalid settings.
@@ -86,7 +86,7 @@ func (d Decomposition) Groups() int {
 	return d.Levels + 1
 }
 
-// Stack is the number of images that [Decomposer.LevelsOf] writes for one image.
+// Stack is the number of images that [Decomposer.LevelsOf] writes for each image.
 func (d Decomposition) Stack() int {
 	if d.Method == AMD {
 		return 2 * d.Levels
@@ -101,11 +101,11 @@ type Decomposer struct {
 	openings      []*Filter
 	closings      []*Filter
 	reconstructor *reconstructor
-	order         []int32   // the pixels of an image, ordered by value
+	order         []int32   // the pixels of an image, sorted by value
 	ranks, chosen []float32 // the image of ranks, and its levels
 }
 
-// NewDecomposer returns the decomposer of a decomposition for images of that shape.
+// NewDecomposer returns the decomposer for images of the given shape.
 func NewDecomposer(d Decomposition, shape []int) (*Decomposer, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func newDecomposer(d Decomposition, g grid) *Decomposer {
 }
 
 // LevelsOf writes OpenRec_1, ..., OpenRec_L of an image to dst and, for AMD, CloseRec_1, ..., CloseRec_L after them: Stack
-// images. Each of their values is a value of the image.
+// images. Each value is a value of the image.
 func (w *Decomposer) LevelsOf(dst, image []float32) {
 	n := len(image)
 	for l, opening := range w.openings {
@@ -147,8 +147,8 @@ func (w *Decomposer) LevelsOf(dst, image []float32) {
 
 // Sources writes, for every value of [Decomposer.LevelsOf], the index of the pixel that has this value. The levels commute
 // with increasing maps, so the levels of the image of ranks identify pixels. Equal pixels are ranked in reading order, as if
-// each were slightly larger than the one before. The derivative along the sources is therefore that of an image arbitrarily
-// close to this one, which is a subgradient here.
+// each were slightly larger than the previous one. The derivative along the sources is therefore that of an image arbitrarily
+// close to this one, which is a subgradient for this image.
 func Sources[T float32 | float64](w *Decomposer, dst []int32, image []T) {
 	if w.order == nil {
 		w.order, w.ranks = make([]int32, len(image)), make([]float32, len(image))
@@ -226,7 +226,7 @@ func CombineGradient[T float32 | float64](d Decomposition, channels int, image, 
 // above the mask.
 //
 // The buffers hold one channel of the marker and the mask as keys. A frame of outside pixels gives every pixel eight
-// neighbours. A frame pixel equals its mask and is below all others, so it never changes and is never queued.
+// neighbours. A frame pixel equals its mask and is below all other pixels, so it never changes and is never queued.
 //
 // Source: L. Vincent, Morphological grayscale reconstruction in image analysis, IEEE Trans. Image Processing 2(2), 1993:
 // the hybrid algorithm, two raster scans and a queue.
@@ -289,7 +289,7 @@ func (r *reconstructor) scanForward() {
 	}
 }
 
-// scanBackward does the same in the opposite order and queues the pixels that can still raise a following neighbour.
+// scanBackward does the same in reverse raster order and queues the pixels that can still raise a following neighbour.
 func (r *reconstructor) scanBackward() {
 	m, s := r.marker, r.stride
 	r.queue = r.queue[:0]

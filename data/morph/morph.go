@@ -33,8 +33,9 @@ func (Operator) Choices() []string {
 	return []string{string(Dilation), string(Erosion), string(Opening), string(Closing)}
 }
 
-// Apply applies the operator by the disk of that radius in pixels to every image; a radius of 0 changes nothing. It returns an
-// error for an unknown operator, a negative radius, a shape other than an image's, or values that are not whole images.
+// Apply applies the operator with a disk of the given radius in pixels to every image; a radius of 0 changes nothing. It
+// returns an error for an unknown operator, a negative radius, a shape that is not an image's, or values that are not whole
+// images.
 func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, error) {
 	return ApplyBy(op, Disk, radius, images, shape)
 }
@@ -97,7 +98,7 @@ func newGrid(shape []int) (grid, error) {
 //	disk          dy*dy + dx*dx <= radius*radius; "" is also the disk
 //	square        |dy|, |dx| <= radius
 //	row, column   a line of 2 radius + 1 pixels
-//	011 010 000   rows of 0 and 1 from top to bottom, of odd number and length, with a 1 in the centre; the radius is unused
+//	011 010 000   rows of 0 and 1 from top to bottom, odd in number and length, with a 1 in the centre; the radius is ignored
 //
 // Dilation by B is the maximum of x(p-b) over b in B, erosion the minimum of x(p+b). An opening is thus an erosion followed by
 // a dilation by the same element (Serra, Image Analysis and Mathematical Morphology, 1982).
@@ -200,13 +201,13 @@ func (g grid) dilateBy(dst, src []int32, offsets []Offset, reflected bool) {
 type Filter struct {
 	grid      grid
 	op        Operator
-	widths    []int    // half widths of a disk
-	offsets   []Offset // of another element; nil for a disk
+	widths    []int    // half widths of the disk's rows
+	offsets   []Offset // pixels of another element; nil for a disk
 	a, b      []int32  // one image each
 	row, wide []int32  // one row each
 }
 
-// NewFilter returns the filter of an operator by the disk of that radius, for images of shape (height, width) or
+// NewFilter returns the filter for an operator with a disk of the given radius and images of shape (height, width) or
 // (height, width, channels).
 func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
 	return NewFilterBy(op, Disk, radius, shape)
@@ -242,7 +243,7 @@ func newFilter(op Operator, radius int, g grid) *Filter {
 	}
 }
 
-// Image writes the filtered image src to dst, which may be src itself. Both must have the filter's shape.
+// Image filters the image src and writes the result to dst, which may be src itself. Both must have the filter's shape.
 func (f *Filter) Image(dst, src []float32) {
 	first := int32(0)
 	if f.op == Erosion || f.op == Opening {
@@ -273,13 +274,13 @@ func (f *Filter) dilate(eroding bool) {
 // flip reverses the order of all keys by xor. Erosion is dilation of the flipped keys, flipped back.
 const flip int32 = -1
 
-// key maps a float to an integer of the same order (-0 below +0, NaN outermost), because integer maxima need no branches.
+// key maps a float to an integer with the same order (-0 below +0, NaN outermost), because integer maxima need no branches.
 func key(v float32) int32 {
 	bits := int32(math.Float32bits(v))
 	return bits ^ (bits >> 31 & math.MaxInt32)
 }
 
-// unkey undoes key.
+// unkey is the inverse of key.
 func unkey(k int32) float32 { return math.Float32frombits(uint32(k ^ (k >> 31 & math.MaxInt32))) }
 
 // toKeys writes the keys of src, xored with flipped.
@@ -290,7 +291,7 @@ func toKeys(dst []int32, src []float32, flipped int32) {
 	}
 }
 
-// fromKeys undoes toKeys.
+// fromKeys is the inverse of toKeys.
 func fromKeys(dst []float32, src []int32, flipped int32) {
 	src = src[:len(dst)]
 	for i, k := range src {
@@ -298,7 +299,8 @@ func fromKeys(dst []float32, src []int32, flipped int32) {
 	}
 }
 
-// halfWidths returns the largest dx in each row dy = 0..r of the disk {(dx,dy): dx*dx + dy*dy <= r*r}. It decreases from r to
+// halfWidths returns the largest dx in each row dy = 0..r of the disk {(dx,dy): dx*dx + dy*dy <= r*r}. The widths decrease
+// from r to
 // 0. The disk of radius 1 is the 3x3 cross.
 func halfWidths(radius int) []int {
 	widths := make([]int, radius+1)
@@ -308,10 +310,10 @@ func halfWidths(radius int) []int {
 	return widths
 }
 
-// isqrt returns the largest integer whose square is at most n; math.Sqrt may be one off only for n beyond 2^52.
+// isqrt returns the largest integer whose square is at most n; math.Sqrt may be off by one only for n beyond 2^52.
 func isqrt(n int) int { return int(math.Sqrt(float64(n))) }
 
-// outside is the key of a pixel outside of the image. It is below every number.
+// outside is the key of a pixel outside the image. It is below the key of every number.
 const outside = math.MinInt32
 
 // dilate writes the dilation of src by the disk with these half widths to dst; row and wide are buffers of one row. For each
@@ -351,7 +353,7 @@ func (g grid) dilate(dst, src []int32, widths []int, row, wide []int32) {
 	}
 }
 
-// raise sets each a[i] to the greater of a[i] and b[i].
+// raise sets each a[i] to the maximum of a[i] and b[i].
 func raise(a, b []int32) {
 	b = b[:len(a)]
 	for i, v := range b {

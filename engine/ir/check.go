@@ -8,8 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// Check reports the first invalid value of a module: an incomplete op, a wrong number of args, shapes that do
-// not fit, an index out of range. A back end checks every module first.
+// Check returns an error for the first invalid value of a module: an incomplete op, a wrong number of args, incompatible
+// shapes, an index out of range. A back end checks every module first.
 func (m *Module) Check() error {
 	switch {
 	case m == nil:
@@ -51,7 +51,7 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// wellFormed reports missing values, incomplete ops and cycles.
+// wellFormed returns an error for missing values, incomplete ops and cycles.
 func (m *Module) wellFormed() error {
 	const entered, left = 1, 2
 	state := map[*Value]int{}
@@ -85,7 +85,7 @@ func (m *Module) wellFormed() error {
 	return nil
 }
 
-// ofParameter reports a parameter that does not exist, and a value of another size.
+// ofParameter returns an error for a parameter that does not exist, and for a value with a different size.
 func (m *Module) ofParameter(index int, v *Value) error {
 	if index < 0 || index >= len(m.Parameters) {
 		return fmt.Errorf("parameter %d of %d", index, len(m.Parameters))
@@ -113,7 +113,7 @@ func arity(o Op) int {
 	return -1
 }
 
-// fits reports the error of a value whose args are valid.
+// fits returns an error if the op or shape of a value does not match its args, which are valid.
 func (m *Module) fits(v *Value) error {
 	if n := arity(v.Op); n >= 0 && len(v.Args) != n {
 		return fmt.Errorf("got %d args, want %d", len(v.Args), n)
@@ -190,7 +190,7 @@ func fitsBlocks(v *Value, block int) error {
 	return want(block > 0 && volume.Of(v.Shape)%block == 0, "its size is not a multiple of blocks of %d", block)
 }
 
-// fitsShape checks the ops whose result's shape follows from those of their args.
+// fitsShape checks the ops whose result shape follows from the shapes of the args.
 func fitsShape(v *Value) error {
 	a := v.Args[0].Shape
 	switch o := v.Op.(type) {
@@ -228,7 +228,7 @@ func fitsShape(v *Value) error {
 	return nil
 }
 
-// count is 0, 1, ..., n-1.
+// count returns 0, 1, ..., n-1.
 func count(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -253,8 +253,8 @@ func fitsProduct(v *Value, o Product) error {
 	return want(fits, "the factors have shapes %v and %v", v.Args[0].Shape, v.Args[1].Shape)
 }
 
-// complete reports an op that does not belong to this package or lacks its function, kernel or implementation. All other
-// checks come later, because they may ask the op for its text.
+// complete returns an error for an op that does not belong to this package or lacks its function, kernel or implementation.
+// All other checks come later, because they may ask the op for its text.
 func complete(o Op) error {
 	switch o := o.(type) {
 	case nil:

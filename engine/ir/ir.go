@@ -58,7 +58,7 @@ func (d Dtype) String() string {
 // Float is the Go type of a number of a program.
 type Float interface{ float32 | float64 }
 
-// DtypeOf is the precision that T has.
+// DtypeOf is the precision of the type T.
 func DtypeOf[T Float]() Dtype {
 	if _, ok := any(T(0)).(float64); ok {
 		return Float64
@@ -68,12 +68,12 @@ func DtypeOf[T Float]() Dtype {
 
 // Value is one tensor of a program.
 type Value struct {
-	ID    int // position in the list that Module.Values returned last
+	ID    int // position in the list that Module.Values last returned
 	Op    Op
 	Args  []*Value
 	Shape []int
-	Name  string // of a leaf: the input's or parameter's name; empty for all others
-	Layer string // path and kind of the layer that it belongs to, "encoder.0 (dense)"; empty for leaves and outside of layers
+	Name  string // name of an input or parameter; empty for other values
+	Layer string // path and kind of its layer, "encoder.0 (dense)"; empty for leaves and outside layers
 }
 
 // Module is a program.
@@ -87,7 +87,7 @@ type Module struct {
 	Updates    []Update
 }
 
-// Input is filled by the caller before every run. [Leaf] refers to it by its index.
+// Input is a tensor that the caller fills before every run. [Leaf] refers to it by its index.
 type Input struct {
 	Name  string
 	Shape []int // batch included
@@ -134,7 +134,7 @@ func (m *Module) Wanted() []*Value {
 	return list
 }
 
-// Values returns [Sorted] of the wanted values.
+// Values returns [Sorted] for the wanted values.
 func (m *Module) Values() []*Value { return Sorted(m.Wanted()) }
 
 // Sorted lists every value that the wanted values depend on, args before the values that read them, and numbers them.
@@ -187,7 +187,7 @@ func (m *Module) Clone() *Module {
 // String lists the values, one per line: "%4 A×B[32 100] %0 %1".
 func (m *Module) String() string { return Text(m.Values()) }
 
-// Text lists values that are numbered by their ID, one per line.
+// Text lists values, one per line. Their IDs are their numbers.
 func Text(values []*Value) string {
 	var b strings.Builder
 	for _, v := range values {
@@ -203,7 +203,7 @@ func Text(values []*Value) string {
 	return b.String()
 }
 
-// Point returns a pointwise value of that shape. Args of the same size are reshaped; others are broadcast, as
+// Point returns a pointwise value of the given shape. Args of the same size are reshaped; others are broadcast, as
 // [Broadcasted] describes.
 func Point(f Function, shape []int, args ...*Value) *Value {
 	v := &Value{Op: Pointwise{f}, Shape: shape}
@@ -220,7 +220,7 @@ func Point(f Function, shape []int, args ...*Value) *Value {
 	return v
 }
 
-// Reshaped returns a under another shape of the same size.
+// Reshaped returns a with another shape of the same size.
 func Reshaped(a *Value, shape []int) *Value {
 	if slices.Equal(a.Shape, shape) {
 		return a
@@ -228,7 +228,8 @@ func Reshaped(a *Value, shape []int) *Value {
 	return &Value{Op: Reshape{}, Args: []*Value{a}, Shape: shape}
 }
 
-// Broadcasted returns a repeated to shape; a has as many axes, of the same length or of length 1, or is a single number.
+// Broadcasted returns a repeated to shape. a is a single number or has the same number of axes, each of the same length or of
+// length 1.
 func Broadcasted(a *Value, shape []int) *Value {
 	if len(a.Shape) != len(shape) {
 		a = Reshaped(a, slices.Repeat([]int{1}, len(shape)))
@@ -271,8 +272,8 @@ func Uniform(c float64, shape []int) *Value {
 	return &Value{Op: Broadcast{}, Args: []*Value{v}, Shape: shape}
 }
 
-// ConstantOf returns the number in every element of v, a constant or a broadcast or reshape of one; ok is false for other
-// values.
+// ConstantOf returns the number in every element of v if v is a constant, or a broadcast or reshape of one; ok is false for
+// other values.
 func ConstantOf(v *Value) (c float64, ok bool) {
 	for {
 		switch o := v.Op.(type) {
@@ -286,7 +287,7 @@ func ConstantOf(v *Value) (c float64, ok bool) {
 	}
 }
 
-// InBlocks returns the value of a kernel that computes independent blocks, for args of that shape: a [Pointwise] value
+// InBlocks returns the value of a kernel that computes independent blocks, for args of the given shape: a [Pointwise] value
 // if a block is one element, otherwise a [Blockwise] value.
 func InBlocks(k Blocks, shape []int, args ...*Value) *Value {
 	block := k.Block(shape)
@@ -296,8 +297,8 @@ func InBlocks(k Blocks, shape []int, args ...*Value) *Value {
 	return &Value{Op: Blockwise{k, block}, Args: args, Shape: shape}
 }
 
-// InUnits returns the value of a kernel that computes units. If the kernel has a [Units.Prepared] form of its last arg,
-// this form becomes a separate value.
+// InUnits returns the value of a kernel that computes units. If the kernel can prepare its last arg ([Units.Prepared]), the
+// prepared arg becomes a separate value.
 func InUnits(k Units, shape []int, args ...*Value) *Value {
 	if q, prepared := k.Prepared(); q != nil {
 		last := len(args) - 1
@@ -320,18 +321,18 @@ type Runner[T Float] interface {
 	Bind(i int, values []T) error
 	// Run computes every tap, gradient and update.
 	Run() error
-	// Tap returns the values of tap i; they are valid until the next Run.
+	// Tap returns the values of tap i, which are valid until the next Run.
 	Tap(i int) []T
 	// Parameter returns the values that the program reads as parameter i. In float32 they are the parameter's data; in
 	// float64 they are a copy, which the caller may change.
 	Parameter(i int) []T
 	// Gradient returns the gradient of the loss with respect to parameter i, nil if it has none; valid until the next Run.
 	Gradient(i int) []T
-	// Close frees the runner's memory outside of the Go heap and ends its goroutines.
+	// Close frees the runner's memory outside the Go heap and ends its goroutines.
 	Close() error
 }
 
-// ParameterValues returns data itself in float32, a converted copy in float64: see [Runner].
+// ParameterValues returns data itself in float32, or a converted copy in float64: see [Runner].
 func ParameterValues[T Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {
 		return same
@@ -349,7 +350,7 @@ type Backend interface {
 	Name() string
 	// Compile prepares a program. It returns an error for a kind of [Program] that the back end cannot read.
 	Compile(p Program) (Runner[float32], error)
-	// WithGroup returns the back end that runs every program together with the other processes of a group, each process on
-	// its images of the batch. It returns an error if the back end supports only one process.
+	// WithGroup returns a back end that runs every program together with the other processes of a group, each process on its
+	// images of the batch. It returns an error if the back end supports only one process.
 	WithGroup(g collective.Group) (Backend, error)
 }

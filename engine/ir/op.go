@@ -9,24 +9,24 @@ import (
 	"tessera/internal/volume"
 )
 
-// Op is the computation of a value from its args. Equal ops on equal args give the same value.
+// Op is the computation of a value from its args. Equal ops with equal args give equal values.
 type Op interface{ String() string }
 
 type (
-	// Leaf is filled by the caller: it is input or parameter number Index of the module. It has no args.
+	// Leaf is a value that the caller provides: input or parameter number Index of the module. It has no args.
 	Leaf struct {
 		Kind  LeafKind
 		Index int
 	}
-	// Constant is one number, in every element of its shape, all of whose axes have length 1. It has no args.
+	// Constant is one number, in every element of a shape whose axes all have length 1. It has no args.
 	Constant struct{ Value float64 }
-	// Reshape is its arg under another shape of the same size.
+	// Reshape is its arg with another shape of the same size.
 	Reshape struct{}
 	// Broadcast repeats its arg along axes in which the arg has length 1. Both have the same number of axes.
 	Broadcast struct{}
 	// Pointwise applies a function to corresponding elements of args of equal shape.
 	Pointwise struct{ F Function }
-	// Reduction combines the elements of its arg along Axes, which the result does not have.
+	// Reduction combines the elements of its arg along Axes, and removes these axes.
 	Reduction struct {
 		F    Reducer
 		Axes Axes // ascending
@@ -36,7 +36,8 @@ type (
 	Product struct{ TransA, TransB bool }
 	// Transpose permutes axes: axis i of the result is axis Axes[i] of the arg.
 	Transpose struct{ Axes Axes }
-	// Blockwise computes blocks of Block consecutive elements from the same blocks of its args, which have its shape.
+	// Blockwise computes blocks of Block consecutive elements from the same blocks of its args. The args have the shape of
+	// the result.
 	Blockwise struct {
 		Kernel Blocks
 		Block  int
@@ -46,8 +47,8 @@ type (
 	// Foreign is an op that is known only by its implementation. It runs on copies of its args, on one thread.
 	Foreign struct {
 		Run Implementation
-		// Boxed is set if the result is not a tensor in the module's precision, for example booleans. Only other foreign ops
-		// may read it, and it cannot be a wanted value.
+		// Boxed is true if the result is not a tensor in the module's precision, for example booleans. Only other foreign ops
+		// may read a boxed result, and it cannot be a wanted value.
 		Boxed bool
 	}
 )
@@ -81,7 +82,7 @@ func (Reshape) String() string { return "reshape" }
 // String is "broadcast".
 func (Broadcast) String() string { return "broadcast" }
 
-// String is the function's.
+// String returns the text of the function.
 func (p Pointwise) String() string { return p.F.String() }
 
 // String is "sum[0 1]".
@@ -102,19 +103,19 @@ func (p Product) String() string {
 // String is "transpose[1 0]".
 func (t Transpose) String() string { return fmt.Sprintf("transpose%v", t.Axes) }
 
-// String is the kernel's.
+// String returns the text of the kernel.
 func (b Blockwise) String() string { return b.Kernel.String() }
 
-// String is the kernel's.
+// String returns the text of the kernel.
 func (u Unitwise) String() string { return u.Kernel.String() }
 
-// String is the implementation's.
+// String returns the text of the implementation.
 func (f Foreign) String() string { return f.Run.String() }
 
 // Axes is a list of axes. It is comparable, because ops must be.
 type Axes struct{ list string } // one varint per axis
 
-// NewAxes returns the list of these axes. [Module.Check] reports axes that a tensor does not have.
+// NewAxes returns a list of axes. It does not check them; [Module.Check] does.
 func NewAxes(axes ...int) Axes {
 	list := make([]byte, 0, len(axes))
 	for _, a := range axes {
@@ -162,19 +163,19 @@ const (
 	Minimum                     // the smaller of x and y
 	Abs                         // |x|
 	Sign                        // -1, 0 or 1
-	Ceil                        // the least integer >= x
-	Floor                       // the greatest integer <= x
+	Ceil                        // the smallest integer >= x
+	Floor                       // the largest integer <= x
 	Sin                         // sin x
 	Cos                         // cos x
 	Exp                         // e to the power of x
 	Log                         // natural logarithm
 	Log2                        // binary logarithm
 	Neg                         // -x
-	Square                      // x x
+	Square                      // x²
 	Sqrt                        // square root
 	Reciprocal                  // 1 / x
 	InvSqrt                     // 1 / sqrt(x)
-	Cube                        // x x x
+	Cube                        // x³
 	Tanh                        // hyperbolic tangent
 	Sigmoid                     // 1 / (1 + exp(-x))
 	Log1p                       // log(1 + x)
@@ -233,13 +234,13 @@ func indicator(b bool) float64 {
 	return 0
 }
 
-// String is the primitive's sign or name.
+// String is the primitive's symbol or name.
 func (p Primitive) String() string { return primitives[p].text }
 
 // Args is the number of arguments: 1 or 2.
 func (p Primitive) Args() int { return primitives[p].args }
 
-// Eval returns the function's value in float64; a function of one number ignores y.
+// Eval returns the value of the function in float64; a function of one number ignores y.
 func (p Primitive) Eval(x, y float64) float64 { return primitives[p].eval(x, y) }
 
 // Reducer combines elements.
@@ -259,19 +260,19 @@ func (r Reducer) String() string {
 	return "sum"
 }
 
-// The ops of a program that several processes run together, each on its images of the batch. Package ir/shard adds them to
-// a program for one process. A collective op belongs to a message; every process sends the messages in ascending order.
-// Members of one message are sent together.
+// Ops for programs that several processes run together, each on its images of the batch. Package ir/shard adds them to a
+// program for one process. A collective op belongs to a message; every process sends the messages in ascending order. Members
+// of one message are sent together.
 type (
 	// AllReduce combines the args of all processes, element by element.
 	AllReduce struct {
 		F       Reducer
 		Message int
-		Member  int  // of the message, from 0
+		Member  int  // index in the message
 		Late    bool // only the caller reads it: the message is complete when the run ends
 	}
-	// AllGather joins args that contain the images of one process each to the value for the whole batch. In a value of shape
-	// (Outer, Batch, rest), process r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
+	// AllGather joins args that each contain the images of one process, to a value for the complete batch. In a value of
+	// shape (Outer, Batch, rest), process r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
 	AllGather struct {
 		Message   int
 		Outer     int
@@ -280,7 +281,7 @@ type (
 	}
 )
 
-// String is "all-reduce sum 2.0": message and member.
+// String is "all-reduce sum 2.0" for message 2, member 0.
 func (a AllReduce) String() string {
 	late := ""
 	if a.Late {
@@ -303,7 +304,7 @@ func MessageOf(o Op) (message int, ok bool) {
 	return 0, false
 }
 
-// Collective reports whether the program has collective ops, so that only several processes together can run it.
+// Collective reports whether the program has collective ops. Only several processes together can run such a program.
 func (m *Module) Collective() bool {
 	for _, v := range m.Values() {
 		if _, ok := MessageOf(v.Op); ok {
@@ -330,7 +331,8 @@ func fitsCollective(v *Value) error {
 	return nil
 }
 
-// inOrder reports messages that cannot be sent in ascending order: one that needs the result of itself or of a later one.
+// inOrder returns an error if messages cannot be sent in ascending order because a message needs its own result or that of a
+// later one.
 func (m *Module) inOrder() error {
 	latest := map[*Value]int{} // message that a value needs, plus 1
 	for _, v := range m.Values() {
@@ -352,89 +354,91 @@ type Kernel interface {
 	String() string
 	// Hashcode distinguishes kernels: two kernels with equal text and hash compute the same.
 	Hashcode() uint32
-	// Spec describes the computation: a struct whose type is the function and whose fields are all of its attributes.
-	// Exporters recognise an op by it.
+	// Spec describes the computation: a struct whose type is the function and whose fields are its attributes. Exporters
+	// recognise an op by its Spec.
 	Spec() any
 }
 
-// Blocks is a kernel whose output has the shape of every arg and is computed in blocks of consecutive elements, each
-// from the same block of the args alone: element-wise functions in blocks of one element, row-wise ones in blocks of one
-// row. A back end may compute any whole number of blocks at a time, in any order, on any goroutine.
+// Blocks is a kernel whose output has the shape of every arg. It is computed in blocks of consecutive elements; each block
+// depends only on the same block of the args. A block is one element of an elementwise function, and one row of a row-wise
+// function. A back end may compute any whole number of blocks at a time, in any order, on any goroutine.
 type Blocks interface {
 	Kernel
-	// Block is the length of one block for args of that shape.
+	// Block is the length of one block for args of the given shape.
 	Block(shape []int) int
 	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
 	// one of the args.
 	Float32(dst []float32, in [][]float32, block int)
-	// Float64 is Float32 in the other precision.
+	// Float64 is Float32 in double precision.
 	Float64(dst []float64, in [][]float64, block int)
 }
 
-// Sparse is implemented by kernels that know how many zeros they give. It is a hint: products look for zeros in operands
-// that are computed from such a result.
+// Sparse is implemented by kernels with many zeros in their output. It is a hint: products check operands that are computed
+// from such an output for zeros.
 type Sparse interface {
 	// MostlyZero reports whether almost all values of the output are 0.
 	MostlyZero() bool
 }
 
-// Selecting is implemented by kernels of two args that may copy only a few elements of the second one.
+// Selecting is implemented by kernels of two args that may copy only a few elements of the second arg.
 type Selecting interface {
 	// Selection returns how the kernel selects elements, or nil if it computes them.
 	Selection() *Selection
 }
 
-// Selection describes a kernel that copies elements of its second arg and sets the others to 0. The first arg decides which
-// ones.
+// Selection describes a kernel that copies some elements of its second arg and sets the others to 0. The first arg determines
+// the copied elements.
 type Selection struct {
-	// Most is the largest number of elements that are copied of a block.
+	// Most is the maximum number of copied elements per block.
 	Most int
-	// Float32 returns a function that lists the places of the copied elements of one block, of whose first arg x are the values,
-	// in ascending order. The list is valid until the next call. The function is for one goroutine.
+	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order; x is the
+	// block of the first arg. The list is valid until the next call. The function is for one goroutine.
 	Float32 func(block int) func(x []float32) []int
-	// Float64 is Float32 in the other precision.
+	// Float64 is Float32 in double precision.
 	Float64 func(block int) func(x []float64) []int
 }
 
-// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from all
-// args. A back end may compute any range of them, in any order, on any goroutine. It is made for args of fixed shapes.
+// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from
+// all args. A back end may compute any range of them, in any order, on any goroutine. A kernel is created for args of fixed
+// shapes.
 type Units interface {
 	Kernel
 	// Units is the number of units of the output.
 	Units() int
 	// ByUnit reports whether arg i has as many units as the output and unit j of the output reads only unit j of the arg.
 	ByUnit(i int) bool
-	// Scratch is the number of elements that one call needs as workspace.
+	// Scratch is the number of elements of workspace for one call.
 	Scratch() int
-	// Work is the approximate number of additions and multiplications of the whole output.
+	// Work is the approximate number of additions and multiplications for the complete output.
 	Work() float64
-	// Float32 computes units [from, to) of dst, which is the whole output, from the whole args, and leaves the other units
-	// unchanged. scratch has arbitrary contents.
+	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the complete output, in are the
+	// complete args, and scratch has arbitrary contents.
 	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
-	// Float64 is Float32 in the other precision.
+	// Float64 is Float32 in double precision.
 	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
 	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of that
 	// form; nil if they read the arg itself. The conversion runs once, before all units.
 	Prepared() (Units, []int)
 }
 
-// Division is how several processes compute an op together, each from its images of the batch.
+// Division determines how several processes compute an op together, each from its images of the batch.
 type Division uint8
 
 // The divisions.
 const (
-	Undivided Division = iota // every process computes the whole op, from the images of all processes
-	ByUnits                   // a process computes its units, from its units of the args that are ByUnit and the whole other args
+	Undivided Division = iota // every process computes the complete op, from the images of all processes
+	ByUnits                   // a process computes its units, from its units of the ByUnit args and the complete other args
 	BySums                    // the output is a sum over the images: a process sums over its images of every arg
-	Linear                    // the op is a linear function of all args together: the outputs for terms of a sum add up
+	Linear                    // the op is linear in all args together: if the args are sums of terms, so is the output
 )
 
-// Divisible is implemented by [Units] that processes can share. All others are Undivided.
+// Divisible is implemented by [Units] that processes can share. All other kernels are Undivided.
 type Divisible interface {
 	Units
-	// Division returns the way in which processes share the op.
+	// Division returns how processes share the op.
 	Division() Division
-	// Part returns the kernel for fewer units, of an op that is divided ByUnits: unit i is unit at(i) of the whole op.
+	// Part returns the kernel for some of the units of an op with the division ByUnits: unit i of the part is unit at(i) of
+	// the op.
 	Part(units int, at func(unit int) int) Units
 }
 

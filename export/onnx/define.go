@@ -35,7 +35,7 @@ type Nodes struct {
 // Arg is the i-th input of the op.
 func (n *Nodes) Arg(i int) string { return n.writer.full(n.value.Args[i]) }
 
-// Axes is how many axes the value has; the first one is usually the batch.
+// Axes is the number of axes of the value; the first one is usually the batch.
 func (n *Nodes) Axes() int { return len(n.value.Shape) }
 
 // Add adds the operator op, such as "MatMul", and returns the name of its output.

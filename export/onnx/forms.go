@@ -15,7 +15,7 @@ import (
 	"tessera/ops"
 )
 
-// form adds the nodes of a value whose op has that spec, and returns the name of the last one's output.
+// form adds the nodes for a value whose op has the given spec, and returns the name of the last node's output.
 type form = func(w *writer, v *ir.Value, spec any) string
 
 // forms holds the ops of package ops that layers use, by the types of their specs.
@@ -44,6 +44,10 @@ func init() {
 	define(func(w *writer, v *ir.Value, _ ops.JoinOp) string {
 		return w.node(v, "Concat", []string{w.full(v.Args[0]), w.full(v.Args[1])}, IntOf("axis", 1))
 	})
+	define(func(w *writer, v *ir.Value, o ops.WidenOp) string {
+		pads := w.ints(0, int64(o.From), 0, int64(o.Of-o.From-v.Args[0].Shape[1]))
+		return w.node(v, "Pad", []string{w.full(v.Args[0]), pads})
+	})
 	define(func(w *writer, v *ir.Value, o ops.ColumnsOp) string {
 		from, to := w.ints(int64(o.From)), w.ints(int64(o.From+o.Count))
 		return w.node(v, "Slice", append(w.first(v), from, to, w.ints(1)))
@@ -69,6 +73,8 @@ func init() {
 	define(func(w *writer, v *ir.Value, _ ops.SoftmaxOp) string {
 		return w.node(v, "Softmax", w.first(v), IntOf("axis", -1))
 	})
+	define(maskedSoftmax)
+	define(firstPlaces)
 	define(func(w *writer, v *ir.Value, _ ops.LogSoftmaxOp) string {
 		return w.node(v, "LogSoftmax", w.first(v), IntOf("axis", -1))
 	})
@@ -137,16 +143,37 @@ func maxPlus(w *writer, v *ir.Value, _ ops.MaxPlusOp) string {
 	return w.node(v, "ReduceMax", []string{sum}, IntsOf("axes", 1), IntOf("keepdims", 0))
 }
 
-// heads is a sequence (batch, tokens, features) as (batch, heads, tokens, features of a head), with other axes after that.
-func (w *writer) heads(v *ir.Value, x string, a ops.Attention, axes ...int64) string {
-	x = w.shaped(v, x, -1, int64(a.Tokens), int64(a.Heads), int64(a.Features/a.Heads))
-	return w.permuted(v, x, axes...)
+// maskedSoftmax replaces masked values by a number whose exponential is 0.
+func maskedSoftmax(w *writer, v *ir.Value, o ops.MaskedSoftmaxOp) string {
+	dims := slices.Repeat([]int64{1}, len(v.Shape))
+	dims[0], dims[len(dims)-1] = -1, int64(o.Length)
+	mask := w.shaped(v, w.full(v.Args[1]), dims...)
+	counted := w.node(v, "Greater", []string{mask, w.number(0.5, 0)})
+	x := w.node(v, "Where", []string{counted, w.full(v.Args[0]), w.number(-1e30, 0)})
+	return w.node(v, "Mul", []string{w.node(v, "Softmax", []string{x}, IntOf("axis", -1)), w.node(v, "Cast", []string{counted}, IntOf("to", float32Element))})
+}
+
+// firstPlaces compares each length with the places 0, 1, 2, ...
+func firstPlaces(w *writer, v *ir.Value, o ops.FirstPlacesOp) string {
+	places := make([]float32, o.Of)
+	for i := range places {
+		places[i] = float32(i)
+	}
+	list := w.constant(floats(fmt.Sprintf("places%d", o.Of), []int{1, o.Of}, places))
+	less := w.node(v, "Less", []string{list, w.shaped(v, w.full(v.Args[0]), -1, 1)})
+	return w.node(v, "Cast", []string{less}, IntOf("to", float32Element))
+}
+
+// heads is a sequence (batch, tokens, features) as (batch, tokens, heads, features of a head), with its axes in another order.
+func (w *writer) heads(v *ir.Value, x *ir.Value, a ops.Attention, axes ...int64) string {
+	split := w.shaped(v, w.full(x), -1, int64(x.Shape[1]), int64(a.Heads), int64(a.Features/a.Heads))
+	return w.permuted(v, split, axes...)
 }
 
 func scores(w *writer, v *ir.Value, o ops.AttentionScoresOp) string {
 	a := ops.Attention(o)
-	x := w.heads(v, w.full(v.Args[0]), a, 0, 2, 1, 3)
-	return w.node(v, "MatMul", []string{x, w.heads(v, w.full(v.Args[1]), a, 0, 2, 3, 1)})
+	x := w.heads(v, v.Args[0], a, 0, 2, 1, 3)
+	return w.node(v, "MatMul", []string{x, w.heads(v, v.Args[1], a, 0, 2, 3, 1)})
 }
 
 func mix(w *writer, v *ir.Value, o ops.AttentionMixOp) string {
@@ -154,11 +181,11 @@ func mix(w *writer, v *ir.Value, o ops.AttentionMixOp) string {
 	if o.Transposed {
 		weights = w.permuted(v, weights, 0, 1, 3, 2)
 	}
-	mixed := w.node(v, "MatMul", []string{weights, w.heads(v, w.full(v.Args[1]), o.Attention, 0, 2, 1, 3)})
+	mixed := w.node(v, "MatMul", []string{weights, w.heads(v, v.Args[1], o.Attention, 0, 2, 1, 3)})
 	return w.reshape(v, w.permuted(v, mixed, 0, 2, 1, 3), w.dims(v))
 }
 
-// noForm is the error of settings of an op for which ONNX has no operator.
+// noForm reports settings of an op for which ONNX has no operator.
 func (w *writer) noForm(v *ir.Value, spec any) string {
 	w.fail(v, fmt.Sprintf("%s has no ONNX form with these settings: %+v", nameOf(v.Op, spec), spec))
 	return ""
@@ -329,7 +356,7 @@ func (w *writer) channelsLast(v *ir.Value, x string) string  { return w.permuted
 // window is one axis of a convolution or a pooling.
 type window struct{ in, out, kernel, stride, dilation, before int }
 
-// after is the padding after the image, so that there are as many windows as the output is long; ok is false if there is none.
+// after returns the padding after the image that gives as many windows as the output is long; ok is false if there is none.
 func (a window) after() (pixels int, ok bool) {
 	need := a.spanned()
 	pixels = max(0, need-a.in-a.before)
@@ -388,7 +415,7 @@ func convolve(w *writer, v *ir.Value, o ops.ConvolveOp) string {
 	return w.windowed(v, "Conv", windowsOf(ops.Convolution(o)), []string{filters}, IntOf("group", o.Groups))
 }
 
-// convolveImages is the transposed convolution: what it pads is cropped from the result.
+// convolveImages is the transposed convolution; padding means that its result is cropped.
 func convolveImages(w *writer, v *ir.Value, o ops.ConvolveImagesOp) string {
 	var before, after, extra []int64
 	axes := windowsOf(ops.Convolution(o))

@@ -109,7 +109,7 @@ func alike(a, b *ir.Value) bool {
 	return sameArgs && len(a.Shape) == len(b.Shape) && reflect.DeepEqual(attributes(a.Op), attributes(b.Op))
 }
 
-// attributes is what distinguishes an op from others, without its kernel.
+// attributes returns the attributes that distinguish an op from others, without its kernel.
 func attributes(o ir.Op) any {
 	if spec := specOf(o); spec != nil {
 		return spec

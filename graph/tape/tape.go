@@ -1,5 +1,5 @@
-// Package tape runs programs on Gorgonia's TapeMachine. It is the reference back end: slow, but every number in it is
-// Gorgonia's own.
+// Package tape runs programs on Gorgonia's TapeMachine. It is the reference back end: slow, but all arithmetic is Gorgonia's
+// own.
 package tape
 
 import (
@@ -43,11 +43,11 @@ type runner[T ir.Float] struct {
 	taps       []gorgonia.Value // written by gorgonia.Read, because later instructions overwrite the values of inner nodes
 	gradients  []gorgonia.Value
 	updates    []gorgonia.Value
-	updated    [][]T // the parameters that updates are assigned to
+	updated    [][]T // the parameters to which updates are assigned
 }
 
-// Compile compiles p for the TapeMachine. It adds nodes that read the wanted values to p's graph, so a program can be compiled
-// only once. T must be the precision of the program.
+// Compile compiles p for the TapeMachine. It adds reading nodes to p's graph, so a program can be compiled only once. T must
+// be the precision of the program.
 func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
 	if err := kernel.Err(); err != nil { // the tape uses no kernels, but the user named one that cannot be used
 		return nil, fmt.Errorf("tape: %w", err)

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// None stands for the column of a row that has none.
+// None is the column of an unmatched row.
 const None = -1
 
 // Maximise returns for each row the column that it is matched with: of all one-to-one matchings of min(rows, columns)
@@ -46,7 +46,7 @@ func Maximise(rows, columns int, score func(row, column int) float64) ([]int, er
 type solver struct {
 	n, m   int
 	costs  []float64 // n x m
-	source []int     // of every target, None where it is free
+	source []int     // source of every target, None if unmatched
 	u, v   []float64 // potentials of sources and targets: u + v <= cost, with equality for matched pairs
 }
 

@@ -27,16 +27,18 @@ type Options struct {
 	Sizes   []int                           // of the compiled batches, each > 0
 	Workers int                             // programs of each size at most, > 0
 	Compile func(size int) (Program, error) // called by one goroutine at a time
+	Whole   func(i int) bool                // reports which values of a row are whole numbers; nil for none
 }
 
 // Pool holds the programs. It is safe for use by several goroutines at once.
 type Pool struct {
 	in, out int
 	compile func(size int) (Program, error)
+	whole   func(i int) bool
 	sizes   []*bucket // ascending
-	first   []int     // of n rows, at most as many as the largest size: which bucket takes the first ones
+	first   []int     // for n rows, up to the largest size: the bucket for the first of them
 	making  sync.Mutex
-	open    sync.RWMutex // read by every Run, written by Close
+	open    sync.RWMutex // read-locked by every Run, locked by Close
 	closed  bool
 }
 
@@ -69,7 +71,7 @@ func New(o Options) (*Pool, error) {
 	case o.Workers < 1:
 		return nil, fmt.Errorf("workers: got %d, want > 0", o.Workers)
 	}
-	p := &Pool{in: o.In, out: o.Out, compile: o.Compile}
+	p := &Pool{in: o.In, out: o.Out, compile: o.Compile, whole: o.Whole}
 	for _, size := range sizes {
 		p.sizes = append(p.sizes, &bucket{size: size, places: make(chan struct{}, o.Workers)})
 	}
@@ -284,6 +286,9 @@ func (p *Pool) probes() [3][]float32 {
 		if r.IntN(8) == 0 {
 			rows[1][i] = 1 - r.Float32()/64
 		}
+		if p.whole != nil && p.whole(i) { // a lookup may know no other numbers
+			rows[0][i], rows[1][i] = float32(r.IntN(2)), float32(r.IntN(2))
+		}
 	}
 	return rows
 }
@@ -309,7 +314,8 @@ func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]floa
 	return all, nil
 }
 
-// gives reports whether batches of a size return these results for the probes, at every position and next to every other probe.
+// gives reports whether batches of a size return these results for the probes, at every position and next to every other
+// probe.
 func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	for shift := range probes {
 		got, err := p.results(b, probes, shift)

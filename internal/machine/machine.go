@@ -28,7 +28,7 @@ func CPU() string {
 	return runtime.GOARCH
 }
 
-// Features lists those instruction sets of the processor that matter for arithmetic.
+// Features lists the instruction sets of the processor that affect arithmetic.
 func Features() []string {
 	var found []string
 	for _, f := range []struct {

@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 )
 
-// Stream returns the generator of path at counter under seed. Equal arguments give equal streams on every machine.
+// Stream returns the generator for a path and a counter under a seed. Equal arguments give equal streams on every machine.
 func Stream(seed uint64, path string, counter uint64) *rand.Rand {
 	var buf [16]byte
 	binary.LittleEndian.PutUint64(buf[:8], seed)

@@ -15,7 +15,7 @@ import (
 	"tessera/internal/regular"
 )
 
-// Open is the value of a document's last member, "sha256", before [Seal].
+// Open is the placeholder for the checksum, the value of a document's last member "sha256" until [Seal] replaces it.
 var Open = strings.Repeat("0", 2*sha256.Size)
 
 // ErrDamaged reports a document that differs from the sealed one.
@@ -35,7 +35,7 @@ func Seal(text []byte) error {
 	return nil
 }
 
-// Document returns a value as an indented and sealed JSON document. Its last member is "sha256", with the value [Open].
+// Document returns a value as an indented and sealed JSON document. The last member of the value must be "sha256", set to [Open].
 func Document(v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -45,7 +45,7 @@ func Document(v any) ([]byte, error) {
 	return text, Seal(text)
 }
 
-// Read reads a file with a sealed JSON document into v. A document that is not as it was sealed is [ErrDamaged].
+// Read reads a file with a sealed JSON document into v. A document that has changed since it was sealed is [ErrDamaged].
 func Read(path string, v any) error {
 	text, err := regular.ReadFile(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Read(path string, v any) error {
 	return cmp.Or(Check(text), json.Unmarshal(text, v))
 }
 
-// Check returns [ErrDamaged] unless the document is as it was sealed. A document without a checksum is damaged.
+// Check returns [ErrDamaged] if the document has changed since it was sealed. A document without a checksum is damaged.
 func Check(text []byte) error {
 	copied := bytes.Clone(text)
 	digits := field(copied)

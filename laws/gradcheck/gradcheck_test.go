@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,5 +71,50 @@ func TestUndeclaredParameterIsCaught(t *testing.T) {
 	_, err := Compile(Layer(greedy{}, []float64{1, 2}, 1, []int{2}, false), false)
 	if err == nil || !strings.Contains(err.Error(), `"weight"`) {
 		t.Errorf("got %v, want an error that names the parameter", err)
+	}
+}
+
+// spotted is an op whose derivative is multiplied element by element.
+type spotted struct {
+	gorgonia.SDOp
+	factors *gorgonia.Node
+}
+
+func (s spotted) WriteHash(h hash.Hash) { fmt.Fprint(h, "spotted") }
+
+func (s spotted) Hashcode() uint32 {
+	h := fnv.New32a()
+	s.WriteHash(h)
+	return h.Sum32()
+}
+
+func (s spotted) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+	grads, err := s.SDOp.SymDiff(in, y, grad)
+	if err != nil {
+		return nil, err
+	}
+	var c ops.Chain
+	return gorgonia.Nodes{c.Mul(grads[0], s.factors)}, c.Err()
+}
+
+// Of a large leaf the check visits some elements one by one, and the others together.
+func TestAWrongElementOfALargeLeafIsCaught(t *testing.T) {
+	const n = 60
+	order := random.Stream(Seed, "elements of input", 0).Perm(n)
+	for message, where := range map[string]int{"run 1: input: element": order[0], "run 2: input: along": order[n-1]} {
+		factors := slices.Repeat([]float64{1}, n)
+		factors[where] = 0.5
+		err := Check(Scalar(func(b *Builder[float64]) (*gorgonia.Node, error) {
+			x := b.Leaf("input", []int{n}, Values[float64](n, layers.Everything, random.Stream(Seed, "input", 0)), false)
+			mask := b.Leaf("factors", []int{n}, factors, true)
+			y, err := gorgonia.Tanh(x)
+			if err != nil {
+				return nil, err
+			}
+			return gorgonia.ApplyOp(spotted{y.Op().(gorgonia.SDOp), mask}, x)
+		}))
+		if err == nil || !strings.HasPrefix(err.Error(), message) {
+			t.Errorf("element %d: got %v, want an error that begins with %q", where, err, message)
+		}
 	}
 }

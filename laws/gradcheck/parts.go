@@ -21,6 +21,7 @@ type scope[T ops.Float] struct {
 	builder    *Builder[T]
 	training   bool
 	parameters map[string]*Leaf[T]
+	values     map[string]*gorgonia.Node
 }
 
 // noise adds a fixed leaf, "noise.1", "noise.2", ..., with values of the sampler.
@@ -61,6 +62,15 @@ func (s *scope[T]) Publish(_ string, value *gorgonia.Node) {
 	s.builder.published = append(s.builder.published, value)
 }
 
+// Value implements [layers.Scope].
+func (s *scope[T]) Value(name string) *gorgonia.Node {
+	n, ok := s.values[name]
+	if !ok {
+		panic(fmt.Sprintf("the layer reads the value %q, which it does not list", name))
+	}
+	return n
+}
+
 // Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.builder.noise(sampler, shape...)
@@ -75,13 +85,19 @@ func (s *scope[T]) Training() bool {
 // Frozen implements [layers.Scope]. No parameter is frozen.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
-// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", the parameters by name with their
-// initial values, and the noise. State is fixed.
+// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", "value.NAME" for each value that the layer reads by
+// name, the parameters by name with their initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}}
+		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, values: map[string]*gorgonia.Node{}}
 		_, indexing := l.(layers.Indexing)
 		input := b.Leaf("input", append([]int{batch}, in...), x, indexing)
+		for _, r := range layers.Readings(l) {
+			name := "value." + r.Name
+			leaf := b.leaf(name, append([]int{batch}, r.Shape...), Values[T](batch*volume.Of(r.Shape), layers.Everything, random.Stream(Seed, name, 0)), r.Fixed)
+			leaf.Batch = true
+			s.values[r.Name] = leaf.Node
+		}
 		for _, p := range l.Parameters(in) {
 			w := make([]float32, volume.Of(p.Shape))
 			p.Fill(w, random.Stream(Seed, p.Name, 0))
@@ -226,6 +242,9 @@ func (v *values[T]) Published(name string) (*gorgonia.Node, error) {
 
 // Teacher implements [losses.Values].
 func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", true), nil }
+
+// Clean implements [losses.Values].
+func (v *values[T]) Clean() (*gorgonia.Node, error) { return v.drawn("clean", false), nil }
 
 // images are the target images.
 func (v *values[T]) images() *gorgonia.Node { return v.leaf("target", v.target, true) }

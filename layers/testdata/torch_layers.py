@@ -254,6 +254,38 @@ def attention(shape, heads, bias):
     return token_case("attention", {"heads": heads, "bias": bias}, shape, x, y, parameters)
 
 
+def lengths(tokens):
+    """Masks of sequences of 1, 2, ... and of all tokens: True for those that count."""
+    n = torch.tensor([1, tokens // 2, tokens])
+    return n, torch.arange(tokens)[None] < n[:, None]
+
+
+def masked_attention(shape, heads):
+    """Keys beyond the end of a sequence are masked: key_padding_mask is True for those."""
+    x, n = sequence(*shape), shape[-1]
+    layer = nn.MultiheadAttention(n, heads, bias=False, batch_first=True)
+    with torch.no_grad():
+        layer.in_proj_weight.normal_()
+        layer.out_proj.weight.normal_()
+    _, mask = lengths(shape[0])
+    y = layer(x, x, x, key_padding_mask=~mask, need_weights=False)[0]
+    part = lambda i: lambda p: p[i * n:(i + 1) * n].T
+    parameters = {name: (layer.in_proj_weight, part(i)) for i, name in enumerate(["query", "key", "value"])}
+    parameters["output"] = (layer.out_proj.weight, lambda p: p.T)
+    made = token_case("attention", {"heads": heads, "mask": "mask of five"}, shape, x, y, parameters)
+    made["parameters"]["value.mask of five"] = numbers(mask.float())
+    return made
+
+
+def masked_mean(shape):
+    x = sequence(*shape)
+    n, mask = lengths(shape[0])
+    y = (x * mask[..., None]).sum(1) / n[:, None]
+    made = token_case("take_token", {"mean": True, "mask": "mask of five"}, shape, x, y, {})
+    made["parameters"]["value.mask of five"] = numbers(mask.float())
+    return made
+
+
 def token_dense(shape, units):
     x, layer = sequence(*shape), nn.Linear(shape[-1], units)
     y = torch.sigmoid(layer(x))
@@ -326,6 +358,8 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     rectangular("conv2d", (6, 5, 1), 2, (3, 2), (2, 1), 1),
     rectangular("conv2d_transpose", (3, 4, 2), 3, (3, 2), (1, 3), 0),
     rectangular("conv2d_transpose", (4, 3, 2), 2, (4, 3), (2, 1), 1),
+    masked_attention((5, 6), 3),
+    masked_mean((5, 4)),
 ]
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ type shared struct {
 	size   int
 	mu     sync.Mutex // of all below
 	wake   sync.Cond  // when a round is complete
-	rounds []*round   // the operations that have begun and that some member has not completed
+	rounds []*round   // operations that have started and that some member has not completed
 	free   []*round
 }
 
@@ -47,10 +47,10 @@ type signature struct {
 type round struct {
 	shared   *shared
 	number   uint64
-	want     signature // of the first member to arrive
+	want     signature // signature of the first member to arrive
 	parts    []any     // the values of each rank
-	results  []any     // of a gather: the slice of each rank for all values
-	err      error     // of members that disagree
+	results  []any     // for a gather: the slice of each rank for all values
+	err      error     // error if the members disagree
 	arrived  int
 	complete bool
 	left     int

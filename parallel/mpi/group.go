@@ -27,15 +27,15 @@ import (
 
 // Options are the settings with which a process joins its group.
 type Options struct {
-	// Deadline is the longest time that an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten times as
-	// long, because one process may work alone before it, for example to write a checkpoint.
+	// Deadline is the maximum time that an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten
+	// times as long, because one process may work alone before it, for example to write a checkpoint.
 	Deadline time.Duration
 }
 
 // DefaultDeadline is the deadline of an operation.
 const DefaultDeadline = 60 * time.Second
 
-// barrierDeadlines is the deadline of a barrier, in deadlines.
+// barrierDeadlines is the deadline of a barrier as a multiple of [Options.Deadline].
 const barrierDeadlines = 10
 
 // Group is the group of processes that a launcher started. It implements [collective.Group].
@@ -139,7 +139,7 @@ func (g *Group) Version() string { return g.version }
 // Again is the command that starts as many processes, as in "mpirun -n 2".
 func (g *Group) Again() string { return g.again }
 
-// few is the number of bytes up to which every process sends its values to all others and adds them up itself.
+// few is the maximum number of bytes for which every process sends its values to all others and adds them up itself.
 const few = 4096
 
 // Start implements [collective.Group].

@@ -199,7 +199,7 @@ func (lib *library) version() string {
 	return strings.TrimSpace(line)
 }
 
-// address is that of a field of a library, which is on the heap, where nothing moves.
+// address returns the address of a field of a library. A library is on the heap, where objects do not move.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // join implements transport.

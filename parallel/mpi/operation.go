@@ -25,7 +25,7 @@ type message struct {
 // anyone is the peer of a message that any process may send.
 const anyone = -1
 
-// action is what an operation does.
+// action is the kind of an operation.
 type action uint8
 
 const (

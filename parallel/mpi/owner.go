@@ -36,9 +36,9 @@ type owner struct {
 	transport transport
 	wake      chan struct{} // ends the sleep of that goroutine
 
-	mu          sync.Mutex // of all below
+	mu          sync.Mutex // guards the fields below
 	asleep      bool
-	waiters     int // callers in wait, who poll
+	waiters     int // number of callers in wait, which poll
 	active      []*operation
 	polling     []*operation // the active ones at the beginning of a poll
 	group       *Group
@@ -47,9 +47,9 @@ type owner struct {
 	recvDone    bool         // the message is complete, or lost
 	peerFailure error        // the failure that was received, nil for none
 	broken      error        // what ended the group
-	ending      *operation   // the end of the group, which the goroutine that joined performs
+	ending      *operation   // operation that ends the group; the goroutine that joined performs it
 	ended       bool         // the library may no longer be called
-	abandoned   []*operation // whose memory the library may still write to
+	abandoned   []*operation // operations whose memory the library may still write to
 	polled      time.Time
 	polls       int
 }

@@ -116,7 +116,7 @@ type barrier struct {
 	wake    sync.Cond
 }
 
-// broken is the panic of a member that a barrier releases because another member has panicked.
+// broken is the panic of a member that a barrier releases because another member panicked.
 type broken struct{}
 
 // How long a member polls. Waking a parked goroutine takes some 50 us, so a member polls for longer than that before it parks; Gosched

@@ -246,8 +246,14 @@ func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 		if !f.Required || d.Partial || given(f.Key) || f.instead != "" && given(f.instead) {
 			continue
 		}
+		hint := f.wanted()
+		if hint != "" {
+			hint = "want " + hint
+		} else if f.Doc != "" {
+			hint = f.Doc
+		}
 		d.Found = append(d.Found, n.find(Diagnostic{Subject: d.Subject, Part: p.part, Kind: p.kind,
-			Problem: fmt.Sprintf("missing key %q", f.Key), Suggestion: "want " + f.wanted()}, ""))
+			Problem: fmt.Sprintf("missing key %q", f.Key), Suggestion: hint}, ""))
 		doubt := d.Origin.doubting(p.part)
 		doubt.fields = append(doubt.fields, f)
 	}

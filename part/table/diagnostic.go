@@ -22,7 +22,7 @@ type Diagnostic struct {
 	Problem    string // "unknown key \"unitz\""
 	Suggestion string // "did you mean \"units\"?", or the valid names; the lines after the first are text to write; "" for no suggestion
 
-	node *Node // in which it is written
+	node *Node // the table or value that contains the error
 }
 
 // In returns the diagnostic as an error in n. Without a position it gets the position of n.

@@ -123,7 +123,7 @@ type column struct {
 	Required       bool
 	oneof          []string
 	of, bare, pair string
-	instead        string // a key that may stand in place of a required one
+	instead        string // a key that may replace a required one
 	bounds         bounds
 	none           bool  // an empty list differs from a missing one
 	optional       bool  // the zero value is not written

@@ -293,7 +293,7 @@ func (w *Writer) Departures(table, base any, omit ...string) (*Node, error) {
 	return n.Only(func(key string) bool { return !slices.Contains(omit, key) }), w.err
 }
 
-// departures are those of a struct from another one of its type. The name of a part is always among them.
+// departures returns the keys whose values differ between a struct and another one of its type. The name of a part is always among them.
 func (w *Writer) departures(v, base reflect.Value, at string) *Node {
 	n := NewTable()
 	fields, s := w.Language.fieldsOf(v, w.Kind)

@@ -1,4 +1,4 @@
-// Package comparison puts trained runs side by side: the settings that differ, their metrics, differences paired by seed with
+// Package comparison compares trained runs: the settings that differ, their metrics, differences paired by seed with
 // confidence intervals, and the similarity of their atoms. [Compare] returns a [Table] of [Model] columns.
 package comparison
 
@@ -22,19 +22,19 @@ import (
 
 // Options are the settings of a comparison.
 type Options struct {
-	Split   data.Split        // the measured images; "": held-out ones, else the fitted ones, as [evaluation.PlanOf] says
+	Split   data.Split        // measured images; "": the default of [evaluation.PlanOf], held-out images if there are any
 	Metrics metrics.Selection // nil: [metrics.Default]
 	Open    tessera.Options   // how runs are opened
 }
 
-// Table is the comparison of several models. Runs whose declarations differ by their seed alone are one model.
+// Table is the comparison of several models. Runs whose declarations differ only in their seeds are one model.
 type Table struct {
 	Models   []*Model  `json:"models"`
-	Settings []Setting `json:"settings"` // that differ between the models
+	Settings []Setting `json:"settings"` // settings that differ between the models
 	Metrics  []Metric  `json:"metrics"`
 }
 
-// Model is one or several runs of one declaration.
+// Model is one or several runs with the same declaration except the seed.
 type Model struct {
 	Label   string             `json:"label"` // A, B, ...
 	Name    string             `json:"name"`  // of the model
@@ -43,11 +43,11 @@ type Model struct {
 	Dataset string             `json:"dataset"`
 	Split   string             `json:"split"`
 	Images  int                `json:"images"`
-	Note    string             `json:"note,omitempty"`         // what a reader must know of the images, as in [evaluation.Report]
+	Note    string             `json:"note,omitempty"`         // a caveat about the images, as in [evaluation.Report]
 	Counted string             `json:"-"`                      // "images" or "samples"
-	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // of the atoms of its seeds; nil for one seed and without atoms
-	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // of its atoms and those of the first model; nil for the first itself
-	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model with the matched ones of this one, most similar first
+	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // agreement of the atoms of its seeds; nil for one seed and without atoms
+	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of its atoms with those of the first model; nil for the first model
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this one, most similar first
 
 	declared *config.Model
 	members  []member // in the order of their seeds
@@ -62,7 +62,7 @@ type member struct {
 	images string // the checksum of the measured images
 }
 
-// Atoms returns the atoms of the first seed, nil where the decoder has none.
+// Atoms returns the atoms of the first seed, nil if the decoder has none.
 func (m *Model) Atoms() *metrics.Atoms {
 	if len(m.members) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (m *Model) Atoms() *metrics.Atoms {
 	return m.members[0].atoms
 }
 
-// Setting is one key with its value in each model, as TOML; "" where the model does not have it.
+// Setting is one key with its value in each model, as TOML; "" if the model does not have the key.
 type Setting struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"`
@@ -89,7 +89,7 @@ type Cell struct {
 	Mean      float64         `json:"mean"`     // over the seeds
 	Deviation float64         `json:"deviation"`
 	Best      bool            `json:"best"`                 // a better mean than every other model on the same images, by a shown difference
-	Paired    *metrics.Paired `json:"difference,omitempty"` // from the first model, over the seeds that both have; nil for fewer than two
+	Paired    *metrics.Paired `json:"difference,omitempty"` // difference from the first model over common seeds; nil for fewer than two
 }
 
 // String prints the mean with its deviation, "-" for a metric that is not applicable.
@@ -103,14 +103,14 @@ func (c Cell) String() string {
 	return fmt.Sprintf("%.4g", c.Mean)
 }
 
-// The errors of runs that cannot be compared.
+// Errors for runs that cannot be compared.
 var (
 	ErrTooFew   = errors.New("want at least 2")
 	ErrRepeated = errors.New("the same model with the same seed")
 )
 
-// Compare opens and measures runs, one after the other. The folder of a sweep stands for its finished trials. Fewer than two runs
-// are [ErrTooFew], two equal ones [ErrRepeated].
+// Compare opens and measures runs, one after the other. The folder of a sweep stands for its finished trials. Fewer than two
+// runs are an [ErrTooFew], two equal runs an [ErrRepeated].
 func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if ctx == nil {
 		return nil, errors.New("comparison: no context: give context.Background()")
@@ -140,7 +140,7 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	return t, t.agreements()
 }
 
-// trials replaces the folders of sweeps by those of their finished trials.
+// trials replaces the folders of sweeps by the folders of their finished trials.
 func trials(paths []string) (runs []string, err error) {
 	for _, path := range paths {
 		if !sweep.Is(path) {
@@ -168,7 +168,7 @@ func label(i int) string {
 	return label(i/26-1) + label(i%26)
 }
 
-// add measures a run and adds it to the other seeds of its model.
+// add measures a run and adds it to its model.
 func (t *Table) add(ctx context.Context, path string, o Options) error {
 	r, err := tessera.Open(path, o.Open)
 	if err != nil {
@@ -195,7 +195,7 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	return nil
 }
 
-// modelOf returns the model of a run: that of an earlier run which differs by its seed alone, or a new one.
+// modelOf returns the model of a run: that of an earlier run that differs only in its seed, or a new one.
 func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 	for _, m := range t.Models {
 		other := slices.ContainsFunc(config.Differences(m.declared, declared), func(d config.Difference) bool { return d.Key != "train.seed" })
@@ -208,7 +208,7 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 	return m
 }
 
-// settings lists the keys that differ. A key that some models do not have is left out where the others have its default.
+// settings lists the keys that differ. A key that some models do not have is omitted if the others have its default.
 func (t *Table) settings() {
 	keys, has := []string{}, make([]map[string]Line, len(t.Models))
 	for i, m := range t.Models {
@@ -259,7 +259,8 @@ func (t *Table) metrics() {
 	}
 }
 
-// mark marks the best of a row: the model with the best mean, if its difference from every other model on the same images is shown.
+// mark marks the best model of a row: the one with the best mean, if its difference from every other model on the same images
+// is shown.
 func (t *Table) mark(row Metric) {
 	worse := func(i, j int) bool { // j is shown to be better than i
 		p := t.Models[j].difference(row.Name, t.Models[i])
@@ -277,8 +278,8 @@ func (t *Table) mark(row Metric) {
 	}
 }
 
-// sameImages reports whether two models were measured on the same images, whatever their data sets are called. Held-out images may
-// depend on the seed: they must be those of every common seed, or of all seeds if no seed is common.
+// sameImages reports whether two models were measured on the same images, regardless of the names of their data sets.
+// Held-out images may depend on the seed: they must be equal for every common seed, or for all seeds if no seed is common.
 func (m *Model) sameImages(other *Model) bool {
 	if m.Split != other.Split {
 		return false
@@ -318,7 +319,8 @@ func (m *Model) cell(name string, first *Model) Cell {
 	return c
 }
 
-// difference is that of one metric from another model, paired by seed; nil for fewer than two common seeds, and on other images.
+// difference returns the difference of one metric from another model, paired by seed; nil if the two have fewer than two common seeds or
+// were measured on different images.
 func (m *Model) difference(name string, from *Model) *metrics.Paired {
 	if !m.sameImages(from) {
 		return nil
@@ -339,7 +341,8 @@ func (m *Model) difference(name string, from *Model) *metrics.Paired {
 	return nil
 }
 
-// agreements compares the atoms of the seeds of each model, and those of its first seed with the first model's.
+// agreements compares the atoms of the seeds of each model, and the atoms of each model's first seed with those of the first
+// model.
 func (t *Table) agreements() (err error) {
 	for _, m := range t.Models {
 		var atoms []*metrics.Atoms
@@ -365,11 +368,11 @@ func (t *Table) agreements() (err error) {
 	return nil
 }
 
-// Line is one line of a declaration with every default written out.
+// Line is one line of a declaration with all defaults.
 type Line struct {
 	Text       string
 	Key, Value string // "loss.0.weight" and its value as TOML; both "" in headers and empty lines
-	Default    bool   // without the line, the declaration says the same
+	Default    bool   // the line sets a default and could be omitted
 	Header     bool
 }
 

@@ -13,10 +13,10 @@ import (
 // NetworkLayer is one column of units of a [Network].
 type NetworkLayer struct {
 	Name  string
-	Units int // how many are drawn
+	Units int // number of drawn units
 }
 
-// The measures of the diagram, in points.
+// Sizes in the diagram, in points.
 const (
 	unitRadius  = vg.Length(13)
 	unitStep    = vg.Length(38)
@@ -54,7 +54,7 @@ func (n network) circles(layer int) int {
 	return n[layer].Units + 1
 }
 
-// at is where a unit is drawn; the one after the last is the bias unit.
+// at returns the position of a unit; the unit after the last one is the bias unit.
 func (n network) at(c draw.Canvas, layer, unit int) vg.Point {
 	middle := c.Center().Y + captionRoom/2
 	return vg.Point{
@@ -106,7 +106,7 @@ type penalty struct {
 // penaltyEpsilon is the default epsilon of the loss epsilon_l1.
 const penaltyEpsilon = 1e-4
 
-// penalties are the losses of these names, in the study's order, for one unit.
+// penalties lists the drawn losses, in the study's order, for one unit.
 var penalties = []penalty{
 	{"l2", func(p, t float64) float64 { return (p - t) * (p - t) }},
 	{"kl", func(p, t float64) float64 { return p*math.Log(p/t) + (1-p)*math.Log((1-p)/(1-t)) }},

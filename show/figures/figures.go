@@ -44,9 +44,9 @@ import (
 
 // Figure is a drawing of a fixed size. Equal inputs give equal files, byte for byte.
 type Figure struct {
-	width, height int // pixels of the PNG; an SVG or PDF has half as many points
+	width, height int // size of the PNG in pixels; an SVG or PDF has half as many points
 	draw          func(draw.Canvas)
-	scale         float64 // of the PNG; 0 is 1
+	scale         float64 // scale factor of the PNG; 0 means 1
 }
 
 // SetTitle writes a title above the figure; "" does nothing.
@@ -65,7 +65,8 @@ func (f *Figure) SetTitle(title string) {
 	}
 }
 
-// SetWidth magnifies the PNG to that many pixels; 0 does nothing. An SVG or a PDF keeps its size: programs scale them without loss.
+// SetWidth scales the PNG to the given width in pixels; 0 does nothing. The size of an SVG or a PDF does not change: programs
+// scale them without loss.
 func (f *Figure) SetWidth(pixels int) { f.scale = float64(pixels) / float64(f.width) }
 
 // Save writes the figure atomically, as PNG (144 dpi), SVG or PDF depending on the extension of path.
@@ -79,7 +80,7 @@ func (f *Figure) Save(path string) error {
 	return atomicfile.Write(path, map[string]func(io.Writer) error{".png": f.writePNG, ".svg": f.writeSVG, ".pdf": f.writePDF}[extension(path)])
 }
 
-// CheckPath reports a path with an unknown extension, so that a command can refuse it before any work.
+// CheckPath returns an error for a path with an unknown extension, so that a command can reject it before any work.
 func CheckPath(path string) error {
 	switch e := extension(path); e {
 	case ".png", ".svg", ".pdf":
@@ -106,7 +107,7 @@ func (f *Figure) Image() image.Image {
 	return c.Image()
 }
 
-// svgRepairs add the type of images, and fonts with the same metrics for systems that lack the fonts of the drawing.
+// svgRepairs adds the type of images, and fonts with the same metrics for systems without the fonts of the drawing.
 var svgRepairs = [][2]string{
 	{`"data:image/jpg;base64,`, `"data:image/png;base64,`},
 	{"font-family:Liberation Sans;", "font-family:Liberation Sans,Arial,Helvetica,sans-serif;"},
@@ -127,7 +128,7 @@ func (f *Figure) writeSVG(w io.Writer) error {
 	return err
 }
 
-// pdfCanvas writes the letters that the encoding of fonts in PDF files, CP1252, does not have.
+// pdfCanvas can write letters that CP1252, the font encoding of PDF files, lacks.
 type pdfCanvas struct{ *vgpdf.Canvas }
 
 // FillString implements [vg.Canvas].
@@ -135,7 +136,7 @@ func (c pdfCanvas) FillString(f font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(f, at, strings.NewReplacer("β", "beta", "\u2212", "-").Replace(text))
 }
 
-// DrawImage implements [vg.Canvas]. Images would take the transparency of the last colour.
+// DrawImage implements [vg.Canvas]. Without it, images would inherit the transparency of the last colour.
 func (c pdfCanvas) DrawImage(area vg.Rectangle, picture image.Image) {
 	c.SetColor(color.Black)
 	c.Canvas.DrawImage(area, picture)
@@ -151,22 +152,22 @@ func (f *Figure) writePDF(w io.Writer) error {
 	return err
 }
 
-// dots is the length of that number of pixels of the PNG.
+// dots converts a number of pixels of the PNG to a length.
 func dots(pixels int) vg.Length { return vg.Length(pixels) * vg.Inch / dpi }
 
-// pixels is the least number of pixels that hold a length.
+// pixels is the smallest number of pixels that covers a length.
 func pixels(l vg.Length) int { return int(l.Dots(dpi) + 0.999) }
 
-// The style of all figures.
+// Style of all figures.
 const (
-	dpi = 144 // a pixel is half a point: sharp on screens, a column wide in print
+	dpi = 144 // a pixel is half a point: sharp on screens, one column wide in print
 
-	margin    = 12 // pixels around everything
-	gap       = 14 // pixels between blocks and panels
-	rule      = 2  // pixels between images and around them
-	largest   = 96 // pixels, of an image in a row of images
+	margin    = 12 // around the figure, in pixels
+	gap       = 14 // between blocks and panels, in pixels
+	rule      = 2  // between and around images, in pixels
+	largest   = 96 // maximum size of an image in a row of images, in pixels
 	rowWidth  = 10*(largest+rule) + rule
-	pageWidth = rowWidth + 2*margin // pixels, of figures that could have any width
+	pageWidth = rowWidth + 2*margin // width of figures without a natural width, in pixels
 
 	titleSize = 10 // points
 	labelSize = 9
@@ -177,8 +178,8 @@ const (
 	glyphRadius = vg.Length(2.5)
 )
 
-// The colours of series, distinguishable with colour blindness (Okabe and Ito), in the order of the study's lines: blue,
-// red, green, black, then others.
+// palette contains the colours of series, distinguishable with colour blindness (Okabe and Ito), in the order of the study's
+// lines: blue, red, green, black, then others.
 var palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xB2, 0xFF}, // blue
 	color.RGBA{0xD5, 0x5E, 0x00, 0xFF}, // vermilion
@@ -204,12 +205,12 @@ var dashed = []vg.Length{4, 2.5}
 // series returns the colour of the i-th series.
 func series(i int) color.Color { return palette[i%len(palette)] }
 
-// seriesDashes returns the dashes of the i-th series: after the last colour, the colours repeat, dashed, then dotted.
+// seriesDashes returns the line style of the i-th series: when the colours repeat, lines are dashed, then dotted.
 func seriesDashes(i int) []vg.Length {
 	return [][]vg.Length{nil, {6, 2}, {1.5, 1.5}}[i/len(palette)%3]
 }
 
-// textStyle is text of that many points, its lower left corner at the point where it is drawn.
+// textStyle is the style of text of a given size, positioned by its lower left corner.
 func textStyle(size vg.Length) text.Style {
 	return text.Style{
 		Color:   ink,
@@ -239,14 +240,14 @@ func themed() *plot.Plot {
 	return p
 }
 
-// block is a drawing under a caption; blocks are stacked to a figure.
+// block is a drawing with a caption above it; a figure is a stack of blocks.
 type block struct {
 	caption       string
 	width, height int // pixels, without the caption
 	draw          func(draw.Canvas)
 }
 
-// captionHeight is how many pixels a caption takes with the space below it.
+// captionHeight is the height in pixels of a caption with the space below it.
 func (b block) captionHeight() int {
 	if b.caption == "" {
 		return 0
@@ -254,7 +255,7 @@ func (b block) captionHeight() int {
 	return pixels(textStyle(labelSize).Height(b.caption)) + 6
 }
 
-// picture is a block that shows pixels as they are.
+// picture is a block that shows unscaled pixels.
 func picture(caption string, pixels image.Image) block {
 	size := pixels.Bounds().Size()
 	return block{caption: caption, width: size.X, height: size.Y, draw: func(c draw.Canvas) {
@@ -262,7 +263,7 @@ func picture(caption string, pixels image.Image) block {
 	}}
 }
 
-// stack returns a figure of blocks below each other, wide enough for the widest block and caption.
+// stack returns a figure of blocks one below the other, wide enough for the widest block and caption.
 func stack(blocks []block) *Figure {
 	f := &Figure{height: 2*margin - gap}
 	style := textStyle(labelSize)

@@ -9,14 +9,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// CodeRow is the codes of some images by one model.
+// CodeRow contains the codes of some images by one model.
 type CodeRow struct {
 	Caption string
 	Units   int       // values of one code
 	Codes   []float32 // n x Units
 }
 
-// The measures of a histogram, in pixels: a bin is one pixel wide.
+// Sizes in a histogram, in pixels: a bin is one pixel wide.
 const (
 	bins           = 100
 	barHeight      = 72
@@ -27,11 +27,10 @@ const (
 	histogramWidth = bins + histogramGap
 )
 
-// Histograms draws, for each row, one histogram of each code's values in 100 bins and a dashed red line at its largest value, under a
-// legend that says so. All
-// codes of a row share the range: [0,1] if they lie in it and reach a fifth of it, otherwise from their smallest value (or
-// 0) to their largest. Counts are clipped at a quarter of the units, as in the study, so that the many small values do not
-// hide the few large ones.
+// Histograms draws, for each row, one histogram of each code's values in 100 bins with a dashed red line at the largest
+// value, and a legend. All codes of a row share the range: [0,1] if they lie in it and reach a fifth of it, otherwise from
+// their smallest value (or 0) to their largest. Counts are clipped at a quarter of the units, as in the study, so that the
+// many small values do not hide the few large ones.
 func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no codes to draw")
@@ -51,7 +50,7 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 	return stack(blocks), nil
 }
 
-// largestDashes are those of the line at the largest value.
+// largestDashes is the dash pattern of the line at the largest value.
 var largestDashes = []vg.Length{2, 2}
 
 // histogramNames is the legend above the rows.
@@ -64,11 +63,11 @@ func histogramNames() block {
 // leastReach is the maximum of the codes below which [0,1] would show only a line at 0.
 const leastReach = 0.2
 
-// histograms are those of one row.
+// histograms is a row of histograms.
 type histograms struct {
 	CodeRow
 	low, high float64 // the range of values
-	cut       int     // the greatest count that is drawn
+	cut       int     // maximum drawn count
 }
 
 func newHistograms(row CodeRow) (*histograms, error) {
@@ -86,12 +85,12 @@ func newHistograms(row CodeRow) (*histograms, error) {
 	return h, nil
 }
 
-// bin returns the bin of a value; the last one holds its right end too.
+// bin returns the bin of a value; the last bin includes its right end.
 func (h *histograms) bin(v float32) int {
 	return min(bins-1, int(float64(bins)*(float64(v)-h.low)/(h.high-h.low)))
 }
 
-// counts returns how many values of a code fall into each bin, and the bin of the greatest.
+// counts returns the number of values of a code in each bin, and the bin of the largest value.
 func (h *histograms) counts(code []float32) (counts [bins]int, largest int) {
 	for _, v := range code {
 		b := h.bin(v)
@@ -115,7 +114,7 @@ func (h *histograms) draw(c draw.Canvas) {
 	}
 }
 
-// one draws the histogram of one code with its lower left corner there.
+// one draws the histogram of one code with its lower left corner at (left, foot).
 func (h *histograms) one(c draw.Canvas, left, foot vg.Length, code []float32) {
 	right, top := left+dots(bins), foot+dots(barHeight)
 	counts, largest := h.counts(code)

@@ -15,15 +15,15 @@ import (
 	"tessera/metrics"
 )
 
-// ImageRow is images, or vectors, under one caption: originals, reconstructions, atoms, max-approximations.
+// ImageRow contains images, or vectors, with one caption: originals, reconstructions, atoms, max-approximations.
 type ImageRow struct {
 	Caption string
-	Shape   []int     // of one image: (height, width) or (height, width, channels); (values) of a vector
+	Shape   []int     // shape of one image: (height, width) or (height, width, channels); (values) for a vector
 	Images  []float32 // one after the other, row-major
-	Columns int       // images to a line; 0 means 10
+	Columns int       // images per line; 0 means 10
 	Tone    Tone      // of images
-	Names   []string  // of vectors, see [Spectra] and [HeatMaps]; nil numbers them
-	Values  []string  // the names of the values of a vector; nil numbers them
+	Names   []string  // names of vectors, see [Spectra] and [HeatMaps]; nil for numbers
+	Values  []string  // names of the values of a vector; nil for numbers
 }
 
 // ImageRows draws rows of images below each other, each image magnified by a whole number without smoothing. Three
@@ -50,9 +50,10 @@ func ImageRows(rows ...ImageRow) (*Figure, error) {
 // largestAtom is the maximum width of one atom in pixels.
 const largestAtom = 256
 
-// Atoms draws a dictionary as a grid, row by row, each atom scaled separately, see [Signed], under the number of its unit, from 0. Where
-// cells are too narrow, only some columns are numbered. The decoder's bias, if there is one, is the last cell, in a yellow frame.
-// Atoms that are vectors are a heat map, see [HeatMaps]; names are those of their values, if these have names.
+// Atoms draws a dictionary as a grid, row by row, each atom scaled separately, see [Signed], below the number of its unit,
+// from 0. If cells are too narrow, only some columns are numbered. The decoder's bias, if there is one, is the last cell, in
+// a yellow frame. Atoms that are vectors are drawn as a heat map, see [HeatMaps]; names are the names of their values, if
+// any.
 func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
 		return nil, errors.New("figures: no atoms to draw")
@@ -81,10 +82,10 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
 	return stack([]block{b}), nil
 }
 
-// leastNumber is the smallest size of a number, in points.
+// leastNumber is the minimum size of a number, in points.
 const leastNumber = vg.Length(4)
 
-// numbering is the numbers of the cells of a grid.
+// numbering contains the layout of the numbers in the cells of a grid.
 type numbering struct {
 	grid  *raster
 	count int
@@ -92,7 +93,8 @@ type numbering struct {
 	every int // columns from one number to the next
 }
 
-// newNumbering chooses the largest text with which every number fits its cell, and reserves a strip for it in the grid.
+// newNumbering selects the largest text size at which every number fits into its cell, and reserves a strip for the numbers
+// in the grid.
 func newNumbering(grid *raster, count int) numbering {
 	n := numbering{grid: grid, count: count, every: 1}
 	cell, widest := dots(grid.width*grid.scale), fmt.Sprint(count-1)
@@ -114,8 +116,8 @@ func (n numbering) draw(c draw.Canvas) {
 	}
 }
 
-// gridColumns returns the number of columns of a grid of n cells: between square and about 2.5 times as wide as high, with
-// the fewest empty cells.
+// gridColumns returns the number of columns for a grid of n cells: a grid between square and about 2.5 times as wide as high,
+// with the fewest empty cells.
 func gridColumns(n int) int {
 	square := int(math.Ceil(math.Sqrt(float64(n))))
 	best, empty := square, n
@@ -127,14 +129,14 @@ func gridColumns(n int) int {
 	return best
 }
 
-// displayed has the indices of the test images that the study shows.
+// displayed contains the indices of the test images that the study shows.
 var displayed = map[string][]int{
 	"fashion-mnist": {0, 1, 31, 3, 4, 5, 6, 7, 8, 9},
 	"mnist":         {0, 1, 2, 3, 4, 18, 21, 7, 8, 61},
 }
 
 // DisplayIndices returns the indices of the test images, of n, that figures show: the study's ten, otherwise ten evenly
-// spread ones, or all if there are fewer.
+// spaced ones, or all if there are fewer.
 func DisplayIndices(dataset string, n int) []int {
 	if indices := displayed[dataset]; indices != nil && n > slices.Max(indices) {
 		return slices.Clone(indices)
@@ -159,7 +161,7 @@ const (
 	Signed
 )
 
-// raster is images side by side, each magnified by a whole number without smoothing.
+// raster draws images side by side, each magnified by a whole number without smoothing.
 type raster struct {
 	height, width, channels int // of one image
 	columns, scale          int
@@ -167,8 +169,8 @@ type raster struct {
 	tone                    Tone
 }
 
-// newRaster chooses the magnification: the largest that keeps columns of these images within the width, in pixels, and one image
-// within cell.
+// newRaster selects the magnification: the largest for which columns of these images fit into the width, in pixels, and one
+// image into cell.
 func newRaster(shape []int, columns int, tone Tone, values []float32, width, cell int) (*raster, int, error) {
 	if len(shape) < 2 || len(shape) > 3 {
 		return nil, 0, fmt.Errorf("figures: images of shape %v cannot be drawn, want (height, width) or (height, width, channels)", shape)
@@ -213,7 +215,7 @@ func (r *raster) image(values []float32, n int) *image.RGBA {
 	return picture
 }
 
-// frame paints the lines around an image.
+// frame draws the lines around an image.
 func (r *raster) frame(picture *image.RGBA, i int) {
 	left, top := i%r.columns*r.stepX(), i/r.columns*r.stepY()
 	right, bottom := left+r.stepX()+rule, top+r.stepY()+rule
@@ -223,7 +225,7 @@ func (r *raster) frame(picture *image.RGBA, i int) {
 	fill(picture, image.Rect(right-rule, top, right, bottom), frameColor)
 }
 
-// one draws an image with its upper left corner there.
+// one draws an image with its upper left corner at (left, top).
 func (r *raster) one(picture *image.RGBA, left, top int, values []float32) {
 	low, high := r.levels(values)
 	signed := r.tone == Signed && slices.Min(values) < 0
@@ -255,7 +257,7 @@ func (r *raster) levels(values []float32) (black, white float32) {
 	return least, most
 }
 
-// shade returns the colour of one pixel: three channels without signs as they are, others by their mean.
+// shade returns the colour of one pixel: three unsigned channels unchanged, otherwise the mean of the channels.
 func shade(values []float32, black, white float32, signed bool) color.RGBA {
 	scaled := func(v float32) float32 { return (v - black) / (white - black) }
 	if len(values) == 3 && !signed {

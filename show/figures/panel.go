@@ -21,7 +21,7 @@ type line struct {
 	dashes     []vg.Length
 	glyph      draw.GlyphDrawer // nil draws none
 	pointsOnly bool             // no line between the points
-	step       bool             // the line goes right, then up or down
+	step       bool             // the line goes horizontally, then vertically
 }
 
 func (l line) lineStyle() draw.LineStyle {
@@ -46,7 +46,7 @@ type panel struct {
 	extra []plot.Plotter // drawn over the lines
 }
 
-// plot returns the panel as a plot. Points that an axis cannot show are left out.
+// plot returns the panel as a plot. Points outside the range of an axis are left out.
 func (p panel) plot() (*plot.Plot, error) {
 	out := themed()
 	grid := plotter.NewGrid()
@@ -85,7 +85,7 @@ func (p panel) shown(points plotter.XYs) plotter.XYs {
 	return shown
 }
 
-// addBars adds the bars of a line. One that begins where a logarithmic axis cannot show it begins at its point.
+// addBars adds the error bars of a line. A bar whose lower end a logarithmic axis cannot show starts at its point.
 func (p panel) addBars(to *plot.Plot, l line) {
 	for i, half := range l.bars {
 		at := l.points[i]
@@ -144,9 +144,9 @@ type axis struct {
 	log      bool
 	whole    bool      // counts: no ticks between whole numbers
 	inverted bool      // from top to bottom; only of linear axes
-	min, max float64   // the least range that is shown; both 0 leave it to the data
-	marks    []float64 // the only values with ticks; nil marks round values
-	names    []string  // of the values 0, 1, 2, ...
+	min, max float64   // smallest range that is shown; both 0: the range of the data
+	marks    []float64 // the only values with ticks; nil for round values
+	names    []string  // names of the values 0, 1, 2, ...
 }
 
 // shows reports whether the axis can show a value.
@@ -154,7 +154,7 @@ func (a axis) shows(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.log || v > 0)
 }
 
-// set gives an axis of a plot its range and ticks. The range of the data is in it already, or is empty.
+// set sets the range and ticks of a plot's axis, which already has the range of the data or is empty.
 func (a axis) set(to *plot.Axis) {
 	if a.min != a.max {
 		to.Min, to.Max = min(to.Min, a.min), max(to.Max, a.max)
@@ -195,7 +195,7 @@ func (a axis) set(to *plot.Axis) {
 	to.Tick.Marker = logTicks{}
 }
 
-// mark gives an axis ticks at some values only.
+// mark sets ticks at the axis's marks only.
 func (a axis) mark(to *plot.Axis) {
 	var ticks plot.ConstantTicks
 	for _, v := range a.marks {
@@ -207,7 +207,7 @@ func (a axis) mark(to *plot.Axis) {
 	}
 }
 
-// floorLog is the nearest d*10^n that is not above v, for a digit d: where a logarithmic axis may end.
+// floorLog is the largest d*10^n <= v, for a digit d: a possible end of a logarithmic axis.
 func floorLog(v float64) float64 {
 	n := math.Floor(math.Log10(v))
 	return decimal(math.Floor(v/math.Pow(10, n)+1e-9), int(n))
@@ -218,13 +218,13 @@ func ceilLog(v float64) float64 {
 	return decimal(math.Ceil(v/math.Pow(10, n)-1e-9), int(n))
 }
 
-// decimal is digit * 10^n, as exactly as it can be written.
+// decimal is digit * 10^n, correctly rounded.
 func decimal(digit float64, n int) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(digit, 'f', -1, 64)+"e"+strconv.Itoa(n), 64) // digits and an exponent
 	return v
 }
 
-// namedTicks labels 0, 1, 2, ... with names, evenly spread ones where there are many.
+// namedTicks labels 0, 1, 2, ... with names; if there are too many, only evenly spaced ones.
 type namedTicks []string
 
 const (
@@ -232,7 +232,7 @@ const (
 	longest   = 24 // letters of a name
 )
 
-// height is how many pixels the names take below an axis.
+// height is the height in pixels of the names below an axis.
 func (n namedTicks) height() (most int) {
 	for _, t := range n.Ticks(0, float64(len(n))) {
 		most = max(most, pixels(textStyle(tickSize).Width(t.Label)))
@@ -255,8 +255,8 @@ func (n namedTicks) Ticks(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten, fewer where only whole numbers have a
-// meaning.
+// linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten; fewer if only whole numbers are
+// meaningful.
 type linearTicks struct{ whole bool }
 
 // Ticks implements [plot.Ticker].
@@ -281,8 +281,8 @@ func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// logTicks marks all d * 10^n and labels powers of ten; on short ranges 2 and 5 too, on very short ones
-// every d but 6, 7 and 9, whose labels would touch. There are always two labels.
+// logTicks marks all d * 10^n and labels powers of ten; on short ranges also 2 and 5, on very short ones every d except 6, 7
+// and 9, whose labels would touch. There are always two labels.
 type logTicks struct{}
 
 // Ticks implements [plot.Ticker].
@@ -312,7 +312,7 @@ func (logTicks) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// tickLabel writes a number without an exponent as long as that is short.
+// tickLabel formats a number, without an exponent if that is short.
 func tickLabel(v float64) string {
 	if v != 0 && (math.Abs(v) < 1e-4 || math.Abs(v) >= 1e6) {
 		return strconv.FormatFloat(v, 'e', -1, 64)
@@ -351,7 +351,7 @@ type grid struct {
 // margins is the space around the data of a plot.
 type margins struct{ left, right, bottom, top vg.Length }
 
-// texts is the space of titles and labels, the same in all panels.
+// texts is the space for titles and labels, the same in all panels.
 func (g grid) texts() margins {
 	label := textStyle(labelSize).Height("M") + 4
 	r := margins{left: label, bottom: label}
@@ -390,13 +390,13 @@ func (g grid) draw(area draw.Canvas) {
 	}
 }
 
-// ticksOf is the space of a plot's ticks and their numbers.
+// ticksOf is the space for a plot's ticks and their numbers.
 func ticksOf(p *plot.Plot, c draw.Canvas) margins {
 	data := p.DataCanvas(c)
 	return margins{data.Min.X - c.Min.X, c.Max.X - data.Max.X, data.Min.Y - c.Min.Y, c.Max.Y - data.Max.Y}
 }
 
-// write writes title and labels into a tile, centred on its data.
+// write writes title and labels into a tile, centred on the data area.
 func (p panel) write(tile, data draw.Canvas) {
 	title := textStyle(titleSize)
 	title.XAlign, title.YAlign = draw.XCenter, draw.YTop
@@ -413,10 +413,10 @@ func (p panel) write(tile, data draw.Canvas) {
 // thumbnail is the width of a line sample in a legend.
 const thumbnail = vg.Length(18)
 
-// legend is a strip of names above the panels, where it hides no data. Each line has as many names as fit.
+// legend is a strip of names above the panels, where it covers no data. A line contains as many names as fit.
 type legend []line
 
-// height returns how many pixels high the strip is at that width.
+// height returns the height in pixels of the strip at the given width.
 func (l legend) height(width int) int {
 	if len(l) == 0 {
 		return 0
@@ -473,14 +473,14 @@ type label struct {
 	color color.Color
 }
 
-// labels writes names next to points. If there is space, no name hides a point, a line or another name: each takes the first
-// free place around its point, near places first. A thin line connects distant names to their points.
+// labels writes names next to points. If there is space, no name covers a point, a line or another name: each takes the first
+// free position around its point, near positions first. A thin line connects distant names to their points.
 type labels struct {
 	names []label
-	lines []line // steps that names should not hide
+	lines []line // step lines that names should not cover
 }
 
-// The candidate places around a point: directions, most legible first, and distances.
+// The candidate positions around a point: directions, most legible first, and distances.
 var (
 	directions = []vg.Point{
 		{X: 1}, {X: -1}, {Y: 1}, {Y: -1}, {X: 1, Y: 1}, {X: -1, Y: 1}, {X: 1, Y: -1}, {X: -1, Y: -1},
@@ -489,7 +489,7 @@ var (
 	distances = []vg.Length{5, 8, 12, 16, 20, 25, 30, 36, 44, 52, 60, 70, 80}
 )
 
-// tied is the distance from which a line connects a name to its point.
+// tied is the distance above which a line connects a name to its point.
 const tied = 12
 
 // Plot implements [plot.Plotter].
@@ -522,7 +522,7 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// freePlace returns the place where a text of that size hides least, and its distance from the point.
+// freePlace returns the position at which a text of the given size covers least, and its distance from the point.
 func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best vg.Rectangle, distance vg.Length) {
 	least := math.Inf(1)
 	for _, d := range distances {
@@ -547,7 +547,7 @@ func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best
 	return best, distance
 }
 
-// boxNextTo returns the box of a text in one direction from a point.
+// boxNextTo returns the box of a text in a direction from a point.
 func boxNextTo(at, way vg.Point, reach vg.Length, size vg.Point) vg.Rectangle {
 	low := vg.Point{
 		X: at.X + way.X*reach + size.X*(way.X-1)/2,
@@ -561,7 +561,7 @@ func boxAround(p vg.Point, radius vg.Length) vg.Rectangle {
 	return vg.Rectangle{Min: p.Sub(r), Max: p.Add(r)}
 }
 
-// spanned is the box of a level or upright line.
+// spanned is the box of a horizontal or vertical line.
 func spanned(a, b vg.Point) vg.Rectangle {
 	return vg.Rectangle{
 		Min: vg.Point{X: min(a.X, b.X) - lineWidth, Y: min(a.Y, b.Y) - lineWidth},
@@ -574,7 +574,7 @@ func overlap(a, b vg.Rectangle) vg.Length {
 	return max(0, min(a.Max.X, b.Max.X)-max(a.Min.X, b.Min.X)) * max(0, min(a.Max.Y, b.Max.Y)-max(a.Min.Y, b.Min.Y))
 }
 
-// outside is the area of a box that lies outside of another one, with a large weight: clipped text is worst.
+// outside is the area of a box outside another one, with a large weight: clipped text is worst.
 func outside(box, area vg.Rectangle) vg.Length {
 	return 100 * (overlap(box, box) - overlap(box, area))
 }

@@ -15,21 +15,21 @@ import (
 	"tessera/metrics"
 )
 
-// Point is the metrics of one model.
+// Point contains the metrics of one model.
 type Point struct {
-	Label  string         // what the model is called in a figure
-	P      float64        // target of the mean activation; NaN where the model has no such penalty
-	Beta   float64        // weight of that penalty; NaN where there is none
+	Label  string         // name of the model in a figure
+	P      float64        // target of the mean activation; NaN if the model has no such penalty
+	Beta   float64        // weight of that penalty; NaN if there is none
 	Values metrics.Values // by the names of `eval --json`
-	Split  string         // images that it was measured on: test (also ""), validation, train or all
+	Split  string         // measured images: test (also ""), validation, train or all
 
 	deviation metrics.Values // over seeds
 }
 
-// ErrNoPoints means that a figure has no points to draw: no run has the metrics of its axes.
+// ErrNoPoints is the error for a figure without points to draw: no run has the metrics of its axes.
 var ErrNoPoints = errors.New("no points to draw")
 
-// metric is one number of a point; NaN, which is not drawn, if it has none.
+// metric is one number of a point; NaN, which is not drawn, if the point does not have it.
 type metric struct {
 	axis
 	of     func(Point) float64
@@ -37,7 +37,7 @@ type metric struct {
 	higher bool   // a larger number is better
 }
 
-// cost is the number of a point, the less the better.
+// cost is the number of a point with a sign such that smaller is better.
 func (m metric) cost(p Point) float64 {
 	if m.higher {
 		return -m.of(p)
@@ -45,7 +45,7 @@ func (m metric) cost(p Point) float64 {
 	return m.of(p)
 }
 
-// The metrics of figures, with the study's axes.
+// Metrics of figures, with the study's axes.
 var (
 	mseMetric   = metric{axis: axis{log: true}, of: numberOf("mse"), name: "mse"} // see mseOf
 	hoyerMetric = metric{axis: axis{label: "mean Hoyer sparsity of codes", max: 1}, of: numberOf("hoyer")}
@@ -54,7 +54,7 @@ var (
 	betaMetric  = metric{axis: axis{label: "weight β", log: true}, of: func(p Point) float64 { return p.Beta }}
 )
 
-// mseOf is the mse with a label that says which images the points were measured on.
+// mseOf is the mse with an axis label that names the measured images.
 func mseOf(points ...[]Point) metric {
 	m := mseMetric
 	m.label = "mse"
@@ -74,7 +74,7 @@ func numberOf(name string) func(Point) float64 {
 	return func(p Point) float64 { return orNaN(p.Values, name) }
 }
 
-// orNaN is the number of that name for plots: NaN, which they leave out, if there is none.
+// orNaN is the named number; if it is missing, NaN, which plots omit.
 func orNaN(values metrics.Values, name string) float64 {
 	if v, ok := values.Number(name); ok {
 		return v
@@ -82,7 +82,7 @@ func orNaN(values metrics.Values, name string) float64 {
 	return math.NaN()
 }
 
-// group is the points of one target, in the order of the figure, with their colour.
+// group contains the points with one target, in the order of the figure, and their colour.
 type group struct {
 	p      float64
 	color  color.Color
@@ -132,7 +132,7 @@ func targetName(p float64) string {
 	return fmt.Sprintf("p = %v", p)
 }
 
-// xys takes two metrics of points.
+// xys returns two metrics of points as coordinates.
 func xys(points []Point, x, y metric) plotter.XYs {
 	out := make(plotter.XYs, len(points))
 	for i, p := range points {
@@ -141,7 +141,7 @@ func xys(points []Point, x, y metric) plotter.XYs {
 	return out
 }
 
-// comparison is the measured and the published points, by target.
+// comparison contains the measured and the published points, by target.
 type comparison struct {
 	ours, published []group
 	pointsOnly      bool
@@ -155,7 +155,7 @@ func compare(ours, published []Point, pointsOnly bool) (comparison, error) {
 	return comparison{grouped(targets, ours), grouped(targets, published), pointsOnly}, nil
 }
 
-// lines draws one metric over another, published points below measured ones.
+// lines draws metric y over x; published points are drawn below measured ones.
 func (c comparison) lines(x, y metric) []line {
 	var lines []line
 	add := func(groups []group, dashes []vg.Length, glyph draw.GlyphDrawer) {
@@ -208,14 +208,14 @@ func Curves(ours, published []Point) (*Figure, error) {
 	}, c.legend(), 390)
 }
 
-// HoyerScatter draws the error of max-approximation against the sparsity of codes, one colour for each target p. Measured models
-// without a target have their names.
+// HoyerScatter draws the error of max-approximation against the sparsity of codes, one colour for each target p. Measured
+// models without a target are labelled.
 func HoyerScatter(ours, published []Point) (*Figure, error) {
 	return scatter(ours, published, hoyerMetric)
 }
 
-// MSEScatter draws the error of max-approximation against that of reconstruction, one colour for each target p. Measured
-// models without a target have their names.
+// MSEScatter draws the error of max-approximation against the reconstruction error, one colour for each target p. Measured
+// models without a target are labelled.
 func MSEScatter(ours, published []Point) (*Figure, error) {
 	return scatter(ours, published, mseOf(ours, published))
 }
@@ -243,8 +243,8 @@ func Pareto(ours, published []Point) (*Figure, error) {
 	return pareto(ours, published, mseOf(ours, published), maxMetric)
 }
 
-// ParetoOf draws one metric against another with the names of the points and the Pareto front in the directions that improve
-// the metrics. An unknown metric is an error, and one of which neither more nor less is better; points that lack one of the
+// ParetoOf draws one metric against another, with labelled points and the Pareto front for the directions in which the
+// metrics improve. An unknown metric is an error, and so is a metric without a better direction. Points that lack one of the
 // two metrics are left out.
 func ParetoOf(x, y string, points []Point) (*Figure, error) {
 	var of [2]metric
@@ -296,7 +296,7 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 	return panels([][]panel{{p}}, names, 700)
 }
 
-// labelled returns the points that both axes show.
+// labelled returns the points in the range of both axes.
 func (p panel) labelled(points []Point, x, y metric) []Point {
 	var shown []Point
 	for _, at := range points {
@@ -322,11 +322,11 @@ func front(points []Point, x, y metric) (front []Point) {
 	return front
 }
 
-// SweptLine is settings of a sweep, as a rule those that differ in the swept value only.
+// SweptLine contains settings of a sweep, usually settings that differ only in the swept value.
 type SweptLine struct {
 	Name   string // "" if it is the only line
 	Points []SweptPoint
-	Apart  bool // the points are not connected: they differ in more than the swept value
+	Apart  bool // the points are not connected, because they differ in more than the swept value
 }
 
 // Several reports whether the line has two different values.
@@ -337,20 +337,21 @@ func (l SweptLine) Several() bool {
 // SweptPoint is one setting.
 type SweptPoint struct {
 	X         float64        // the swept value
-	Mean      metrics.Values // over the seeds
-	Deviation metrics.Values // none of a single seed
-	Split     string         // images that it was measured on, as in [Point]
+	Mean      metrics.Values // means over the seeds
+	Deviation metrics.Values // empty for a single seed
+	Split     string         // measured images, as in [Point]
 }
 
 // mostSwept is the number of distinct line styles.
 const mostSwept = 14
 
-// logRatio is the ratio of the largest to the smallest value from which an axis is logarithmic, if all values are positive.
+// logRatio is the ratio of the largest to the smallest value above which an axis is logarithmic, if all values are positive.
 const logRatio = 8
 
 // Swept draws some metrics over a swept value: means over the seeds with bars of one standard deviation. Settings of a line
-// are connected in the order of their values. A line without a metric is left out of its panel. The error is [ErrNoPoints] if there is nothing to draw; fewer than two values, more than 14 lines, and values
-// that are not finite are errors, too.
+// are connected in the order of their values. A line is left out of the panels of metrics that it lacks. The error is
+// [ErrNoPoints] if there is nothing to draw; fewer than two values, more than 14 lines, and values that are not finite are
+// errors, too.
 func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	values := map[float64]bool{}
 	for _, l := range lines {
@@ -387,7 +388,7 @@ func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	return panels(rows, sweptLegend(lines), height)
 }
 
-// line is the points that have a metric, in the order of their values.
+// line contains the points that have a metric, in the order of their values.
 func (l SweptLine) line(name string, c color.Color, dashes []vg.Length) line {
 	drawn := line{name: l.Name, color: c, dashes: dashes, glyph: disc, pointsOnly: l.Apart || !l.Several()}
 	sorted := slices.Clone(l.Points)
@@ -414,9 +415,9 @@ func sweptLegend(lines []SweptLine) (names legend) {
 }
 
 const (
-	mostMarks = 8     // values that are marked on the axis, if their numbers do not touch
-	letter    = 0.025 // largest width of a digit of a mark, of the width of a panel
-	space     = 0.05  // at both ends, as a share of the range of the data
+	mostMarks = 8     // number of values that are marked on the axis, if their labels do not touch
+	letter    = 0.025 // maximum width of a digit, as a fraction of the width of a panel
+	space     = 0.05  // at both ends, as a fraction of the range of the data
 )
 
 // sweptAxis is the axis of the swept value.
@@ -443,7 +444,7 @@ func sweptAxis(label string, lines []SweptLine) axis {
 	return a
 }
 
-// apart reports whether the numbers of sorted values do not touch as marks of the axis.
+// apart reports whether the labels of sorted values would not touch each other on the axis.
 func (a axis) apart(values []float64) bool {
 	position := func(v float64) float64 {
 		if a.log {
@@ -460,7 +461,7 @@ func (a axis) apart(values []float64) bool {
 	return true
 }
 
-// widen sets the least range of a linear axis.
+// widen sets the range of a linear axis to [low, high] with a margin on both sides. An axis of values >= 0 does not begin below 0.
 func (a *axis) widen(low, high float64) {
 	a.min, a.max = low-space*(high-low), high+space*(high-low)
 	if low >= 0 {

@@ -18,13 +18,13 @@ import (
 //go:embed published.csv
 var publishedCSV []byte
 
-// Published is one published row of the study; published.csv explains the sources and columns. Metrics that were not
-// published are missing in its values.
+// Published is one published row of the study; published.csv explains the sources and columns. Values lacks metrics that were
+// not published.
 type Published struct {
 	Source   string // "table 1", "table 2", "notebook", "figure 8", "figure 8 deep"
 	Dataset  string
 	Model    string
-	Declared string // the shipped model that is this one, "" where none is
+	Declared string // the corresponding shipped model, "" if there is none
 	Point
 	Note string
 }
@@ -104,27 +104,27 @@ func parsePublished(text []byte) ([]Published, error) {
 	return rows, nil
 }
 
-// The tolerances of a reproduction: two trainings of the study with the same shallow settings differ by up to as much.
+// Tolerances of a reproduction: two trainings of the study with the same shallow settings differ by up to as much.
 const (
-	MSETolerance   = 0.10 // of the published mse
-	HoyerTolerance = 0.02 // of sparsity, absolute
+	MSETolerance   = 0.10 // relative to the published mse
+	HoyerTolerance = 0.02 // absolute, for the sparsity
 )
 
-// Measured has the measured values of one model and its settings, over seeds.
+// Measured contains the measured values of one model with its settings, over seeds.
 type Measured struct {
 	Model     string
-	Values    string // its settings where they vary: "loss.1.target=0.1"
+	Values    string // its varying settings: "loss.1.target=0.1"
 	Dataset   string
 	Split     string         // images that it was measured on, as in [Point]
-	P, Beta   float64        // of its KL penalty, NaN where it has none
-	Epochs    int            // of its training; 0 for a baseline, which ends by its own rule
-	Done      int            // seeds that are measured
-	Trials    int            // seeds that are declared
-	Mean      metrics.Values // by the names of `eval --json`; those without meaning for the model are left out
-	Deviation metrics.Values // over seeds; none of one seed
+	P, Beta   float64        // of its KL penalty, NaN if it has none
+	Epochs    int            // epochs of its training; 0 for a baseline, which ends by its own rule
+	Done      int            // number of measured seeds
+	Trials    int            // number of declared seeds
+	Mean      metrics.Values // by the names of `eval --json`; without metrics that do not apply to the model
+	Deviation metrics.Values // over seeds; empty for one seed
 
-	Pairs       int                       // seeds that it has in common with the first model
-	Differences map[string]metrics.Paired // from the first model, paired by seed, by metric; none of fewer than two pairs
+	Pairs       int                       // number of seeds in common with the first model
+	Differences map[string]metrics.Paired // differences from the first model, paired by seed, by metric; empty for fewer than two pairs
 }
 
 // Point is the point that figures show.
@@ -134,7 +134,7 @@ func (m Measured) Point() Point {
 
 func (m Measured) name() string { return strings.TrimSpace(m.Model + " " + m.Values) }
 
-// ComparedRow pairs one of our models with its published numbers; one of the two may be nil.
+// ComparedRow pairs a measured model with its published numbers; one of the two may be nil.
 type ComparedRow struct {
 	Published *Published
 	Measured  *Measured
@@ -162,13 +162,13 @@ func Compare(published []Published, measured []Measured) []ComparedRow {
 	return rows
 }
 
-// Is reports whether a measured model is the published one.
+// Is reports whether the measured model corresponds to the published row.
 func (p Published) Is(m Measured) bool {
 	agree := func(a, b float64) bool { return a == b || math.IsNaN(a) || math.IsNaN(b) }
 	return p.Declared == m.Model && p.Dataset == m.Dataset && agree(p.P, m.P) && agree(p.Beta, m.Beta)
 }
 
-// toleranceTests are the metrics with a tolerance, and the differences that are compared with it.
+// toleranceTests lists the metrics with a tolerance, and the differences that are compared with it.
 var toleranceTests = []struct {
 	metric, name string
 	difference   func(ComparedRow) float64
@@ -196,8 +196,8 @@ func (r ComparedRow) Outside() []string {
 	return names
 }
 
-// Verdict says whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" where a published row has no trial that
-// is done, "not measured: mse" where its trials lack a published metric, and nothing where no metric with a tolerance was published.
+// Verdict tells whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" if a published row has no finished
+// trial, "not measured: mse" if its trials lack a published metric, and "" if no metric with a tolerance was published.
 func (r ComparedRow) Verdict() string {
 	unmeasured, judged := r.unmeasured()
 	outside := r.Outside()
@@ -217,7 +217,8 @@ func (r ComparedRow) Verdict() string {
 // Within is the verdict on a row whose published metrics with a tolerance were all measured and are within it.
 const Within = "within"
 
-// unmeasured names the published metrics with a tolerance that have no measured value; judged is false where none was published.
+// unmeasured names the published metrics with a tolerance that were not measured; judged is false if no such metric was
+// published.
 func (r ComparedRow) unmeasured() (names []string, judged bool) {
 	for _, t := range toleranceTests {
 		if math.IsNaN(r.published(t.metric)) {
@@ -253,7 +254,7 @@ func (r ComparedRow) Penalty() (p, beta float64) {
 	return math.NaN(), math.NaN()
 }
 
-// of is the measured metric of that name, NaN where it is not known.
+// of is the named measured metric, NaN if unknown.
 func (r ComparedRow) of(name string) float64 {
 	if r.Measured == nil {
 		return math.NaN()
@@ -261,7 +262,7 @@ func (r ComparedRow) of(name string) float64 {
 	return orNaN(r.Measured.Mean, name)
 }
 
-// published is the published metric of that name, NaN where it is not known.
+// published is the named published metric, NaN if unknown.
 func (r ComparedRow) published(name string) float64 {
 	if r.Published == nil {
 		return math.NaN()
@@ -269,7 +270,7 @@ func (r ComparedRow) published(name string) float64 {
 	return orNaN(r.Published.Values, name)
 }
 
-// number prints a metric with four digits, "-" where it is not known.
+// number formats a metric with four digits, "-" if unknown.
 func number(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -277,7 +278,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// measuredText is a measured metric, with its deviation where there are several seeds.
+// measuredText formats a measured metric, with its deviation if there are several seeds.
 func (r ComparedRow) measuredText(name string) string {
 	text := number(r.of(name))
 	if r.Measured != nil {
@@ -288,13 +289,13 @@ func (r ComparedRow) measuredText(name string) string {
 	return text
 }
 
-// Table is rows of cells under a head.
+// Table contains rows of cells below a header row.
 type Table struct {
 	Head []string
 	Rows [][]string
 }
 
-// Markdown writes the table as Markdown.
+// Markdown formats the table as Markdown.
 func (t Table) Markdown() string {
 	var b strings.Builder
 	line := func(cells []string) {
@@ -323,8 +324,8 @@ func JudgedTable(rows []ComparedRow) Table {
 	return t
 }
 
-// ShownTable has the metrics without a known tolerance: the errors of max-approximation, each by its convention, the
-// classification of codes, and dead units. The metrics that no row has are left out.
+// ShownTable contains the metrics without a known tolerance: the errors of max-approximation in several conventions, the
+// classification of codes, and dead units. Metrics that no row has are left out.
 func ShownTable(rows []ComparedRow) Table {
 	t := Table{Head: []string{"model", "p", "β"}}
 	body := make([][]string, len(rows))
@@ -352,8 +353,9 @@ func ShownTable(rows []ComparedRow) Table {
 	return t
 }
 
-// DifferenceTable has the differences of the measured models from the first one, in the given metrics; "-" where there is none.
-// Rows without common seeds, the first model itself among them, are left out. A difference of fewer seeds, where some have no such metric, says how many.
+// DifferenceTable contains the differences of the measured models from the first one, in the given metrics; "-" for missing
+// ones. Rows without common seeds, and the first model itself, are left out. If some seeds lack a metric, the cell contains
+// the number of seeds used.
 func DifferenceTable(rows []ComparedRow, names []string) Table {
 	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
 	for _, r := range rows {
@@ -376,7 +378,7 @@ func DifferenceTable(rows []ComparedRow, names []string) Table {
 	return t
 }
 
-// publishedText is a published metric; the accuracy comes with the deviation that the study gives, over its splits.
+// publishedText formats a published metric; the accuracy includes the deviation over the study's splits.
 func (r ComparedRow) publishedText(name string) string {
 	text := number(r.published(name))
 	if name == "svm_accuracy" && !math.IsNaN(r.published("svm_std")) {
@@ -385,7 +387,7 @@ func (r ComparedRow) publishedText(name string) string {
 	return text
 }
 
-// head has the first cells of every row: model, p, beta, epochs, seeds.
+// head returns the first cells of the row: model, p, beta, epochs, seeds.
 func (r ComparedRow) head() []string {
 	p, beta := r.Penalty()
 	epochs, seeds := "-", "-"
@@ -425,7 +427,7 @@ func ComparisonCSV(rows []ComparedRow) []byte {
 	return b.Bytes()
 }
 
-// record is the row in [ComparisonCSV].
+// record is the row for [ComparisonCSV].
 func (r ComparedRow) record() []string {
 	p, beta := r.Penalty()
 	var source, dataset, epochs, seeds string

@@ -47,11 +47,11 @@ func HeatMaps(rows ...ImageRow) (*Figure, error) {
 		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
 			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true, names: row.Names}}})
 	}
-	const frame, least, largest = 110, 260, 1200 // pixels
+	const frame, least, largest = 110, 260, 1200 // in pixels
 	return panels(all, nil, min(max(frame+12*most, least), largest)+namedTicks(all[0][0].x.names).height())
 }
 
-// valueAxis has the names of the values of vectors, else their numbers.
+// valueAxis labels the values of vectors with their names, or else with numbers.
 func valueAxis(row ImageRow) axis {
 	if len(row.Values) == row.Shape[0] {
 		return axis{names: row.Values}
@@ -110,7 +110,8 @@ func cells(p, size, n int) (from, to int) {
 	return from, max(from+1, (p+1)*n/size)
 }
 
-// extreme is the value of the largest magnitude of some cells: where several share a pixel, none that matters is lost.
+// extreme is the value of the largest magnitude in a block of cells: if several cells share a pixel, the most important one
+// is visible.
 func (m *heatMap) extreme(top, bottom, left, right int) float64 {
 	most := 0.0
 	for line := top; line < bottom; line++ {
@@ -123,7 +124,7 @@ func (m *heatMap) extreme(top, bottom, left, right int) float64 {
 	return most
 }
 
-// color is that of a value, see [Heat].
+// color returns the colour of a value, see [Heat].
 func (m *heatMap) color(v float64) color.RGBA {
 	if m.most == 0 {
 		return Heat(0)
@@ -131,7 +132,7 @@ func (m *heatMap) color(v float64) color.RGBA {
 	return Heat(v / m.most)
 }
 
-// The colours of the largest magnitudes.
+// Colours of the largest magnitudes.
 var (
 	heatRed  = color.RGBA{0xB2, 0x18, 0x2B, 0xFF}
 	heatBlue = color.RGBA{0x21, 0x66, 0xAC, 0xFF}
@@ -147,8 +148,9 @@ func Heat(share float64) color.RGBA {
 	return color.RGBA{mix(full.R), mix(full.G), mix(full.B), 255}
 }
 
-// Spectra draws vectors as lines over the index of their values: one panel for each vector, one line for each row, so that originals
-// and reconstructions lie over each other. All rows have equally many vectors. Names of the first row are the titles.
+// Spectra draws vectors as lines over the index of their values: one panel for each vector, one line for each row, so that
+// originals and reconstructions overlap. All rows must have the same number of vectors. The names of the first row are the
+// titles.
 func Spectra(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no vectors to draw")
@@ -186,7 +188,7 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 
 // addTo adds every vector to its panel.
 func (m *heatMap) addTo(all []panel, style line) {
-	const few = 16 // values up to which each is marked
+	const few = 16 // maximum number of values for which each value is marked
 	if m.columns <= few {
 		style.glyph = disc
 	}

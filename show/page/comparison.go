@@ -10,7 +10,7 @@ import (
 	"tessera/show/figures"
 )
 
-// Comparison is the page of models side by side.
+// Comparison is the page that compares models.
 type Comparison struct {
 	*comparison.Table
 	Live bool // the page is served by `tessera ui`
@@ -23,13 +23,13 @@ type pairedModel struct {
 	Each  []atomPair
 }
 
-// atomPair is two matched atoms.
+// atomPair is a pair of matched atoms.
 type atomPair struct {
 	Title      string
 	One, Other picture
 }
 
-// mostPairs is how many pairs of atoms are shown.
+// mostPairs is the maximum number of pairs of atoms that are shown.
 const mostPairs = 120
 
 // Write renders the page.

@@ -10,7 +10,7 @@ import (
 	"tessera/train"
 )
 
-// mostPoints is how many epochs a curve shows; of longer trainings it shows evenly spread ones.
+// mostPoints is the maximum number of epochs in a curve; for longer trainings they are evenly spaced.
 const mostPoints = 1000
 
 // Curve is the course of one training: the columns of its metrics.jsonl.
@@ -19,18 +19,18 @@ type Curve struct {
 	Epochs  []float64           `json:"epochs"`
 	Columns map[string][]*Point `json:"columns"`
 
-	names   []string // of the columns, in order
-	seconds float64  // of all epochs
+	names   []string // names of the columns, in order
+	seconds float64  // sum over all epochs
 }
 
-// Point is a number, nil in a list where it is missing.
+// Point is a number in JSON with few digits; a missing one is null.
 type Point float64
 
 // MarshalJSON writes few digits.
 func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal(round(float64(p))) }
 
-// ChartsOf reads the metrics.jsonl of a run as a page draws it; a run without finished epochs has no panels. A damaged file is a
-// [*checkpoint.Error].
+// ChartsOf reads the metrics.jsonl of a run for the charts of a page; a run without finished epochs has no panels. For a
+// damaged file the error is a [*checkpoint.Error].
 func ChartsOf(run string) (*Charts, error) {
 	c, err := readCurve(run, filepath.Base(filepath.Clean(run)))
 	if err != nil {
@@ -50,7 +50,7 @@ func readCurve(run, label string) (Curve, error) {
 	return c, nil
 }
 
-// fill takes over the epochs.
+// fill adds the columns of the given epochs.
 func (c *Curve) fill(epochs []train.Epoch) {
 	every := max(1, (len(epochs)+mostPoints-1)/mostPoints)
 	for i, e := range epochs {
@@ -89,7 +89,7 @@ type Panel struct {
 	Whole   bool     `json:"whole,omitempty"` // counts: no ticks between whole numbers
 }
 
-// panelTexts are the charts of known columns, in the order in which they are shown.
+// panelTexts lists the charts of known columns, in the order in which they are shown.
 var panelTexts = []Panel{
 	{Title: "Loss", About: "Mean of the objective over each epoch.", Columns: []string{"loss"}, Log: true},
 	{Title: "Error on the validation set", About: "Mean squared error on the validation set, after each epoch.", Columns: []string{"val_mse"}, Log: true},
@@ -140,7 +140,7 @@ func panelsOf(curves []Curve) (list []Panel) {
 	return list
 }
 
-// aboutFurther describes a column of declared names.
+// aboutFurther describes a column with a declared name, such as a term.
 func aboutFurther(name string) string {
 	if strings.HasPrefix(name, train.PlayerKey) {
 		return "Of one player of the model, in each epoch."
@@ -148,12 +148,13 @@ func aboutFurther(name string) string {
 	return "On the validation set, after each epoch."
 }
 
-// positive reports whether a term has a value to draw: one whose weight is always 0 has none.
+// positive reports whether a term has values to draw. A term whose weight is always 0 has none.
 func (c Curve) positive(name string) bool {
 	return slices.ContainsFunc(c.Columns[name], func(p *Point) bool { return p != nil && *p > 0 })
 }
 
-// changes reports whether a column has a curve: a constant is a number of the table, except for a short training.
+// changes reports whether a column is drawn as a curve: the loss always, another column unless it is constant. A constant
+// column is shown as a number in the table.
 func (c Curve) changes(name string) bool {
 	var first *Point
 	for _, p := range c.Columns[name] {
@@ -168,7 +169,7 @@ func (c Curve) changes(name string) bool {
 	return false
 }
 
-// summary says how a column changes, for those who do not see the chart.
+// summary describes in words how a column changes, for readers who do not see the chart.
 func (c Curve) summary(name string) string {
 	var first, last *Point
 	for _, p := range c.Columns[name] {

@@ -23,23 +23,23 @@ import (
 	"tessera/train/folder"
 )
 
-// Verdict is one number that says whether a run worked, with its meaning.
+// Verdict is a number that indicates whether a run was successful, with its meaning.
 type Verdict struct{ Value, Title, About string }
 
-// Fact is one line of the table that a page begins with.
+// Fact is one line of the table at the top of a page.
 type Fact struct{ Name, Text string }
 
 // facts are the lines of the table, in order.
 type facts []Fact
 
-// add adds a line, none without a text.
+// add adds a line. A line without a text is not added.
 func (f *facts) add(name, text string) {
 	if text != "" {
 		*f = append(*f, Fact{name, text})
 	}
 }
 
-// factsOf says what was trained, on what, how it ended, and what the page measures.
+// factsOf describes the model, its data, the end of its training, and the images on which the page measures it.
 func factsOf(r *Run, opened *tessera.Run) (list facts) {
 	m := opened.Model
 	list.addModel(m, nounOf(opened.Shape())+" of "+shapeText(opened.Shape()), opened.Units(), true)
@@ -59,8 +59,8 @@ func factsOf(r *Run, opened *tessera.Run) (list facts) {
 	return list
 }
 
-// addModel describes a declaration: what its encoder reads, in words, and the units of its code, 0 if they vary. Without weights the
-// terms of the objective have none.
+// addModel describes a declaration: what its encoder reads, in words, and the units of its code, 0 if they vary. With weights
+// it includes the weights of the loss terms.
 func (f *facts) addModel(m *config.Model, input string, units int, weights bool) {
 	f.add("model", strings.TrimSuffix(m.Name+": "+m.About, ": "))
 	if m.Baseline != nil {
@@ -107,9 +107,9 @@ func (f *facts) addModel(m *config.Model, input string, units int, weights bool)
 	f.add("constraints", strings.Join(kept, ", "))
 }
 
-// classifies reports whether a model without a decoder learns labels.
+// classifies reports whether a model without a decoder is trained to predict classes.
 func classifies(m *config.Model) bool {
-	return m.Baseline == nil && len(m.Decoder) == 0 && slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Loss != nil && l.Reads().Against == losses.Labels })
+	return m.Baseline == nil && len(m.Decoder) == 0 && len(m.ClassHeads()) > 0
 }
 
 func shapeText(shape []int) string {
@@ -152,7 +152,7 @@ func objectiveText(m *config.Model, weights bool) string {
 	return strings.Join(terms, " + ") + changing
 }
 
-// dataText says which images of a set are fitted: "first 1,000 training images of mnist, 10 % of them held out for validation".
+// dataText describes the fitted images: "first 1,000 training images of mnist, 10 % of them held out for validation".
 func dataText(m *config.Model, noun string) string {
 	text := ""
 	if m.Dataset.Limit > 0 {
@@ -175,7 +175,7 @@ func dataText(m *config.Model, noun string) string {
 	return text
 }
 
-// scheduleText says how an auto-encoder is trained: "adam, mini-batches of 20, 2 epochs".
+// scheduleText describes the optimizer and the length of the training: "adam, mini-batches of 20, 2 epochs".
 func scheduleText(m *config.Model) string {
 	if searches(m) { // a search ends where it finds no better point
 		return fmt.Sprintf("%s on the full batch, at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
@@ -191,13 +191,13 @@ func scheduleText(m *config.Model) string {
 	return text
 }
 
-// searches reports whether the optimizer takes the full batch: its epochs are iterations.
+// searches reports whether the optimizer uses the full batch, so that an epoch is an iteration.
 func searches(m *config.Model) bool {
 	_, search := m.Optimizer.Optimizer.(optim.Search)
 	return search
 }
 
-// stateText says how far the training is, and which parameters are shown.
+// stateText describes the progress of the training and which parameters are shown.
 func (r *Run) stateText(opened *tessera.Run) string {
 	at, m := train.StatusOf(r.Path), opened.Model
 	unit, done := "epoch", at.Epoch
@@ -220,7 +220,7 @@ func (r *Run) stateText(opened *tessera.Run) string {
 	return text
 }
 
-// endText says how far a training is: done is its epochs, of those of all.
+// endText describes how far a training has progressed; done is the number of completed epochs.
 func endText(m *config.Model, at train.Status, done, of string) string {
 	switch {
 	case at.State == train.Training:
@@ -239,7 +239,7 @@ func endText(m *config.Model, at train.Status, done, of string) string {
 	return "ended early, after " + of
 }
 
-// verdicts are the numbers that say whether a run worked.
+// verdicts lists the numbers that indicate whether a run was successful.
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	if classifies(v.run.Model) {
 		list = v.accuracies(r)
@@ -268,7 +268,7 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	return list
 }
 
-// accuracies are the shares of the heads.
+// accuracies lists the accuracies of the heads.
 func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
 	for _, one := range r.Shown() {
 		if m, _ := metrics.MeasureOf(one.Name); m.Name == "accuracy" && one.Missing == "" {
@@ -281,14 +281,14 @@ func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
 // datasetName names a data set: your own files by their path, other sets by their name.
 func datasetName(d config.Dataset) string {
 	for _, f := range table.Fields(d.Source) {
-		if f.Key == "images" && data.IsOwn(d.Source) {
+		if (f.Key == "images" || f.Key == "file") && f.Value.String() != "" && data.IsOwn(d.Source) {
 			return f.Value.String()
 		}
 	}
 	return d.Name
 }
 
-// hints are what a reader of the page should doubt.
+// hints lists warnings for the reader of the page: reasons to doubt the numbers.
 func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []string) {
 	fitted := result.FittedImages
 	if result.Split == string(data.TrainSplit) || result.Split == string(data.AllSplit) {
@@ -307,8 +307,8 @@ func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []stri
 	return list
 }
 
-// explained compares an error with that of the mean image, which is all of the variance, and with the error on fitted images where
-// it was measured.
+// explained compares an error with the error of the mean image, which equals the variance, and with the error on fitted images if that
+// was measured.
 func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict {
 	about := "Mean squared error " + short(mse)
 	if fitted != nil {
@@ -325,7 +325,7 @@ func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict 
 	return Verdict{sharePercent(share), "of the variance is reconstructed", about + ". Higher is better, 100 % is perfect."}
 }
 
-// Term is one term of an objective and what it is.
+// Term is one term of an objective with its explanation.
 type Term struct{ Name, About string }
 
 // termsOf explains the terms of an objective and its constraints.

@@ -1,8 +1,8 @@
-// Package page writes runs, sweeps and comparisons as HTML files: one file that needs nothing else, with curves, atoms, images,
-// settings and the commands that make it again. It is what `tessera report` writes and `tessera ui` serves.
+// Package page writes runs, sweeps and comparisons as self-contained HTML files with curves, atoms, images, settings and the
+// commands that reproduce them. `tessera report` writes these pages, and `tessera ui` serves them.
 //
-// Texts of runs pass through html/template, which escapes them. A page carries a content security policy that allows its own
-// scripts, by their hash, and no request to anywhere. Charts are drawn by uPlot, which is in assets with its licence.
+// Texts of runs pass through html/template, which escapes them. A page contains a content security policy that allows only its own
+// scripts, by their hash, and no requests. Charts are drawn by uPlot, which is in assets with its licence.
 package page
 
 import (
@@ -31,7 +31,7 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// asset is one file of the folder assets.
+// asset returns one file of the folder assets.
 func asset(name string) string {
 	text, err := files.ReadFile("assets/" + name)
 	if err != nil {
@@ -40,7 +40,7 @@ func asset(name string) string {
 	return string(text)
 }
 
-// script is all scripts of a page, style its style sheets.
+// script contains all scripts of a page, style all of its style sheets.
 var (
 	script = "/*!\n" + asset("LICENSE-uplot") + "*/\n" + asset("uplot.min.js") + asset("page.js") + asset("charts.js") + asset("run.js") + asset("sweep.js") + asset("live.js")
 	style  = asset("uplot.min.css") + asset("page.css")
@@ -51,7 +51,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
 }).ParseFS(files, "templates/*.html"))
 
-// frame is what surrounds every page.
+// frame is the data of the template around the body of a page.
 type frame struct {
 	Title  string
 	Policy string
@@ -80,10 +80,10 @@ func write(w io.Writer, name string, f frame) error {
 // Report is the page of one or several runs.
 type Report struct {
 	Runs []*Run
-	Live string // the address of the events of `tessera ui`, "" for a file
+	Live string // URL path of the events of `tessera ui`, "" for a file
 }
 
-// runData is what the scripts read of one run.
+// runData is the data of one run that the scripts of the page read.
 type runData struct {
 	ID      string             `json:"id"`
 	Units   map[int]unitDetail `json:"units,omitempty"`
@@ -100,7 +100,7 @@ type runData struct {
 type sampleData struct {
 	Number   int        `json:"number"`
 	Class    string     `json:"class"`
-	Pictures []picture  `json:"pictures"` // in the order of the template
+	Pictures []picture  `json:"pictures"` // in the order in which the template shows them
 	MSE      float64    `json:"mse"`
 	Approx   float64    `json:"approx"`
 	Code     []float64  `json:"code"`
@@ -138,7 +138,7 @@ func WriteList(w io.Writer, name string, rows any) error {
 	return write(w, "list.html", frame{Title: name + " - Tessera", Live: true, Data: map[string]any{"list": rows}, Body: name})
 }
 
-// data is what the scripts read of the run.
+// data returns the data of the run for the scripts of the page.
 func (r *Run) data() runData {
 	d := runData{ID: r.ID, Noun: r.Noun}
 	if u := r.Units; u != nil && u.Used {
@@ -165,7 +165,7 @@ type NumberRow struct {
 	Values              []string
 }
 
-// numbers puts the metrics of the runs side by side.
+// numbers tabulates the metrics of the runs side by side.
 func (r *Report) numbers() (rows []NumberRow) {
 	at := map[string]int{}
 	for i, run := range r.Runs {
@@ -180,7 +180,7 @@ func (r *Report) numbers() (rows []NumberRow) {
 	return rows
 }
 
-// round keeps four significant digits, so that the data of a page stay small; NaN and infinities become 0.
+// round rounds to four significant digits, so that the data of a page stay small; NaN and infinities become 0.
 func round(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -201,7 +201,7 @@ func grouped(n int) string {
 	return text
 }
 
-// spent prints seconds in words.
+// spent formats a number of seconds: "4.2 s", "75 s", "12 min", "2.5 h".
 func spent(seconds float64) string {
 	switch s := int(math.Round(seconds)); {
 	case seconds < 10:
@@ -215,10 +215,10 @@ func spent(seconds float64) string {
 	}
 }
 
-// plain removes the marks of Markdown from a text.
+// plain removes Markdown markup from a text.
 func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
 
-// elsewhere ends a description with what a reader of a page does not have.
+// elsewhere matches the end of a description that refers to texts that readers of the page do not have.
 var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
 
 // aboutOf describes a measure.
@@ -226,7 +226,7 @@ func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain
 
 func compare(a, b float64) int { return cmp.Compare(a, b) }
 
-// nounOf is what one sample of a shape is called: "image", or "sample" of vectors.
+// nounOf is the noun for one sample of a shape: "image", or "sample" for vectors.
 func nounOf(shape []int) string {
 	if len(shape) == 1 {
 		return "sample"
@@ -245,7 +245,7 @@ func plural(n int, what string) string {
 // largestSide is the largest height and width of a picture in a page, in pixels; larger images are shrunk.
 const largestSide = 96
 
-// picture is a PNG in base64: what a data URI and the scripts of a page take.
+// picture is a PNG in base64, the form in which data URIs and the scripts of a page use it.
 type picture string
 
 // URI is the picture as the source of an <img>.
@@ -256,10 +256,10 @@ type painter struct {
 	shape  []int   // (height, width) or (height, width, channels) of a picture
 	shrink int     // factor by which images are shrunk, 1 for none
 	from   []int   // shape of the images
-	most   float64 // the largest magnitude of all vectors of a heat map; 0 for images
+	most   float64 // largest magnitude of all vectors in a heat map; 0 for images
 }
 
-// forVectors returns a painter whose pictures of vectors share the scale of a heat map: red up to the largest magnitude of all these
+// forVectors returns a painter whose pictures of vectors share one colour scale: red up to the largest magnitude of all these
 // values, blue down to its negative. Images have no common scale.
 func (p painter) forVectors(all ...[]float32) painter {
 	p.most = 0
@@ -273,7 +273,7 @@ func (p painter) forVectors(all ...[]float32) painter {
 	return p
 }
 
-// newPainter takes the shape of images. Vectors are drawn as one row.
+// newPainter returns a painter for images of a shape. Vectors are drawn as one row.
 func newPainter(shape []int) painter {
 	if len(shape) == 1 {
 		shape = []int{1, shape[0]}
@@ -292,7 +292,7 @@ func (p painter) draw(tone figures.Tone, values []float32) picture {
 	return encode(drawn)
 }
 
-// pixels draws an image that was shrunk.
+// pixels draws an image that is already shrunk.
 func (p painter) pixels(tone figures.Tone, values []float32) (*image.RGBA, error) {
 	if p.most == 0 {
 		return figures.Pixels(p.shape, tone, values)
@@ -304,7 +304,8 @@ func (p painter) pixels(tone figures.Tone, values []float32) (*image.RGBA, error
 	return drawn, nil
 }
 
-// small returns the means of squares of an image that is too large, else the image itself.
+// small shrinks an image that is too large: each pixel of the result is the mean of a square of pixels. Other images are
+// returned unchanged.
 func (p painter) small(values []float32) []float32 {
 	if p.shrink == 1 {
 		return values
@@ -339,7 +340,7 @@ func encode(drawn *image.RGBA) picture {
 	return picture(base64.StdEncoding.EncodeToString(b.Bytes()))
 }
 
-// withPalette returns the same picture with a palette, nil for more colours than a palette has.
+// withPalette returns the same picture with a palette, nil if it has too many colours.
 func withPalette(drawn *image.RGBA) *image.Paletted {
 	numbers := map[color.RGBA]uint8{}
 	var palette color.Palette

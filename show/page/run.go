@@ -19,31 +19,31 @@ import (
 	"tessera/train/folder"
 )
 
-// Options say how runs are read for a page.
+// Options are the settings for reading runs for a page.
 type Options struct {
 	Open    tessera.Options   // how runs are opened
-	Split   data.Split        // the images that are measured; "": as [evaluation.PlanOf] says, unseen ones first
+	Split   data.Split        // measured images; "": the default of [evaluation.PlanOf], held-out images if there are any
 	Metrics metrics.Selection // nil: [metrics.Default]
-	Quick   bool              // do not measure: no numbers, samples and codes, as for a run that is still training
+	Quick   bool              // without measurements: no numbers, samples and codes, as for a run that is still training
 }
 
-// Run is what a page shows of one run.
+// Run is the content of a page about one run.
 type Run struct {
-	ID       string // of its section: run-1
+	ID       string // ID of its section: run-1
 	Label    string // the folder's name
 	Path     string
 	Name     string   // of the model
-	Noun     string   // what a sample is called: "image" or "sample"
-	Facts    []Fact   // what was trained, and how it ended
-	Hints    []string // what a reader should doubt
-	Terms    []Term   // of the objective
+	Noun     string   // noun for a sample: "image" or "sample"
+	Facts    []Fact   // what was trained, and how the training ended
+	Hints    []string // reasons to doubt the numbers
+	Terms    []Term   // terms of the objective
 	Verdicts []Verdict
-	Measured *Measured // nil where nothing was measured
+	Measured *Measured // nil if nothing was measured
 	Missing  string    // why nothing was measured
 	Numbers  []Number
-	Fitted   string // the fitted images that were measured too, in words; "" for none
+	Fitted   string // description of the fitted images that were also measured; "" if there are none
 	Curves   Curve
-	Units    *Units // nil without any
+	Units    *Units // nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
 	Heads    []HeadPlots
@@ -55,18 +55,19 @@ type Run struct {
 type Measured struct {
 	Dataset, Split string
 	Images         int
-	Drawn          int // of these, for pictures and for the statistics of units, codes and heads
+	Drawn          int // number of these images used for pictures and for the statistics of units, codes and heads
 	Words          string
 }
 
 // Number is one metric.
 type Number struct {
 	Name, Value, Better, About string
-	Fitted                     string // on images that were fitted; "" where it was not measured
-	Variant                    bool   // of another number of the list
+	Fitted                     string // on fitted images; "" if not measured
+	Variant                    bool   // a variant of another number in the list
 }
 
-// ReadRun opens a run, measures it and draws what a page shows of it. Missing data are not an error: the page says that they are missing.
+// ReadRun opens a run, measures it and prepares the contents of its page. Missing data are not an error: the page says that
+// they are missing.
 func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errors.New("page: no context: give context.Background()")
@@ -93,7 +94,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	return r, nil
 }
 
-// measure fills in what needs images.
+// measure adds the contents of the page that are computed from images.
 func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error {
 	if o.Quick {
 		r.Missing = "the training has not ended"
@@ -129,7 +130,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	return nil
 }
 
-// draw fills in the pictures and the statistics of units.
+// draw adds the pictures and the statistics of the units to the page.
 func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
 	v, err := newView(opened, sample)
 	if err != nil {
@@ -202,34 +203,41 @@ func numbersOf(r *evaluation.Report) (list []Number) {
 	return list
 }
 
-// view is an opened run with images that are measured, at most [mostImages] spread over all, and their codes.
+// view is an opened run with the images on which it is measured, at most [mostImages] evenly spaced ones, and their codes.
 type view struct {
 	run     *tessera.Run
 	sample  *evaluation.Sample
 	painter painter
 	tone    figures.Tone // of images
-	images  []float32    // n x pixels, before they are scaled: the run scales what it is given
+	data    *data.Images // the shown images
+	images  []float32    // n x pixels, unscaled: the run scales its inputs
 	scaling *data.Scaling
 	codes32 []float32 // n x units
 	n       int
 	labels  []int    // nil without any
-	classes []string // their names
+	classes []string // names of the classes
 	atoms   *metrics.Atoms
-	direct  bool // every value of a code weighs one atom
+	direct  bool // every value of the code weights one atom
 	usage   *usage
+
+	observed []float32 // 1 for observed values of images, 0 for missing and hidden ones; nil if all are observed
 }
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
-	v := &view{run: run, sample: sample, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
+	v := &view{run: run, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
 		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
 	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
 		v.tone = figures.Unit
 	}
+	given := v.images
+	if images.Holed() {
+		v.observed, given = images.All()[data.ObservedColumn], images.Raw()
+	}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
-	if v.codes32, err = run.Encode(v.images); err != nil {
+	if v.codes32, err = run.Encode(given); err != nil {
 		return nil, err
 	}
 	var scales []float64
@@ -240,13 +248,13 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	return v, nil
 }
 
-// noun is what a sample is called: "image" or "sample".
+// noun is the noun for a sample: "image" or "sample".
 func (v *view) noun() string { return nounOf(v.run.Shape()) }
 
-// mostClasses is the largest number of classes that a page shows.
+// mostClasses is the maximum number of classes that a page shows.
 const mostClasses = 40
 
-// classNames are the names of the classes, their numbers where they have none; nil without labels.
+// classNames returns the names of the classes, or their numbers if they have no names; nil without labels.
 func classNames(labels []int, names []string) []string {
 	most := -1
 	for _, c := range labels {
@@ -270,15 +278,15 @@ func (v *view) image(i int) []float32 {
 	return v.images[i*pixels : (i+1)*pixels]
 }
 
-// Origin is where a run comes from, and how it is made again.
+// Origin describes the environment and the data of a run, and the commands that reproduce it.
 type Origin struct {
 	Facts    [][2]string // environment
 	Data     [][2]string // file, SHA-256
 	Commands []Command
-	Unlisted bool // it was measured on files that the record of the training does not list
+	Unlisted bool // it was measured on files that the training did not record
 }
 
-// Command is a command line and what it does.
+// Command is a command line with its description.
 type Command struct{ Line, About string }
 
 // originOf describes the record of a run.

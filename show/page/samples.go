@@ -6,17 +6,18 @@ import (
 	"math"
 	"slices"
 
+	"tessera/data"
 	"tessera/metrics"
 	"tessera/show/figures"
 )
 
-// shownSamples is how many images the slider offers.
+// shownSamples is the maximum number of images in the slider.
 const shownSamples = 30
 
 // Samples are images with their reconstructions, approximations and codes.
 type Samples struct {
-	Noun     string   // what one is called: "image" or "sample"
-	Operator bool     // there are max-approximations
+	Noun     string   // noun for a sample: "image" or "sample"
+	Operator bool     // max-approximations are shown
 	Columns  *Columns // of vectors; nil for images
 	Error    string
 	Each     []Sample
@@ -60,7 +61,7 @@ func (v *view) samples() (*Samples, error) {
 			return nil, err
 		}
 	}
-	if v.direct && len(v.run.Shape()) > 1 {
+	if v.direct && len(v.run.Shape()) > 1 && v.observed == nil {
 		s.Operator = true
 		if dilated, approximated, err = v.approximate(images, codes); err != nil {
 			return nil, err
@@ -80,7 +81,7 @@ func (v *view) samples() (*Samples, error) {
 	return s, nil
 }
 
-// sampleOf is image i with its reconstruction, the at-th of the outputs.
+// sampleOf returns image i with its reconstruction, which is the output with index at.
 func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample {
 	pixels := len(v.images) / v.n
 	x := images[at*pixels : (at+1)*pixels]
@@ -91,8 +92,19 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 	if outputs != nil {
 		y := outputs[at*pixels : (at+1)*pixels]
 		difference := v.differences(x, y)
+		known := difference
+		if v.observed != nil {
+			known = nil
+			for k, there := range v.observed[i*pixels : (i+1)*pixels] {
+				if there != 0 {
+					known = append(known, difference[k])
+				} else {
+					difference[k] = 0
+				}
+			}
+		}
 		one.Reconstructed, one.Difference = p.draw(v.tone, v.scaled(y)), p.draw(figures.Unit, difference)
-		one.MSE = round(meanSquare(difference))
+		one.MSE = round(meanSquare(known))
 	}
 	order := make([]int, v.usage.k)
 	for j := range v.usage.k {
@@ -108,7 +120,7 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 	return one
 }
 
-// chosen are the numbers of the images that are shown: the first ones, in turn of every class.
+// chosen returns the indices of the images that are shown: the first ones of each class, alternating between the classes.
 func (v *view) chosen() []int {
 	most := min(shownSamples, v.n)
 	if v.classes == nil {
@@ -138,7 +150,7 @@ func (v *view) chosen() []int {
 	return all[:min(most, len(all))]
 }
 
-// approximate returns the dilated images and what the decoder makes of their codes with dilated atoms.
+// approximate returns the dilated images, and the images decoded from their codes with dilated atoms.
 func (v *view) approximate(images, codes []float32) (dilated, approximated []float32, err error) {
 	m := metrics.Dilation()
 	coder, err := m.Coder(v.run, false)
@@ -160,7 +172,7 @@ func (v *view) approximate(images, codes []float32) (dilated, approximated []flo
 	return operated.Values, approximated, nil
 }
 
-// differences are |x - y| of scaled values, as those of the metrics are.
+// differences returns |x - y| of scaled values, like the errors in the metrics.
 func (v *view) differences(x, y []float32) []float32 {
 	all := make([]float32, len(x))
 	for p := range x {
@@ -179,7 +191,7 @@ func meanSquare(values []float32) float64 {
 	for _, v := range values {
 		sum += float64(v) * float64(v)
 	}
-	return sum / float64(len(values))
+	return sum / float64(max(1, len(values)))
 }
 
 // HeadPlots are the confusion matrix and the calibration of one head.
@@ -192,6 +204,7 @@ type HeadPlots struct {
 	Images   int
 	Bins     []CalibrationBin
 	ECE      string // expected calibration error
+	PostHoc  string // description of what was fitted after the training; "" if nothing was
 }
 
 // ConfusionRow is one true class.
@@ -200,50 +213,65 @@ type ConfusionRow struct {
 	Cells []ConfusionCell
 }
 
-// ConfusionCell is the number of images of a class that were given another, or the same, class.
+// ConfusionCell is the number of images of one true class that were assigned to one class, which may be the true one.
 type ConfusionCell struct {
 	Count int
-	Share int  // of the images of the class, in percent
+	Share int  // percentage of the images of the class
 	Right bool // the class itself
 }
 
-// CalibrationBin is the images whose confidence lies in one bin.
+// CalibrationBin describes the images whose confidence lies in one bin.
 type CalibrationBin struct {
 	Images               int
-	Confidence, Accuracy float64 // their means
-	X, Y                 string  // in the plot of 100 by 100
+	Confidence, Accuracy float64 // means over these images
+	X, Y                 string  // position in the plot of 100 by 100
 	Size                 string  // radius of its mark
 }
 
-// heads classifies the images by every head that a loss compares with labels.
+// heads classifies the images by every head that a loss compares with classes, if the images have these classes.
 func (v *view) heads() (list []HeadPlots, err error) {
-	if v.classes == nil {
-		return nil, nil
-	}
 	for _, name := range v.run.ClassHeads() {
-		logits, err := v.run.Value(name, v.images)
+		labels := v.labels
+		if column := v.run.ClassColumn(name); column != data.LabelsColumn {
+			if _, ok := v.data.Column(column); !ok {
+				continue
+			}
+			labels = v.data.Classes(column)
+		}
+		if slices.IndexFunc(labels, func(class int) bool { return class >= 0 }) < 0 {
+			continue
+		}
+		columns := v.data.Scaled(nil).All()
+		if columns == nil {
+			columns = map[string][]float32{}
+		}
+		columns[data.ImagesColumn] = v.images
+		logits, err := v.run.ValueOf(name, columns)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, v.head(name, logits))
+		if h := v.head(name, logits, labels); h != nil {
+			list = append(list, *h)
+		}
 	}
 	return list, nil
 }
 
-func (v *view) head(name string, logits []float32) HeadPlots {
-	classes := len(logits) / v.n
-	names := slices.Clone(v.classes[:min(classes, len(v.classes))])
-	for c := len(names); c < classes; c++ {
-		names = append(names, fmt.Sprint(c))
+// head compares the classes that a head predicts with the labels, nil if there are too many classes to show.
+func (v *view) head(name string, logits []float32, labels []int) *HeadPlots {
+	p := v.run.PredictionOf(name, logits, v.n)
+	names, classes := p.Classes, len(p.Classes)
+	if classes > mostClasses {
+		return nil
 	}
 	counts := make([][]int, classes)
 	for c := range counts {
 		counts[c] = make([]int, classes)
 	}
 	var sums [15]binSum
-	h := HeadPlots{Name: name, Noun: v.noun(), Classes: names}
+	h := &HeadPlots{Name: name, Noun: v.noun(), Classes: names, PostHoc: v.run.PostHoc()}
 	right := 0
-	for i, label := range v.labels {
+	for i, label := range labels {
 		if label < 0 || label >= classes {
 			continue
 		}
@@ -271,7 +299,7 @@ func (v *view) head(name string, logits []float32) HeadPlots {
 	return h
 }
 
-// binSum is the sums over the images of one bin of confidence.
+// binSum contains the sums over the images of one confidence bin.
 type binSum struct {
 	n                 int
 	confidence, right float64
@@ -310,7 +338,7 @@ func confusionRows(names []string, counts [][]int) (rows []ConfusionRow) {
 	return rows
 }
 
-// Worst names the two classes that are confused most often, in a sentence; it is empty where no image has a wrong class.
+// Worst returns a sentence about the two classes that are confused most often; it is "" if there are no errors.
 func (h HeadPlots) Worst() string {
 	most, text := 0, ""
 	for _, row := range h.Rows {

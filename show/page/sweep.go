@@ -25,29 +25,29 @@ import (
 	"tessera/train/folder"
 )
 
-// Sweep is what a page shows of a sweep.
+// Sweep is the content of a page about a sweep.
 type Sweep struct {
 	Label, Path string
-	Live        string // the address of the events of `tessera ui`, "" for a file
+	Live        string // URL path of the events of `tessera ui`, "" for a file
 	Facts       []Fact // what the sweep is
 	Failed      []Failure
-	Terms       []Term // of the objective, where there is one model
-	Noun        string // what a sample is called: "image", or "sample" where some are vectors
-	Warning     string // that the images are no unseen ones, "" if they are
+	Terms       []Term // terms of the objective, if there is one model
+	Noun        string // noun for a sample: "image", or "sample" if some are vectors
+	Warning     string // a warning if the measured images are not unseen ones, else ""
 	Keys        []string
-	Names       []string // of the keys, in words
+	Names       []string // names of the keys, in words
 	Measures    []MeasureColumn
-	First       []string // the metrics that are shown first; nil for the usual ones
+	First       []string // metrics that are shown first; nil for the default ones
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
-	SelectedOn  string            // the images that these were measured on, in words
-	Differences []DifferenceTable // between settings, one for each choice of images
-	Intervals   string            // how far the intervals of the differences can be trusted
-	OneSeed     string            // why there are none, where more seeds would give some; else ""
+	SelectedOn  string            // description of the images on which Selected was measured
+	Differences []DifferenceTable // differences between settings, one table per group with the same images
+	Intervals   string            // caveat about the confidence intervals of the differences
+	OneSeed     string            // why there are no differences if more seeds would give some; else ""
 	Commands    []Command
 
-	sets map[string]*config.Dataset // of the trials
+	sets map[string]*config.Dataset // data sets of the trials
 }
 
 // Failure is a trial without a result; Name is its setting and its seed.
@@ -57,7 +57,7 @@ type Failure struct{ Trial, Name, Problem string }
 type MeasureColumn struct {
 	Name   string `json:"name"`
 	Better string `json:"better"`       // lower, higher, or "" for neither
-	Of     int    `json:"of,omitempty"` // the most that it can be, where that is known
+	Of     int    `json:"of,omitempty"` // maximum value, if known
 	About  string `json:"about"`
 }
 
@@ -66,10 +66,10 @@ type SettingRow struct {
 	Model     string   `json:"model"`
 	Values    []string `json:"values"` // of the keys
 	Seeds     int      `json:"seeds"`
-	Images    int      `json:"images"` // the same number for settings that are measured on the same images
+	Images    int      `json:"images"` // equal for settings that are measured on the same images
 	Mean      []*Point `json:"mean"`
 	Deviation []*Point `json:"deviation"`
-	Trials    []int    `json:"trials"` // their indices
+	Trials    []int    `json:"trials"` // indices of its trials
 }
 
 // TrialRow is one trial.
@@ -241,7 +241,7 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 	return models, nil
 }
 
-// countParts notes how many true parts there are, where a sweep counts those that were found.
+// countParts adds the number of true parts, if a sweep counts the parts found.
 func (s *Sweep) countParts(ctx context.Context, run *tessera.Run) {
 	at := slices.IndexFunc(s.Measures, func(m MeasureColumn) bool { return m.Name == "parts_found" })
 	if at < 0 {
@@ -263,7 +263,7 @@ func (s *Sweep) Write(w io.Writer) error {
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
 }
 
-// facts says what the sweep is.
+// facts adds the description of the sweep.
 func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	equal, seeds := true, 0 // number of seeds
 	for _, one := range r.Settings {
@@ -298,7 +298,7 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	}
 }
 
-// measuredText says how many trials are measured, and on which images.
+// measuredText tells how many trials are measured, and on which images.
 func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	done, images := 0, []string{}
 	for _, t := range r.Trials {
@@ -331,7 +331,7 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	return state
 }
 
-// keyNames are the keys of a sweep in words that hold for all models; a key that has none stays as it is.
+// keyNames describes the keys of a sweep in words that are correct for all models. Other keys are shown unchanged.
 func keyNames(keys []string, models []*config.Model) []string {
 	names := slices.Clone(keys)
 	for i, key := range keys {
@@ -349,7 +349,7 @@ func keyNames(keys []string, models []*config.Model) []string {
 	return names
 }
 
-// keyName is a key of a model in words: loss.1.weight is "weight of the kl term".
+// keyName describes a key of a model: loss.1.weight is "weight of the kl term".
 func keyName(key string, m *config.Model) string {
 	parts := strings.Split(key, ".")
 	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
@@ -378,7 +378,7 @@ func keyName(key string, m *config.Model) string {
 	return key
 }
 
-// DifferenceTable is the settings of a sweep that are measured on the same images, each compared with the same one.
+// DifferenceTable compares the settings of a sweep that are measured on the same images with one of them.
 type DifferenceTable struct {
 	Words   string
 	Metrics []string
@@ -393,11 +393,11 @@ type DifferenceRow struct {
 	Paired []*metrics.Paired // in the order of the metrics, nil where there is no difference
 }
 
-// Open reports whether the table is short enough to be shown unasked.
+// Open reports whether the table is short enough to be unfolded when the page opens.
 func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
 
-// differences compares the settings that are measured on the same images with the first selected one of them, else with the first
-// one of several seeds.
+// differences compares the settings that are measured on the same images with a reference: the first selected one of them,
+// else the first one with several seeds.
 func (s *Sweep) differences(r *sweep.Results) {
 	sets, several := s.setsOf(r), false
 	for _, i := range selectedFirst(r) {
@@ -427,7 +427,7 @@ func (s *Sweep) differences(r *sweep.Results) {
 	}
 }
 
-// setsOf are the data sets of the settings, nil where no trial of a setting can be opened.
+// setsOf returns the data sets of the settings; nil for a setting without a trial that can be opened.
 func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
 	sets := make([]*config.Dataset, len(r.Settings))
 	for i, one := range r.Settings {
@@ -440,8 +440,8 @@ func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
 	return sets
 }
 
-// group gives settings that are measured on the same images the same number: only among these there is a best one. Sets that are not
-// known are taken for one.
+// group gives settings that are measured on the same images the same number, because the best setting can only be selected
+// among them. All unknown data sets count as equal.
 func (s *Sweep) group(r *sweep.Results) {
 	sets := s.setsOf(r)
 	for i := range s.Settings {
@@ -466,7 +466,7 @@ func selectedFirst(r *sweep.Results) (list []int) {
 	return list
 }
 
-// differenceTable is the table of the differences from one setting.
+// differenceTable returns the table of the differences from one setting.
 func differenceTable(r *sweep.Results, from int, d sweep.Differences) DifferenceTable {
 	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
 	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
@@ -493,20 +493,20 @@ func settingText(one sweep.Setting, keys []string) string {
 	return fmt.Sprintf("%s (%s)", one.Model, strings.Join(parts, ", "))
 }
 
-// Sprite is the atoms of a trial in one picture.
+// Sprite is a picture of the atoms of a trial.
 type Sprite struct {
 	Picture picture `json:"picture"`
 	Columns int     `json:"columns"`
-	Height  int     `json:"height"` // of one atom, in pixels
+	Height  int     `json:"height"` // height of one atom, in pixels
 	Width   int     `json:"width"`
 	Shown   int     `json:"shown"`
 	Total   int     `json:"total"`
 }
 
-// spriteBudget bounds the atoms of all trials of a sweep, in bytes of base64.
+// spriteBudget limits the size of the atoms of all trials in a sweep, in bytes of base64.
 const spriteBudget = 3_200_000
 
-// levels is how many grey levels a sprite has: fewer give smaller files.
+// levels is the number of grey levels of a sprite: fewer levels give smaller files.
 const levels = 15
 
 // spriteOf draws as many atoms as fit the budget, nil if none can be drawn.

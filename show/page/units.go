@@ -17,20 +17,20 @@ import (
 	"tessera/show/figures"
 )
 
-// Limits of what a page shows of one run.
+// Limits for the content of a page about one run.
 const (
-	mostUnits      = 400     // in the grid
-	mostImages     = 10_000  // for pictures and for the statistics of units, codes and heads
-	mostValues     = 1 << 26 // of these images, for large ones
-	mostCorrelated = 1 << 22 // values of codes in the correlations of units
-	topImages      = 8       // the images that use a unit most
+	mostUnits      = 400     // units in the grid
+	mostImages     = 10_000  // images for pictures and for the statistics of units, codes and heads
+	mostValues     = 1 << 26 // values of these images, which limits the number of large images
+	mostCorrelated = 1 << 22 // code values for the correlations of units
+	topImages      = 8       // images per unit: those that use it most
 	topNeighbours  = 6
-	bins           = 24 // of a histogram
+	bins           = 24 // bins of a histogram
 	activeShare    = 0.01
 )
 
-// usage is what a set of codes says of every unit. The use of unit j by image i is its contribution h_ij |w_j|_2 where the code
-// weighs atoms, else the activation h_ij.
+// usage contains statistics of all units over a set of codes. The use of unit j by image i is its contribution h_ij |w_j|_2
+// if the code weights atoms, otherwise the activation h_ij.
 type usage struct {
 	n, k  int
 	use   []float32 // n x k
@@ -40,18 +40,18 @@ type usage struct {
 
 // unitUse describes the use of one unit.
 type unitUse struct {
-	active    float64 // share of images in which |use| is above 1 % of the largest of the image
+	active    float64 // share of images for which |use| is above 1 % of the image's largest use
 	mean, max float64 // of the use
 	low, high float64 // ends of the histogram
-	counts    []int   // images by their use, without those in which the unit is not active
-	top       []int   // images that use it most, the first one most
+	counts    []int   // numbers of images by use, without images in which the unit is inactive
+	top       []int   // images with the largest use, in descending order
 	near      []neighbour
 }
 
-// neighbour is another unit.
+// neighbour is another unit whose use is correlated with that of a unit.
 type neighbour struct {
 	unit        int
-	correlation float64 // of the uses over the images
+	correlation float64 // correlation of the uses over the images
 }
 
 // usageOf measures codes of k units; scales multiply them, nil for none.
@@ -108,7 +108,8 @@ func (u *usage) unit(j int, largest []float64) unitUse {
 	return one
 }
 
-// withLargest adds image i to the images that use unit j most; of equal ones the first counts.
+// withLargest inserts image i into the list of the images with the largest use of unit j. Of images with equal use the first
+// one is kept.
 func (u *usage) withLargest(top []int, i, j int) []int {
 	size := func(i int) float64 { return math.Abs(u.of(i, j)) }
 	at := len(top)
@@ -184,7 +185,7 @@ func (u *usage) classes(labels []int, classes int) {
 	u.byOne = sums
 }
 
-// lengths are the lengths |w_j|_2 of atoms.
+// lengths returns the lengths |w_j|_2 of atoms.
 func lengths(a *metrics.Atoms) []float64 {
 	all := make([]float64, a.Count)
 	for j := range all {
@@ -199,7 +200,7 @@ func lengths(a *metrics.Atoms) []float64 {
 // atom is the image of atom j.
 func atom(a *metrics.Atoms, j int) []float32 { return a.Values[j*a.Pixels() : (j+1)*a.Pixels()] }
 
-// cosine of two atoms, 0 where one of them is zero.
+// cosine is the cosine of two atoms, 0 if one of them is zero.
 func cosine(a *metrics.Atoms, i, j int) float64 {
 	dot, one, other := 0.0, 0.0, 0.0
 	x, y := atom(a, i), atom(a, j)
@@ -214,22 +215,22 @@ func cosine(a *metrics.Atoms, i, j int) float64 {
 	return dot / math.Sqrt(one*other)
 }
 
-// pictureBudget bounds the pictures of the images that use units most, in bytes of base64.
+// pictureBudget limits the size of the pictures of the images that use units most, in bytes of base64.
 const pictureBudget = 1_200_000
 
-// Units is the grid of atoms of a run, or of what its decoder draws for each unit where a code does not weigh atoms.
+// Units is the grid of the atoms of a run. If the code does not weight atoms, it shows the decoder's image for each unit.
 type Units struct {
 	Kind     string // "atom" or "unit"
-	Noun     string // what a sample is called
-	Total    int    // of the model; the first ones are shown
+	Noun     string // noun for a sample
+	Total    int    // number of units in the model; the first ones are shown
 	Words    string
 	Each     []UnitCell
 	Columns  *Columns // of vectors; nil for images
-	Bias     picture  // "" without any
+	Bias     picture  // "" if there is none
 	Negative bool     // a picture has values below 0
-	Used     bool     // how units are used was measured
-	Use      string   // what a use is, in words
-	Images   pictures // that use a unit most, by their number
+	Used     bool     // the use of the units was measured
+	Use      string   // definition of the use, in words
+	Images   pictures // images that use a unit most, by number
 }
 
 // pictures are images by their number.
@@ -243,7 +244,7 @@ type UnitCell struct {
 	Detail  unitDetail
 }
 
-// unitDetail is what a click shows, as the scripts read it.
+// unitDetail is the JSON description of a unit that a click on it shows.
 type unitDetail struct {
 	Active float64      `json:"active"`
 	Mean   float64      `json:"mean"`
@@ -297,14 +298,14 @@ func (v *view) units() (*Units, error) {
 	return u, nil
 }
 
-// Columns are the values of vectors, the columns of their pictures.
+// Columns describes the values of vectors, which are the columns of their pictures.
 type Columns struct {
-	Names []string `json:"names"` // nil where they have none, or too many
+	Names []string `json:"names"` // nil if there are none, or too many
 	Count int      `json:"-"`
-	Most  string   `json:"-"` // the largest magnitude of the pictures
+	Most  string   `json:"-"` // largest magnitude in the pictures
 }
 
-// mostColumns is how many columns of a picture have names.
+// mostColumns is the maximum number of columns that are named below a picture of a vector.
 const mostColumns = 60
 
 // columnsOf describes the values of the vectors of a run, nil for images.
@@ -319,7 +320,7 @@ func columnsOf(run *tessera.Run, most float64) *Columns {
 	return c
 }
 
-// scaled returns vectors in the units in which the model sees them, so that their values have a common scale. Images stay as they are.
+// scaled returns vectors in the scale of the model, so that their values are comparable. Images are returned unchanged.
 func (v *view) scaled(values []float32) []float32 {
 	if v.scaling == nil || len(v.run.Shape()) > 1 {
 		return values
@@ -337,7 +338,8 @@ func negative(values []float32) bool {
 	return slices.ContainsFunc(values, func(v float32) bool { return v < 0 })
 }
 
-// drawings are the images of the units that are shown: their atoms, or what the decoder adds for the largest activation of each unit.
+// drawings returns the images of the shown units: their atoms, or what the decoder adds for the largest activation of each
+// unit.
 func (v *view) drawings(u *Units) ([]float32, error) {
 	if v.direct {
 		u.Words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
@@ -376,7 +378,7 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	return images[:k*pixels], nil
 }
 
-// means are, for every unit that is shown, the means of the images that use it most.
+// means returns, for every shown unit, the mean of the images that use it most.
 func (v *view) means() []float32 {
 	pixels, k := len(v.image(0)), min(v.run.Units(), mostUnits)
 	all := make([]float32, k*pixels)
@@ -398,7 +400,7 @@ func withBias(a *metrics.Atoms) string {
 	return ", plus the bias"
 }
 
-// withActivation says that a decoder does not end with its sum.
+// withActivation notes that a decoder applies an activation to the sum of its atoms.
 func withActivation(m *config.Model) string {
 	if len(m.Decoder) == 0 { // a baseline
 		return ""
@@ -416,7 +418,7 @@ func withActivation(m *config.Model) string {
 	return ", then passed through the last activation of the decoder"
 }
 
-// detail is what a click on unit j shows.
+// detail returns the description of unit j that a click on it shows.
 func (v *view) detail(j int) unitDetail {
 	one := v.usage.each[j]
 	d := unitDetail{Active: round(one.active), Mean: round(one.mean), Max: round(one.max), Low: round(one.low), High: round(one.high), Counts: one.counts,
@@ -437,7 +439,7 @@ func (v *view) detail(j int) unitDetail {
 	return d
 }
 
-// topPictures draws the images that use units most, fewer for each unit where the page would become too large.
+// topPictures draws the images that use units most. It draws fewer images per unit if the page would otherwise become too large.
 func (v *view) topPictures(u *Units) {
 	p := v.painter.forVectors(v.scaled(v.images[:min(len(v.images), 100*len(v.image(0)))]))
 	for most := topImages; most > 0; most /= 2 {
@@ -464,7 +466,7 @@ type ClassCodes struct {
 	Class  string
 	Images int
 	Strip  picture    // one pixel per unit
-	Most   []UnitLink // the units that the class uses more than the other classes do
+	Most   []UnitLink // units that the class uses more than other classes do
 }
 
 // UnitLink is a link to a unit with its text.
@@ -473,7 +475,7 @@ type UnitLink struct {
 	Label  string
 }
 
-// typical is how many units are shown for a class.
+// typical is the number of units that are shown for a class.
 const typical = 8
 
 // codes compares the codes of the classes, nil without labels.
@@ -511,7 +513,7 @@ func (v *view) codes() (list []ClassCodes) {
 	return list
 }
 
-// sharePercent is a share in words.
+// sharePercent formats a share as a percentage.
 func sharePercent(share float64) string {
 	text := fmt.Sprintf("%.1f", 100*share)
 	return strings.TrimSuffix(text, ".0") + " %"

@@ -1,5 +1,5 @@
-// Package terminal draws atoms in a terminal: as a picture where the terminal shows pictures (kitty, iTerm2, sixel), else with half
-// blocks, two pixels for each character.
+// Package terminal draws atoms in a terminal: as a picture if the terminal supports pictures (kitty, iTerm2, sixel), else
+// with half blocks, two pixels per character.
 package terminal
 
 import (
@@ -19,7 +19,7 @@ import (
 	"tessera/show/figures"
 )
 
-// Protocol is how a terminal shows pictures.
+// Protocol is a protocol by which a terminal shows pictures.
 type Protocol string
 
 // The protocols.
@@ -32,13 +32,13 @@ const (
 	Sixel  Protocol = "sixel"  // https://vt100.net/docs/vt3xx-gp/chapter14.html
 )
 
-// Protocols lists them.
+// Protocols lists the protocols.
 func Protocols() []string {
 	return []string{string(None), string(Blocks), string(Greys), string(Kitty), string(ITerm2), string(Sixel)}
 }
 
-// Detect returns what a terminal can show, by its environment variables: a terminal is not asked, because its answer could mix with
-// typed input. Within tmux and screen, and for unknown terminals, it is half blocks.
+// Detect returns the protocol of a terminal according to its environment variables. It does not query the terminal, because
+// the answer could mix with typed input. Within tmux and screen, and for unknown terminals, it is half blocks.
 func Detect(env func(string) string) Protocol {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -61,21 +61,21 @@ func Detect(env func(string) string) Protocol {
 	return None
 }
 
-// ErrNoPicture says that atoms are not images.
+// ErrNoPicture is the error for atoms that are not images.
 var ErrNoPicture = errors.New("terminal: the atoms are not images")
 
-// The size of a picture.
+// Sizes of a picture.
 const (
 	perRow     = 20
 	mostRows   = 3
 	pictureGap = 2
-	wide       = 700 // pixels, about
-	blockSide  = 14  // largest side of an atom in half blocks, in pixels
+	wide       = 700 // approximate width in pixels
+	blockSide  = 14  // maximum side of an atom drawn with half blocks, in pixels
 	blockRows  = 2
 )
 
-// Atoms draws the first atoms, no wider than that number of columns, and returns how many. Atoms of other shapes than images are
-// [ErrNoPicture].
+// Atoms draws the first atoms, in at most columns columns of characters, and returns their number. For atoms that are not
+// images the error is [ErrNoPicture].
 func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, err error) {
 	if a == nil || len(a.Shape) < 2 || a.Count < 1 {
 		return 0, ErrNoPicture
@@ -118,7 +118,7 @@ func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 		fmt.Fprintf(b, "\x1b]1337;File=inline=1;size=%d;width=%dpx;preserveAspectRatio=1:%s\a\n", file.Len(), picture.Rect.Dx(), text)
 		return n, nil
 	}
-	const piece = 4096 // the most that one command may carry
+	const piece = 4096 // maximum data per command
 	for first := true; first || text != ""; first = false {
 		part := text[:min(piece, len(text))]
 		text = text[len(part):]
@@ -133,7 +133,7 @@ func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	return n, nil
 }
 
-// grid draws n atoms in columns, each pixel as a square of that scale, and the atoms shrunk before by a whole factor.
+// grid draws n atoms in columns, after shrinking them by a whole factor; each pixel becomes a square of the given scale.
 func grid(a *metrics.Atoms, n, columns, scale, shrink int) (*image.RGBA, error) {
 	height, width := max(1, a.Shape[0]/shrink), max(1, a.Shape[1]/shrink)
 	stepX, stepY := width*scale+pictureGap, height*scale+pictureGap
@@ -154,7 +154,7 @@ func grid(a *metrics.Atoms, n, columns, scale, shrink int) (*image.RGBA, error) 
 	return picture, nil
 }
 
-// drawn draws atom i, shrunk by a whole factor: the mean of squares.
+// drawn draws atom i, shrunk by a whole factor: each pixel is the mean of a square.
 func drawn(a *metrics.Atoms, i, shrink int) (*image.RGBA, error) {
 	pixels := a.Pixels()
 	values := a.Values[i*pixels : (i+1)*pixels]
@@ -177,7 +177,8 @@ func drawn(a *metrics.Atoms, i, shrink int) (*image.RGBA, error) {
 	return figures.Pixels(shape, figures.Signed, small)
 }
 
-// blocks draws atoms with half blocks: the upper pixel is the colour of the character, the lower one that of its ground.
+// blocks draws atoms with half blocks: the upper pixel is the foreground colour of the character, the lower one the
+// background.
 func blocks(b *bytes.Buffer, a *metrics.Atoms, p Protocol, columns int) (int, error) {
 	shrink := (max(a.Shape[0], a.Shape[1]) + blockSide - 1) / blockSide
 	width, height := a.Shape[1]/shrink, a.Shape[0]/shrink
@@ -235,7 +236,7 @@ func grey(c color.RGBA) int {
 	return 232 + (int(c.R)*299+int(c.G)*587+int(c.B)*114)*23/255000
 }
 
-// A sixel picture has at most this many levels of each primary colour, so that its palette has at most 216 colours.
+// sixelLevels is the number of levels of each primary colour in a sixel picture; its palette has at most 216 colours.
 const sixelLevels = 6
 
 // sixel writes a picture as sixels: bands of six rows, and within a band, for every colour, one character for each column.
@@ -281,7 +282,7 @@ func sixelColor(c color.RGBA) int {
 
 func percent(level int) int { return level * 100 / (sixelLevels - 1) }
 
-// runs writes sixels, equal ones as their number.
+// runs writes sixels with run-length encoding.
 func runs(b *bytes.Buffer, sixels []byte) {
 	for i := 0; i < len(sixels); {
 		n := 1

@@ -26,9 +26,9 @@ import (
 // Access secures a connection: a token and certificates.
 type Access struct {
 	Token       string
-	Certificate string // file, PEM; of the server, or of the client where the server wants one
-	Key         string // file, PEM
-	Authority   string // file, PEM: certificates that sign those of the other side; "": those of the system
+	Certificate string // PEM file; of the server, or of the client if the server requires one
+	Key         string // PEM file
+	Authority   string // PEM file of the certificates that sign those of the other side; "" for those of the system
 }
 
 // ReadToken reads the token from the first line of a file.
@@ -96,7 +96,7 @@ func Address(text string) (string, error) {
 	return u.String(), nil
 }
 
-// shown is an address in messages: without the user, password or token of its URL.
+// shown returns an address for messages: without the user, the password or the token in its URL.
 func shown(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -106,7 +106,7 @@ func shown(address string) string {
 	return u.String()
 }
 
-// options are those of every connection, which is made again whenever it is lost.
+// options returns the options for every connection. Lost connections are re-established.
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
@@ -124,26 +124,26 @@ func (a Access) options(name string) ([]nats.Option, error) {
 	return o, nil
 }
 
-// Refusal is the [ErrRefused] of a connection that would be refused again.
+// Refusal is an [ErrRefused] for a connection that every retry would refuse again.
 type Refusal struct {
 	Address string
 	Reason  Reason
 	Problem string
 }
 
-// Reason is the cause of a [Refusal], as far as it is one of these.
+// Reason is the cause of a [Refusal].
 type Reason int
 
 // The causes of refusals.
 const (
 	OtherReason   Reason = iota
 	BadToken             // the token is wrong or missing
-	NoTLS                // this side demands TLS, the server has none
-	TLSDemanded          // the server demands TLS, this side does not use it
+	NoTLS                // this side requires TLS, the server does not support it
+	TLSDemanded          // the server requires TLS, this side does not use it
 	OtherHost            // the server's certificate is for another name
-	NotTrusted           // the server's certificate is not signed by the authority, or not valid now
-	TLSFailed            // for example, the server wants a certificate of the client
-	NotAQueue            // another program listens there
+	NotTrusted           // the server's certificate is not signed by the authority, or not valid at this time
+	TLSFailed            // for example, the server requires a client certificate
+	NotAQueue            // another program is listening there
 	NoPersistence        // the server has no JetStream
 )
 
@@ -152,10 +152,10 @@ func (r *Refusal) Error() string {
 	return shown(r.Address) + ": " + ErrRefused.Error() + ": " + r.Problem
 }
 
-// Unwrap makes it an [ErrRefused].
+// Unwrap returns [ErrRefused].
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-// refused returns the [*Refusal] of a connection that would be refused again; nil for other errors.
+// refused returns a [*Refusal] if a retry of the connection would fail again; nil for other errors.
 func refused(address string, err error) error {
 	if err == nil {
 		return nil
@@ -212,7 +212,7 @@ func dial(address string, options ...nats.Option) (*nats.Conn, error) {
 	return nil, absent(address, err)
 }
 
-// absent is the error for a server that never answered.
+// absent returns the error for a server that has never answered.
 func absent(address string, err error) error {
 	var network *net.OpError
 	why := "" // nats.go has one error for all causes
@@ -222,13 +222,13 @@ func absent(address string, err error) error {
 	return fmt.Errorf("%w at %s%s", ErrNoServer, shown(address), why)
 }
 
-// mostConnections bounds the connections to the server of a sweep.
+// mostConnections is the maximum number of connections to the server of a sweep.
 const mostConnections = 1024
 
-// startTime bounds how long the server may take to read its store and to listen.
+// startTime is the maximum time for the server to read its store and to listen.
 const startTime = time.Minute
 
-// listen starts a NATS server with its store in a folder. inside is the token of connections of this process.
+// listen starts a NATS server with its store in a folder. inside is the token for connections from this process.
 func listen(address, dir string, access Access, inside string, log func(string)) (*server.Server, error) {
 	host, port, err := hostPort(address)
 	if err != nil {
@@ -260,7 +260,7 @@ func listen(address, dir string, access Access, inside string, log func(string))
 	return s, nil
 }
 
-// free returns an error for an address on which this machine cannot listen.
+// free returns an error if this machine cannot listen on an address.
 func free(host string, port int) error {
 	probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(0, port))))
 	if err == nil {
@@ -300,7 +300,8 @@ func hostPort(address string) (string, int, error) {
 	return host, port, nil
 }
 
-// reached is the address by which workers reach a server. For a server that listens on all addresses it is the name of the machine.
+// reached returns the address under which workers can reach a server. If the server listens on all addresses, it contains the
+// host name of this machine.
 func reached(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -317,13 +318,13 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// tokenAuth accepts clients that present the token.
+// tokenAuth accepts the clients that send the token.
 type tokenAuth struct {
 	inside, token string
 	log           func(string)
 
 	mu    sync.Mutex
-	hosts map[string]bool // of refused connections, at most mostMembers
+	hosts map[string]bool // hosts of refused connections, at most mostMembers
 }
 
 // Check implements [server.Authentication].
@@ -354,7 +355,8 @@ func (a *tokenAuth) refuse(from net.Addr) {
 	}
 }
 
-// serverTLS is the configuration of the server. With a certificate authority, clients must have a certificate of it.
+// serverTLS is the TLS configuration of the server. With a certificate authority, clients must present a certificate that it
+// has signed.
 func (a Access) serverTLS() (*tls.Config, error) {
 	c, err := a.clientTLS()
 	if err != nil {
@@ -396,7 +398,7 @@ func (l *startLog) Errorf(format string, v ...any) {
 	}
 }
 
-// problem is the error of a server that did not start.
+// problem returns the error for a server that did not start.
 func (l *startLog) problem(address, dir string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

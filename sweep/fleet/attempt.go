@@ -25,15 +25,15 @@ import (
 	"tessera/train/folder"
 )
 
-// attempt is one try of a trial.
+// attempt is one attempt of a worker to run a trial.
 type attempt struct {
 	*serving
 	task    *task
 	digest  string
 	message jetstream.Msg
 	dir     string
-	sent    int       // step of the last checkpoint that was sent or received
-	stamp   time.Time // of the state that was sent
+	sent    int       // step of the last checkpoint sent or received
+	stamp   time.Time // time stamp of the last state sent
 }
 
 // trial runs one trial, or returns it to the queue.
@@ -58,7 +58,7 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 	}
 }
 
-// busy reports whether this process has the trial already, and if not, registers it.
+// busy reports whether this process is already running the trial. If not, it registers the trial.
 func (s *serving) busy(trial string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *serving) busy(trial string) bool {
 	return is
 }
 
-// keepLease extends the lease of the trial until the returned function is called, which ends the trial in this process.
+// keepLease extends the lease of the trial until the returned function is called, which also unregisters the trial.
 func (a *attempt) keepLease() (end func()) {
 	stop := every(context.Background(), a.lease/3, func(context.Context) { _ = a.message.InProgress() })
 	return func() {
@@ -150,7 +150,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	return a.advance(ctx, one, team)
 }
 
-// advance trains and measures the trial, and sends its checkpoints meanwhile.
+// advance trains and measures the trial. Meanwhile it sends checkpoints.
 func (a *attempt) advance(ctx context.Context, one *sweep.StandaloneTrial, team *team.Team) error {
 	ended := a.send(ctx)
 	defer ended()
@@ -158,14 +158,14 @@ func (a *attempt) advance(ctx context.Context, one *sweep.StandaloneTrial, team 
 	return err
 }
 
-// unreadable reports whether the files of a run cannot be read, or are not those of its model.
+// unreadable reports whether the files of a run are unreadable or do not match its model.
 func unreadable(err error) bool {
 	var file *checkpoint.Error
 	var text *table.Diagnostics
 	return errors.As(err, &file) || errors.As(err, &text)
 }
 
-// beginAgain removes a checkpoint whose bytes are those that were sent, but whose contents cannot be used; why is the error.
+// beginAgain removes a checkpoint with unusable contents, although its bytes arrived correctly; why is the error.
 func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
@@ -212,10 +212,10 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	return one, nil
 }
 
-// startDir is the folder of the run that the model starts from.
+// startDir is the folder of the run from which the model takes its initial parameters.
 func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
 
-// start fetches the run whose parameters the model starts from.
+// start fetches the run from which the model takes its initial parameters.
 func (a *attempt) start(ctx context.Context) (string, error) {
 	m, err := a.ask(ctx, &need{Trial: a.task.Trial, What: needStart})
 	if err != nil {
@@ -233,7 +233,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	return dir, held.Close()
 }
 
-// restore puts the last checkpoint of the trial into its folder. Without a usable one the trial begins again.
+// restore puts the last checkpoint of the trial into its folder. Without a usable checkpoint the trial starts again.
 func (a *attempt) restore(ctx context.Context, rec record, one *sweep.StandaloneTrial) (restored bool, err error) {
 	if rec.Checkpoint == nil {
 		return false, nil
@@ -256,13 +256,13 @@ func (a *attempt) restore(ctx context.Context, rec record, one *sweep.Standalone
 	return true, held.Close()
 }
 
-// send sends checkpoints of the trial while it is trained, at most four per lease, until the returned function is called.
+// send sends checkpoints of the trial during training, at most four per lease, until the returned function is called.
 func (a *attempt) send(ctx context.Context) (end func()) {
 	return every(ctx, a.lease/4, func(ctx context.Context) { _ = a.sendCheckpoint(ctx, true) }) // the next one may succeed
 }
 
-// sendCheckpoint sends the state that the trial has on the disk, if it is later than the last one, and enters it into the
-// record: a trial that advances has not failed.
+// sendCheckpoint sends the trial's state on disk if it is newer than the last one sent, and notes it in the record. A trial
+// that makes progress is not counted as failed.
 func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	info, err := os.Stat(filepath.Join(a.dir, folder.State))
 	if err != nil || info.ModTime().Equal(a.stamp) {
@@ -297,7 +297,7 @@ func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	return nil
 }
 
-// without returns a manifest without the parts that another one has too.
+// without returns a manifest without the parts that another manifest has, too.
 func without(m, other *manifest) *manifest {
 	if m == nil || m == other {
 		return m
@@ -311,7 +311,7 @@ func without(m, other *manifest) *manifest {
 	return rest
 }
 
-// returnTime bounds the time in which a trial is returned to the queue.
+// returnTime is the maximum time for returning a trial to the queue.
 const returnTime = 15 * time.Second
 
 // giveBack returns the trial to the queue, with a checkpoint. err is the reason.
@@ -357,8 +357,8 @@ func (a *attempt) giveBack(ctx context.Context, err error) {
 	_ = a.conn.FlushWithContext(ctx)
 }
 
-// outcome returns the result that ends a trial: a finished run, or an error that every machine would have. Any other error is returned;
-// another try may succeed.
+// outcome returns the result that ends a trial: a finished run, or an error that would occur on every machine. It returns any
+// other error, after which a retry may succeed.
 func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
@@ -381,7 +381,7 @@ func (a *attempt) text(err error) string {
 	return cut(strings.ReplaceAll(err.Error(), a.dir, trialPath))
 }
 
-// finish sends the run and the result, and takes the trial out of the queue.
+// finish sends the run and the result, and removes the trial from the queue.
 func (a *attempt) finish(ctx context.Context, r *result) error {
 	r.Protocol, r.Trial, r.Task, r.Worker = protocol, a.task.Trial, a.digest, a.self.Name
 	if r.Run == nil {
@@ -414,10 +414,10 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 // String names the trial in messages.
 func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
-// prefix begins the names of the objects of this worker for the trial.
+// prefix is the prefix of the names of this worker's objects for the trial.
 func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }
 
-// files are the files of the run, none if it has no run.
+// files returns the files of the run; none if there is no run.
 func (a *attempt) files() (files []folder.File, err error) {
 	for _, name := range known {
 		b, err := regular.ReadFile(filepath.Join(a.dir, name))
@@ -432,7 +432,7 @@ func (a *attempt) files() (files []folder.File, err error) {
 	return files, nil
 }
 
-// exhausted reports whether a trial was tried too often.
+// exhausted reports whether a trial has reached the maximum number of attempts.
 func (r *record) exhausted() bool {
 	failures := 0
 	for _, t := range r.Tries {
@@ -443,7 +443,7 @@ func (r *record) exhausted() bool {
 	return failures >= mostFailures || len(r.Tries)-failures >= mostLosses
 }
 
-// giveUp ends a trial that was tried too often.
+// giveUp ends a trial that has reached the maximum number of attempts.
 func (a *attempt) giveUp(ctx context.Context, rec record) error {
 	text := fmt.Sprintf("failed %d times:", len(rec.Tries))
 	for _, t := range rec.Tries {

@@ -25,24 +25,25 @@ import (
 
 // Options are the settings of a coordinator.
 type Options struct {
-	Listen string // address of a server inside this process; or
-	URL    string // of a NATS server with JetStream
+	Listen string // listening address of a server inside this process; alternative to URL
+	URL    string // URL of a NATS server with JetStream
 	Access
-	Jobs        int           // trials at once in this process; 0: none
-	Lease       time.Duration // without a sign of life, after which a trial goes to another worker; 0: 30 s
-	SameKernels bool          // refuse workers whose kernels are not those of the first one
+	Jobs        int           // concurrent trials in this process; 0: none
+	Lease       time.Duration // maximum time without a message from a worker before its trial is given to another one; 0: 30 s
+	SameKernels bool          // reject workers whose kernels differ from those of the first worker
 	Dirs        data.Dirs     // where this process searches data sets
 	Disk        folder.Disk   // of the sweep's folder; nil: the operating system's
-	Log         func(string)  // lines about workers; may be nil
+	Log         func(string)  // called with log lines about workers; may be nil
 
 	Listening func(address, url string)    // called when the server listens: its address, and the URL for workers; nil: Log
 	Mixed     func(kernels, others string) // called once when workers have different kernels; nil: Log
 }
 
-// width is the number of trials in the queue. More would only take memory.
+// width is the maximum number of trials in the queue. A longer queue would only use more memory.
 const width = 512
 
-// patience is how long a coordinator waits for a lost server, giveBackTime for workers that return their trials.
+// patience is the time that a coordinator waits for a lost server. giveBackTime is the time that it waits for workers to
+// return their trials.
 const (
 	patience     = 10 * time.Minute
 	giveBackTime = 20 * time.Second
@@ -64,36 +65,36 @@ type Coordinator struct {
 	store   *store
 	records records
 	inbox   jetstream.ConsumeContext
-	local   chan error         // the end of the worker in this process; nil without one
-	stop    context.CancelFunc // of that worker and of the goroutines
+	local   chan error         // receives the error of the worker in this process when it ends; nil without one
+	stop    context.CancelFunc // stops that worker and the goroutines
 	outage  outage
 
 	mu       sync.Mutex
 	state    string
 	waiting  map[string]*waiting
-	arrived  map[string]bool // trials of an earlier coordinator whose results are in the queue
+	arrived  map[string]bool // trials of an earlier coordinator with results in the queue
 	workers  map[string]*member
-	kernels  string // of the first worker
+	kernels  string // kernels of the first worker
 	mixed    bool   // workers with different kernels were reported
 	sets     map[*data.Set]*manifest
-	rejected map[string]int // results of a trial that could not be used
+	rejected map[string]int // number of unusable results per trial
 	broken   error
-	breaks   chan struct{} // closed with broken
+	breaks   chan struct{} // closed when broken is set
 
-	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue alone replace it
+	put func(*sweep.Trial, *result, []folder.File) error // installs a run; replaced by tests of the queue
 }
 
-// waiting is a trial in the queue or with a worker.
+// waiting is a trial that is in the queue or with a worker.
 type waiting struct {
 	task   *task
 	digest string
 	done   chan error
 
-	sign   time.Time // of the last sign that it is in the queue or with a worker; the coordinator's mutex guards both
-	holder string    // the last worker that had it
+	sign   time.Time // time of the last sign of the trial in the queue or with a worker; guarded by the coordinator's mutex
+	holder string    // last worker that had the trial
 
 	mu       sync.Mutex
-	progress func(train.Progress) // nil when Do has returned
+	progress func(train.Progress) // nil after Do has returned
 }
 
 // report forwards progress.
@@ -105,7 +106,7 @@ func (w *waiting) report(p train.Progress) {
 	}
 }
 
-// NewCoordinator returns a coordinator. Run of the sweep that has it as [sweep.Options.Executor] starts it.
+// NewCoordinator returns a coordinator. It starts when a sweep runs with it as its [sweep.Options.Executor].
 func NewCoordinator(o Options) *Coordinator {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second
@@ -176,7 +177,7 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 	return nil
 }
 
-// identify returns the ID of the sweep, which its fleet folder keeps.
+// identify returns the ID of the sweep, which is stored in its fleet folder.
 func (c *Coordinator) identify() (string, error) {
 	path := filepath.Join(c.dir, "id")
 	if text, err := os.ReadFile(path); err == nil && isID(strings.TrimSpace(string(text))) {
@@ -227,7 +228,7 @@ func (c *Coordinator) connect() error {
 	return err
 }
 
-// answer starts to listen to workers.
+// answer starts to answer messages from workers.
 func (c *Coordinator) answer(ctx context.Context) error {
 	subscribe := func(subject string, answer func(b []byte) []byte) error {
 		_, err := c.conn.Subscribe(subject, func(m *nats.Msg) {
@@ -250,7 +251,7 @@ func (c *Coordinator) answer(ctx context.Context) error {
 		subscribe(c.names.subject("need"), func(b []byte) []byte { return c.supply(ctx, b) }), c.conn.FlushTimeout(requestTime))
 }
 
-// workHere starts the worker of this process.
+// workHere starts the worker in this process.
 func (c *Coordinator) workHere(ctx context.Context) {
 	if c.options.Jobs < 1 {
 		return
@@ -277,7 +278,7 @@ type outage struct {
 	limit *time.Timer // nil while there is a connection
 }
 
-// begin calls tooLong if the outage does not end within the patience of a coordinator.
+// begin starts the outage and calls tooLong if it lasts longer than patience.
 func (o *outage) begin(tooLong func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -364,7 +365,7 @@ func (o Options) reach() error {
 	return nil // other errors may pass
 }
 
-// prepare opens the streams of the sweep, or makes them.
+// prepare opens or creates the streams of the sweep.
 func (c *Coordinator) prepare(ctx context.Context) error {
 	var err error
 	if c.store, c.records, err = c.names.storage(c.conn, c.options.Log); err != nil {
@@ -392,9 +393,9 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	return nil
 }
 
-// tidy empties the queue of an earlier coordinator and lists the trials whose results are still in it. Trials that workers have are not
-// lost: their hellos name them. A queue is not resumed, because a killed server may have lost the end of a stream; it would then
-// reuse numbers of messages that consumers take for delivered.
+// tidy empties the queue of an earlier coordinator and lists the trials whose results are still in it. It does not lose
+// trials that workers have, because the workers name them in their hellos. The queue is not resumed, because a killed server
+// may have lost the end of a stream and would then reuse message numbers that consumers regard as delivered.
 func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	c.arrived = map[string]bool{}
 	err = c.store.again(ctx, func(ctx context.Context) error {
@@ -433,7 +434,7 @@ func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
 	return trials, nil
 }
 
-// Do implements [sweep.Executor]: it puts the trial into the queue and waits for its result.
+// Do implements [sweep.Executor]: it puts the trial into the queue and waits for the result.
 func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(train.Progress)) error {
 	w, err := c.wait(t, progress)
 	if err != nil {
@@ -457,7 +458,7 @@ func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(trai
 	}
 }
 
-// wait registers a trial whose result is expected.
+// wait registers a trial and its callback for progress.
 func (c *Coordinator) wait(t *sweep.Trial, progress func(train.Progress)) (*waiting, error) {
 	task, err := c.task(t)
 	if err != nil {
@@ -500,7 +501,7 @@ func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
 	return w, w.check()
 }
 
-// sums are the checksums of files.
+// sums returns the checksums of files.
 func sums(files []data.File) []string {
 	all := []string{}
 	for _, f := range files {
@@ -509,7 +510,8 @@ func sums(files []data.File) []string {
 	return all
 }
 
-// begin puts a trial into the queue, unless a worker does it or its result is there: the work of an earlier coordinator.
+// begin puts a trial into the queue, unless a worker is running it or its result has arrived, both for an earlier
+// coordinator.
 func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) error {
 	c.mu.Lock()
 	there := c.arrived[t.ID] || c.holder(t.ID) != ""
@@ -521,8 +523,9 @@ func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) err
 	return c.offer(ctx, t, w, true)
 }
 
-// offer puts a trial into the queue. A run that the sweep's folder has is where workers continue. The tries of earlier
-// coordinators are forgotten, those of this one are not: they end a trial that ends every worker.
+// offer puts a trial into the queue. If the sweep's folder contains a run of the trial, workers continue this run. It resets
+// the number of attempts, so that only those under this coordinator count: a trial that ends every worker is given up after
+// some attempts.
 func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, first bool) error {
 	if err := c.sendBegun(ctx, t, first); err != nil {
 		return err
@@ -537,14 +540,14 @@ func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, fir
 	return c.store.publish(ctx, c.names.task(t.ID, w.digest), t.ID, text)
 }
 
-// withdraw takes the tasks of a trial out of the queue.
+// withdraw removes the tasks of a trial from the queue.
 func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
 	return c.store.again(ctx, func(ctx context.Context) error {
 		return c.work.Purge(ctx, jetstream.WithPurgeSubject(c.names.subject("work."+trial+".*")))
 	})
 }
 
-// sendBegun makes the run in the folder of a trial the checkpoint from which workers continue, unless they have a later one.
+// sendBegun sends the run in the folder of a trial as the checkpoint from which workers continue, unless a later one exists.
 func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool) error {
 	var sent *manifest
 	step := 0
@@ -573,9 +576,9 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool
 	return err
 }
 
-// snapshot returns the files from which a run can be resumed, and its step. The state is read first: metrics that are newer
-// are cut on resume. The step is that of the bytes that were read, which a training may have replaced since. A damaged state is an
-// error.
+// snapshot returns the files from which a run can be resumed, and its step. It reads the state first: newer metrics are cut
+// on resume. The step is that of the bytes that were read, even if a training has replaced the file since. A damaged state is
+// an error.
 func snapshot(run string) (files []folder.File, step int, err error) {
 	for _, name := range []string{folder.State, folder.Config, folder.Environment, folder.Metrics} {
 		b, err := regular.ReadFile(filepath.Join(run, name))
@@ -604,8 +607,8 @@ func stepOf(path string) (int, error) {
 	return strconv.Atoi(about["step"])
 }
 
-// End implements [sweep.Executor]: it lets the workers go and closes the queue. After an interruption it waits until the workers
-// have given their trials back, and installs their checkpoints.
+// End implements [sweep.Executor]: it tells the workers that the sweep has ended, and closes the queue. After an interruption
+// it first waits until the workers have returned their trials, and installs the checkpoints of these.
 func (c *Coordinator) End(err error) error {
 	if c.conn != nil && c.work != nil {
 		if err == nil {
@@ -641,7 +644,7 @@ func (c *Coordinator) End(err error) error {
 	return broken
 }
 
-// close ends the connection, and the server of this process.
+// close closes the connection, and the server in this process.
 func (c *Coordinator) close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -652,7 +655,7 @@ func (c *Coordinator) close() {
 	}
 }
 
-// removeQueue removes what the sweep has in a server that stays.
+// removeQueue removes the streams and stores of the sweep from an external server.
 func (c *Coordinator) removeQueue() {
 	if c.server != nil { // its whole folder is removed
 		return
@@ -664,8 +667,8 @@ func (c *Coordinator) removeQueue() {
 	}
 }
 
-// installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder: a sweep without workers can resume
-// them.
+// installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder, so that a sweep without workers
+// can resume them.
 func (c *Coordinator) installCheckpoints() {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
 	defer cancel()

@@ -2,13 +2,13 @@
 //
 // The [Coordinator] holds the sweep's folder and a queue of trials in NATS JetStream: a server inside the process, or an
 // existing one. Workers ([Work]) take trials from the queue, train them in separate folders by the same code as
-// [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder is
-// that of an ordinary sweep.
+// [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder
+// looks like that of any other sweep.
 //
-// A trial is delivered at least once: when a worker dies, its lease runs out, and another worker resumes from the last checkpoint
-// that was sent. A trial is installed exactly once; a second result must be equal to the first, unless workers have different
-// kernels.
-// Leases are measured by the clock of the server alone. Messages hold no times, so that the clocks of machines need not agree.
+// A trial is delivered at least once: when a worker dies, its lease runs out, and another worker resumes from the last
+// checkpoint that was sent. A trial is installed exactly once; a second result must be equal to the first, unless workers
+// have different kernels. Leases are measured only by the clock of the server. Messages contain no times, so the clocks of
+// the machines need not agree.
 package fleet
 
 import (
@@ -26,30 +26,30 @@ import (
 )
 
 var (
-	// ErrLost reports that the connection to the queue is lost and is not tried again.
+	// ErrLost reports that the connection to the queue is lost and will not be retried.
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
-	// ErrNoServer reports that the queue was never reached.
+	// ErrNoServer reports that the queue has never been reached.
 	ErrNoServer = errors.New("no server answers")
-	// ErrIdle ends a worker that has waited in vain for another sweep.
+	// ErrIdle reports that a worker has waited too long for another sweep.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
-	// ErrAddress reports an address on which this machine cannot listen, for example because another program does.
+	// ErrAddress reports an address on which this machine cannot listen, for example because another program is using it.
 	ErrAddress = errors.New("cannot listen")
 	// ErrNoToken reports a server that other machines could reach without a token.
 	ErrNoToken = errors.New("other machines could connect without a token")
-	// ErrRefused reports a worker that the coordinator does not accept, or a server that refuses the connection; see [Refusal].
+	// ErrRefused reports a worker that the coordinator rejects, or a server that rejects the connection; see [Refusal].
 	ErrRefused = errors.New("refused")
-	// ErrUnequal reports two workers whose results of one trial differ although they have the same kernels.
+	// ErrUnequal reports two workers with the same kernels but different results for one trial.
 	ErrUnequal = errors.New("two results of one trial differ")
 )
 
-// Names in JetStream.
+// Names used in JetStream.
 const (
-	helloSubject = "tessera.hello" // of any sweep
+	helloSubject = "tessera.hello" // for all sweeps
 	consumerName = "workers"
 	inboxName    = "coordinator"
 )
 
-// names are the names of the streams and subjects of one sweep, which has a random ID.
+// names contains the names of the streams and subjects of one sweep; sweep is its random ID.
 type names struct{ sweep string }
 
 func (n names) work() string             { return "tessera-work-" + n.sweep }
@@ -68,7 +68,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// host names this machine and process.
+// host returns a name for this machine and process.
 func host() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -77,12 +77,13 @@ func host() string {
 	return fmt.Sprintf("%s-%d", name, os.Getpid())
 }
 
-// self describes this process as a worker.
+// self returns the hello of this process as a worker.
 func self(cores int) hello {
 	return hello{Protocol: protocol, Version: machine.Version(), ID: newID(), Name: host(), CPU: machine.CPU(), Kernels: kernel.Float32().Name, Cores: cores}
 }
 
-// records stores the record of each trial in a key-value store. An entry is replaced only if it has not changed since it was read.
+// records stores the record of each trial in a key-value store. An entry is replaced only if it has not changed since it was
+// read.
 type records struct {
 	retry
 	js     jetstream.JetStream
@@ -90,7 +91,7 @@ type records struct {
 	stream *handle
 }
 
-// get returns the record of a trial and its revision, 0 without one. A record that cannot be read counts as none.
+// get returns the record of a trial and its revision, which is 0 if there is none. An unreadable record counts as none.
 func (r records) get(ctx context.Context, trial string) (rec record, revision uint64, err error) {
 	err = r.again(ctx, func(ctx context.Context) error {
 		e, err := r.kv.Get(ctx, trial)
@@ -110,8 +111,8 @@ func (r records) get(ctx context.Context, trial string) (rec record, revision ui
 	return rec, revision, err
 }
 
-// change reads, changes and writes the record of a trial, and repeats that until no other process has written in between. A change that
-// returns false leaves the record as it is. A server that refuses for long is reported, as by [retry.again].
+// change reads, changes and writes the record of a trial, and repeats this until no other process has written in between. If
+// change returns false, nothing is written. A server that keeps refusing is reported, as by [retry.again].
 func (r records) change(ctx context.Context, trial string, change func(*record) bool) (record, error) {
 	f := refusals{what: "a record", retry: r.retry}
 	for {

@@ -20,22 +20,22 @@ import (
 // absentAfter is the time without a hello after which a worker is no longer counted.
 const absentAfter = 10 * time.Second
 
-// member is a worker as the coordinator knows it.
+// member is a worker from the coordinator's point of view.
 type member struct {
 	name, cpu, kernels string
 	cores              int
 	running            []running
 	leaving            bool
-	asked              bool      // it knows that it must give its trials back
+	asked              bool      // it knows that it must return its trials
 	absent             bool      // it was reported as lost
 	knowsEnd           bool      // it knows that the sweep has ended
-	seen               time.Time // by this machine's clock
+	seen               time.Time // time of the last hello, by this machine's clock
 }
 
-// Fleet counts the workers of a sweep, the trials that they can run at once, and those that they run.
+// Fleet contains the numbers of workers, of trials that they can run concurrently, and of trials that they are running.
 type Fleet struct{ Workers, Cores, Running int }
 
-// Fleet counts the workers that are present.
+// Fleet counts the workers that are present, and their trials.
 func (c *Coordinator) Fleet() (f Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *Coordinator) greet(b []byte) []byte {
 	return text
 }
 
-// refuse logs, once per worker, that it was refused.
+// refuse logs, once per worker, that the worker was rejected.
 func (c *Coordinator) refuse(name, why string) {
 	c.mu.Lock()
 	key := cut("refused " + name)
@@ -88,7 +88,7 @@ func (c *Coordinator) refuse(name, why string) {
 	}
 }
 
-// admit records the state that a worker reports and forwards its progress.
+// admit records the state in a worker's hello and forwards its progress.
 func (c *Coordinator) admit(h *hello) welcome {
 	c.mu.Lock()
 	if c.kernels == "" {
@@ -128,17 +128,17 @@ func (c *Coordinator) admit(h *hello) welcome {
 	return welcome{Protocol: protocol, Sweep: c.names.sweep, State: state, Lease: int(c.options.Lease / time.Millisecond)}
 }
 
-// mostMembers is the largest number of workers that a coordinator remembers.
+// mostMembers is the maximum number of workers that a coordinator stores.
 const mostMembers = 4096
 
-// prune forgets workers that are absentAfter, if there are too many. The caller holds the mutex.
+// prune removes workers without a hello for absentAfter, if there are too many. The caller holds the mutex.
 func (c *Coordinator) prune() {
 	if len(c.workers) >= mostMembers {
 		maps.DeleteFunc(c.workers, func(_ string, m *member) bool { return time.Since(m.seen) > absentAfter })
 	}
 }
 
-// announce logs that a worker has joined or leaves.
+// announce logs that a worker has joined or is leaving.
 func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 	switch {
 	case joined:
@@ -167,7 +167,7 @@ func (c *Coordinator) reportAbsent() {
 	}
 }
 
-// await waits until every present worker satisfies a condition, at most for the given time.
+// await waits until holds is true for every present worker, at most for the given time.
 func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
 	for began := time.Now(); time.Since(began) < most; time.Sleep(20 * time.Millisecond) {
 		all := true
@@ -182,7 +182,7 @@ func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
 	}
 }
 
-// inMemory returns the data of a trial to the worker in this process.
+// inMemory returns the data set of a trial from memory, for the worker in this process.
 func (c *Coordinator) inMemory(trial, what string) *data.Set {
 	t := c.trials[trial]
 	if t == nil {
@@ -195,10 +195,10 @@ func (c *Coordinator) inMemory(trial, what string) *data.Set {
 	return one.Fitted
 }
 
-// supplies numbers the data sets that were sent, whose objects need different names.
+// supplies counts the data sets sent, whose objects need distinct names.
 var supplies atomic.Int64
 
-// supply answers a need with a data set, which is stored once, or with the parameters that a model starts from.
+// supply answers a need: with a data set, which is stored once, or with the initial parameters of a model.
 func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
 	var n need
 	s := supply{}
@@ -248,7 +248,7 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	return m, err
 }
 
-// startFiles are the files of a run from which another one can start: its declaration and its parameters.
+// startFiles returns the files of a run that another run needs to start from it: its declaration and its parameters.
 func startFiles(run, parameters string) ([]folder.File, error) {
 	var files []folder.File
 	for _, path := range []string{filepath.Join(run, folder.Config), parameters} {
@@ -261,11 +261,11 @@ func startFiles(run, parameters string) ([]folder.File, error) {
 	return files, nil
 }
 
-// present is the largest age of the last hello of a worker that is present.
+// present is the maximum age of a worker's last hello for it to count as present.
 const present = 3 * helloEvery
 
-// watch offers trials again that are neither in the queue nor with a worker nor finished: a killed server may have lost a part of its
-// queue.
+// watch offers trials again that are neither in the queue nor with a worker nor finished, because a killed server may have
+// lost a part of its queue.
 func (c *Coordinator) watch(ctx context.Context) {
 	tick := time.NewTicker(min(c.options.Lease/2, 5*time.Second))
 	defer tick.Stop()
@@ -302,8 +302,8 @@ func (c *Coordinator) writable() error {
 	return nil
 }
 
-// expired returns the trials whose lease ran out: those without a sign of a worker for twice the lease, or for less if the worker that
-// had the trial is present and no longer has it.
+// expired returns the trials whose lease has run out: those without a sign from a worker for twice the lease, or for less if
+// their last worker is present and no longer has them.
 func (c *Coordinator) expired(ctx context.Context) (trials []*sweep.Trial) {
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -340,7 +340,7 @@ func (c *Coordinator) expired(ctx context.Context) (trials []*sweep.Trial) {
 	return trials
 }
 
-// holder returns the present worker that has a trial, "" for none. The caller holds the mutex.
+// holder returns the present worker that is running a trial, "" if there is none. The caller holds the mutex.
 func (c *Coordinator) holder(trial string) string {
 	for id, m := range c.workers {
 		if m.leaving || time.Since(m.seen) > present {

@@ -22,34 +22,34 @@ import (
 	"tessera/train/folder"
 )
 
-// protocol is the version of the messages. Machines of different protocols, or of different versions of tessera, refuse each
-// other.
+// protocol is the version of the messages. Machines with different protocols, or with different versions of tessera, reject
+// each other.
 const protocol = 1
 
 // Limits of messages. NATS allows a megabyte by default.
 const (
 	mostMessage = 1 << 20
-	mostText    = 16 << 10 // of a name, a problem
-	mostRunning = 4096     // trials at once on one machine
+	mostText    = 16 << 10 // of a name or problem
+	mostRunning = 4096     // concurrent trials on one machine
 	mostTries   = 64
 )
 
-// The forms of identifiers.
+// Patterns of identifiers.
 var (
 	isID     = regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString              // of trials, sweeps and processes
 	isSHA    = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString              // SHA-256
 	isObject = regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,199}$`).MatchString // of an object in the store
 )
 
-// hello is the state that a worker reports every second.
+// hello is the message that a worker sends every second with its state.
 type hello struct {
 	Protocol int       `json:"protocol"`
 	Version  string    `json:"version"` // of tessera
-	ID       string    `json:"id"`      // of the process
-	Name     string    `json:"name"`    // of the machine, and the process
+	ID       string    `json:"id"`      // ID of the process
+	Name     string    `json:"name"`    // name of the machine and the process
 	CPU      string    `json:"cpu"`
 	Kernels  string    `json:"kernels"`
-	Cores    int       `json:"cores"` // trials at once
+	Cores    int       `json:"cores"` // maximum number of concurrent trials
 	Sweep    string    `json:"sweep,omitempty"`
 	Leaving  bool      `json:"leaving,omitempty"`
 	Running  []running `json:"running,omitempty"`
@@ -62,65 +62,65 @@ type running struct {
 	Epochs          int      `json:"epochs"`
 	Step            int      `json:"step"`
 	Steps           int      `json:"steps"`
-	Loss            *float64 `json:"loss,omitempty"` // nil where it is not finite
+	Loss            *float64 `json:"loss,omitempty"` // nil if not finite
 	ImagesPerSecond float64  `json:"images_per_second"`
 }
 
 // The states of a sweep.
 const (
 	stateRun    = "run"
-	stateCancel = "cancel" // give your trials back
+	stateCancel = "cancel" // workers must return their trials
 	stateEnd    = "end"    // all trials have ended
 )
 
-// welcome answers a hello.
+// welcome is the answer to a hello.
 type welcome struct {
 	Protocol int    `json:"protocol"`
-	Refused  string `json:"refused,omitempty"` // why the worker may not take trials
+	Refused  string `json:"refused,omitempty"` // why the worker must not take trials
 	Sweep    string `json:"sweep,omitempty"`
 	State    string `json:"state,omitempty"`
-	Lease    int    `json:"lease_ms,omitempty"` // after which a trial without a sign of life is given to another worker
+	Lease    int    `json:"lease_ms,omitempty"` // time after which a trial without a sign is given to another worker
 }
 
 // task describes one trial to a worker.
 type task struct {
 	Protocol    int               `json:"protocol"`
 	Trial       string            `json:"trial"`
-	Label       string            `json:"label"`       // its model and settings, for people
-	Declaration string            `json:"declaration"` // of the model, with every default
+	Label       string            `json:"label"`       // its model and settings, for messages
+	Declaration string            `json:"declaration"` // declaration of the model with all defaults
 	Split       data.Split        `json:"split"`
 	Metrics     metrics.Selection `json:"metrics"`
-	Fitted      []string          `json:"fitted"`          // SHA-256 of the files of the images that are fitted
-	Tested      []string          `json:"tested"`          // and of those that are measured
+	Fitted      []string          `json:"fitted"`          // SHA-256 of the files of the fitted images
+	Tested      []string          `json:"tested"`          // SHA-256 of the files of the measured images
 	Start       string            `json:"start,omitempty"` // SHA-256 of the file of the initial parameters
 }
 
-// try is one worker that began a trial and did not finish it.
+// try is an attempt of one worker that started a trial and did not finish it.
 type try struct {
 	Worker  string `json:"worker"`
-	Problem string `json:"problem,omitempty"` // "" while it works, and if it died
+	Problem string `json:"problem,omitempty"` // "" while the worker is running the trial, and if the worker died
 }
 
-// record is the state of a trial that has no result yet.
+// record is the state of a trial without a result.
 type record struct {
 	Tries      []try     `json:"tries,omitempty"` // since the last checkpoint
-	Step       int       `json:"step,omitempty"`  // of the checkpoint
+	Step       int       `json:"step,omitempty"`  // step of the checkpoint
 	Checkpoint *manifest `json:"checkpoint,omitempty"`
 }
 
-// result is the end of a trial.
+// result is the message at the end of a trial.
 type result struct {
 	Protocol int       `json:"protocol"`
 	Trial    string    `json:"trial"`
 	Task     string    `json:"task"` // [task.digest]
 	Worker   string    `json:"worker"`
-	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which names the parameters and all metrics
+	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which identifies the parameters and contains all metrics
 	Problem  string    `json:"problem,omitempty"`
-	GaveUp   bool      `json:"gave_up,omitempty"` // the problem may be due to the machines
-	Run      *manifest `json:"run,omitempty"`     // also of a training that diverged
+	GaveUp   bool      `json:"gave_up,omitempty"` // the machines may have caused the problem
+	Run      *manifest `json:"run,omitempty"`     // also for a training that diverged
 }
 
-// need asks the coordinator for the files that a trial reads: needFitted, needTested or needStart.
+// need requests files that a trial reads from the coordinator: needFitted, needTested or needStart.
 type need struct {
 	Trial string `json:"trial"`
 	What  string `json:"what"`
@@ -132,7 +132,7 @@ const (
 	needStart  = "start"
 )
 
-// supply answers a need.
+// supply is the answer to a need.
 type supply struct {
 	Problem  string    `json:"problem,omitempty"`
 	Manifest *manifest `json:"manifest,omitempty"`
@@ -156,10 +156,10 @@ func encode(m message) ([]byte, error) {
 	return b, nil
 }
 
-// errMessage is the error for bytes that are no message of this protocol.
+// errMessage is the error for bytes that are not a message of this protocol.
 var errMessage = errors.New("not a message of this version of tessera")
 
-// decode reads a message strictly: unknown keys, values out of range and bytes that follow are errors.
+// decode reads a message strictly: unknown keys, values out of range and trailing bytes are errors.
 func decode(b []byte, m message) error {
 	if len(b) > mostMessage {
 		return fmt.Errorf("%w: %d bytes", errMessage, len(b))
@@ -248,7 +248,7 @@ func (s *supply) check() error {
 	return cmp.Or(short("problem", s.Problem), want(s.Problem != "" || s.Manifest != nil, "manifest"), s.Manifest.check())
 }
 
-// progress is the state of a running trial as [train.Progress].
+// progress converts the state of a running trial to a [train.Progress].
 func (r running) progress() train.Progress {
 	p := train.Progress{Epochs: r.Epochs, Steps: r.Steps}
 	p.Epoch, p.Step, p.ImagesPerSecond = r.Epoch, r.Step, r.ImagesPerSecond
@@ -258,7 +258,7 @@ func (r running) progress() train.Progress {
 	return p
 }
 
-// cut shortens a text for a message.
+// cut shortens a text to the limit for messages.
 func cut(text string) string {
 	if len(text) > mostText {
 		text = strings.ToValidUTF8(text[:mostText-4], "") + "..."
@@ -266,14 +266,14 @@ func cut(text string) string {
 	return text
 }
 
-// Limits of files that are sent.
+// Limits for transferred files.
 const (
 	partSize  = 8 << 20
 	mostParts = 2048 // 16 GiB
 	mostFiles = 16
 )
 
-// manifest lists files and the objects of the store that hold their bytes, one file after the other.
+// manifest lists files, and the objects in the store that contain their concatenated bytes.
 type manifest struct {
 	Files []entry `json:"files"`
 	Parts []piece `json:"parts"`
@@ -296,10 +296,10 @@ type piece struct {
 // setFile is the name of a packed data set in a manifest.
 const setFile = "set"
 
-// known lists the names of all files that may be sent.
+// known lists the names of all files that may be transferred.
 var known = []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, evalFile, setFile}
 
-// evalFile holds the metrics of a trial.
+// evalFile contains the metrics of a trial.
 const evalFile = "eval.json"
 
 func sum(b []byte) string {
@@ -307,7 +307,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// check returns an error for names that no run has, sizes that do not add up, and numbers out of range.
+// check returns an error for names that no file of a run has, inconsistent sizes, and numbers out of range.
 func (m *manifest) check() error {
 	if m == nil {
 		return nil
@@ -342,7 +342,7 @@ func (m *manifest) check() error {
 	return nil
 }
 
-// size is the number of bytes of the files.
+// size is the total size of the files in bytes.
 func (m *manifest) size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -350,8 +350,8 @@ func (m *manifest) size() (n int64) {
 	return n
 }
 
-// largestRun is an upper bound of the bytes of a trial's run: its model twice, and a state that holds tens of values per parameter and
-// per unit and image. It is far above what parts are known to keep, and far below what a manifest may list.
+// largestRun is an upper bound of the size of a trial's run in bytes: its model twice, and a state with tens of values per
+// parameter and per unit and image. It is far above the size of actual states, and far below the limit of a manifest.
 func largestRun(one *sweep.StandaloneTrial) int64 {
 	const fixed, perEpoch, perValue, copies = 64 << 20, 8 << 10, 8, 64
 	m, shape := one.Model, one.Fitted.Shape
@@ -385,7 +385,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	return fixed + perEpoch*min(1<<32, int64(train.MostEpochs(m))) + perValue*((copies+states)*parameters+copies*images*(units+1))
 }
 
-// split cuts the bytes of the parts into the files and verifies their checksums.
+// split divides the bytes of the parts into the files and verifies their checksums.
 func (m *manifest) split(b []byte) ([]folder.File, error) {
 	var files []folder.File
 	for _, f := range m.Files {
@@ -401,10 +401,10 @@ func (m *manifest) split(b []byte) ([]folder.File, error) {
 	return files, nil
 }
 
-// errChecksum reports bytes that differ from those that were sent.
+// errChecksum is the error for bytes that differ from those sent.
 var errChecksum = errors.New("the checksum is wrong")
 
-// find returns the contents of a file of that name, nil for none.
+// find returns the contents of the file with the given name, nil if there is none.
 func find(files []folder.File, name string) []byte {
 	for _, f := range files {
 		if f.Name == name {

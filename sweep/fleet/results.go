@@ -15,11 +15,11 @@ import (
 	"tessera/train/folder"
 )
 
-// trialPath stands for the folder of a trial in the problems that workers send.
+// trialPath stands for the folder of a trial in problems reported by workers.
 const trialPath = "{trial}"
 
-// receive applies the result of a trial and then removes it from the queue: a coordinator that is killed before then receives the result
-// again.
+// receive applies the result of a trial and only then removes it from the queue: if the coordinator is killed in between, it
+// receives the result again.
 func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
 		return // the next coordinator receives it
@@ -50,7 +50,7 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	_ = m.DoubleAck(ctx)
 }
 
-// reject offers the trial of an unusable result again, or ends it after mostFailures such results.
+// reject offers a trial with an unusable result again, or ends it after mostFailures such results.
 func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why error) {
 	c.rejected[t.ID]++ // results are received one after the other
 	if n := c.rejected[t.ID]; n >= mostFailures {
@@ -62,7 +62,7 @@ func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why
 	c.repeat(ctx, t)
 }
 
-// apply records a result in the sweep's folder. An error means that the result is not usable.
+// apply records a result in the sweep's folder. It returns an error for an unusable result.
 func (c *Coordinator) apply(ctx context.Context, t *sweep.Trial, r *result) error {
 	current, err := c.task(t)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Coordinator) installResult(t *sweep.Trial, r *result, files []folder.Fi
 	return nil
 }
 
-// install puts a run into the folder of its trial, in one step. Only files of a run are written, whatever was sent.
+// install atomically puts a run into the folder of its trial. It writes only files of a run, whatever was sent.
 func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string) error {
 	if !resumable(files) {
 		return errors.New("it is not a whole run")
@@ -151,8 +151,8 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 	return nil
 }
 
-// compare compares a second result with the installed one. They differ only if the machines compute differently, or if the memory or the
-// disk of one is faulty. Workers with different kernels compute differently: the first result is kept.
+// compare compares a second result with the installed one. They differ only if the machines compute differently, or if memory
+// or disk is faulty. Workers with different kernels compute differently; the first result is then kept.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
@@ -185,7 +185,7 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	c.fail(fmt.Errorf("%w: %w", ErrUnequal, checkpoint.Mismatchf(t.Path, "the result of %s differs from that of %s (%s)", second, firstWorker, what)))
 }
 
-// finish ends the Do of a trial.
+// finish ends the call of Do for a trial.
 func (c *Coordinator) finish(t *sweep.Trial, digest string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +208,7 @@ func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
 	c.store.drop(ctx, r.Run)
 }
 
-// repeat offers a trial again, from its beginning.
+// repeat offers a trial again, from the start.
 func (c *Coordinator) repeat(ctx context.Context, t *sweep.Trial) {
 	c.records.remove(ctx, t.ID)
 	c.mu.Lock()

@@ -19,10 +19,10 @@ import (
 	"tessera/train/folder"
 )
 
-// mostSets bounds the data sets that a worker keeps in memory.
+// mostSets is the maximum number of data sets that a worker keeps in memory.
 const mostSets = 4
 
-// sets holds the data sets of a worker in memory, which its trials share, the most recent last.
+// sets contains the data sets in a worker's memory, which its trials share, the most recent last.
 type sets struct {
 	worker *worker
 	mu     sync.Mutex
@@ -38,8 +38,8 @@ type loaded struct {
 	rows   map[*data.Images][]float32
 }
 
-// of returns the data set of a task: from memory, from this machine's folders if the files there have the checksums of the
-// task, from the cache, or from the coordinator.
+// of returns the data set of a task: from memory, from this machine's folders if their files have the checksums of the task,
+// from the cache, or from the coordinator.
 func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, need data.Need, what string, sums []string) (*loaded, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 	return answer.Manifest, err
 }
 
-// fetchSet returns the data set of a manifest from the cache of this machine, and fetches it first if necessary. An interrupted fetch
-// continues with the missing parts.
+// fetchSet returns the data set of a manifest from the cache of this machine. If necessary it first fetches it. An
+// interrupted fetch continues with the missing parts.
 func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) {
 	if len(m.Files) != 1 || m.Files[0].Name != setFile {
 		return nil, errMessage
@@ -160,7 +160,7 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	return data.Unpack(b)
 }
 
-// cached returns the contents of a file that is named by its SHA-256, nil if it is not there or damaged.
+// cached returns the contents of a file whose name is its SHA-256, nil if it is missing or damaged.
 func cached(path string) []byte {
 	b, err := regular.ReadFile(path)
 	if err != nil || sum(b) != filepath.Base(path) {

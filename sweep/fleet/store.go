@@ -16,7 +16,7 @@ import (
 	"tessera/train/folder"
 )
 
-// store keeps files in a JetStream object store.
+// store contains files in a JetStream object store.
 type store struct {
 	retry
 	js      jetstream.JetStream
@@ -25,14 +25,14 @@ type store struct {
 	stream  handle
 }
 
-// storage returns the files and the records of a sweep, whose buckets are not open yet.
+// storage returns the stores of the files and the records of a sweep, with buckets that are not open yet.
 func (n names) storage(conn *nats.Conn, log func(string)) (*store, records, error) {
 	js, err := jetstream.New(conn)
 	patient := retry{requestTime, log}
 	return &store{retry: patient, js: js, bucket: n.files()}, records{retry: patient, js: js, stream: &handle{}}, err
 }
 
-// handle is a stream that is looked up once.
+// handle looks up a stream once.
 type handle struct {
 	mu     sync.Mutex
 	stream jetstream.Stream
@@ -75,7 +75,7 @@ func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*m
 	return m, m.check()
 }
 
-// putPart stores one object, unless it is there.
+// putPart stores one object unless it already exists.
 func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	return s.again(ctx, func(ctx context.Context) error {
 		if info, err := s.objects.GetInfo(ctx, p.Object); err == nil && info.Size == uint64(p.Size) {
@@ -86,7 +86,7 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest, which may have at most that many bytes.
+// get returns the files of a manifest, of at most most bytes.
 func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
 	if n := m.size(); n > most {
 		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)
@@ -122,7 +122,7 @@ func (s *store) getPart(ctx context.Context, p piece) (b []byte, err error) {
 	return b, err
 }
 
-// drop removes the objects of a manifest and their entries. Objects that cannot be removed go with the store.
+// drop removes the objects of a manifest and their entries. Objects that cannot be removed are removed with the store.
 func (s *store) drop(ctx context.Context, m *manifest) {
 	if m == nil {
 		return
@@ -148,12 +148,12 @@ const requestTime = 10 * time.Second
 
 // retry repeats requests to the server.
 type retry struct {
-	limit time.Duration // of one request
+	limit time.Duration // limit for one request
 	log   func(string)
 }
 
-// again repeats a request until it succeeds, fails for good, or the context ends; then the error also contains that of the
-// last try. A server that answers but refuses for longer than the limit, for example because its storage is full, is
+// again repeats a request until it succeeds, fails permanently, or the context ends; the error then also contains that of the
+// last attempt. A server that answers but refuses for longer than the limit, for example because its storage is full, is
 // reported once. The owner of the connection reports its loss.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
 	f := refusals{what: "a request", retry: r}
@@ -171,7 +171,7 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 	}
 }
 
-// sleep waits for that time and reports whether it passed before ctx ended.
+// sleep waits for d and reports whether it passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -181,7 +181,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// every calls f at that interval until ctx ends or the returned function is called, which ends f's context and waits for the last call.
+// every calls f at intervals of d until ctx ends or the returned function is called. That function ends f's context and waits
+// for the last call.
 func every(ctx context.Context, d time.Duration, f func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -197,7 +198,7 @@ func every(ctx context.Context, d time.Duration, f func(context.Context)) (stop 
 	}
 }
 
-// publish sends a message to a stream, once even if the request is repeated.
+// publish sends a message to a stream. Repeated requests do not duplicate the message.
 func (s *store) publish(ctx context.Context, subject, trial string, text []byte) error {
 	unique := trial + newID()
 	return s.again(ctx, func(ctx context.Context) error {
@@ -210,12 +211,12 @@ func (s *store) publish(ctx context.Context, subject, trial string, text []byte)
 type refusals struct {
 	retry
 	what     string    // the request, as in "a request"
-	since    time.Time // of the first one; zero after another answer
+	since    time.Time // time of the first refusal; zero after any other answer
 	reported bool
 }
 
-// note reports whether the error of a try is a refusal, and logs refusals for longer than the limit once. A record that another
-// process has changed is not a refusal.
+// note reports whether the error of an attempt is a refusal. If refusals continue for longer than the limit, it logs them
+// once. A record that another process has changed does not count as a refusal.
 func (f *refusals) note(err error) bool {
 	switch {
 	case !answered(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
@@ -230,7 +231,7 @@ func (f *refusals) note(err error) bool {
 	return true
 }
 
-// answered reports whether an error is an answer of the server, not the lack of one.
+// answered reports whether an error is an answer of the server rather than a missing answer.
 func answered(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api)

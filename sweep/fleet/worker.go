@@ -22,16 +22,16 @@ import (
 type WorkerOptions struct {
 	URL string
 	Access
-	Jobs  int           // trials at once; < 1: one per processor
+	Jobs  int           // concurrent trials; < 1: one per processor
 	Dirs  data.Dirs     // where data sets are searched
-	Cache string        // folder of data sets that were fetched, and of trials in progress
-	Wait  time.Duration // how long a worker without a coordinator waits for one; 0: ten minutes
+	Cache string        // folder of fetched data sets and of trials in progress
+	Wait  time.Duration // maximum waiting time for a coordinator; 0: ten minutes
 	Disk  folder.Disk   // nil: the operating system's
-	Log   func(string)  // lines about trials and connections; may be nil
+	Log   func(string)  // called with log lines about trials and connections; may be nil
 
-	inside *nats.Conn                                              // the connection of the coordinator in the same process
-	sets   func(trial, what string) *data.Set                      // its data sets
-	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training, in tests
+	inside *nats.Conn                                              // connection of the coordinator in the same process
+	sets   func(trial, what string) *data.Set                      // data sets of that coordinator
+	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training in tests
 }
 
 // helloEvery is the interval between two hellos of a worker.
@@ -41,7 +41,7 @@ const helloEvery = time.Second
 type worker struct {
 	options WorkerOptions
 	conn    *nats.Conn
-	dir     string // of trials in progress, of this process alone
+	dir     string // folder of this process for trials in progress
 	held    *folder.Folder
 	sets    sets
 	nudge   chan struct{}
@@ -49,14 +49,15 @@ type worker struct {
 	mu      sync.Mutex
 	self    hello
 	running map[string]running
-	full    error     // of a disk that cannot be written: no more trials are taken
-	alone   time.Time // of the last answer of a coordinator, by this machine's clock
+	full    error     // error of a disk that cannot be written: no more trials are taken
+	alone   time.Time // time of the last answer of a coordinator, by this machine's clock
 	ended   bool      // the last sweep has ended
 }
 
-// Work takes trials until ctx ends; trials in progress are then given back with a checkpoint, and the error is
-// [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] when there is no coordinator for longer than Wait in the
-// middle of a sweep, [ErrIdle] after its end, and [*folder.WriteError] if the disk cannot be written: trials are given back.
+// Work runs trials until ctx ends. It then returns trials in progress to the queue with a checkpoint, and the error is
+// [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] if the coordinator is missing for longer than Wait during
+// a sweep, [ErrIdle] after the end of a sweep, and [*folder.WriteError] if the disk cannot be written; trials are then
+// returned, too.
 func Work(ctx context.Context, o WorkerOptions) error {
 	w, err := newWorker(o)
 	if err != nil {
@@ -169,7 +170,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 }
 
-// wake makes the worker say hello at once.
+// wake makes the worker send a hello immediately.
 func (w *worker) wake() {
 	select {
 	case w.nudge <- struct{}{}:
@@ -219,14 +220,14 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 }
 
-// problem is the error because of which the worker takes no more trials; nil for none.
+// problem returns the error because of which the worker takes no more trials, nil if there is none.
 func (w *worker) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.full
 }
 
-// say says hello to the coordinator and returns its answer, nil while there is none.
+// say sends a hello to the coordinator and returns its answer, nil if there is none.
 func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	w.mu.Lock()
 	h := w.self
@@ -260,7 +261,7 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	return &answer, nil
 }
 
-// unanswered returns the error of a hello without an answer, nil as long as the worker waits.
+// unanswered handles a hello without an answer: it returns nil as long as the worker may wait, then an error.
 func (w *worker) unanswered(err error) error {
 	if w.conn.IsClosed() {
 		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
@@ -279,7 +280,7 @@ func (w *worker) unanswered(err error) error {
 	return fmt.Errorf("%s: %w: no coordinator has answered for %v", shown(w.options.URL), ErrLost, w.options.Wait)
 }
 
-// serving is the worker while it serves one sweep.
+// serving is a worker that serves one sweep.
 type serving struct {
 	*worker
 	names    names
@@ -292,7 +293,7 @@ type serving struct {
 	slots    sync.WaitGroup
 }
 
-// id is the ID of the sweep, "" for none.
+// id is the ID of the sweep, "" if there is none.
 func (s *serving) id() string {
 	if s == nil {
 		return ""
@@ -300,7 +301,7 @@ func (s *serving) id() string {
 	return s.names.sweep
 }
 
-// continues reports whether the worker continues as it is. A restarted coordinator may have another lease.
+// continues reports whether the worker can continue unchanged. A restarted coordinator may have another lease.
 func (s *serving) continues(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
@@ -318,7 +319,7 @@ func (s *serving) reason(answer *welcome) string {
 	return "the lease of the sweep has changed"
 }
 
-// join opens the queue of a sweep and starts the slots.
+// join opens the queue of a sweep and starts the goroutines that run trials.
 func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	s := &serving{worker: w, names: names{answer.Sweep}, lease: answer.lease()}
 	var err error
@@ -348,7 +349,8 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	return s, nil
 }
 
-// end returns the trials in progress to the queue and waits for that. Meanwhile it says hello, so that the coordinator waits too.
+// end returns the trials in progress to the queue and waits until this is done. Meanwhile it sends hellos, so that the
+// coordinator waits too.
 func (s *serving) end() {
 	s.stop()
 	stop := every(context.Background(), helloEvery, func(context.Context) { _, _ = s.say(false, s.id()) }) // the answer changes nothing
@@ -357,15 +359,15 @@ func (s *serving) end() {
 	_ = s.control.Unsubscribe()
 }
 
-// A trial has failed after mostFailures errors that another machine may not have, or after mostLosses workers that ended or lost
-// their connection while they had it, all without a later checkpoint between them. Workers are lost for many reasons; a trial that
-// ends its worker, for want of memory, is one of them.
+// Limits of attempts without a later checkpoint. A trial has failed after mostFailures errors that might not occur on another
+// machine, or after mostLosses workers that ended or lost their connection while running it. Workers are lost for many
+// reasons; a trial that needs too much memory and ends its worker is one of them.
 const (
 	mostFailures = 3
 	mostLosses   = 10
 )
 
-// fetchTime is the time that one request for a trial waits at the server.
+// fetchTime is the time that a request for a trial waits at the server.
 const fetchTime = 2 * time.Second
 
 // slot runs one trial after another until ctx ends.
@@ -384,7 +386,8 @@ func (s *serving) slot(ctx context.Context) {
 	}
 }
 
-// taken runs the trial that a request returns. If ctx ends first, a trial that the request still returns goes back to the queue.
+// taken runs the trial that a request returns. If ctx ends first, a trial that the request still returns goes back to the
+// queue.
 func (s *serving) taken(ctx context.Context, batch jetstream.MessageBatch, team *team.Team) {
 	for {
 		select {

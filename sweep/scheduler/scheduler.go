@@ -1,4 +1,4 @@
-// Package scheduler writes the jobs by which the schedulers of clusters run the trials of a sweep, and simulates schedules.
+// Package scheduler writes job files for cluster schedulers that run the trials of a sweep, and simulates schedules.
 package scheduler
 
 import (
@@ -15,40 +15,40 @@ import (
 
 // Job is an array job whose tasks share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
 type Job struct {
-	Sweep    string // its name
-	Folder   string // of the sweep: an absolute path, on all machines the same
-	Work     string // where the tasks run: relative paths of data begin here
-	Program  string // the path of tessera
-	Data     string // the folder of the data sets; "" for none
-	Tasks    int    // indices, from 0
-	Parallel int    // tasks at the same time; 0: as many as the scheduler runs
-	PerJob   int    // most tasks of one job of Slurm, which its MaxArraySize limits
+	Sweep    string // name of the sweep
+	Folder   string // absolute path of the sweep's folder, the same on all machines
+	Work     string // working directory of the tasks, to which relative paths of data refer
+	Program  string // path of tessera
+	Data     string // folder of the data sets; "" if there is none
+	Tasks    int    // number of indices, which start at 0
+	Parallel int    // maximum number of concurrent tasks; 0: no limit
+	PerJob   int    // maximum number of tasks per Slurm job, limited by its MaxArraySize
 
-	Generated bool // the models need no files of data sets
+	Generated bool // the models need no data files
 }
 
-// File is a text to be written into the sweep's folder.
+// File is a text file for the sweep's folder.
 type File struct{ Name, Text string }
 
 //go:embed slurm.sh kubernetes.yaml
 var texts embed.FS
 
-// templates are the texts of the jobs.
+// templates contains the texts of the job files.
 var templates = template.Must(template.New("").Delims("<<", ">>").
 	Funcs(template.FuncMap{"quoted": quoted, "option": option}).ParseFS(texts, "*.sh", "*.yaml"))
 
-// The names of the jobs.
+// Names of the job files.
 const (
 	SlurmFile      = "array.sh"
 	KubernetesFile = "job.yaml"
-	LogsDir        = "logs" // of Slurm's tasks
+	LogsDir        = "logs" // folder for the logs of Slurm's tasks
 )
 
 // slurmJob is one job of Slurm.
 type slurmJob struct {
 	Job
-	Path        string // of the script
-	First, Last int    // First is the index of task 0 of the array, which ends at Last
+	Path        string // path of the script
+	First, Last int    // First is the trial index of array task 0; the array ends at Last
 	Logs        string
 }
 
@@ -71,7 +71,7 @@ func (j Job) Slurm() ([]File, error) {
 	return files, nil
 }
 
-// Script is the name of the script that runs an index: array.sh, or array-1.sh and further ones.
+// Script is the name of the script that runs an index: array.sh, or array-1.sh, array-2.sh, ...
 func (j Job) Script(index int) string {
 	if j.Tasks <= j.PerJob {
 		return SlurmFile
@@ -79,10 +79,11 @@ func (j Job) Script(index int) string {
 	return fmt.Sprintf("array-%d.sh", index/j.PerJob+1)
 }
 
-// limit matches the maximum number of concurrent tasks in a script of Slurm.
+// limit matches the maximum number of concurrent tasks in a Slurm script.
 var limit = regexp.MustCompile(`(?m)^#SBATCH --array=\S*(%\d+)`)
 
-// Limit returns the maximum number of concurrent tasks in a script of Slurm, in the syntax of sbatch: "%2", or "" for none.
+// Limit returns the maximum number of concurrent tasks in a Slurm script, in the syntax of sbatch: "%2", or "" if there is
+// none.
 func Limit(script string) string {
 	if found := limit.FindStringSubmatch(script); found != nil {
 		return found[1]
@@ -90,7 +91,7 @@ func Limit(script string) string {
 	return ""
 }
 
-// Kubernetes returns the Indexed Job.
+// Kubernetes returns the file of an Indexed Job.
 func (j Job) Kubernetes() (File, error) {
 	if err := j.check(); err != nil {
 		return File{}, err
@@ -102,7 +103,7 @@ func (j Job) Kubernetes() (File, error) {
 	return File{KubernetesFile, text}, err
 }
 
-// check returns an error for a job without tasks and for paths that no script can contain.
+// check returns an error for a job without tasks and for paths that a script cannot contain.
 func (j Job) check() error {
 	if j.Tasks < 1 || j.PerJob < 1 || j.Parallel < 0 {
 		return fmt.Errorf("scheduler: got %d tasks, %d per job, %d at the same time; want > 0, > 0, >= 0", j.Tasks, j.PerJob, j.Parallel)
@@ -118,7 +119,7 @@ func (j Job) check() error {
 	return nil
 }
 
-// Label is the name of the job: that of the sweep, with the characters and the length that Kubernetes allows.
+// Label is the name of the job: the name of the sweep, reduced to the characters and the length that Kubernetes allows.
 func (j Job) Label() string {
 	label := strings.Map(func(r rune) rune {
 		switch {
@@ -141,10 +142,10 @@ func filled(name string, data any) (string, error) {
 	return b.String(), err
 }
 
-// quoted returns a text in single quotes, for a shell.
+// quoted returns a text in single quotes for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// option returns a path as sbatch reads it in a line #SBATCH.
+// option returns a path in the syntax of an #SBATCH line.
 func option(path string) string {
 	if !strings.ContainsAny(path, " \t\"'\\#") {
 		return path
@@ -152,8 +153,8 @@ func option(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
 }
 
-// Simulate returns the time until the last of the tasks ends on equally fast cores. As in a sweep, a core takes the next task, in the given
-// order, as soon as it has finished one.
+// Simulate returns the time until the last task ends on equally fast cores. As in a sweep, a core takes the next task, in the
+// given order, as soon as it has finished one.
 func Simulate(tasks []time.Duration, cores int) time.Duration {
 	free := make([]time.Duration, max(1, min(cores, len(tasks)))) // when each core has finished
 	var end time.Duration

@@ -103,7 +103,7 @@ func (s settings) contests() []contest {
 	if len(s.launchers) > 0 {
 		return s.processContests(s.launchers)
 	}
-	return slices.Concat(s.stepContests(), s.baselineContests())
+	return slices.Concat(s.stepContests(), s.baselineContests(), s.mixtureContests())
 }
 
 // An entry is what the rounds of one contest gave.

@@ -1,10 +1,10 @@
 // Package checkpoint reads and writes tensors in safetensors files with a checksum.
 //
 // The format is Hugging Face's safetensors: eight bytes with the little-endian length of a header, the header in JSON (for
-// each tensor its dtype, shape and data offsets; under "__metadata__" texts by key), then the data, row-major and
-// little-endian, without gaps. Any safetensors reader opens these files. In addition, the metadata key "sha256" contains
-// the SHA-256 of the whole file, computed with the checksum's 64 digits set to zeros: any changed bit is detected. Equal
-// contents give equal bytes.
+// each tensor its dtype, shape and data offsets; under "__metadata__" strings by key), then the data, row-major and
+// little-endian, without gaps. Any safetensors reader opens these files. In addition, the metadata key "sha256" contains the
+// SHA-256 of the whole file, computed with the checksum's 64 digits set to zeros: any changed bit is detected. Equal contents
+// give equal bytes.
 package checkpoint
 
 import (
@@ -31,13 +31,13 @@ type Tensor struct {
 	Data  []float32 // row-major
 }
 
-// File is the contents of one checkpoint.
+// File contains the tensors and metadata of one checkpoint.
 type File struct {
-	Metadata map[string]string // texts by key; the key "sha256" is reserved for the checksum
+	Metadata map[string]string // strings by key; the key "sha256" is reserved for the checksum
 	Tensors  []Tensor          // in the order of their data
 }
 
-// Tensor returns the tensor of that name.
+// Tensor returns the tensor with that name.
 func (f *File) Tensor(name string) (Tensor, bool) {
 	for _, t := range f.Tensors {
 		if t.Name == name {
@@ -47,7 +47,7 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return Tensor{}, false
 }
 
-// Error is the error of a checkpoint that is damaged or does not match its model or data: the file and the problem.
+// Error reports a checkpoint that is damaged or does not match its model or data.
 type Error struct {
 	Path     string
 	Problem  string
@@ -57,23 +57,23 @@ type Error struct {
 // Error implements error: `PATH: PROBLEM`.
 func (e *Error) Error() string { return e.Path + ": " + e.Problem }
 
-// Errorf returns an *Error about the file of that path.
+// Errorf returns an *Error for the file at path.
 func Errorf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Mismatchf is [Errorf] for an intact file that does not match.
+// Mismatchf is [Errorf] for an intact file that does not match its model or data.
 func Mismatchf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...), Mismatch: true}
 }
 
 const checksumKey = "sha256"
 
-// noChecksum is the placeholder of the checksum during its computation.
+// noChecksum stands for the checksum while the checksum is computed.
 var noChecksum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It returns an error
-// for contents that cannot be read back: two tensors with the same name, data that do not match the shape, a reserved key.
+// for contents that could not be read back: two tensors with the same name, data that do not match the shape, a reserved key.
 func Encode(f *File, buffer []byte) ([]byte, error) {
 	if f == nil {
 		return nil, errors.New("checkpoint: the file is nil")
@@ -108,8 +108,8 @@ func Encode(f *File, buffer []byte) ([]byte, error) {
 	return out, nil
 }
 
-// checksumAt returns the index of the checksum's first digit in a file's header, -1 if there is no checksum. Other text of the
-// header cannot match: its quotes would be escaped.
+// checksumAt returns the index of the checksum's first digit in a file's header, -1 if there is no checksum. The search text
+// contains quotes, which are escaped in all other strings of the header.
 func checksumAt(header []byte) int {
 	const before = `"` + checksumKey + `":"`
 	at := bytes.Index(header, []byte(before))
@@ -145,8 +145,8 @@ func Decode(b []byte) (*File, error) {
 	return f, nil
 }
 
-// parse returns the contents of a file and the length of its header. It checks everything but the checksum, which protects against
-// accidents, not against malicious files.
+// parse returns the contents of a file and the length of its header. It checks everything except the checksum, which protects
+// against accidents, not against malicious files.
 func parse(b []byte) (*File, int, error) {
 	header, err := safetensors.Read(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
@@ -185,8 +185,8 @@ func verify(b, header []byte) error {
 	return nil
 }
 
-// ReadMetadata returns the metadata of a checkpoint and reads nothing else of it. It finds a damaged header and a file that is cut; it does
-// not verify the checksum, as [Read] does. Errors: as Read.
+// ReadMetadata returns the metadata of a checkpoint without reading its tensors. It detects a damaged header and a truncated
+// file, but does not verify the checksum, unlike [Read]. The errors are those of Read.
 func ReadMetadata(path string) (map[string]string, error) {
 	f, err := regular.Open(path)
 	if errors.Is(err, regular.ErrNot) {

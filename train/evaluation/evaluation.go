@@ -14,20 +14,20 @@ import (
 	"tessera/metrics"
 )
 
-// Given is the split of images that belong to no data set.
+// Given is the split name of images that belong to no data set.
 const Given data.Split = "given"
 
 // Sample contains the images on which a model is measured.
 type Sample struct {
 	Split   data.Split
-	Name    string // of the data set; "": the data set of the model
+	Name    string // name of the data set; "" for the data set of the model
 	Images  *data.Images
-	Rows    []float32 // the values of Images, row-major; nil: they are computed
+	Rows    []float32 // the values of Images, row-major; computed if nil
 	Classes []string  // names of the labels; nil if unknown
 }
 
-// Take returns the images of a set that belong to a split of a model. shape is the shape of the model's inputs. Take returns a
-// [*data.Error] for images of another shape, and for a split that the model does not have.
+// Take returns the images of one of a model's splits. shape is the shape of the model's inputs. Take returns a [*data.Error]
+// for images of another shape, and for a split that the model does not have.
 func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sample, error) {
 	if set == nil || m == nil {
 		return nil, errors.New("evaluation: no data set, or no model to measure on it")
@@ -39,20 +39,30 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 	if !slices.Equal(set.Shape, shape) {
 		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
 	}
+	if err := m.Unusable(set.Name, set.Shape, images); err != nil {
+		return nil, err
+	}
 	return &Sample{Split: split, Images: images, Classes: set.Classes}, nil
 }
 
-// Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a chosen
-// metric needs labels that the images lack; its other errors are the errors of [metrics.Evaluate].
+// Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a
+// chosen metric needs labels that the images lack, and the errors of [metrics.Evaluate]. Of the rows of a
+// sparse matrix it measures as many, evenly spaced, as have 2^21 entries, missing ones included.
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (*metrics.Result, error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
 	}
-	rows := s.Rows
-	if rows == nil {
-		rows = s.Images.Float32()
+	rows, images := s.Rows, s.Images
+	if images.Sparse() && rows == nil {
+		images = Spread(images, max(1, mostDense/images.Pixels()))
 	}
-	sample := metrics.Sample{Images: rows, Columns: s.Images.All(), Labels: s.Images.Labels(), Seed: m.Train.Seed, Parts: s.Images.Parts, Known: Known(m)}
+	if rows == nil {
+		rows = images.Float32()
+	}
+	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m)}
+	if images.Holed() {
+		chosen = metrics.WithHoles(chosen)
+	}
 	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
 	if errors.As(err, &bad) { // package metrics does not know the data set
@@ -71,6 +81,18 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	return r, nil
 }
 
+// mostDense is the number of values, missing ones among them, of the evenly spaced rows on which a model of a sparse matrix is measured.
+const mostDense = 1 << 21
+
+// names returns the class names of the labels and of other columns.
+func names(s *Sample) map[string][]string {
+	all := map[string][]string{data.LabelsColumn: s.Classes}
+	for _, c := range s.Images.Columns() {
+		all[c.Name] = c.Names
+	}
+	return all
+}
+
 // Known returns the settings of a model's losses that metrics compare with; see [metrics.Sample].
 func Known(m *config.Model) map[string]float64 {
 	target, _, ok := m.KL()
@@ -80,20 +102,21 @@ func Known(m *config.Model) map[string]float64 {
 	return map[string]float64{"kl.target": target}
 }
 
-// MostFitted is the number of fitted images that an evaluation measures: enough for every metric.
+// MostFitted is the maximum number of fitted images that an evaluation measures: enough for every metric.
 const MostFitted = 10000
 
-// Plan lists the images that an evaluation measures: held-out images first, then fitted ones for comparison.
+// Plan names the splits that an evaluation measures: first the held-out images, then fitted images for comparison.
 type Plan struct {
 	First  data.Split
-	Fitted data.Split // "" if no images are held out: First are the fitted ones
+	Fitted data.Split // "" if no images are held out: First is then the fitted images
 	Note   string     // a caveat about First, "" if there is none
 }
 
-// chosen is the note of validation images on which early stopping chose the epoch.
+// chosen is the note for validation images that early stopping has used to select the epoch.
 const chosen = "they also chose the epoch"
 
-// PlanOf returns the plan of a model: test images if there are any, else validation images, else fitted ones.
+// PlanOf returns the plan for a model. First is the test images if there are any, else the validation images, else the fitted
+// images.
 func PlanOf(m *config.Model) Plan {
 	if m == nil {
 		return Plan{First: data.TestSplit}
@@ -116,7 +139,7 @@ func PlanOf(m *config.Model) Plan {
 	return Plan{data.TrainSplit, "", "fitted to these images, none are held out"}
 }
 
-// Spread returns at most n images, evenly spaced over all of them.
+// Spread returns at most n of the images, evenly spaced.
 func Spread(images *data.Images, n int) *data.Images {
 	if images == nil || images.Len() <= n {
 		return images
@@ -129,8 +152,8 @@ func Spread(images *data.Images, n int) *data.Images {
 	return images.Subset(indices)
 }
 
-// OnFitted returns the metrics of a selection that are also measured on fitted images: the metrics that depend on images, except
-// those that are only measured on request. nil stands for [metrics.Default].
+// OnFitted returns the metrics of a selection that an evaluation also measures on fitted images: metrics that depend on
+// images, except those that are measured only on request. nil stands for [metrics.Default].
 func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 	if chosen == nil {
 		chosen = metrics.Default()
@@ -152,13 +175,13 @@ func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 type Report struct {
 	*metrics.Result                 // on held-out images; on fitted images if none are held out
 	HeldOut         bool            // the model was not fitted to the images of Result
-	Note            string          // of [Plan]
-	Fitted          *metrics.Result // on fitted images; nil if Result is, or if they could not be read
-	FittedImages    int             // number of fitted images; Fitted may be of fewer, evenly spaced
+	Note            string          // see [Plan]
+	Fitted          *metrics.Result // on fitted images; nil if Result is already on fitted images, or if they could not be read
+	FittedImages    int             // number of all fitted images; Fitted may be measured on fewer, evenly spaced
 	Unread          error           // why the fitted images could not be read; nil if they were
 }
 
-// amongThem is the note of a split that contains some of the fitted images.
+// amongThem is the note for a split that contains some of the fitted images.
 const amongThem = "the fitted images among them"
 
 // ReportOf returns the report of one measured split. It notes whether the model was fitted to these images.
@@ -190,8 +213,8 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	return r
 }
 
-// MarshalJSON writes the members of the result, then "held_out", "note" and "fitted": another result, with the number of fitted
-// images as its member "of".
+// MarshalJSON writes the members of the result, then "held_out", "note" and "fitted", which is another result with the
+// additional member "of", the number of fitted images.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	if r == nil || r.Result == nil {
 		return []byte("null"), nil

@@ -1,8 +1,8 @@
 // Package folder manages the files of one run. After a crash at any moment every file is complete.
 //
-// A run's folder is created under a temporary name and then renamed: it exists completely or not at all. Files in it are
-// written under temporary names and renamed; only metrics.jsonl grows line by line. Only one process at a time holds a run:
-// the kernel's lock ends with the process.
+// A run's folder is created under a temporary name and then renamed: it exists completely or not at all. Its files are
+// written under temporary names and renamed; only metrics.jsonl grows line by line. Only one process at a time can write to a
+// run: it takes a kernel lock, which ends with the process.
 package folder
 
 import (
@@ -31,34 +31,35 @@ const (
 	Config      = "config.toml"       // the model with every default written out
 	Environment = "env.json"          // versions, CPU, BLAS, threads, data checksums, command line
 	Metrics     = "metrics.jsonl"     // one object per epoch
-	State       = "state.safetensors" // everything for an exact resume
+	State       = "state.safetensors" // everything that an exact resume needs
 	Model       = "model.safetensors" // the parameters, derived from the state
 	Best        = "best.safetensors"  // the parameters of the best epoch, with early stopping
-	Picture     = "atoms.png"         // the atoms, drawn by the command
-	measured    = "eval.json"         // metrics of a sweep's trial
-	tested      = "test.json"         // those on the test images of a selected trial
-	Unfinished  = ".new"              // suffix of a file that is being written
-	temporary   = Unfinished + "-"    // infix of the name of a folder that is being created
+	Picture     = "atoms.png"         // picture of the atoms, drawn by the command
+	PostHoc     = "posthoc.json"      // calibrations, which are fitted after the training
+	measured    = "eval.json"         // metrics of a trial in a sweep
+	tested      = "test.json"         // metrics of a selected trial on the test images
+	Unfinished  = ".new"              // suffix of files that are being written
+	temporary   = Unfinished + "-"    // infix of the names of folders that are being created
 )
 
 var (
-	// ErrExists is the error of a new run whose path already exists.
+	// ErrExists reports a new run whose path already exists.
 	ErrExists = errors.New("exists already")
-	// ErrNotFolder is the [ErrExists] of a path that is a file.
+	// ErrNotFolder is the [ErrExists] for a path that is a file.
 	ErrNotFolder = fmt.Errorf("%w, as a file", ErrExists)
-	// ErrLocked is the error of a run that another process works on.
+	// ErrLocked reports a run that another process is using.
 	ErrLocked = errors.New("another process is working on it")
-	// ErrForeign is the error of replacing a run whose folder contains files that no run writes.
+	// ErrForeign reports a run that cannot be replaced because its folder contains files that do not belong to a run.
 	ErrForeign = errors.New("contains files that tessera did not write")
-	// ErrWorkingFolder is the error of a new run that would replace the current directory or one of its parents.
+	// ErrWorkingFolder reports a new run that would replace the current directory or one of its parents.
 	ErrWorkingFolder = errors.New("is the current directory or contains it")
-	// ErrMoved is the error of a folder in whose place there is now another one.
+	// ErrMoved reports that another folder has taken the place of an open one.
 	ErrMoved = errors.New("another folder is in its place since this process began; nothing was written into that one")
-	// ErrNotRun is the error of a folder that is not a run.
+	// ErrNotRun reports a folder that is not a run.
 	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
 
-// WriteError is the error of a file that could not be written, for example because the disk is full.
+// WriteError reports a file that could not be written, for example because the disk is full.
 type WriteError struct {
 	Path string
 	Err  error
@@ -94,15 +95,14 @@ func (f File) write(w io.Writer) error {
 	return err
 }
 
-// Folder is a run's folder, held by this process until Close.
+// Folder is a run's folder, locked by this process until Close.
 type Folder struct {
 	path string
 	disk Disk
 	lock *os.File
 }
 
-// Open opens and locks an existing run. It fails with [ErrNotRun] if there is none and with [ErrLocked] if another process
-// holds it.
+// Open opens and locks an existing run. It returns [ErrNotRun] if there is none and [ErrLocked] if another process uses it.
 func Open(path string, disk Disk) (*Folder, error) {
 	if _, err := os.Stat(filepath.Join(path, Config)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -117,8 +117,8 @@ func Open(path string, disk Disk) (*Folder, error) {
 	return &Folder{path: path, disk: disk, lock: held}, nil
 }
 
-// Hold opens and locks a folder that is not a run: the folder of a sweep. It creates the folder if necessary. Its files are
-// written like the files of a run. Hold fails with [ErrLocked] if another process holds the folder.
+// Hold opens and locks a folder that is not a run, such as the folder of a sweep. It creates the folder if necessary. Its
+// files are written like the files of a run. Hold returns [ErrLocked] if another process uses the folder.
 func Hold(path string, disk Disk) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, &WriteError{Path: path, Err: err}
@@ -139,7 +139,7 @@ func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
 // Close unlocks the run.
 func (f *Folder) Close() error { return unlock(f.lock) }
 
-// moved returns [ErrMoved] if the path of the run names another folder than the locked one.
+// moved returns [ErrMoved] if the path of the run refers to another folder than the locked one.
 func (f *Folder) moved() error {
 	if f.lock == nil {
 		return nil
@@ -154,9 +154,9 @@ func (f *Folder) moved() error {
 	return nil
 }
 
-// Write replaces the files in that order. Each replacement is atomic: a reader sees either the old or the new file. The set
-// is not: if a rename fails, the files before it are new and those after it are old. If a file cannot be written (a full
-// disk), all old files remain.
+// Write replaces the files in the given order. Each replacement is atomic: a reader sees either the old or the new file. The
+// set is not atomic: if a rename fails, earlier files are new and later files are old. If a file cannot be written because
+// the disk is full, all old files remain.
 func (f *Folder) Write(files ...File) error {
 	if err := f.moved(); err != nil {
 		return err
@@ -205,8 +205,8 @@ func (f *Folder) SyncMetrics() error {
 	return nil
 }
 
-// CutMetrics truncates the metrics after the first lines and also removes an incomplete line. It does not touch a file
-// without such lines.
+// CutMetrics truncates the metrics to their first lines, without an incomplete last line. It does not change a file with
+// fewer lines.
 func (f *Folder) CutMetrics(lines int) error {
 	old, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +228,7 @@ func (f *Folder) CutMetrics(lines int) error {
 	return f.Write(File{Name: Metrics, Data: old[:end]})
 }
 
-// MetricsProblem describes the damage of the first lines of the metrics, "" if there is none.
+// MetricsProblem describes damage in the first lines of the metrics, "" if there is none.
 func (f *Folder) MetricsProblem(lines int) string {
 	text, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
@@ -246,7 +246,7 @@ func (f *Folder) MetricsProblem(lines int) string {
 	return ""
 }
 
-// Holds reports whether the run contains this file, byte for byte.
+// Holds reports whether the run contains this file with the same bytes.
 func (f *Folder) Holds(file File) bool {
 	b, err := f.read(file.Name)
 	return err == nil && bytes.Equal(b, file.Data)
@@ -257,15 +257,15 @@ func (f *Folder) read(name string) ([]byte, error) {
 	return regular.ReadFile(f.Join(name))
 }
 
-// stale is the age after which an unlocked temporary folder is considered left over from a killed process.
+// stale is the age at which an unlocked temporary folder is assumed to be left over from a killed process.
 const stale = time.Minute
 
-// Create atomically creates and locks the folder of a new run with these files. The path must not exist or be an empty
-// folder, else Create fails with [ErrExists]. With force an existing run is replaced in one step once the new one is
-// complete. After an error the path is as it was before. Force never replaces a folder that is not a run ([ErrNotRun]), a run whose folder contains other files
-// ([ErrForeign], which names them), or a run that another process works on ([ErrLocked]). The current directory and its
-// parents are never replaced, not even if empty ([ErrWorkingFolder]): replacing one would leave the process in a deleted
-// directory.
+// Create atomically creates and locks the folder of a new run with these files. The path must not exist or must be an empty
+// folder, else Create returns [ErrExists]. With force it replaces an existing run in one step, once the new one is complete.
+// After an error the path is as it was before. Even with force, Create does not replace a folder that is not a run
+// ([ErrNotRun]), a run whose folder contains other files ([ErrForeign], which names the files), or a run that another process
+// uses ([ErrLocked]). It never replaces the current directory or one of its parents, even if empty ([ErrWorkingFolder]): the
+// process would be left in a deleted directory.
 func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) {
 	place, err := filepath.Abs(path)
 	if err != nil {
@@ -298,7 +298,7 @@ func Create(path string, force bool, disk Disk, files ...File) (*Folder, error) 
 	return f, nil
 }
 
-// holdsWorkingFolder reports whether an absolute path without links is the current directory or one of its parents.
+// holdsWorkingFolder reports whether an absolute path without symbolic links is the current directory or one of its parents.
 func holdsWorkingFolder(place string) bool {
 	here, err := os.Getwd()
 	if err != nil {
@@ -311,7 +311,7 @@ func holdsWorkingFolder(place string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// CreateNext is [Create] at the first free path of path, path-2, path-3, ...
+// CreateNext is [Create] at the first unused path of path, path-2, path-3, ...
 func CreateNext(path string, disk Disk, files ...File) (*Folder, error) {
 	for i := 1; ; i++ {
 		place := path
@@ -356,7 +356,7 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	return f, nil
 }
 
-// install renames the new folder to its path. If it fails, the path is as it was before: an old run stays.
+// install renames the new folder to its path. If this fails, the path is as it was before, with any old run.
 func (f *Folder) install(place string, force bool) error {
 	old, err := vacant(place, force)
 	if err != nil {
@@ -415,7 +415,7 @@ func (f *Folder) replace(place string) error {
 	return nil
 }
 
-// vacant returns an error if no new run may be created at a path, and reports whether an old run is there.
+// vacant returns an error if a new run cannot be created at a path, and reports whether an old run exists there.
 func vacant(place string, force bool) (old bool, err error) {
 	entries, err := os.ReadDir(place)
 	switch {
@@ -438,9 +438,9 @@ func vacant(place string, force bool) (old bool, err error) {
 	return true, nil
 }
 
-// foreign returns the names in a run's folder that no run writes; names of folders end in a slash.
+// foreign returns the names in a run's folder that do not belong to a run; names of folders end in a slash.
 func foreign(entries []fs.DirEntry) []string {
-	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, measured, tested}
+	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, PostHoc, measured, tested}
 	var others []string
 	for _, e := range entries {
 		switch name := e.Name(); {
@@ -462,14 +462,14 @@ func (f *Folder) TidyPictures() {
 	atomicfile.Tidy(f.disk, f.path, Picture)
 }
 
-// longestName is how much of a run's name the name of its folder in the making repeats: file systems limit names to 255
-// bytes.
+// longestName is the maximum number of bytes of a run's name in the name of its temporary folder: file systems limit names to
+// 255 bytes.
 const longestName = 200
 
-// inMaking begins the name of a folder until it is renamed to that name.
+// inMaking returns the prefix of the temporary name of a run's folder, which the folder has until it is complete.
 func inMaking(name string) string { return "." + name[:min(len(name), longestName)] + temporary }
 
-// sweep removes stale temporary folders of that name, or of any name for "".
+// sweep removes stale temporary folders of the named run, or of any run if name is "".
 func sweep(parent, name string, age time.Duration, disk Disk) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -492,7 +492,7 @@ func sweep(parent, name string, age time.Duration, disk Disk) {
 	}
 }
 
-// Disk is the interface of a run's folder to the file system. Tests replace it by a disk that fills up, fails or dies.
+// Disk gives a run's folder access to the file system. Tests replace it by a disk that fills up, fails or stops working.
 type Disk interface {
 	atomicfile.Disk
 	Mkdir(path string) error
@@ -503,7 +503,7 @@ type Disk interface {
 	RemoveAll(path string) error
 }
 
-// OS is the operating system's disk.
+// OS is the [Disk] of the operating system.
 type OS struct{ atomicfile.OS }
 
 // Mkdir implements [Disk].
@@ -525,8 +525,8 @@ func (OS) Exchange(a, b string) error { return exchange(a, b) }
 // RemoveAll implements [Disk].
 func (OS) RemoveAll(path string) error { return os.RemoveAll(path) }
 
-// Replaceable reports whether [Create] with force would put a new run in a place, provided that no other process works
-// there.
+// Replaceable reports whether [Create] with force could create a new run at path, provided that no other process uses the
+// folder there.
 func Replaceable(path string) bool {
 	_, err := vacant(path, true)
 	return err == nil
@@ -535,8 +535,8 @@ func Replaceable(path string) bool {
 // searchDepth bounds [Search]: DIR/SWEEP/trials/ID has depth 3.
 const searchDepth = 4
 
-// Search calls leaf for a folder and for its sub-folders, in the order of their names, numbers by their size. It does not enter
-// folders for which leaf is true, hidden ones, and those that are being created.
+// Search calls leaf for a folder and for its sub-folders, sorted by name, with numbers in numerical order. It does not
+// descend into folders for which leaf returns true, hidden folders, and folders that are being created.
 func Search(dir string, leaf func(path string) bool) { search(dir, searchDepth, leaf) }
 
 func search(dir string, depth int, leaf func(path string) bool) {
@@ -555,14 +555,15 @@ func search(dir string, depth int, leaf func(path string) bool) {
 	}
 }
 
-// byNumber compares names: small, small-2, small-10.
+// byNumber compares names with numbers in numerical order: small, small-2, small-10.
 func byNumber(a, b string) int {
 	nameA, a1 := Numbered(a)
 	nameB, b1 := Numbered(b)
 	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(a1, b1), strings.Compare(a, b))
 }
 
-// Numbered splits the name of a further run of a model, such as small-2, into the name and the number; 0 of other names.
+// Numbered splits the name of a model's second or later run, such as small-2, into name and number; for other names the
+// number is 0.
 func Numbered(name string) (string, int) {
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
 		if n, err := strconv.Atoi(name[i+1:]); err == nil {

@@ -9,5 +9,5 @@ func lock(string) (*os.File, error) { return nil, nil }
 
 func unlock(*os.File) error { return nil }
 
-// Held reports false: without locks nobody knows.
+// Held reports false: without locks the answer is unknown.
 func Held(string) bool { return false }

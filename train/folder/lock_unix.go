@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// lockTries bounds how often lock asks again while only callers of [Held] are in its way, who hold a folder for microseconds.
+// lockTries bounds the number of attempts of lock while callers of [Held] lock the folder, each for microseconds.
 const lockTries = 1000
 
-// lock takes the kernel's lock on a folder, which ends with the process. On a file system without locks it does nothing. Callers of
-// [Held], such as a list of runs that is refreshed, do not make a folder look locked: the shared lock that they take can be shared,
-// that of a process that works on the folder cannot.
+// lock takes the kernel's exclusive lock on a folder, which ends with the process. On a file system without locks it does
+// nothing. Callers of [Held], such as a list of runs that is refreshed, take a shared lock for a moment; lock then tries
+// again.
 func lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func lock(dir string) (*os.File, error) {
 // unlock releases a lock.
 func unlock(f *os.File) error { return f.Close() }
 
-// Held reports whether a process works on a run. For a moment it holds the run itself, shared with other callers of Held.
+// Held reports whether a process uses a run. To find out, it takes a shared lock for a moment.
 func Held(dir string) bool {
 	f, err := os.Open(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes torch_models.json: what five steps of training make of ten models in PyTorch, in float64.
+"""Writes torch_models.json: what five steps of training make of models in PyTorch, in float64.
 
     python3 torch_models.py > torch_models.json
 
@@ -15,8 +15,10 @@ from torch.nn import functional as F
 
 STEPS, IMAGES, SIDE, CLASSES = 5, 12, 6, 5
 PIXELS = SIDE * SIDE
+TOKENS, VOCABULARY = 4, 7
 UNKNOWN = -1
-TEMPERATURE, LABEL_WEIGHT = 0.5, 0.5  # of nt_xent; of the cross entropy of the semi-supervised model
+TEMPERATURE, LABEL_WEIGHT, RHO = 0.5, 0.5, 0.05  # of nt_xent; of the cross entropy of the semi-supervised model; of sharpness
+DECAY = 0.9  # of the teacher
 PRIME = 2147483647
 
 
@@ -33,6 +35,20 @@ def images(stream):
 
 def labels(stream):
     return torch.from_numpy((uniform(stream, IMAGES) * CLASSES).astype(np.int64))
+
+
+def column(stream, width):
+    return torch.from_numpy(uniform(stream, IMAGES * width).reshape(IMAGES, width))
+
+
+def marks(stream, width):
+    """Zeros and ones."""
+    return (column(stream, width) < 0.5).double()
+
+
+def tokens(stream):
+    """Whole numbers below VOCABULARY."""
+    return (column(stream, TOKENS) * VOCABULARY).long()
 
 
 def few_labels(stream, step):
@@ -84,7 +100,7 @@ def nt_xent(first, second):
     return F.cross_entropy(similar, torch.cat([torch.arange(n, 2 * n), torch.arange(n)]))
 
 
-def train(name, inputs, parameters, terms):
+def train(name, inputs, parameters, terms, after=lambda: None):
     """inputs holds name: first stream; step s reads stream + s. terms gives the weighted terms of one step by name."""
     optimizer = torch.optim.Adam(parameters.trained(), lr=0.01)
     losses = []
@@ -94,6 +110,7 @@ def train(name, inputs, parameters, terms):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        after()
         losses.append({"loss": loss.item(), **{"loss." + key: v.item() for key, v in values.items()}})
     return {"name": name, "inputs": inputs, "losses": losses, "parameters": parameters.written()}
 
@@ -125,24 +142,74 @@ def semi_supervised():
     return train("semi-supervised", {"images": 300, "labels": 400}, p, terms)
 
 
-def simclr():
+def joint(name, streams, terms, teacher=False):
+    """An encoder and a projection of two views; with a teacher also a prediction. terms gets (z, z') and, with a teacher, (q, q', t, t')."""
     p = Parameters()
     p.add("encoder.0.weight", (3, 3, 1, 4), 0.5)
     p.add("encoder.0.bias", (4,), 0.1)
     p.dense("encoder.1", PIXELS * 4, 8)
     p.dense("head.projection.0", 8, 6)
     p.dense("head.projection.1", 6, 4)
+    own = list(p.entries)
+    if teacher:
+        p.dense("head.prediction.0", 4, 4)
+        for path in own:
+            e = p.entries[path]
+            p.add("teacher." + path, e["shape"], e["scale"], frozen=True)
 
-    def project(x):
-        filters = p["encoder.0.weight"].permute(3, 2, 0, 1)
-        y = F.relu(F.conv2d(x.reshape(-1, 1, SIDE, SIDE), filters, p["encoder.0.bias"], padding=1))
-        code = p.apply("encoder.1", y.permute(0, 2, 3, 1).reshape(len(x), -1))
-        return p.apply("head.projection.1", F.relu(p.apply("head.projection.0", code)))
+    def project(x, of=""):
+        filters = p[of + "encoder.0.weight"].permute(3, 2, 0, 1)
+        y = F.relu(F.conv2d(x.reshape(-1, 1, SIDE, SIDE), filters, p[of + "encoder.0.bias"], padding=1))
+        code = p.apply(of + "encoder.1", y.permute(0, 2, 3, 1).reshape(len(x), -1))
+        return p.apply(of + "head.projection.1", F.relu(p.apply(of + "head.projection.0", code)))
 
-    def terms(streams, _):
-        return {"nt_xent": nt_xent(project(images(streams["view.1"])), project(images(streams["view.2"])))}
+    def step(at, _):
+        views = [images(at["view.1"]), images(at["view.2"])]
+        z = [project(x) for x in views]
+        if teacher:
+            return terms(*[p.apply("head.prediction.0", x) for x in z], *[project(x, "teacher.") for x in views])
+        return terms(*z)
 
-    return train("simclr", {"view.1": 500, "view.2": 600}, p, terms)
+    def average():
+        for path in own if teacher else []:
+            p["teacher." + path].mul_(DECAY).add_(p[path].detach(), alpha=1 - DECAY)
+
+    return train(name, streams, p, step, average)
+
+
+def simclr():
+    return joint("simclr", {"view.1": 500, "view.2": 600}, lambda a, b: {"nt_xent": nt_xent(a, b)})
+
+
+def off_diagonal(c):
+    return c - torch.diag(torch.diag(c))
+
+
+def vicreg():
+    def variance(z):
+        return F.relu(1 - torch.sqrt(z.var(dim=0) + 0.0001)).mean()
+
+    def covariance(z):
+        return off_diagonal(torch.cov(z.T)).pow(2).sum() / z.shape[1]
+
+    return joint("vicreg", {"view.1": 2900, "view.2": 3000}, lambda a, b: {
+        "invariance": 25 * F.mse_loss(a, b), "variance": 25 * (variance(a) + variance(b)) / 2, "covariance": covariance(a) + covariance(b)})
+
+
+def barlow_twins():
+    def term(a, b):
+        a, b = (F.batch_norm(z, None, None, training=True) for z in (a, b))
+        c = a.T @ b / len(a)
+        return {"barlow_twins": (torch.diag(c) - 1).pow(2).sum() + 0.005 * off_diagonal(c).pow(2).sum()}
+
+    return joint("barlow-twins", {"view.1": 3100, "view.2": 3200}, term)
+
+
+def byol():
+    def distance(q, t):
+        return (F.normalize(q) - F.normalize(t)).pow(2).sum(dim=1).mean()
+
+    return joint("byol", {"view.1": 3300, "view.2": 3400}, lambda q1, q2, t1, t2: {"byol": (distance(q1, t2) + distance(q2, t1)) / 2}, teacher=True)
 
 
 def unrolled():
@@ -291,9 +358,238 @@ def two_encoders():
     return train("two-encoders", {"images": 1200}, p, terms)
 
 
+def regression():
+    """A head of two values against two columns, some entries of which are seen, with a weight of every sample."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("head.y.0", 8, 2)
+
+    def terms(streams, _):
+        y = p.apply("head.y.0", torch.tanh(p.apply("encoder.0", images(streams["images"]))))
+        counts = marks(streams["seen"], 2) * column(streams["weight"], 1)
+        return {"mse": (counts * (y - column(streams["target"], 2)) ** 2).sum() / counts.sum()}
+
+    return train("regression", {"images": 1300, "target": 1400, "seen": 1500, "weight": 1600}, p, terms)
+
+
+def multi_label():
+    """Three yes-or-no labels of every sample."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("head.y.0", 8, 3)
+
+    def terms(streams, _):
+        y = p.apply("head.y.0", torch.tanh(p.apply("encoder.0", images(streams["images"]))))
+        return {"bce": F.binary_cross_entropy_with_logits(y, marks(streams["tags"], 3))}
+
+    return train("multi-label", {"images": 1700, "tags": 1800}, p, terms)
+
+
+def embedded(p, path, streams):
+    """Rows of a table for the tokens of a sample, one after the other."""
+    return F.embedding(tokens(streams["tokens"]), p[path + ".weight"]).reshape(IMAGES, -1)
+
+
+def embedding():
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 3), 0.5)
+    p.dense("encoder.1", TOKENS * 3, 8)
+    p.dense("head.y.0", 8, 2)
+
+    def terms(streams, _):
+        y = p.apply("head.y.0", torch.tanh(p.apply("encoder.1", embedded(p, "encoder.0", streams))))
+        return {"mse": F.mse_loss(y, column(streams["target"], 2))}
+
+    return train("embedding", {"tokens": 1900, "target": 2000}, p, terms)
+
+
+def two_columns():
+    """Two encoders, one of images and one of tokens, and a term that compares them."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("head.image.0", 8, 4)
+    p.add("head.text.0.weight", (VOCABULARY, 3), 0.5)
+    p.dense("head.text.1", TOKENS * 3, 4)
+
+    def terms(streams, _):
+        first = p.apply("head.image.0", torch.tanh(p.apply("encoder.0", images(streams["images"]))))
+        second = p.apply("head.text.1", embedded(p, "head.text.0", streams))
+        similar = F.normalize(first) @ F.normalize(second).T / TEMPERATURE
+        own = torch.arange(IMAGES)
+        return {"contrastive": (F.cross_entropy(similar, own) + F.cross_entropy(similar.T, own)) / 2}
+
+    return train("two-columns", {"images": 2100, "tokens": 2200}, p, terms)
+
+
+def sharpness():
+    """Every gradient is that at the parameters moved by RHO along the unit gradient."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("decoder.0", 8, PIXELS)
+    optimizer = torch.optim.Adam(p.trained(), lr=0.01)
+    inputs, losses = {"images": 2300}, []
+    for step in range(STEPS):
+        x = images(inputs["images"] + step)
+
+        def gradients():
+            loss = F.mse_loss(p.apply("decoder.0", torch.sigmoid(p.apply("encoder.0", x))), x)
+            return loss, torch.autograd.grad(loss, p.trained())
+
+        loss, first = gradients()
+        length = torch.sqrt(sum(g.square().sum() for g in first))
+        with torch.no_grad():
+            for w, g in zip(p.trained(), first):
+                w += RHO * g / length
+        _, second = gradients()
+        with torch.no_grad():
+            for w, g in zip(p.trained(), first):
+                w -= RHO * g / length
+        for w, g in zip(p.trained(), second):
+            w.grad = g
+        optimizer.step()
+        losses.append({"loss": loss.item(), "loss.mse": loss.item()})
+    return {"name": "sharpness", "inputs": inputs, "losses": losses, "parameters": p.written()}
+
+
+def attention(p, path, x, keys, heads):
+    """Multi-head attention from tokens x to the tokens keys, without a bias of the keys."""
+    def split(y):
+        return y.reshape(len(y), y.shape[1], heads, -1).transpose(1, 2)
+
+    def mapped(y, name):
+        return y @ p[f"{path}.{name}"] + (p[f"{path}.{name}_bias"] if f"{path}.{name}_bias" in p.entries else 0)
+
+    query, key, value = split(mapped(x, "query")), split(mapped(keys, "key")), split(mapped(keys, "value"))
+    weights = torch.softmax(query @ key.transpose(2, 3) / query.shape[3] ** 0.5, 3)
+    return mapped((weights @ value).transpose(1, 2).reshape(len(x), x.shape[1], -1), "output")
+
+
+def add_attention(p, path, features, others, bias):
+    for name, inputs in {"query": features, "key": others, "value": others, "output": features}.items():
+        p.add(f"{path}.{name}", (inputs, features), 0.5)
+        if bias and name != "key":
+            p.add(f"{path}.{name}_bias", (features,), 0.1)
+
+
+def add_norm(p, path, features):
+    p.add(path + ".scale", (features,), 0.2, shift=1.0)
+    p.add(path + ".shift", (features,), 0.1)
+
+
+def norm(p, path, x):
+    return F.layer_norm(x, x.shape[-1:], p[path + ".scale"], p[path + ".shift"], 1e-5)
+
+
+def add_block(p, path, features, hidden, others=0):
+    add_norm(p, path + ".norm1", features)
+    add_attention(p, path + ".attention", features, features, True)
+    if others:
+        add_norm(p, path + ".norm_cross", features)
+        add_attention(p, path + ".cross", features, others, True)
+    add_norm(p, path + ".norm2", features)
+    p.dense(path + ".hidden", features, hidden)
+    p.dense(path + ".output", hidden, features)
+
+
+def block(p, path, x, heads, keys=None):
+    """A pre-norm block of a transformer."""
+    y = norm(p, path + ".norm1", x)
+    x = x + attention(p, path + ".attention", y, y, heads)
+    if keys is not None:
+        x = x + attention(p, path + ".cross", norm(p, path + ".norm_cross", x), keys, heads)
+    return x + p.apply(path + ".output", F.gelu(p.apply(path + ".hidden", norm(p, path + ".norm2", x))))
+
+
+def patches(x, size):
+    n = SIDE // size
+    return x.reshape(-1, n, size, n, size).transpose(2, 3).reshape(-1, n * n, size * size)
+
+
+def unpatch(x, size):
+    n = SIDE // size
+    return x.reshape(-1, n, n, size, size).transpose(2, 3).reshape(-1, PIXELS)
+
+
+def vit():
+    """Patches, a learned position, a class token, two blocks, and the class token as the code."""
+    p = Parameters()
+    p.dense("encoder.1", 4, 6)
+    p.add("encoder.2.embedding", (9, 6), 0.3)
+    p.add("encoder.3.token", (6,), 0.3)
+    add_block(p, "encoder.4", 6, 12)
+    add_block(p, "encoder.5", 6, 12)
+    add_norm(p, "encoder.6", 6)
+    p.dense("head.class.0", 6, CLASSES)
+
+    def terms(streams, _):
+        x = p.apply("encoder.1", patches(images(streams["images"]), 2)) + p["encoder.2.embedding"]
+        x = torch.cat([p["encoder.3.token"].expand(IMAGES, 1, 6), x], 1)
+        x = norm(p, "encoder.6", block(p, "encoder.5", block(p, "encoder.4", x, 2), 2))
+        return {"cross_entropy": F.cross_entropy(p.apply("head.class.0", x[:, 0]), labels(streams["labels"]))}
+
+    return train("vit", {"images": 2400, "labels": 2500}, p, terms)
+
+
+def waves(tokens, features):
+    angles = torch.tensor([[t / 10000 ** ((f - f % 2) / features) for f in range(features)] for t in range(tokens)], dtype=torch.float64)
+    even = torch.arange(features) % 2 == 0
+    return torch.where(even, angles.sin(), angles.cos()).float().double()  # parameters begin in float32
+
+
+def masked():
+    """A masked autoencoder: the encoder sees 3 of 9 patches, the decoder a learned token at the places of the others."""
+    p = Parameters()
+    p.dense("encoder.1", 4, 6)
+    p.add("encoder.2.embedding", (9, 6), 0.3)
+    add_block(p, "encoder.4", 6, 12)
+    add_norm(p, "encoder.5", 6)
+    p.dense("decoder.0", 6, 4)
+    p.add("decoder.1.token", (4,), 0.3)
+    p.add("decoder.2.embedding", (9, 4), 0.3)
+    add_block(p, "decoder.3", 4, 8)
+    p.dense("decoder.4", 4, 4)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        order = torch.from_numpy(uniform(streams["encoder.3.noise"], IMAGES * 9).reshape(IMAGES, 9)).argsort(1)
+        hidden, visible = order[:, :6], order[:, 6:]
+        mask = torch.zeros(IMAGES, 9, dtype=torch.float64).scatter(1, hidden, 1.0)
+        tokens = p.apply("encoder.1", patches(x, 2)) + p["encoder.2.embedding"]
+        seen = torch.gather(tokens, 1, visible[:, :, None].expand(-1, -1, 6))
+        seen = p.apply("decoder.0", norm(p, "encoder.5", block(p, "encoder.4", seen, 2)))
+        full = p["decoder.1.token"].expand(IMAGES, 9, 4).scatter(1, visible[:, :, None].expand(-1, -1, 4), seen)
+        full = block(p, "decoder.3", full + p["decoder.2.embedding"], 2)
+        error = (p.apply("decoder.4", full) - patches(x, 2)).square().mean(2)
+        return {"mse": (error * mask).sum() / mask.sum()}
+
+    return train("masked", {"images": 2600, "encoder.3.noise": 2700}, p, terms)
+
+
+def cross():
+    """A decoder whose tokens, from the code and constant positions, read the tokens of the encoder: once in a layer attention, once in a block."""
+    p = Parameters()
+    p.dense("encoder.1", 4, 6)
+    p.dense("encoder.2", 54, 8)
+    p.dense("decoder.0", 8, 16)
+    add_attention(p, "decoder.3", 4, 6, False)
+    add_block(p, "decoder.4", 4, 8, 6)
+    p.dense("decoder.5", 16, PIXELS)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        tokens = torch.tanh(p.apply("encoder.1", patches(x, 2)))
+        y = p.apply("decoder.0", p.apply("encoder.2", tokens.reshape(IMAGES, -1))).reshape(IMAGES, 4, 4) + waves(4, 4)
+        y = block(p, "decoder.4", attention(p, "decoder.3", y, tokens, 2), 2, tokens)
+        return {"mse": F.mse_loss(p.apply("decoder.5", y.reshape(IMAGES, -1)), x)}
+
+    return train("cross", {"images": 2800}, p, terms)
+
+
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
-               two_encoders()],
+               two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(),
+               vit(), masked(), cross(),
+               vicreg(), barlow_twins(), byol()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

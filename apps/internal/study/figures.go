@@ -23,7 +23,7 @@ type figure struct {
 	draw        func(*gallery) (*figures.Figure, error) // nil where there is nothing to draw
 }
 
-// drawings are those that pages may have, in their order.
+// drawings are the kinds of figures that a page may contain, in their order.
 var drawings = []figure{
 	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*figures.Figure, error) { return of(g.reconstructions, figures.ImageRows) }},
 	{"codes", "Histograms of the codes of these images: 100 bins, counts clipped at a quarter of the units, the largest value in red",
@@ -43,7 +43,7 @@ var drawings = []figure{
 	{"penalties", "Sparsity penalties over the mean activation of a unit, p = 0.3", func(*gallery) (*figures.Figure, error) { return figures.Penalties(0.3) }},
 }
 
-// of draws rows, nothing where there are none.
+// of draws rows. Without rows it draws nothing.
 func of[R any](rows []R, draw func(...R) (*figures.Figure, error)) (*figures.Figure, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func of[R any](rows []R, draw func(...R) (*figures.Figure, error)) (*figures.Fig
 	return draw(rows...)
 }
 
-// gallery has the data of the figures of a page.
+// gallery contains the data of the figures of a page.
 type gallery struct {
 	reconstructions, atoms, maxApproximations []figures.ImageRow
 	codes                                     []figures.CodeRow

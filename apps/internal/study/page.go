@@ -48,8 +48,8 @@ type Page struct {
 	split     data.Split // of the measured images
 	flags     []string   // that changed the declaration, as words of a command line
 	notes     string
-	first     string   // the trained model that the others are compared with, "" if none was trained
-	differing []string // metrics in which they are compared; none without two common seeds
+	first     string   // the trained model with which the others are compared, "" if none was trained
+	differing []string // metrics that are compared; none without two common seeds
 	failed    []sweep.Row
 	figures   []figure // that are drawn
 }

@@ -16,14 +16,14 @@ import (
 
 // Reproduction is one table or figure of the study that can be trained again.
 type Reproduction struct {
-	Name    string   // of it, and of its sweep in models.toml
+	Name    string   // name of the reproduction and of its sweep in models.toml
 	Title   string   // of the page
 	About   string   // the compared models
-	Sources []string // of published rows; those of the first are listed even where no trial is theirs
+	Sources []string // sources of published rows; rows of the first source are listed even without a trial
 	Dataset string   // of these
 	SVM     bool     // the study classified the codes
 	Deep    bool     // its curves are those of deep encoders
-	Figures []string // names of those that the page has; nil for all
+	Figures []string // names of the figures on the page; nil for all
 }
 
 var reproductions = []Reproduction{
@@ -64,7 +64,7 @@ func Names() []string {
 	return names
 }
 
-// Unknown is the error for a name that no reproduction has.
+// Unknown is the error for an unknown name of a reproduction.
 type Unknown struct{ Name string }
 
 // Error implements error.

@@ -48,7 +48,7 @@ type Server struct {
 	pages     map[string]rendered
 }
 
-// rendered is a page, and the state of the files it was made of.
+// rendered is a page with the state of the files from which it was made.
 type rendered struct {
 	stamp string
 	page  []byte
@@ -117,7 +117,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// valid compares a token in constant time: the time depends on neither token.
+// valid compares a token in constant time: the time does not depend on where the tokens differ.
 func (s *Server) valid(token string) bool {
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
@@ -196,8 +196,8 @@ func send(w http.ResponseWriter, text []byte) {
 	_, _ = w.Write(text) // fails if the reader is gone
 }
 
-// cached answers with a page that is made again only if its files have changed. If several readers ask for the same page at once, it
-// is made for the first one.
+// cached answers with a page that is rendered again only if its files have changed. If several readers request the same page
+// at once, it is rendered once.
 func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*bytes.Buffer) error) {
 	text, ok := s.fresh(key, stamp)
 	if !ok {

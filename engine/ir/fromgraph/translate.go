@@ -1,7 +1,7 @@
 // Package fromgraph translates Gorgonia's expressions to package ir. It is the only package that distinguishes Gorgonia's
-// ops. They are not exported, so an op is identified by its Go type and its text. Both are fixed by the version in go.mod,
-// and a test compares the tables below with the source of that version. An op outside of the tables becomes an [ir.Foreign]
-// op, which runs its own Do method.
+// ops. The types of these ops are not exported, so an op is identified by its Go type and its text. The version in go.mod
+// fixes both, and a test compares the tables below with the source of that version. An op that is not in the tables becomes
+// an [ir.Foreign] op, which runs its own Do method.
 package fromgraph
 
 import (
@@ -17,7 +17,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Dtype is the precision of nodes of that type.
+// Dtype converts Gorgonia's type of nodes to a precision.
 func Dtype(d tensor.Dtype) (ir.Dtype, error) {
 	switch d {
 	case tensor.Float32:
@@ -28,26 +28,26 @@ func Dtype(d tensor.Dtype) (ir.Dtype, error) {
 	return 0, fmt.Errorf("fromgraph: got nodes of type %v, want float32 or float64", d)
 }
 
-// Translator makes values of the nodes of one graph. Equal nodes become one value.
+// Translator translates the nodes of one graph to values. Equal nodes become one value.
 type Translator struct {
 	dtype  tensor.Dtype
 	values map[*gorgonia.Node]*ir.Value
 
-	// Layers maps a node to the layer of its values. Other nodes belong to no layer.
+	// Layers maps nodes to the layers that their values belong to. Other nodes belong to no layer.
 	Layers map[*gorgonia.Node]string
 }
 
-// New returns a translator of nodes of that type.
+// New returns a translator for nodes of the given type.
 func New(d tensor.Dtype) *Translator {
 	return &Translator{dtype: d, values: map[*gorgonia.Node]*ir.Value{}}
 }
 
-// Leaf makes n an input or a parameter.
+// Leaf defines n as an input or a parameter.
 func (t *Translator) Leaf(n *gorgonia.Node, l ir.Leaf, name string, shape []int) {
 	t.values[n] = &ir.Value{Op: l, Shape: shape, Name: name}
 }
 
-// Value returns the value of n and translates all of its inputs.
+// Value returns the value of n. It translates n and all of its inputs on first use.
 func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	if v, ok := t.values[n]; ok {
 		return v, nil
@@ -69,7 +69,7 @@ func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	return v, nil
 }
 
-// mark records the layer of the values that one op was translated to. Its args exist already.
+// mark records the layer of the values that one op is translated to, down to its args.
 func mark(v *ir.Value, args []*ir.Value, layer string) {
 	if layer == "" || v.Layer != "" || slices.Contains(args, v) {
 		return
@@ -80,7 +80,7 @@ func mark(v *ir.Value, args []*ir.Value, layer string) {
 	}
 }
 
-// op translates one operation. Shapes are copied: Gorgonia reuses their memory.
+// op translates one operation. It copies shapes, because Gorgonia reuses their memory.
 func (t *Translator) op(n *gorgonia.Node, args []*ir.Value) (*ir.Value, error) {
 	shape := slices.Clone([]int(n.Shape()))
 	id := Identify(n.Op())
@@ -106,7 +106,7 @@ func (t *Translator) op(n *gorgonia.Node, args []*ir.Value) (*ir.Value, error) {
 	return t.foreign(n, args, shape), nil
 }
 
-// described returns the value of an op that implements [ir.Described].
+// described returns the value for an op that implements [ir.Described].
 func described(o ir.Op, args []*ir.Value, shape []int) *ir.Value {
 	if _, ok := o.(ir.Reshape); ok {
 		return ir.Reshaped(args[0], shape)
@@ -139,8 +139,7 @@ func known(id Identity, args []*ir.Value, shape []int) *ir.Value {
 	return nil
 }
 
-// native reports whether n and its args are tensors, or scalars, in the program's precision; an op on anything else is
-// foreign.
+// native reports whether n and its args are tensors or scalars in the program's precision; otherwise the op is foreign.
 func (t *Translator) native(n *gorgonia.Node, args []*ir.Value) bool {
 	return n.Dtype() == t.dtype && !slices.ContainsFunc(args, func(a *ir.Value) bool {
 		f, ok := a.Op.(ir.Foreign)
@@ -148,7 +147,7 @@ func (t *Translator) native(n *gorgonia.Node, args []*ir.Value) bool {
 	})
 }
 
-// constant translates a leaf that no input or parameter fills: its value is fixed.
+// constant translates a leaf with a fixed value, which is neither an input nor a parameter.
 func (t *Translator) constant(n *gorgonia.Node, shape []int) (*ir.Value, error) {
 	if n.Value() == nil {
 		return nil, errors.New("is an input without a value that the program does not list")
@@ -164,7 +163,7 @@ func (t *Translator) constant(n *gorgonia.Node, shape []int) (*ir.Value, error) 
 	return t.foreign(n, nil, shape), nil
 }
 
-// repeated translates a repeat along axes of length 1; nil for a repeat of every element, which is no broadcast.
+// repeated translates a repeat along axes of length 1 to a broadcast; nil for other repeats, which repeat every element.
 func repeated(a *ir.Value, shape []int) *ir.Value {
 	from := a.Shape
 	if volume.Of(from) == 1 {
@@ -208,10 +207,10 @@ func product(id Identity, a, b *ir.Value, shape []int) *ir.Value {
 // Version is the version of Gorgonia that the tables describe.
 const Version = "v0.9.18"
 
-// Class is a kind of Gorgonia's own ops.
+// Class is a class of Gorgonia's own ops.
 type Class uint8
 
-// The kinds that have a counterpart in package ir. All others, and the ops of other packages, are Unknown.
+// The classes with a counterpart in package ir. All other ops, including those of other packages, are Unknown.
 const (
 	Unknown   Class = iota
 	Constant        // a number, or a tensor, that never changes
@@ -220,7 +219,7 @@ const (
 	MatVec          // matrix × vector
 	Outer           // vector × vector to a matrix
 	Dot             // vector × vector to a scalar
-	Reduction       // Identity.Reducer along Identity.Axes; along all axes where there are none
+	Reduction       // Identity.Reducer along Identity.Axes; along all axes if there are none
 	Reshape         // the same elements under the node's shape
 	Repeat          // elements repeated along an axis, to the node's shape
 	Size            // the length of an axis: Identity.Size
@@ -230,12 +229,12 @@ const (
 // Identity is the class of a Gorgonia op and its attributes.
 type Identity struct {
 	Class          Class
-	F              ir.Primitive // of Pointwise
-	Reducer        ir.Reducer   // of Reduction
-	Batched        bool         // of MatMul
-	TransA, TransB bool         // of MatMul and MatVec: a matrix that is read transposed
-	Axes           []int        // of Reduction and Transpose
-	Size           float64      // of Size
+	F              ir.Primitive // for Pointwise
+	Reducer        ir.Reducer   // for Reduction
+	Batched        bool         // for MatMul
+	TransA, TransB bool         // for MatMul and MatVec: whether a matrix is transposed
+	Axes           []int        // for Reduction and Transpose
+	Size           float64      // for Size
 }
 
 // parsers maps the Go type of an op to the parser of its text. The result is valid only if ok.
@@ -265,7 +264,7 @@ var parsers = map[string]func(text string) (id Identity, ok bool){
 	},
 }
 
-// unaries and binaries are Gorgonia's texts of its element-wise functions, in its order.
+// unaries and binaries map Gorgonia's texts of its elementwise functions to primitives, in Gorgonia's order.
 var unaries = map[string]ir.Primitive{
 	"abs": ir.Abs, "sign": ir.Sign, "ceil": ir.Ceil, "floor": ir.Floor,
 	"sin": ir.Sin, "cos": ir.Cos, "exp": ir.Exp,
@@ -280,7 +279,7 @@ var binaries = map[string]ir.Primitive{
 	"<": ir.Lt, ">": ir.Gt, "<=": ir.Lte, ">=": ir.Gte, "==": ir.Eq, "!=": ir.Ne,
 }
 
-// products are the texts of Gorgonia's products without the marks of transposed factors.
+// products maps the texts of Gorgonia's products, without the marks of transposed factors, to identities.
 var products = map[string]Identity{
 	"A × B":   {Class: MatMul},
 	"A ××× B": {Class: MatMul, Batched: true},
@@ -304,7 +303,7 @@ func Identify(op gorgonia.Op) Identity {
 	return Identity{}
 }
 
-// is parses every text as the same class.
+// is returns a parser that gives the class c for every text.
 func is(c Class) func(string) (Identity, bool) {
 	return func(string) (Identity, bool) { return Identity{Class: c}, true }
 }
@@ -403,7 +402,7 @@ func (r *runner) Do(in []ir.Tensor) (out ir.Tensor, err error) {
 	return out, err
 }
 
-// wrapped is a tensor in the form that Gorgonia's ops take.
+// wrapped converts a tensor to the type that Gorgonia's ops accept.
 func wrapped(t ir.Tensor) gorgonia.Value {
 	switch d := t.Data.(type) {
 	case gorgonia.Value:
@@ -428,7 +427,7 @@ func Scalar[T ir.Float](v T) gorgonia.Value {
 	return gorgonia.NewF64(float64(v))
 }
 
-// Elements returns the numbers of a value in row-major order, as copies if the value stores them in another order.
+// Elements returns the numbers of a value in row-major order. It copies them if the value stores them in another order.
 func Elements[T ir.Float](v gorgonia.Value) ([]T, error) {
 	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
 		v = d.Materialize()
@@ -436,7 +435,8 @@ func Elements[T ir.Float](v gorgonia.Value) ([]T, error) {
 	return Backing[T](v)
 }
 
-// Backing returns the memory of a value, row-major. It returns an error for a value that stores its numbers in another order.
+// Backing returns the memory of a value in row-major order. It returns an error for a value that stores its numbers in
+// another order.
 func Backing[T ir.Float](v gorgonia.Value) ([]T, error) {
 	if d, ok := v.(*tensor.Dense); ok && !inOrder(d) {
 		return nil, fmt.Errorf("got a tensor of shape %v that is a view or column-major, want one in row-major order", d.Shape())
@@ -450,5 +450,5 @@ func Backing[T ir.Float](v gorgonia.Value) ([]T, error) {
 	return nil, fmt.Errorf("got %T, want %v", v.Data(), ir.DtypeOf[T]())
 }
 
-// inOrder reports whether a tensor's memory holds its elements in row-major order, without gaps.
+// inOrder reports whether a tensor stores its elements in row-major order, without gaps.
 func inOrder(d *tensor.Dense) bool { return !d.RequiresIterator() && d.DataOrder().IsRowMajor() }

@@ -13,8 +13,8 @@ import (
 type decision struct {
 	form     form
 	args     []form // the forms in which the op reads its args
-	op       ir.Op  // of the process's program
-	maximum  bool   // the value is the maximum of the processes' values, which is none of the forms
+	op       ir.Op  // for the process's program
+	maximum  bool   // the value is the maximum of the processes' values, which is not one of the forms
 	fallback bool   // the pass does not understand the op, and an arg is images
 }
 
@@ -38,7 +38,7 @@ func (s *sharder) decide(v *ir.Value) {
 // formOf is the form in which a value is computed.
 func (s *sharder) formOf(v *ir.Value) form { return s.decisions[v].form }
 
-// choose returns the decision of an op that the pass understands, nil for the op on whole args.
+// choose returns the decision for an op that the pass supports, nil for an op that needs whole args.
 func (s *sharder) choose(v *ir.Value) *decision {
 	switch o := v.Op.(type) {
 	case ir.Leaf:
@@ -69,7 +69,7 @@ func (s *sharder) choose(v *ir.Value) *decision {
 	return nil
 }
 
-// when returns the decision for the result and the args, if ok.
+// when returns the decision with this result and these args if ok, else nil.
 func (s *sharder) when(ok bool, v *ir.Value, result form, args ...form) *decision {
 	if !ok {
 		return nil
@@ -77,13 +77,13 @@ func (s *sharder) when(ok bool, v *ir.Value, result form, args ...form) *decisio
 	return &decision{op: v.Op, form: result, args: args}
 }
 
-// linear decides ops of one arg that are linear: terms stay terms if the arg has no other reader.
+// linear decides linear ops of one arg: terms remain terms if the arg has no other reader.
 func (s *sharder) linear(v *ir.Value) *decision {
 	a := v.Args[0]
 	return s.when(s.staysTerms(a) && volume.Of(v.Shape) <= volume.Of(a.Shape), v, form{kind: terms}, form{kind: terms})
 }
 
-// staysTerms reports whether a is terms and its reader may work on the terms. A second reader would need a second message,
+// staysTerms reports whether a consists of terms and its reader may use them. A second reader would need a second message,
 // except for single numbers, which cost nothing.
 func (s *sharder) staysTerms(a *ir.Value) bool {
 	return s.formOf(a).kind == terms && (s.readers[a] == 1 || volume.Of(a.Shape) == 1 && s.late[a])
@@ -180,17 +180,17 @@ func (s *sharder) blocks(v *ir.Value, o ir.Blockwise) *decision {
 type kind uint8
 
 const (
-	whole  kind = iota // every process has the value
-	images             // every process has the part of its images
-	terms              // the value is the sum of what the processes have
+	whole  kind = iota // every process has the complete value
+	images             // every process has the part for its images
+	terms              // the value is the sum of the processes' values
 )
 
-// form is the distribution of a value over the processes. A value in the form images has, in row-major order, the shape
-// (outer, batch, rest), where outer does not change with reshapes: it is 1, or 2 for the two views of the images, or more if
-// other axes come before the batch.
+// form is the distribution of a value over the processes. In row-major order, a value in the form images has the shape
+// (outer, batch, rest). outer does not change with reshapes: it is 1, or 2 for the two views of the images, or more if other
+// axes precede the batch.
 type form struct {
 	kind  kind
-	outer int // of images
+	outer int // for the kind images
 }
 
 // axis is the axis of a shape that contains the batch: its length is outer times the batch times inner.
@@ -219,16 +219,16 @@ func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
 	return part, true
 }
 
-// rest is the number of elements of an image in the form images, in each of the outer parts.
+// rest is the number of elements per image and outer part of a value in the form images.
 func (s *sharder) rest(shape []int, f form) int { return volume.Of(shape) / (f.outer * s.batch) }
 
-// at is the form images of a value of that shape, whose axis index has the length outer times the batch times any.
+// at returns the form images for a value of the given shape. The axis index contains the batch, after outer outer parts.
 func at(shape []int, index, outer int) form {
 	return form{images, volume.Of(shape[:index]) * outer}
 }
 
-// Views is the number of views of the images that an input of that shape holds, one after the other: 2 if its first axis is
-// twice the batch, 1 if it is another multiple of the batch, 0 for an input that does not hold images.
+// Views is the number of views of the images in an input of the given shape, one after the other: 2 if its first axis is
+// twice the batch, 1 if it is another multiple of the batch, 0 if the input does not contain images.
 func Views(shape []int, batch int) int {
 	switch {
 	case len(shape) == 0 || shape[0]%batch != 0:
@@ -247,14 +247,14 @@ func (s *sharder) ofInput(shape []int) form {
 	return form{}
 }
 
-// role is the role in a product of a factor's axis that contains the batch.
+// role is the role of the batch axis of a factor in a product.
 type role uint8
 
 const (
 	none  role = iota // the factor has no such axis
-	lead              // one of the leading axes, which all matrices have
-	side              // a side of the result: the rows of A, the columns of B
-	depth             // summed over
+	lead              // one of the leading axes, which A, B and C have in common
+	side              // an axis of the result: the rows of A or the columns of B
+	depth             // the axis that is summed over
 )
 
 // factor is one factor of a product.
@@ -286,8 +286,8 @@ func (s *sharder) factor(v *ir.Value, summed int) factor {
 	return f
 }
 
-// product decides C = A B. One factor of images is enough to divide the work. If both are images, and they do not meet along
-// the same axis, one is gathered.
+// product decides C = A B. If one factor has the form images, the work is divided. If both have, and their batch axes do not
+// correspond, one factor is gathered.
 func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
 	n := len(v.Shape)
 	pick := func(transposed bool, axis int) int {
@@ -317,7 +317,7 @@ func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
 	return nil
 }
 
-// units decides an op in units by its declared division.
+// units decides a unitwise op by its declared division.
 func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
 	k, ok := o.Kernel.(ir.Divisible)
 	if !ok {
@@ -336,7 +336,7 @@ func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
 	return nil
 }
 
-// byUnits gives every process the units of its images: every image has a whole number of units.
+// byUnits assigns to every process the units of its images: every image has a whole number of units.
 func (s *sharder) byUnits(v *ir.Value, k ir.Divisible) *decision {
 	for i, a := range v.Args {
 		f := s.formOf(a)
@@ -367,7 +367,7 @@ func (s *sharder) byUnits(v *ir.Value, k ir.Divisible) *decision {
 	return nil
 }
 
-// bySums lets every process sum over its images, which are the first axis of every arg.
+// bySums makes every process sum over its images, which are along the first axis of every arg.
 func (s *sharder) bySums(v *ir.Value) *decision {
 	for _, a := range v.Args {
 		f := s.formOf(a)
@@ -386,7 +386,7 @@ func (s *sharder) bySums(v *ir.Value) *decision {
 // imagesOp is the kernel that copies the process's images from a whole value.
 type imagesOp struct {
 	Outer, Batch, From, Rows int
-	Rest                     int // elements
+	Rest                     int // in elements
 }
 
 // cut returns the process's images of a whole value.

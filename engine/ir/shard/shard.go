@@ -1,17 +1,16 @@
-// Package shard partitions a program over the processes that train one model together. Every process runs its own program
-// on its images of the batch, and together they compute what the whole program computes: the same objective, not an average
-// of objectives.
+// Package shard partitions a program over the processes that train one model together. Every process runs its own program on
+// its images of the batch. Together they compute the same objective as the original program, not an average of objectives.
 //
-// Constants stay those of the whole batch (1/B in a mean). A value is in one of three forms:
+// Constants keep their values for the complete batch (1/B in a mean). A value has one of three forms:
 //
-//	whole    every process has it
-//	images   every process has the part that belongs to its images of the batch
-//	terms    the value is the sum of what the processes have
+//	whole    every process has the complete value
+//	images   every process has the part for its images of the batch
+//	terms    the value is the sum of the processes' values
 //
-// The forms follow from the inputs. A sum over the batch, and a matrix product that contracts it, turn images into terms.
-// Terms become whole by an all-reduce, as late as possible: after linear ops of one reader. Images become whole by an
-// all-gather, where a product multiplies images by images (contrastive losses), and before every op that the pass does not
-// understand: such an op runs on the whole batch, on every process. That is always correct; [Program].Gathers lists it.
+// The forms follow from the inputs. A sum over the batch, and a matrix product that contracts it, turn images into terms. An
+// all-reduce turns terms into whole, as late as possible: after linear ops with one reader. An all-gather turns images into
+// whole before a product of images by images (contrastive losses), and before every op that the pass does not support: such
+// an op runs on the complete batch, in every process. That is always correct; [Program].Gathers lists it.
 package shard
 
 import (
@@ -25,8 +24,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// Rows is the range [from, to) of the images of a batch that a process holds: [team.EvenShare]. In a batch of fewer images
-// than processes every process holds all images, and the program is not partitioned.
+// Rows returns the range [from, to) of the images in a batch that a process has: [team.EvenShare]. If a batch has fewer
+// images than there are processes, every process has all images, and the program is not partitioned.
 func Rows(batch, rank, size int) (from, to int) {
 	if batch < size {
 		return 0, batch
@@ -36,24 +35,24 @@ func Rows(batch, rank, size int) (from, to int) {
 
 // Program is the program of one process.
 type Program struct {
-	*ir.Module // Batch, and the shapes of the inputs, are those of the process's images
-	// Parts is set, by tap, for taps that contain only the process's images, as their first axis or as its first factor. The
-	// other taps, the gradients and the updates are those of the whole program.
+	*ir.Module // Batch and the shapes of the inputs refer to the process's images
+	// Parts tells for each tap whether it contains only the process's images, along its first axis or as the first factor of
+	// it. The other taps, the gradients and the updates are those of the original program.
 	Parts []bool
 	// Gathers lists the values that are gathered.
 	Gathers []Gather
 }
 
-// Gather is a value that every process computes for its images and that a reader needs for the whole batch.
+// Gather is a value that every process computes for its images and that a reader needs for the complete batch.
 type Gather struct {
 	Value    string // its op and shape
 	Reader   string // the op that needs it
-	Elements int    // of the whole value
-	Fallback bool   // the reader is an op that the pass does not understand; otherwise a product of images by images
+	Elements int    // of the complete value
+	Fallback bool   // the pass does not support the reader; otherwise the reader is a product of images by images
 }
 
-// Partition returns the program that process rank of size runs of a program for the batch m.Batch. An input of
-// images holds those of the process ([Rows]), of all its [Views]; other inputs are whole.
+// Partition returns the program that process rank of size runs, for a program with the batch m.Batch. An input of images
+// contains the images of the process ([Rows]), for all its [Views]; other inputs are complete.
 func Partition(m *ir.Module, rank, size int) (*Program, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func Partition(m *ir.Module, rank, size int) (*Program, error) {
 	return newSharder(m.Clone(), rank, size).program()
 }
 
-// sharder makes the program of one process.
+// sharder builds the program of one process.
 type sharder struct {
 	module     *ir.Module
 	batch      int
@@ -84,11 +83,11 @@ type sharder struct {
 	decisions  map[*ir.Value]*decision
 	made       map[request]*ir.Value
 	gathers    []Gather
-	reader     *ir.Value // the value whose args are being made
-	fallback   bool      // the reader needs whole args because the pass does not understand its op
+	reader     *ir.Value // the value whose args are being computed
+	fallback   bool      // the reader needs complete args because the pass does not support its op
 }
 
-// request is a value in a form.
+// request is a value that is needed in a form.
 type request struct {
 	value *ir.Value
 	form  form
@@ -125,7 +124,7 @@ func passes(v *ir.Value) bool {
 	return ok && (p.F == ir.Add || p.F == ir.Sub || p.F == ir.Neg || p.F == ir.Mul || p.F == ir.Div)
 }
 
-// program makes the wanted values.
+// program builds the wanted values.
 func (s *sharder) program() (*Program, error) {
 	p := &Program{Module: &ir.Module{Dtype: s.module.Dtype, Batch: s.to - s.from, Parameters: s.module.Parameters}}
 	for _, in := range s.module.Inputs {
@@ -157,8 +156,8 @@ func (s *sharder) program() (*Program, error) {
 	return p, nil
 }
 
-// Traffic returns the elements that a process sends and receives per run, in all-reduced values and in gathered values, and
-// the number of collective operations. Gathered values count as a whole.
+// Traffic returns the number of elements that a process sends and receives per run, separately for all-reduced and gathered
+// values, and the number of collective operations. A gathered value counts with all its elements.
 func (p *Program) Traffic() (reduced, gathered, messages int) {
 	last := -1
 	for _, v := range p.Values() {
@@ -187,7 +186,7 @@ func (s *sharder) as(v *ir.Value, f form) *ir.Value {
 	return made
 }
 
-// converted computes a value in its form and, if f is another form, converts it.
+// converted computes a value in its own form and converts it to the form f.
 func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	have := s.formOf(v)
 	switch {
@@ -203,7 +202,7 @@ func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	return s.gather(v, have)
 }
 
-// compute computes a value in its form.
+// compute computes a value in its own form.
 func (s *sharder) compute(v *ir.Value) *ir.Value {
 	d := s.decisions[v]
 	made := &ir.Value{Op: d.op, Shape: v.Shape, Name: v.Name, Layer: v.Layer}
@@ -225,13 +224,13 @@ func (s *sharder) compute(v *ir.Value) *ir.Value {
 	return made
 }
 
-// scaling reports whether an op on terms multiplies them by whole values, rather than adding.
+// scaling reports whether an op multiplies terms by whole values, rather than adding whole values to them.
 func scaling(v *ir.Value) bool {
 	p, ok := v.Op.(ir.Pointwise)
 	return ok && p.F != ir.Add && p.F != ir.Sub
 }
 
-// once returns a whole value as terms: process 0 adds it, the others add 0.
+// once returns a whole value as terms: process 0 contributes the value, the others 0.
 func (s *sharder) once(v *ir.Value) *ir.Value {
 	factor := 0.0
 	if s.rank == 0 {
@@ -240,7 +239,7 @@ func (s *sharder) once(v *ir.Value) *ir.Value {
 	return &ir.Value{Op: ir.Pointwise{F: ir.Mul}, Args: []*ir.Value{s.as(v, form{}), ir.Uniform(factor, v.Shape)}, Shape: v.Shape}
 }
 
-// gather returns a value in the form images as a whole. Values that differ only in layout share a message.
+// gather returns a value in the form images as whole. Values that differ only in layout share a message.
 func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
 	switch v.Op.(type) {
 	case ir.Reshape, ir.Transpose:
@@ -250,8 +249,8 @@ func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
 	return &ir.Value{Op: ir.AllGather{Outer: f.outer, Batch: s.batch, Processes: s.size}, Args: []*ir.Value{s.as(v, f)}, Shape: v.Shape}
 }
 
-// take returns the process's images of a value that is whole, terms, or images in another order. Broadcasts and
-// element-wise values are computed for these images; nothing of the whole batch is made for them.
+// take returns the process's images of a value in any form. Broadcasts and elementwise values are computed only for these
+// images, never for the complete batch.
 func (s *sharder) take(v *ir.Value, f form) *ir.Value {
 	part, ok := s.local(v.Shape, f)
 	if ok && s.formOf(v).kind == whole {
@@ -274,8 +273,7 @@ func (s *sharder) take(v *ir.Value, f form) *ir.Value {
 	return s.cut(s.as(v, form{}), v.Shape, part, f)
 }
 
-// takeNarrow returns the arg of a broadcast to the process's images of that shape: the whole arg if it has length 1 along the
-// batch.
+// takeNarrow returns the arg of a broadcast to the process's images: the complete arg if its batch axis has length 1.
 func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	a, _ := s.locate(shape, f)
 	if arg.Shape[a.index] == 1 {
@@ -284,7 +282,7 @@ func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	return s.as(arg, at(arg.Shape, a.index, a.outer))
 }
 
-// collectives lists the values with a collective op, args first.
+// collectives lists the values of collective ops, args first.
 func collectives(m *ir.Module) []*ir.Value {
 	return slices.DeleteFunc(m.Values(), func(v *ir.Value) bool {
 		_, ok := ir.MessageOf(v.Op)
@@ -296,19 +294,19 @@ func collectives(m *ir.Module) []*ir.Value {
 type message struct {
 	values []*ir.Value
 	late   bool
-	level  int // the number of messages that must complete before it, one after the other
-	depth  int // the length of the longest computation before it, which estimates when its values are ready
+	level  int // the number of messages that must complete before it, in sequence
+	depth  int // the length of the longest preceding computation, which estimates when its values are ready
 }
 
-// Sizes in elements of 4 bytes. Values of at most together elements share a message: copying them costs less than another
-// wait. A message of late values is full at bucket elements.
+// Sizes in elements of 4 bytes. Values of at most together elements share a message, because copying them is faster than
+// waiting again. A message of late values is full at bucket elements.
 const (
 	together = 16 << 10
 	bucket   = 64 << 10
 )
 
-// number assigns the collective values of a program to messages and puts the messages in one order for all processes. The
-// result depends on the program's structure only, which is the same on all processes.
+// number assigns the collective values of a program to messages and fixes the order of the messages. The result depends only
+// on the program's structure, which is the same in all processes.
 //
 // Small values that can be sent at the same time share a message. Late values are sent as soon as they are ready, while the
 // computation continues; small late values are collected in buckets.
@@ -340,13 +338,13 @@ func number(m *ir.Module) {
 	}
 }
 
-// leveller measures the values of a program.
+// leveller computes the levels and depths of the values of a program.
 type leveller struct {
 	read         map[*ir.Value]bool
 	level, depth map[*ir.Value]int
 }
 
-// measure returns the collective values.
+// measure computes the levels and depths and returns the collective values.
 func (l *leveller) measure(m *ir.Module) []*ir.Value {
 	for _, v := range m.Values() {
 		for _, a := range v.Args {
@@ -374,8 +372,8 @@ func joined(list []*message, single *message, f ir.Reducer) []*message {
 	return append(list, single)
 }
 
-// buckets collects late values in the order in which they become ready. A large value is a separate message, which
-// needs no copy.
+// buckets collects late values in the order in which they become ready. A large value is sent in a message of its own,
+// without a copy.
 func buckets(late []*message) (full []*message) {
 	slices.SortStableFunc(late, func(a, b *message) int { return cmp.Compare(a.depth, b.depth) })
 	open := map[ir.Reducer]*message{}
@@ -406,8 +404,8 @@ func buckets(late []*message) (full []*message) {
 	return full
 }
 
-// ordered merges early and late messages. A message follows those that its values may need, which have a lower level. Of the
-// messages that can be sent, the one that is ready first comes first.
+// ordered merges early and late messages. A message comes after all messages that its values may need, which have a lower
+// level. Of the messages that can be sent, the one that is ready first comes first.
 func ordered(early, late []*message) (all []*message) {
 	byReadiness := func(a, b *message) int {
 		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.depth, b.depth))

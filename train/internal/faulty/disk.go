@@ -1,28 +1,30 @@
-// Package faulty is a disk for tests that fills up, or dies like a killed process, at a chosen operation.
+// Package faulty is a disk for tests that fills up, or stops working as for a killed process, at a chosen operation.
 package faulty
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"syscall"
 
 	"tessera/train/folder"
 )
 
-// ErrDead is the error of every operation of a dead disk.
+// ErrDead is the error of every operation on a disk that has stopped working.
 var ErrDead = errors.New("the disk is dead")
 
 // Disk is the operating system's disk until the operation DieAt or FullAt. Count is the number of requested operations; a
-// write counts as two, so that it can be interrupted in the middle.
+// write counts as two, so that it can be interrupted in the middle. Written data remain, as after a process is killed, but
+// are not flushed.
 type Disk struct {
 	folder.OS
 	mu     sync.Mutex
-	DieAt  int // the operation, from 1, before which the disk dies; 0: never
-	FullAt int // the operation, from 1, from which the disk is full; 0: never
+	DieAt  int // number of the operation, from 1, before which the disk stops working; 0: never
+	FullAt int // number of the operation, from 1, from which on the disk is full; 0: never
 	Count  int
-	Apart  bool // it cannot exchange folders atomically
+	Apart  bool // cannot exchange folders atomically
 }
 
 // next counts an operation and returns its error, if any.
@@ -53,15 +55,13 @@ func (d *Disk) WriteFile(path string, write func(io.Writer) error) error {
 	if err := write(&whole); err != nil {
 		return err
 	}
-	return d.write(path, whole.Bytes(), func(path string, data []byte) error {
-		return d.OS.WriteFile(path, func(w io.Writer) error { _, err := w.Write(data); return err })
-	})
+	return d.write(path, whole.Bytes(), func(path string, data []byte) error { return os.WriteFile(path, data, 0o666) })
 }
 
 // Append implements [folder.Disk].
 func (d *Disk) Append(path string, data []byte) error { return d.write(path, data, d.OS.Append) }
 
-// write leaves half of the data if the disk dies or fills up in the middle.
+// write writes only half of the data if the disk stops working or fills up in the middle.
 func (d *Disk) write(path string, data []byte, write func(string, []byte) error) error {
 	if err := d.next(true); err != nil {
 		return err
@@ -73,12 +73,7 @@ func (d *Disk) write(path string, data []byte, write func(string, []byte) error)
 }
 
 // Sync implements [folder.Disk].
-func (d *Disk) Sync(path string) error {
-	if err := d.next(false); err != nil {
-		return err
-	}
-	return d.OS.Sync(path)
-}
+func (d *Disk) Sync(string) error { return d.next(false) }
 
 // Rename implements [folder.Disk].
 func (d *Disk) Rename(old, new string) error {

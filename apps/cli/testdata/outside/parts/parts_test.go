@@ -4,23 +4,40 @@ import (
 	"testing"
 
 	"tessera/augment"
+	"tessera/baselines"
+	"tessera/constraints"
+	"tessera/data"
+	"tessera/hooks"
 	"tessera/laws"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
+	"tessera/optim"
 )
 
 func TestThePartsObeyTheLaws(t *testing.T) {
-	t.Run("centre", func(t *testing.T) { laws.Check(t, laws.Layer, func() layers.Layer { return &Centre{} }) })
-	t.Run("twice", func(t *testing.T) {
-		laws.Check(t, laws.Layer, func() layers.Layer { return &Twice{Layers: []layers.Layer{&layers.PRelu{Slope: 0.25}}} })
-	})
-	t.Run("pair_spread", func(t *testing.T) {
-		laws.Check(t, laws.Loss, func() losses.Loss { return &PairSpread{Epsilon: 1e-12} })
-	})
-	t.Run("darken", func(t *testing.T) {
-		laws.Check(t, laws.Augmentation, func() augment.Augmentation { return &Darken{By: 0.5} })
-	})
-	t.Run("signs", func(t *testing.T) { laws.Check(t, laws.Init, func() layers.Init { return &Signs{Scale: 1} }) })
-	t.Run("mean_code", func(t *testing.T) { laws.Check(t, laws.Metric, func() metrics.Metric { return meanCode{} }) })
+	obeys(t, "softsign", laws.Layer, func() layers.Layer { return &Softsign{Scale: 1} })
+	obeys(t, "centre", laws.Layer, func() layers.Layer { return &Centre{} })
+	obeys(t, "twice", laws.Layer, func() layers.Layer { return &Twice{Layers: []layers.Layer{&layers.PRelu{Slope: 0.25}}} })
+	obeys(t, "pair_spread", laws.Loss, func() losses.Loss { return &PairSpread{Epsilon: 1e-12} })
+	obeys(t, "darken", laws.Augmentation, func() augment.Augmentation { return &Darken{By: 0.5} })
+	obeys(t, "signs", laws.Init, func() layers.Init { return &Signs{Scale: 1} })
+	obeys(t, "lognormal", laws.Draw, func() data.Draw { return &Lognormal{Stddev: 1} })
+	obeys(t, "mean_code", laws.Metric, func() metrics.Metric { return meanCode{} })
+	obeys(t, "at_least", laws.Constraint, func() constraints.Constraint { return &AtLeast{Low: -0.5} })
+	obeys(t, "signed", laws.Rule, func() optim.Rule { return &Signed{Rate: 0.001} })
+	obeys(t, "row_scaled", laws.Rule, func() optim.Rule { return &RowScaled{Rate: 0.01} })
+	obeys(t, "row_scaled on matrices", laws.Whole, func() optim.Whole { return &RowScaled{Rate: 0.01} })
+	obeys(t, "root", laws.Schedule, func() optim.Schedule { return &Root{Epochs: 10} })
+	obeys(t, "cyclic", laws.Weight, func() losses.Weight { return &Cyclic{Peak: 1, Epochs: 10} })
+	obeys(t, "alternating", laws.Weight, func() losses.Weight { return &Alternating{From: 1} })
+	obeys(t, "shrink", laws.Hook, func() hooks.Hook { return &Shrink{By: 0.9} })
+	obeys(t, "wobble", laws.Hook, func() hooks.Hook { return &Wobble{Size: 0.5} })
+	obeys(t, "stripes", laws.Source, func() data.Source { return &Stripes{Count: 30} })
+	obeys(t, "medians", laws.Baseline, func() baselines.Method { return &Medians{Components: 3, Iterations: 5} })
+}
+
+// obeys tests one part.
+func obeys[T any](t *testing.T, name string, kit laws.Kit[T], fresh func() T) {
+	t.Run(name, func(t *testing.T) { laws.Check(t, kit, fresh) })
 }

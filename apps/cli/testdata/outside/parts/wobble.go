@@ -15,6 +15,11 @@ func init() {
 	hooks.Registry.Register("wobble", "a learning rate that follows the brightness of the images", func() hooks.Hook { return &Wobble{Size: 0.5} })
 }
 
+// NeedsSteps implements [hooks.NeedsSteps].
+func (*Wobble) NeedsSteps() (problem, hint string) {
+	return "%s has no mini-batch steps whose learning rate could change", "remove the hook"
+}
+
 // Attach implements [hooks.Hook].
 func (w *Wobble) Attach(hooks.Training) (*hooks.Active, error) {
 	mean := []float32{0}

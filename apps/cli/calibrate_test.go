@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+// noisy declares and trains a classifier of two classes that overlap.
+func (b *bench) noisy() {
+	b.Helper()
+	r := rand.New(rand.NewPCG(4, 4))
+	rows := "a,b,species\n"
+	for i := range 300 {
+		rows += fmt.Sprintf("%.3f,%.3f,%s\n", r.NormFloat64()+float64(i%2), r.NormFloat64(), []string{"left", "right"}[i%2])
+	}
+	b.write("noisy.csv", rows)
+	b.write("models.toml", `
+[model.noisy]
+dataset   = { name = "csv", file = "noisy.csv", labels = "species", validation = 0.5 }
+encoder   = [{ kind = "dense", units = 30, activation = "relu" }]
+decoder   = []
+head      = { class = { layers = [{ kind = "dense" }] } }
+loss      = [{ kind = "cross_entropy", on = "class" }]
+optimizer = { learning_rate = 0.05 }
+train     = { epochs = 40, batch = 15 }
+`)
+	b.must(0, "train", "noisy", "--quiet")
+}
+
+func TestCalibrateSaysWhatItDoes(t *testing.T) {
+	b := newBench(t)
+	b.noisy()
+	const run = "runs/noisy"
+	out := b.must(0, "calibrate", run).stdout
+	if !strings.HasPrefix(out, "class: temperature ") || !strings.Contains(out, ", fitted to 150 validation images\n") || !strings.Contains(out, "\nece") {
+		t.Errorf("got %s", out)
+	}
+	var kept struct {
+		Heads map[string]struct{ Calibration struct{ Temperature float64 } }
+	}
+	if err := json.Unmarshal([]byte(b.read(run+"/posthoc.json")), &kept); err != nil || !(kept.Heads["class"].Calibration.Temperature > 1) {
+		t.Fatalf("%v: %+v", err, kept)
+	}
+	if out := b.must(0, "eval", run).stdout; !strings.Contains(out, "post-hoc") || !strings.Contains(out, "class: temperature") {
+		t.Errorf("eval prints %s", out)
+	}
+	if out := b.must(0, "eval", run, "--raw").stdout; strings.Contains(out, "temperature") {
+		t.Errorf("eval --raw prints %s", out)
+	}
+	if got := b.must(0, "predict", run, "--in", "noisy.csv"); !strings.Contains(got.stderr, "fitted after the training: class: temperature") {
+		t.Errorf("predict says %s", got.stderr)
+	}
+	b.must(0, "figure", "reliability", run, "-o", "r.png")
+	b.must(0, "report", run, "-o", "r.html")
+	if !strings.Contains(b.read("r.html"), "Calibrated after the training (class: temperature") {
+		t.Error("the report does not say that it is calibrated")
+	}
+	b.must(0, "export", run, "--to", "onnx", "-o", "r.onnx")
+	if !strings.Contains(b.read("r.onnx"), "calibration/class") {
+		t.Error("the ONNX file has no calibration")
+	}
+	b.must(0, "calibrate", run, "--method", "isotonic", "--json")
+	if got := b.must(exitUsage, "export", run, "--to", "onnx", "-o", "i.onnx"); !strings.Contains(got.stderr, "an isotonic calibration has no ONNX form") {
+		t.Errorf("export says %s", got.stderr)
+	}
+	b.must(0, "export", run, "--to", "onnx", "-o", "i.onnx", "--raw")
+	b.must(0, "resume", run, "--epochs", "41", "--quiet")
+	if got := b.must(exitCheckpoint, "eval", run); !strings.Contains(got.stderr, "fitted to other parameters") || !strings.Contains(got.stderr, "tessera calibrate RUN --remove") {
+		t.Errorf("eval says %s", got.stderr)
+	}
+	if got := b.must(0, "calibrate", run); !strings.Contains(got.stderr, "it is replaced") {
+		t.Errorf("calibrate says %s", got.stderr)
+	}
+	b.must(0, "calibrate", run, "--remove")
+	if _, err := os.Stat(b.dir + "/" + run + "/posthoc.json"); err == nil {
+		t.Error("the calibration is still there")
+	}
+	b.must(0, "calibrate", run, "--remove") // nothing to remove
+}
+
+func TestCalibrateNeedsHeldOutImages(t *testing.T) {
+	b := newBench(t)
+	b.flowers()
+	b.write("models.toml", strings.Replace(b.read("models.toml"), `scale = "standardise"`, `scale = "standardise", validation = 0`, 1))
+	b.must(0, "train", "flowers", "--quiet")
+	if got := b.must(exitData, "calibrate", "runs/flowers"); !strings.Contains(got.stderr, "no images are held out") {
+		t.Errorf("got %s", got.stderr)
+	}
+}

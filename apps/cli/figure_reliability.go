@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"tessera"
+	"tessera/data"
+	"tessera/posthoc"
+	"tessera/show/figures"
+)
+
+// reliabilityBins is the number of bins of the metric ece.
+const reliabilityBins = 15
+
+// drawReliability draws the reliability of every head that predicts classes, on the test images; of calibrated ones also before the calibration.
+func drawReliability(w *figureWork) (*figures.Figure, error) {
+	var list []figures.Reliable
+	err := w.each(func(label string, r *tessera.Run) error {
+		heads := r.ClassHeads()
+		if len(heads) == 0 {
+			return usagef("figure reliability: %s predicts no classes", label)
+		}
+		for _, head := range heads {
+			of := label
+			if len(heads) > 1 {
+				of += ", " + head
+			}
+			logits, labels, err := r.Logits(w.ctx, data.TestSplit, head)
+			if err != nil {
+				return err
+			}
+			one := figures.Reliable{Label: of}
+			if c := r.Calibration(head); c != nil {
+				raw := figures.Reliable{Label: of + " before", Raw: true}
+				before, err := w.rawLogits(r.Path, head)
+				if err != nil {
+					return err
+				}
+				raw.Bins, raw.ECE = posthoc.Reliability(before, labels, reliabilityBins)
+				list = append(list, raw)
+				one.Label += ", " + c.String()
+			}
+			one.Bins, one.ECE = posthoc.Reliability(logits, labels, reliabilityBins)
+			list = append(list, one)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return figures.Reliability(list...)
+}
+
+// rawLogits are the logits of a head before its calibration.
+func (w *figureWork) rawLogits(run, head string) ([]float32, error) {
+	options := w.options
+	options.Raw = true
+	r, err := tessera.Open(run, options)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	logits, _, err := r.Logits(w.ctx, data.TestSplit, head)
+	return logits, err
+}

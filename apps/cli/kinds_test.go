@@ -1,0 +1,169 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tessera/internal/volume"
+)
+
+//go:embed testdata/kinds.toml
+var kinds string
+
+var killKinds = flag.Int("kill-kinds", 0, "how many times TestEveryKindSurvivesKills kills the training of each model; 0: one kill of three of the models")
+
+// kindsOfModels lists the models of testdata/kinds.toml that are trained.
+func kindsOfModels() (names []string) {
+	for _, match := range regexp.MustCompile(`(?m)^\[model\.(.*)\]$`).FindAllStringSubmatch(kinds, -1) {
+		if name := match[1]; name != "base" && name != "images" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// kindsBench has the models of testdata/kinds.toml and the table that some of them read.
+func kindsBench(t *testing.T, swept string) *bench {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	table := "id,a,b,c,d,age,dose,seen1,seen2,w,sex,tag1,tag2,tag3,word,illness,t1,t2,t3,t4,t5,n\n"
+	for i := range 120 {
+		x := []float64{r.Float64(), r.Float64(), r.Float64(), r.Float64()}
+		bit := func(on bool) string { return map[bool]string{false: "0", true: "1"}[on] }
+		table += fmt.Sprintf("p%d,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f,%d,%d,%.3f,%s,%s,%s,%s,%d,%s,%s,%d\n", i, x[0], x[1], x[2], x[3], x[0]+x[1], x[2]*x[3],
+			r.IntN(2), r.IntN(2), r.Float64(), []string{"f", "m"}[r.IntN(2)], bit(x[0] > 0.5), bit(x[1] > x[2]), bit(x[3] > 0.3), r.IntN(5), []string{"flu", "none"}[i%2], tokensOf(i), 1+i%5)
+	}
+	b.write("patients.csv", table)
+	for _, cell := range []string{"\np3,", "\np17,", "\np40,"} { // their first cells, and an age
+		at := strings.Index(table, cell) + len(cell)
+		row := table[at:]
+		table = table[:at] + row[strings.Index(row, ","):]
+	}
+	b.write("holes.csv", regexp.MustCompile(`(?m)^(p5\d,(?:[^,]*,){4})[^,]*`).ReplaceAllString(table, "$1"))
+	b.write("images.npy", npyText("|u1", "(2, 32, 32)", make([]byte, 2*32*32)))
+	b.write("models.toml", strings.ReplaceAll(kinds, "SWEPT", swept))
+	return b
+}
+
+// tokensOf is a sequence of five tokens.
+func tokensOf(i int) string {
+	var tokens []string
+	for j := range 5 {
+		tokens = append(tokens, strconv.Itoa((i*3+j*j)%6))
+	}
+	return strings.Join(tokens, ",")
+}
+
+// answer returns a function that reads the JSON of a response, whose status must be 200.
+func (b *bench) answer(into any) func(r *http.Response, err error) {
+	return func(r *http.Response, err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err == nil && r.StatusCode != http.StatusOK {
+			err = fmt.Errorf("status %d: %s", r.StatusCode, text)
+		}
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// served asks a server for all values of a run, from two rows of each of its inputs, and returns their names.
+func (b *bench) served(run string) (names []string) {
+	b.Helper()
+	url, cmd, _ := b.serving("kind=" + run)
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	type tensor struct {
+		Name     string    `json:"name"`
+		Datatype string    `json:"datatype"`
+		Shape    []int     `json:"shape"`
+		Data     []float64 `json:"data"`
+	}
+	var about struct{ Inputs, Outputs []tensor }
+	b.answer(&about)(http.Get(url))
+	for i := range about.Inputs {
+		in := &about.Inputs[i]
+		in.Shape[0] = 2
+		in.Data = make([]float64, volume.Of(in.Shape)) // 0 is a token, a class and a length
+	}
+	body, err := json.Marshal(map[string]any{"inputs": about.Inputs})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var answer struct{ Outputs []struct{ Name string } }
+	b.answer(&answer)(http.Post(url+"/infer", "application/json", bytes.NewReader(body)))
+	for _, o := range answer.Outputs {
+		names = append(names, o.Name)
+	}
+	if len(names) < 1 || len(names) > len(about.Outputs) {
+		b.Errorf("the server answers with %q of %v", names, about.Outputs)
+	}
+	return names
+}
+
+// What can be declared can be used: every kind of model is checked, trained, measured, encoded, served, swept, drawn, reported and exported.
+func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, name := range kindsOfModels() {
+		t.Run(name, func(t *testing.T) {
+			b := kindsBench(t, name)
+			b.must(0, "train", name, "--epochs", "2", "--quiet")
+			run := "runs/" + name
+			var measured map[string]any
+			if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--json").stdout), &measured); err != nil || len(measured) < 5 {
+				t.Errorf("eval prints %v, %v", measured, err)
+			}
+			b.must(0, "summary", name)
+			samples := "patients.csv"
+			if strings.Contains(b.read(run+"/config.toml"), "swimmer") {
+				samples = "images.npy"
+			} else if name == "missing" {
+				samples = "holes.csv"
+			}
+			for _, value := range b.served(run) {
+				b.must(0, "encode", run, "--in", samples, "--value", value, "-o", "codes.csv")
+			}
+			b.must(0, "sweep", "kinds")
+			b.must(0, "report", run, "-o", "report.html")
+			if page := b.read("report.html"); strings.Contains(page, ">NaN") || !strings.Contains(page, name) {
+				t.Error("the page has NaN, or not the name of the model")
+			}
+			b.must(0, "export", run, "--to", "onnx", "-o", "model.onnx")
+		})
+	}
+}
+
+// Every kind of model that is killed at random moments resumes to the bytes of an uninterrupted training.
+func TestEveryKindSurvivesKills(t *testing.T) {
+	names := kindsOfModels()
+	if *killKinds == 0 {
+		names = []string{"regression", "players", "muon"}
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			kindsBench(t, name).killed(max(1, *killKinds), "train", name)
+		})
+	}
+}

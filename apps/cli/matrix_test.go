@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ratings writes the entries of planted factors, biases and noise 0.1 of 60 users and 30 films, those that are not observed as pairs, and declares models of them.
+func (b *bench) ratings() {
+	b.Helper()
+	r := rand.New(rand.NewPCG(2, 7))
+	const users, films, k = 60, 30, 2
+	w, z := make([]float64, users*(k+1)), make([]float64, films*(k+1))
+	for _, values := range [][]float64{w, z} {
+		for i := range values {
+			values[i] = r.NormFloat64()
+		}
+	}
+	seen, others, fresh := "user;film;stars\n", "user;film;stars\n", "user;film;stars\n"
+	for i := range users {
+		for j := range films {
+			v := 3 + w[i*3+2] + z[j*3+2] + w[i*3]*z[j*3] + w[i*3+1]*z[j*3+1] + 0.1*r.NormFloat64()
+			line := fmt.Sprintf("u%d;film %d;%.4f\n", i, j, v)
+			switch known := r.Float64() < 0.6; {
+			case !known:
+				others += line
+			case i < 50:
+				seen += line
+			default: // new users
+				fresh += line
+			}
+		}
+	}
+	b.write("ratings.csv", seen)
+	b.write("pairs.csv", others)
+	b.write("new.csv", fresh)
+	b.write("models.toml", `
+[model.ratings]
+kind         = "matrix_factorisation"
+components   = 2
+ridge_rows   = 0.005
+ridge_columns = 0.005
+dataset      = { name = "triples", file = "ratings.csv", row = "user", column = "film", value = "stars" }
+
+[model.hidden]
+extends = "ratings"
+dataset = { name = "triples", file = "ratings.csv", hide = 0.1 }
+`)
+}
+
+// A matrix is factorised, its entries are predicted, those of new users from their own, and everything that is known of a run works.
+func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
+	b := newBench(t)
+	b.ratings()
+	b.must(0, "check")
+	b.contains("summary", b.must(0, "summary", "ratings").stdout, "atoms  matrix_factorisation", " entries of 50 rows and 30 columns")
+	b.must(0, "train", "ratings", "--quiet")
+	said := b.must(0, "predict", "runs/ratings", "--in", "pairs.csv", "--given", "new.csv", "-o", "out.csv").stderr
+	rmse := regexp.MustCompile(`root mean squared error ([0-9.]+), of ([0-9]+) entries`).FindStringSubmatch(said)
+	if rmse == nil {
+		t.Fatalf("got %q", said)
+	}
+	if v, _ := strconv.ParseFloat(rmse[1], 64); !(v < 0.2) { // noise 0.1, and 3 parameters of about 18 entries
+		t.Errorf("RMSE %v, want about the noise of 0.1", v)
+	}
+	rows, err := csv.NewReader(strings.NewReader(b.read("out.csv"))).ReadAll()
+	if err != nil || fmt.Sprint(len(rows)-1) != rmse[2] || strings.Join(rows[0], "|") != "row|column|prediction" || rows[1][0] != "u0" {
+		t.Errorf("got %q, %v", rows[:2], err)
+	}
+	b.contains("encode", b.must(0, "encode", "runs/ratings", "--in", "new.csv", "-o", "codes.csv").stdout, "codes.csv")
+	if lines := strings.Split(b.read("codes.csv"), "\n"); len(lines) != 12 || !strings.HasPrefix(lines[1], "u50,") {
+		t.Errorf("codes: %q", lines[:2])
+	}
+	b.contains("rank", b.must(0, "rank", "ratings", "--ranks", "1,2,5", "--figure", "rank.png").stdout, "components  held-out rmse  standard error  rmse of fitted entries", "least")
+	if !b.exists("rank.png") {
+		t.Error("no figure")
+	}
+	b.must(0, "report", "runs/ratings", "-o", "report.html")
+	if page := b.read("report.html"); strings.Contains(page, ">NaN") || !strings.Contains(page, "matrix_factorisation") {
+		t.Error("the page has NaN, or not the kind of the model")
+	}
+	b.must(0, "export", "runs/ratings", "--to", "onnx", "--part", "decoder", "-o", "decoder.onnx")
+	b.must(0, "export", "runs/ratings", "--to", "safetensors", "-o", "factors.safetensors")
+	b.must(0, "train", "hidden", "--quiet")
+	var measured struct {
+		HeldOut *float64 `json:"mse_held_out"`
+	}
+	if err := json.Unmarshal([]byte(b.must(0, "eval", "runs/hidden", "--json").stdout), &measured); err != nil || measured.HeldOut == nil || !(*measured.HeldOut < 0.1) {
+		t.Errorf("mse_held_out: %+v, %v", measured, err)
+	}
+}
+
+// What cannot be predicted is an error that names the line.
+func TestPairsThatAreNotKnownAreReported(t *testing.T) {
+	b := newBench(t)
+	b.ratings()
+	b.must(0, "train", "ratings", "--quiet")
+	for text, want := range map[string]string{
+		"user;film\nu3;film 2\nu77;film 2\n":          `line 3: the model was not fitted to a row "u77"; give its observed entries (--given)`,
+		"user;film\nu3;Alien\n":                       `line 2: the model was not fitted to a column "Alien"`,
+		"user;film;stars\nu3;film 2;x\n":              `line 2: value: got "x", want a finite number`,
+		"name;film\nu3;film 2\n":                      `has no column "user"`,
+		"user;film\n":                                 "has no pairs",
+		"user;film;stars\nu3;film 2;1\nu3;film 2;4\n": "", // asked twice is no error
+	} {
+		b.write("p.csv", text)
+		got := b.run("predict", "runs/ratings", "--in", "p.csv")
+		if (got.code == 0) != (want == "") {
+			t.Errorf("%q: exit code %d", text, got.code)
+		}
+		b.contains(text, got.stderr, want)
+	}
+	b.write("g.csv", "user;film;stars\nu99;Alien;3\n")
+	b.contains("further entries", b.run("predict", "runs/ratings", "--in", "pairs.csv", "--given", "g.csv").stderr, `row "u99": the model was not fitted to a column "Alien"`)
+	b.write("ratings.csv", "user;film;stars\na;b;1\na;c;2\nb;b;2\na;b;3\n")
+	b.contains("check", b.run("check").stderr, `line 5: row "a", column "b" is given a second time, first in line 2`)
+	b.contains("complete", b.run("complete", "runs/ratings", "--in", "new.csv", "-o", "full.csv").stderr, "tessera predict")
+	b.write("ratings.csv", "user;film;stars\na;b;1\na;c;2\nb;b;2\nb;c;3\nc;b;3\n")
+	b.contains("too many", b.run("train", "ratings", "--out", "small", "--set", "components=3").stderr, "components: got 3, want at most 2")
+}
+
+func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
+	for _, solver := range []string{"als", "sgd"} {
+		t.Run(solver, func(t *testing.T) {
+			b := newBench(t)
+			b.ratings()
+			b.killed(2, "train", "hidden", "--set", "solver="+solver, "--set", "iterations=200", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
+		})
+	}
+}

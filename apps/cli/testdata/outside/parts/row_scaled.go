@@ -1,0 +1,53 @@
+package parts
+
+import (
+	"math"
+
+	"tessera/optim"
+)
+
+// RowScaled divides the gradient of every row of a matrix by its norm. All other parameters take plain gradient steps.
+type RowScaled struct {
+	Rate float64 `toml:"learning_rate" want:"> 0" doc:"learning rate"`
+}
+
+func init() {
+	optim.Registry.Register("row_scaled", "gradient steps of rows of norm 1", func() optim.Optimizer { return &RowScaled{Rate: 0.01} })
+}
+
+// LearningRate implements [optim.Rule].
+func (r *RowScaled) LearningRate() float64 { return r.Rate }
+
+// States implements [optim.Optimizer]: nothing is kept.
+func (*RowScaled) States() int { return 0 }
+
+// Update implements [optim.Rule], for the parameters that are not matrices.
+func (*RowScaled) Update(w, g []float32, _ [][]float32, lr float64, _ int) {
+	for i, v := range g {
+		w[i] -= float32(lr) * v
+	}
+}
+
+// Takes implements [optim.Whole].
+func (*RowScaled) Takes(shape []int) bool { return len(shape) == 2 }
+
+// WholeStates implements [optim.Whole].
+func (*RowScaled) WholeStates() int { return 0 }
+
+// UpdateWhole implements [optim.Whole].
+func (*RowScaled) UpdateWhole(w, g []float32, shape []int, _ [][]float32, lr float64, _ int) {
+	n := shape[1]
+	for row := range shape[0] {
+		var sum float64
+		for _, v := range g[row*n : (row+1)*n] {
+			sum += float64(v) * float64(v)
+		}
+		if sum == 0 {
+			continue
+		}
+		by := lr / math.Sqrt(sum)
+		for i := row * n; i < (row+1)*n; i++ {
+			w[i] -= float32(by * float64(g[i]))
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package attack_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tessera/attack"
+	"tessera/part"
+)
+
+// blind hides the gradients of a classifier.
+type blind struct{ *plane }
+
+func (blind) Gradient() {}
+
+// Every black box comes near the known robust accuracy of a linear classifier, without gradients; finite differences of every pixel reach
+// it.
+func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
+	p, x, labels := twoClasses(150)
+	white := func(norm attack.Norm) attack.Trial {
+		return attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.1, Steps: 10}, Objective: attack.Margin}
+	}
+	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
+		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{white(norm)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := j.Trials[0].Accuracy.Value
+		for name, c := range map[string]struct {
+			attack.Trial
+			slack float64
+		}{
+			"coordinates": {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Estimator: attack.Coordinates, Queries: 130, Objective: attack.Margin}, 0.01},
+			"nes":         {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Queries: 400}, 0.05},
+			"spsa":        {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Estimator: attack.SPSA, Samples: 10, Queries: 400}, 0.05},
+			"square":      {attack.Trial{Attack: attack.Attack{Method: attack.Square}, Queries: 200}, 0.05},
+			"decision":    {attack.Trial{Attack: attack.Attack{Method: attack.Decision}, Queries: 1000}, 0.08},
+		} {
+			if c.Norm = norm; norm == attack.L2 && name == "square" {
+				continue // needs larger images
+			}
+			c.Epsilon = 0.1
+			run := func() *attack.Judgement {
+				j, err := attack.Judge(context.Background(), blind{p}, nil, x, labels, []attack.Trial{c.Trial})
+				if err != nil {
+					t.Fatalf("%s %s: %v", name, norm, err)
+				}
+				return j
+			}
+			j := run()
+			r := j.Trials[0]
+			if !(r.Accuracy.Value >= best-1e-9 && r.Accuracy.Value <= best+c.slack) || !(r.Largest <= r.Epsilon) {
+				t.Errorf("%s %s: accuracy %v, of the white box %v, perturbations to %v", name, norm, r.Accuracy.Value, best, r.Largest)
+			}
+			last := 1.0
+			for _, point := range r.Curve {
+				if point.Accuracy > last || point.Queries > r.Queries {
+					t.Errorf("%s %s: the curve rises or goes beyond the queries: %v", name, norm, r.Curve)
+				}
+				last = point.Accuracy
+			}
+			if r.Queries != c.Queries || math.Abs(last-r.Accuracy.Value) > 0.01 {
+				t.Errorf("%s %s: the curve of %d queries ends at %v, the accuracy is %v", name, norm, r.Queries, last, r.Accuracy.Value)
+			}
+			if !reflect.DeepEqual(j, run()) {
+				t.Errorf("%s %s: a second run gives another result", name, norm)
+			}
+		}
+	}
+}
+
+// wide is a linear classifier of images of 8 x 8 pixels.
+type wide struct{ weights []float64 }
+
+func (wide) Shape() []int { return []int{8, 8} }
+func (wide) Classes() int { return 2 }
+func (w wide) Logits(images []float32) (logits []float32, err error) {
+	for at := 0; at < len(images); at += 64 {
+		z := 0.0
+		for i, v := range w.weights {
+			z += v * (float64(images[at+i]) - 0.5)
+		}
+		logits = append(logits, float32(z), 0)
+	}
+	return logits, nil
+}
+
+// The square attack in l2 keeps its length and finds most of what can be found.
+func TestSquaresOfLengthEpsilon(t *testing.T) {
+	w := wide{make([]float64, 64)}
+	length := 0.0
+	for i := range w.weights {
+		w.weights[i] = math.Sin(float64(i) / 5)
+		length += w.weights[i] * w.weights[i]
+	}
+	const n, epsilon = 40, 0.8
+	x, labels := make([]float32, n*64), make([]int, n)
+	for i := range labels { // along the weights, at distances of 0 to 2 epsilon from the boundary
+		at := 2 * epsilon * float64(i) / n
+		for k, v := range w.weights {
+			x[i*64+k] = float32(0.5 + v*at/math.Sqrt(length))
+		}
+	}
+	a := attack.Trial{Attack: attack.Attack{Method: attack.Square, Norm: attack.L2, Epsilon: epsilon}, Queries: 600}
+	j, err := attack.Judge(context.Background(), w, nil, x, labels, []attack.Trial{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := j.Trials[0]; !(r.Accuracy.Value >= 0.5 && r.Accuracy.Value < 0.75) || !(r.Largest <= epsilon && r.Largest > 0.99*epsilon) {
+		t.Errorf("got %+v, want an accuracy of a little more than 0.5", r)
+	}
+}
+
+// saturated is a classifier whose head is so steep that its probabilities are 0 and 1 in float32: cross entropy has no gradient.
+type saturated struct{ *plane }
+
+func (s saturated) Logits(images []float32) ([]float32, error) {
+	logits, err := s.plane.Logits(images)
+	for i := range logits {
+		logits[i] *= 1e5
+	}
+	return logits, err
+}
+
+func (s saturated) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
+	steep := &plane{rows: make([][]float64, len(s.rows))}
+	for j, row := range s.rows {
+		for _, w := range row {
+			steep.rows[j] = append(steep.rows[j], 1e5*w)
+		}
+	}
+	return steep.Gradient(objective, images, targets)
+}
+
+// An attack by gradients that is weaker than one that sees the decisions alone is reported: its gradients are masked.
+func TestMaskedGradientsAreReported(t *testing.T) {
+	p, x, labels := twoClasses(60)
+	pgd := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 10}}
+	decision := attack.Trial{Attack: attack.Attack{Method: attack.Decision, Norm: attack.LInf, Epsilon: 0.1}}
+	j, err := attack.Judge(context.Background(), saturated{p}, nil, x, labels, []attack.Trial{pgd, decision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(j.Masked) != 1 || !strings.Contains(j.Masked[0], "linf 0.1: decision leaves an accuracy of") || j.Trials[0].Accuracy.Value != 1 {
+		t.Errorf("got %q, %+v", j.Masked, j.Trials)
+	}
+	margin := pgd
+	margin.Objective = attack.Margin
+	for name, trials := range map[string][]attack.Trial{"a plain head": {pgd, decision}, "the margin": {pgd, margin, decision}} {
+		model := attack.Classifier(saturated{p})
+		if name == "a plain head" {
+			model = p
+		}
+		if j, err = attack.Judge(context.Background(), model, nil, x, labels, trials); err != nil || len(j.Masked) > 0 {
+			t.Errorf("%s: got %q, %v", name, j.Masked, err)
+		}
+	}
+}
+
+func TestBlackBoxesSayWhichSettingIsWrong(t *testing.T) {
+	p, x, labels := twoClasses(5)
+	usual := attack.Trial{Attack: attack.Attack{Method: attack.Score, Norm: attack.LInf, Epsilon: 0.1}}
+	for key, change := range map[string]func(*attack.Trial){
+		"queries":   func(t *attack.Trial) { t.Queries = -1 },
+		"estimator": func(t *attack.Trial) { t.Estimator = "guess" },
+		"samples":   func(t *attack.Trial) { t.Samples = -1 },
+		"restarts":  func(t *attack.Trial) { t.Restarts = 1 },
+		"epsilon":   func(t *attack.Trial) { t.Epsilon = 0 },
+	} {
+		one := usual
+		change(&one)
+		_, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{one})
+		var setting part.KeyError
+		if !errors.As(err, &setting) || setting.Key != key {
+			t.Errorf("got %v, want an error of %s", err, key)
+		}
+	}
+	one := usual
+	one.Estimator, one.Queries = attack.Coordinates, 12
+	if _, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{one}); err == nil || !strings.Contains(err.Error(), "one estimate of coordinates takes 13 queries, more than 12") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package attack
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// hop is HopSkipJump on one image: x' is a misclassified image that comes nearer to the clean one.
+type hop struct {
+	*Trial
+	s      *subject
+	clean  []float32
+	label  int
+	asked  int
+	budget int
+	random *rand.Rand
+}
+
+// decision attacks image i by its predicted classes alone and sets x to the nearest misclassified image in the ball. It returns the number
+// of queries until one lies in the ball, -1 if none does.
+func (t *Trial) decision(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
+	h := &hop{t, s, s.image(s.images, i), s.labels[i], 0, t.budget(), r}
+	far, err := h.begin()
+	if err != nil || far == nil {
+		return -1, err
+	}
+	near, err := h.bisect(far)
+	for round := 1; err == nil && h.away(near) > t.Epsilon && h.asked < h.budget; round++ {
+		near, err = h.round(near, round)
+	}
+	if err != nil || h.away(near) > t.Epsilon {
+		return -1, err
+	}
+	copy(x, near)
+	return h.asked, nil
+}
+
+// away returns the distance from the clean image.
+func (h *hop) away(x []float32) float64 {
+	if h.Norm == L2 {
+		return distance(x, h.clean)
+	}
+	most := 0.0
+	for i, v := range x {
+		most = max(most, math.Abs(float64(v)-float64(h.clean[i])))
+	}
+	return most
+}
+
+// wrong asks whether images are misclassified.
+func (h *hop) wrong(x []float32) ([]bool, error) {
+	n := len(x) / h.s.pixels
+	h.asked += n
+	o, err := h.s.ask(x, slices.Repeat([]int{h.label}, n))
+	return o.wrong, err
+}
+
+// begin looks for a misclassified image: random ones first, then the other images of the attack. It returns nil if there is none.
+func (h *hop) begin() ([]float32, error) {
+	low, high := h.span()
+	for k := range min(50, h.budget) + h.s.inputs {
+		if h.asked >= h.budget {
+			break
+		}
+		x := make([]float32, h.s.pixels)
+		if k < 50 {
+			for i := range x {
+				x[i] = low + (high-low)*float32(h.random.Float64())
+			}
+		} else if j := k - 50; j >= h.s.inputs || h.s.labels[j] == h.label {
+			continue
+		} else {
+			copy(x, h.s.image(h.s.images, j))
+		}
+		if wrong, err := h.wrong(x); err != nil || wrong[0] {
+			return x, err
+		}
+	}
+	return nil, nil
+}
+
+// theta is the relative width of the bracket at which a search for the boundary ends.
+func (h *hop) theta() float64 {
+	d := float64(h.s.pixels)
+	if h.Norm == L2 {
+		return 1 / (math.Sqrt(d) * d)
+	}
+	return 1 / (d * d)
+}
+
+// between returns the image at a fraction of the way from the clean image to x; for linf, x clipped to a ball.
+func (h *hop) between(x []float32, share float64) []float32 {
+	y := make([]float32, len(x))
+	radius := share * h.away(x)
+	for i, c := range h.clean {
+		d := float64(x[i]) - float64(c)
+		if h.Norm == L2 {
+			d *= share
+		} else {
+			d = min(max(d, -radius), radius)
+		}
+		y[i] = h.shifted(c, d)
+	}
+	return y
+}
+
+// bisect returns a misclassified image next to the boundary, between the clean image and x, which is misclassified.
+func (h *hop) bisect(x []float32) ([]float32, error) {
+	low, high, best := 0.0, 1.0, x
+	for high-low > max(h.theta(), 1e-6) && h.asked < h.budget {
+		middle := (low + high) / 2
+		y := h.between(x, middle)
+		wrong, err := h.wrong(y)
+		if err != nil {
+			return nil, err
+		}
+		if wrong[0] {
+			high, best = middle, y
+		} else {
+			low = middle
+		}
+	}
+	return best, nil
+}
+
+// round estimates the direction of the boundary's normal at x, takes the longest step of dist/sqrt(round) times a power of 1/2 that stays
+// misclassified, and returns to the boundary.
+func (h *hop) round(x []float32, round int) ([]float32, error) {
+	low, high := h.span()
+	away, d := h.away(x), float64(h.s.pixels)
+	radius := math.Sqrt(d) * h.theta() * away
+	if h.Norm == LInf {
+		radius = d * h.theta() * away
+	}
+	if round == 1 {
+		radius = 0.1 * float64(high-low)
+	}
+	direction, err := h.normal(x, max(radius, 1e-4*float64(high-low)), min(int(100*math.Sqrt(float64(round))), h.budget-h.asked))
+	if err != nil || direction == nil {
+		return x, err
+	}
+	for step := away / math.Sqrt(float64(round)); h.asked < h.budget && step > 1e-9*away; step /= 2 {
+		y := make([]float32, len(x))
+		for i, v := range x {
+			y[i] = h.bounded(v+float32(step*direction[i]), h.clean[i])
+		}
+		wrong, err := h.wrong(y)
+		if err != nil {
+			return nil, err
+		}
+		if !wrong[0] {
+			continue
+		}
+		if y, err = h.bisect(y); err == nil && h.away(y) < away {
+			x = y
+		}
+		return x, err
+	}
+	return x, nil
+}
+
+// normal estimates the direction in which images become misclassified, from the answers to n random images around x. It is nil without
+// queries.
+func (h *hop) normal(x []float32, radius float64, n int) ([]float64, error) {
+	if n < 1 {
+		return nil, nil
+	}
+	rows, u := make([]float32, 0, n*len(x)), make([]float64, len(x))
+	for range n {
+		squares := 0.0
+		for i := range u {
+			if u[i] = h.random.NormFloat64(); h.Norm == LInf {
+				u[i] = 2*h.random.Float64() - 1
+			}
+			squares += u[i] * u[i]
+		}
+		for i, v := range x {
+			rows = append(rows, h.bounded(v+float32(radius*u[i]/math.Sqrt(squares)), h.clean[i]))
+		}
+	}
+	wrong, err := h.wrong(rows)
+	if err != nil {
+		return nil, err
+	}
+	mean := 0.0
+	for _, w := range wrong {
+		if mean--; w {
+			mean += 2
+		}
+	}
+	if mean /= float64(n); math.Abs(mean) == 1 { // all answers are the same: their mean direction
+		mean = 0
+	}
+	g, squares := make([]float64, len(x)), 0.0
+	for k, w := range wrong {
+		answer := -1.0
+		if w {
+			answer = 1
+		}
+		for i, v := range h.s.image(rows, k) {
+			g[i] += (answer - mean) * (float64(v) - float64(x[i]))
+		}
+	}
+	for _, v := range g {
+		squares += v * v
+	}
+	for i, v := range g {
+		if g[i] = v / max(math.Sqrt(squares), 1e-300); h.Norm == LInf {
+			g[i] = 0
+			if v != 0 {
+				g[i] = math.Copysign(1, v)
+			}
+		}
+	}
+	return g, nil
+}

@@ -1,0 +1,182 @@
+package attack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/internal/volume"
+)
+
+// Accuracy is the share of images that are classified correctly, with its 95 % confidence interval by Wilson's score, which treats the
+// images as independent draws.
+type Accuracy struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// accuracy returns the accuracy if right of n images are classified correctly.
+func accuracy(right, n int) Accuracy {
+	const z = 1.959963984540054 // the 97.5 % quantile of the normal distribution
+	p, of := float64(right)/float64(n), float64(n)
+	centre := (p + z*z/(2*of)) / (1 + z*z/of)
+	half := z / (1 + z*z/of) * math.Sqrt(p*(1-p)/of+z*z/(4*of*of))
+	return Accuracy{p, max(0, centre-half), min(1, centre+half)}
+}
+
+// TrialResult is the effect of one attack on a classifier.
+type TrialResult struct {
+	Method      Method       `json:"method"`
+	Norm        Norm         `json:"norm"`
+	Epsilon     float64      `json:"epsilon"`
+	Objective   Objective    `json:"objective,omitempty"`
+	Steps       int          `json:"steps,omitempty"`
+	StepSize    float64      `json:"step_size,omitempty"`
+	Restarts    int          `json:"restarts,omitempty"`
+	RandomStart bool         `json:"random_start,omitempty"`
+	Early       bool         `json:"early,omitempty"`
+	Queries     int          `json:"queries,omitempty"` // queries per image of a black box
+	Estimator   Estimator    `json:"estimator,omitempty"`
+	Curve       []CurvePoint `json:"curve,omitempty"` // of a black box: accuracy over queries
+	Accuracy    Accuracy     `json:"accuracy"`        // of the adversarial examples: robust accuracy
+	Risk        float64      `json:"risk"`            // mean cross entropy of the adversarial examples, in nats: adversarial risk
+	Largest     float64      `json:"largest"`         // norm of a perturbation, in float64; at most epsilon
+}
+
+// Judgement is the effect of several attacks on a classifier.
+type Judgement struct {
+	Model    string        `json:"model"`
+	Dataset  string        `json:"dataset"`
+	Head     string        `json:"head"`
+	From     string        `json:"from,omitempty"` // the model for which the examples were computed, if different
+	Images   int           `json:"images"`
+	Accuracy Accuracy      `json:"accuracy"` // of clean images
+	Risk     float64       `json:"risk"`     // mean cross entropy of clean images, in nats: standard risk
+	Range    [2]float32    `json:"range"`    // of pixels
+	Trials   []TrialResult `json:"trials"`
+	Masked   []string      `json:"masked,omitempty"` // balls in which a black box is stronger than the gradient attacks
+}
+
+// Judge runs each trial on images whose classes are known and measures the model on the adversarial examples. They are computed with the
+// gradients of source; nil stands for the model itself. With another source, the attack tests whether examples transfer. No example
+// exceeds its ball, which is verified in float64.
+// The result is deterministic.
+func Judge(ctx context.Context, model, source Classifier, images []float32, labels []int, trials []Trial) (*Judgement, error) {
+	own := source == nil
+	if own {
+		source = model
+	}
+	s, err := newSubject(ctx, model, source, images, labels)
+	if err != nil {
+		return nil, err
+	}
+	if len(trials) == 0 {
+		return nil, errors.New("attack: no attacks")
+	}
+	for i := range trials {
+		if err := trials[i].Check(); err != nil {
+			return nil, fmt.Errorf("attack %d: %w", i, err)
+		}
+	}
+	j := &Judgement{Images: s.inputs}
+	j.Range[0], j.Range[1] = trials[0].span()
+	if j.Accuracy, j.Risk, err = s.risk(model, images); err != nil {
+		return nil, fmt.Errorf("attack: clean images: %w", err)
+	}
+	for _, t := range trials {
+		if t.Method.blackBox() {
+			r, err := t.queried(s, model)
+			if err != nil {
+				return nil, fmt.Errorf("attack: %w", err)
+			}
+			j.Trials = append(j.Trials, r)
+			continue
+		}
+		r := TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Objective: t.objective(), Steps: t.Rounds(), StepSize: t.step(), Restarts: t.Restarts, RandomStart: t.RandomStart, Early: t.Early}
+		x, err := t.byGradient(s)
+		if err != nil {
+			return nil, fmt.Errorf("attack: %w", err)
+		}
+		if r.Largest, err = t.largest(x, images, s.pixels); err != nil {
+			return nil, fmt.Errorf("attack: %w", err)
+		}
+		if r.Accuracy, r.Risk, err = s.risk(model, x); err != nil {
+			return nil, fmt.Errorf("attack: %w", err)
+		}
+		j.Trials = append(j.Trials, r)
+	}
+	if own {
+		j.Masked = masked(j.Trials)
+	}
+	return j, nil
+}
+
+// queried is the effect of a black box.
+func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error) {
+	r = TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Queries: t.budget()}
+	if t.Method == Score {
+		r.Objective, r.Estimator = t.objective(), cmp.Or(t.Estimator, NES)
+	}
+	x, spent, err := t.byQueries(s)
+	if err != nil {
+		return r, err
+	}
+	r.Curve = curve(spent, r.Queries)
+	if r.Largest, err = t.largest(x, s.images, s.pixels); err == nil {
+		r.Accuracy, r.Risk, err = s.risk(model, x)
+	}
+	return r, err
+}
+
+// objective is the function that the attack maximises.
+func (t *Trial) objective() Objective {
+	if t.Objective == "" {
+		return CrossEntropy
+	}
+	return t.Objective
+}
+
+// newSubject checks the images and their classes.
+func newSubject(ctx context.Context, model, source Classifier, images []float32, labels []int) (*subject, error) {
+	switch {
+	case ctx == nil:
+		return nil, errors.New("attack: no context: give context.Background()")
+	case model == nil:
+		return nil, errNoTarget
+	}
+	s := &subject{ctx: ctx, model: source, images: images, labels: labels, pixels: volume.Of(model.Shape()), inputs: len(labels)}
+	switch {
+	case s.inputs == 0:
+		return nil, errors.New("attack: no images whose class is known")
+	case len(images) != s.inputs*s.pixels:
+		return nil, fmt.Errorf("attack: got %d values of images, want %d for %d classes", len(images), s.inputs*s.pixels, s.inputs)
+	case volume.Of(source.Shape()) != s.pixels || source.Classes() != model.Classes():
+		return nil, fmt.Errorf("attack: the examples are computed on a model of %d values and %d classes, want %d and %d as of the attacked one",
+			volume.Of(source.Shape()), source.Classes(), s.pixels, model.Classes())
+	}
+	for i, c := range labels {
+		if c < 0 || c >= model.Classes() {
+			return nil, fmt.Errorf("attack: image %d has the class %d, but the head has %d logits", i, c, model.Classes())
+		}
+	}
+	return s, nil
+}
+
+// risk is the accuracy and the mean cross entropy of a model on images.
+func (s *subject) risk(model Classifier, x []float32) (a Accuracy, risk float64, err error) {
+	right := 0
+	err = s.batches(indices(s.inputs), func(batch []int, n int) error {
+		o, err := s.judge(model, s.gathered(x, batch), s.classes(batch))
+		for k := range batch[:n] {
+			risk += o.loss[k] / float64(s.inputs)
+			if !o.wrong[k] {
+				right++
+			}
+		}
+		return err
+	})
+	return accuracy(right, s.inputs), risk, err
+}

@@ -1,0 +1,47 @@
+package attack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Objective is the function that an attack on a classifier maximises.
+type Objective string
+
+// The objectives, of the logits z of one image and of its class c.
+const (
+	// CrossEntropy is -log p_c, p = softmax(z).
+	CrossEntropy Objective = "cross_entropy"
+	// Margin is max_{j != c} z_j - z_c: positive where the image is misclassified. Unlike cross entropy it has a gradient for images of
+	// whose class the model is certain (Carlini and Wagner, Towards Evaluating the Robustness of Neural Networks, 2017).
+	Margin Objective = "margin"
+	// KL is the Kullback-Leibler divergence sum_j q_j log(q_j / p_j) of the prediction p from q, the prediction for the clean image. It
+	// reads no labels and is 0, without a gradient, at the clean image: an attack on it starts at a random point (Zhang et al.,
+	// Theoretically Principled Trade-off between Robustness and Accuracy, 2019).
+	KL Objective = "kl"
+)
+
+// Choices lists the objectives.
+func (Objective) Choices() []string {
+	return []string{string(CrossEntropy), string(Margin), string(KL)}
+}
+
+// Softmax returns the probabilities of rows of logits.
+func Softmax(logits []float32, classes int) []float32 {
+	p := make([]float32, len(logits))
+	for at := 0; at < len(logits); at += classes {
+		row := logits[at : at+classes]
+		most, sum := float64(slices.Max(row)), 0.0
+		for _, z := range row {
+			sum += math.Exp(float64(z) - most)
+		}
+		for j, z := range row {
+			p[at+j] = float32(math.Exp(float64(z)-most) / sum)
+		}
+	}
+	return p
+}
+
+// TOML returns the text of an objective; one that is not given is cross entropy.
+func (o Objective) TOML() any { return string(cmp.Or(o, CrossEntropy)) }

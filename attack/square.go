@@ -1,0 +1,231 @@
+package attack
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+)
+
+// square attacks image i by random search, starting from x, which it updates: it replaces a random square of the perturbation
+// and keeps the change if the margin grows. It returns the number of queries until the image is misclassified, -1 if it is
+// not.
+func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
+	shape := s.model.Shape()
+	g := grid{1, s.pixels, 1}
+	if len(shape) > 1 {
+		g = grid{shape[0], shape[1], s.pixels / (shape[0] * shape[1])}
+	}
+	clean := s.image(s.images, i)
+	labels := s.labels[i : i+1]
+	try := make([]float32, s.pixels)
+	if t.Norm == L2 && (g.height < 5 || g.width < 5) {
+		return -1, errors.New("in the l2 norm it needs images of at least 5 x 5 pixels")
+	}
+	best := math.Inf(-1)
+	for q := range t.budget() {
+		copy(try, x)
+		side := g.side(q, t.budget())
+		switch {
+		case t.Norm == LInf && q == 0:
+			t.stripes(try, clean, g, r)
+		case t.Norm == LInf:
+			t.patch(try, clean, g, side, r)
+		case q == 0:
+			t.tiles(try, clean, g, r)
+		default:
+			t.hill(try, clean, g, side, r)
+		}
+		o, err := s.ask(try, labels)
+		if err != nil {
+			return -1, err
+		}
+		if o.margin[0] > best {
+			best = o.margin[0]
+			copy(x, try)
+		}
+		if o.wrong[0] {
+			return q + 1, nil
+		}
+	}
+	return -1, nil
+}
+
+// grid is the shape of images; a vector is one row.
+type grid struct{ height, width, channels int }
+
+// side is the side of the square for query q: the square covers a fraction of 0.8 of the image at first and less later, as in
+// the paper for 10,000 queries.
+func (g grid) side(q, budget int) int {
+	share := 0.8
+	for _, n := range []int{10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000} {
+		if q*10000/budget > n {
+			share /= 2
+		}
+	}
+	if g.height == 1 {
+		return max(1, int(math.Round(share*float64(g.width))))
+	}
+	return min(max(1, int(math.Round(math.Sqrt(share*float64(g.height*g.width))))), max(1, min(g.height, g.width)-1))
+}
+
+// at is the index of a value.
+func (g grid) at(y, x, c int) int { return (y*g.width+x)*g.channels + c }
+
+// window is the size and a random place of a square; in a vector it is one row.
+func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
+	h, w = min(side, g.height), min(side, g.width)
+	return r.IntN(g.height - h + 1), r.IntN(g.width - w + 1), h, w
+}
+
+// sign draws -1 or 1.
+func sign(r *rand.Rand) float64 { return float64(2*r.IntN(2) - 1) }
+
+// shifted is a pixel moved by d, within the range.
+func (a *Attack) shifted(clean float32, d float64) float32 {
+	return a.bounded(clean+float32(d), clean)
+}
+
+// stripes is the first perturbation in linf: every column of every channel moves up or down.
+func (t *Trial) stripes(x, clean []float32, g grid, r *rand.Rand) {
+	for column := range g.width {
+		for c := range g.channels {
+			d := t.Epsilon * sign(r)
+			for y := range g.height {
+				k := g.at(y, column, c)
+				x[k] = t.shifted(clean[k], d)
+			}
+		}
+	}
+}
+
+// patch moves a square of every channel up or down, until a pixel changes.
+func (t *Trial) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
+	top, left, h, w := g.window(side, r)
+	for range 10 { // with one channel and one pixel half of the draws change nothing
+		changed := false
+		for c := range g.channels {
+			d := t.Epsilon * sign(r)
+			for y := top; y < top+h; y++ {
+				for column := left; column < left+w; column++ {
+					k := g.at(y, column, c)
+					v := t.shifted(clean[k], d)
+					changed = changed || v != x[k]
+					x[k] = v
+				}
+			}
+		}
+		if changed {
+			return
+		}
+	}
+}
+
+// tiles is the first perturbation in l2: hills of random signs on a grid of about 5 x 5.
+func (t *Trial) tiles(x, clean []float32, g grid, r *rand.Rand) {
+	side := max(2, min(g.height, g.width)/5)
+	delta := make([]float64, len(x))
+	for top := 0; top+side <= g.height; top += side {
+		for left := 0; left+side <= g.width; left += side {
+			for c := range g.channels {
+				up := sign(r)
+				for k, v := range twoHills(side, r) {
+					delta[g.at(top+k/side, left+k%side, c)] += up * v
+				}
+			}
+		}
+	}
+	t.lengthened(x, clean, delta)
+}
+
+// hill replaces the perturbation of a square by hills, with the length that the square and a second one, which is cleared, had.
+func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
+	if side = max(3, side); side%2 == 0 {
+		side++
+	}
+	side = min(side, g.height, g.width)
+	delta, squares := make([]float64, len(x)), 0.0
+	for k, v := range x {
+		delta[k] = float64(v) - float64(clean[k])
+		squares += delta[k] * delta[k]
+	}
+	top, left, _, _ := g.window(side, r)
+	top2, left2, _, _ := g.window(side, r)
+	spare := max(0, t.Epsilon*t.Epsilon-squares) / float64(g.channels)
+	for c := range g.channels {
+		own, both := 0.0, 0.0
+		for k := range side * side {
+			v := delta[g.at(top+k/side, left+k%side, c)]
+			own += v * v
+		}
+		for k := range side * side { // the second square, without what is in the first
+			y, column := top2+k/side, left2+k%side
+			if y >= top && y < top+side && column >= left && column < left+side {
+				continue
+			}
+			v := delta[g.at(y, column, c)]
+			both += v * v
+		}
+		both += own
+		fresh, length := twoHills(side, r), 0.0
+		up := sign(r)
+		for k := range fresh {
+			fresh[k] = up*fresh[k] + delta[g.at(top+k/side, left+k%side, c)]/(1e-9+math.Sqrt(own))
+			length += fresh[k] * fresh[k]
+		}
+		scale := math.Sqrt(spare+both) / max(math.Sqrt(length), 1e-9)
+		for k := range side * side {
+			delta[g.at(top2+k/side, left2+k%side, c)] = 0
+		}
+		for k, v := range fresh {
+			delta[g.at(top+k/side, left+k%side, c)] = scale * v
+		}
+	}
+	t.lengthened(x, clean, delta)
+}
+
+// lengthened sets x to the clean image with a perturbation of length epsilon.
+func (t *Trial) lengthened(x, clean []float32, delta []float64) {
+	squares := 0.0
+	for _, v := range delta {
+		squares += v * v
+	}
+	scale := t.Epsilon / max(math.Sqrt(squares), 1e-12)
+	for k, c := range clean {
+		x[k] = t.shifted(c, scale*delta[k])
+	}
+}
+
+// twoHills is a square of length 1: one hill in its upper half, one of the other sign below, or the same turned.
+func twoHills(side int, r *rand.Rand) []float64 {
+	values := make([]float64, side*side)
+	half := side / 2
+	put := func(from, rows int, up float64) {
+		cy, cx := rows/2, side/2
+		for n := range max(cy, cx) + 1 { // rings of weight 1/(n+1)² around the centre
+			for y := max(0, cy-n); y <= min(rows-1, cy+n); y++ {
+				for x := max(0, cx-n); x <= min(side-1, cx+n); x++ {
+					values[(from+y)*side+x] += up / float64((n+1)*(n+1))
+				}
+			}
+		}
+	}
+	put(0, half, 1)
+	put(half, side-half, -1)
+	squares := 0.0
+	for _, v := range values {
+		squares += v * v
+	}
+	turned := r.IntN(2) == 1
+	result := make([]float64, len(values))
+	for y := range side {
+		for x := range side {
+			v := values[y*side+x] / math.Sqrt(squares)
+			if turned {
+				result[x*side+y] = v
+			} else {
+				result[y*side+x] = v
+			}
+		}
+	}
+	return result
+}

@@ -1,0 +1,133 @@
+package tessera
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tessera/attack"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/metrics"
+)
+
+// HeadAttack describes attacks on a head of a run.
+type HeadAttack struct {
+	Head   string // one of [Run.ClassHeads]; "" is the only one
+	Trials []attack.Trial
+	Limit  int  // number of images, from the first; 0 attacks all
+	From   *Run // the run for which the examples are computed; nil: the attacked run
+}
+
+// AttackHead measures the effect of attacks on a head that predicts classes. Adversarial examples are computed from the
+// images on which the run is evaluated, before `scale` is applied, except images of unknown class. Perturbations and their
+// norms refer to the values before scaling, which stay within [0,1], or within the range of the fitted samples ([Run.Range])
+// if that is larger. Equal seeds give equal results. The error is [ErrNoClasses] for a model without such a head, and
+// [ErrNoGradients] for a baseline.
+func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement, err error) {
+	if r != nil && r.network == nil && r.coder != nil {
+		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
+	}
+	head, err := r.classHead(a.Head)
+	if err != nil {
+		return nil, err
+	}
+	images, labels, err := r.labelled(ctx, a.Limit)
+	if err != nil {
+		return nil, err
+	}
+	trials := slices.Clone(a.Trials)
+	for i := range trials {
+		if low, high := r.Range(); low < 0 || high > 1 {
+			trials[i].Range = [2]float32{low, high}
+		}
+	}
+	err = r.withHead(head, func(model attack.Classifier) error {
+		if a.From == nil || a.From == r {
+			j, err = attack.Judge(ctx, model, nil, images, labels, trials)
+			return err
+		}
+		other, err := a.From.classHead("")
+		if err != nil {
+			return err
+		}
+		return a.From.withHead(other, func(source attack.Classifier) error {
+			j, err = attack.Judge(ctx, model, source, images, labels, trials)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.Model, j.Dataset, j.Head = r.Model.Name, r.Model.Dataset.Name, head
+	if a.From != nil && a.From != r {
+		j.From = a.From.Path
+	}
+	return j, nil
+}
+
+// labelled returns the images of known class on which the run is evaluated, before scaling.
+func (r *Run) labelled(ctx context.Context, limit int) ([]float32, []int, error) {
+	if limit < 0 {
+		return nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
+	}
+	sample, err := r.Sample(ctx, data.TestSplit)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := sample.Images.Labels()
+	var known, labels []int
+	for i, c := range all {
+		if c >= 0 && (limit == 0 || len(known) < limit) {
+			known, labels = append(known, i), append(labels, c)
+		}
+	}
+	if len(known) == 0 {
+		return nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no image is known: there is no prediction to attack"}
+	}
+	return sample.Images.Scaled(nil).Subset(known).Float32(), labels, nil
+}
+
+// withHead calls f with a head of the run that takes images before scaling.
+func (r *Run) withHead(head string, f func(attack.Classifier) error) error {
+	return r.computing(func(c metrics.Coder) error {
+		coder, ok := c.(*graph.Coder)
+		if !ok {
+			return errors.New("tessera: the run has no heads")
+		}
+		model, err := coder.Head(head)
+		if err != nil {
+			return err
+		}
+		if r.scaling == nil {
+			return f(model)
+		}
+		return f(&scaledHead{Head: model, scaling: r.scaling})
+	})
+}
+
+// scaledHead is a head of a model whose samples are scaled. It takes images before scaling.
+type scaledHead struct {
+	*graph.Head
+	scaling  *data.Scaling
+	gradient []float32
+}
+
+// Logits implements [attack.Classifier].
+func (h *scaledHead) Logits(images []float32) ([]float32, error) {
+	return h.Head.Logits(h.scaling.Applied(images))
+}
+
+// Gradient implements [attack.WhiteBox]: by the chain rule each derivative is multiplied by the factor of its value.
+func (h *scaledHead) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
+	gradient, logits, err = h.Head.Gradient(objective, h.scaling.Applied(images), targets)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.gradient = append(h.gradient[:0], gradient...)
+	for i := range h.gradient {
+		h.gradient[i] *= h.scaling.Factor[i%len(h.scaling.Factor)]
+	}
+	return h.gradient, logits, nil
+}

@@ -1,0 +1,238 @@
+package tessera
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/posthoc"
+	"tessera/train"
+	"tessera/train/evaluation"
+)
+
+// Calibrated is the result of [Run.Calibrate].
+type Calibrated struct {
+	Head        string               `json:"head"`
+	Calibration *posthoc.Calibration `json:"calibration"`
+	On          []CalibratedOn       `json:"on"` // the validation images, then the test images if the data set has any
+}
+
+// CalibratedOn compares the probabilities of a head before and after its calibration on one split: accuracy, nll, ece, brier.
+type CalibratedOn struct {
+	Split  data.Split     `json:"split"`
+	Fitted bool           `json:"fitted"` // the calibration was fitted to these images
+	Before metrics.Values `json:"before"`
+	After  metrics.Values `json:"after"`
+}
+
+// calibrationMetrics are the metrics that [CalibratedOn] compares.
+var calibrationMetrics = []string{"accuracy", "nll", "ece", "brier"}
+
+// Calibrate fits a calibration to a head that predicts classes, on the validation images, and saves it in the folder of the
+// run. method is one of [posthoc.Methods]. It replaces an earlier calibration of the head and removes the head's thresholds,
+// which were fitted to other probabilities. Afterwards every value of the head is calibrated, in this Run and wherever the
+// run is opened. head "" is the only head. The errors are the errors of [Run.EvaluateOn] for validation images, of
+// [posthoc.Fit] and of [train.KeepPostHoc].
+func (r *Run) Calibrate(ctx context.Context, head, method string) (*Calibrated, error) {
+	head, err := r.classHead(head)
+	if err != nil {
+		return nil, err
+	}
+	former := r.postHoc
+	r.fit(without(former, head))
+	done, err := r.calibrate(ctx, head, method)
+	if err != nil {
+		r.fit(former)
+		return nil, err
+	}
+	return done, nil
+}
+
+// calibrate calibrates a head that has no calibration.
+func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, error) {
+	logits, labels, err := r.Logits(ctx, data.ValidationSplit, head)
+	if err != nil {
+		return nil, err
+	}
+	c, err := posthoc.Fit(method, logits, labels)
+	if err != nil {
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: err.Error()}
+	}
+	c.Split = string(data.ValidationSplit)
+	done := &Calibrated{Head: head, Calibration: c}
+	splits := []data.Split{data.ValidationSplit}
+	if data.HasTest(r.Model.Dataset.Source) && r.Model.Dataset.Fit != "test" {
+		splits = append(splits, data.TestSplit)
+	}
+	for _, split := range splits {
+		if split != data.ValidationSplit {
+			if logits, labels, err = r.Logits(ctx, split, head); err != nil {
+				return nil, err
+			}
+		}
+		on := CalibratedOn{Split: split, Fitted: split == data.ValidationSplit}
+		if on.Before, err = measuredLogits(ctx, logits, labels); err != nil {
+			return nil, err
+		}
+		c.Apply(logits, len(logits)/len(labels))
+		if on.After, err = measuredLogits(ctx, logits, labels); err != nil {
+			return nil, err
+		}
+		done.On = append(done.On, on)
+	}
+	heads := without(r.postHoc, head)
+	heads[head] = posthoc.Head{Calibration: c}
+	if err := train.KeepPostHoc(r.Path, r.digest, heads); err != nil {
+		return nil, err
+	}
+	r.fit(heads)
+	return done, nil
+}
+
+// RemovePostHoc removes everything that was fitted to the heads of the run after its training: calibrations and thresholds.
+func (r *Run) RemovePostHoc() error {
+	if err := r.ready(); err != nil {
+		return err
+	}
+	if err := train.KeepPostHoc(r.Path, r.digest, nil); err != nil {
+		return err
+	}
+	r.fit(nil)
+	return nil
+}
+
+// PostHoc describes what was fitted to the heads after the training, for example "class: temperature 1.83"; "" for nothing.
+func (r *Run) PostHoc() string {
+	if r == nil {
+		return ""
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(r.postHoc)) {
+		all = append(all, name+": "+r.postHoc[name].String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// Calibration returns the calibration of a head, nil if it has none.
+func (r *Run) Calibration(head string) *posthoc.Calibration {
+	if r == nil {
+		return nil
+	}
+	return r.postHoc[head].Calibration
+}
+
+// fit sets the calibrations and thresholds of the heads.
+func (r *Run) fit(heads map[string]posthoc.Head) {
+	_ = r.computing(func(c metrics.Coder) error { // the caller has checked that the run is open
+		r.postHoc = heads
+		if of, ok := c.(interface {
+			SetPostHoc(map[string]posthoc.Head)
+		}); ok {
+			of.SetPostHoc(heads)
+		}
+		return nil
+	})
+}
+
+// without returns a copy of heads without one of them.
+func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head {
+	others := map[string]posthoc.Head{}
+	for key, h := range heads {
+		if key != name {
+			others[key] = h
+		}
+	}
+	return others
+}
+
+// Logits returns the logits of a head for the images of a split, row by row, and the classes of the images, negative for
+// unknown classes. head "" is the only head. The errors are the errors of [Run.EvaluateOn].
+func (r *Run) Logits(ctx context.Context, split data.Split, head string) ([]float32, []int, error) {
+	head, err := r.classHead(head)
+	if err != nil {
+		return nil, nil, err
+	}
+	sample, err := r.Sample(ctx, split)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := r.collect(ctx, sample, head, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.logits, c.labels, nil
+}
+
+// collect returns the logits of a head with the classes of the samples and, unless column is "", the groups of that column.
+func (r *Run) collect(ctx context.Context, sample *evaluation.Sample, head, column string) (*collector, error) {
+	if sample.Images.Classes(r.ClassColumn(head)) == nil {
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "its images have no labels"}
+	}
+	c := &collector{head: head, column: column}
+	_, err := r.EvaluateSample(ctx, sample, metrics.Selection{{Metric: c}})
+	return c, err
+}
+
+// collector is a metric that stores the logits of a head.
+type collector struct {
+	head, column string
+	logits       []float32
+	labels       []int
+	groups       []int
+}
+
+// Describe implements [metrics.Metric].
+func (*collector) Describe() metrics.Description {
+	return metrics.Description{Measures: []metrics.Measure{{Name: "collected", Doc: "number of images"}}, Reads: metrics.ReadsLogits | metrics.ReadsLabels}
+}
+
+// Start implements [metrics.Metric].
+func (c *collector) Start(s *metrics.Subject) (metrics.Meter, error) {
+	if s.Head != c.head {
+		return metrics.Fixed(metrics.Number(0)), nil
+	}
+	return c, nil
+}
+
+// Add implements [metrics.Meter].
+func (c *collector) Add(b *metrics.Batch) error {
+	c.logits, c.labels = append(c.logits, b.Logits...), append(c.labels, b.Labels...)
+	for _, g := range b.Columns[c.column] {
+		c.groups = append(c.groups, int(g))
+	}
+	return nil
+}
+
+// Values implements [metrics.Meter].
+func (c *collector) Values(context.Context) ([]metrics.Value, error) {
+	return []metrics.Value{metrics.Number(float64(len(c.labels)))}, nil
+}
+
+// measuredLogits computes [calibrationMetrics] from logits.
+func measuredLogits(ctx context.Context, logits []float32, labels []int) (values metrics.Values, err error) {
+	for _, name := range calibrationMetrics {
+		e, ok := metrics.Registry.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("tessera: there is no metric %q", name)
+		}
+		m := e.New()
+		meter, err := m.Start(&metrics.Subject{Images: len(labels)})
+		if err != nil {
+			return nil, err
+		}
+		if err := meter.Add(&metrics.Batch{Logits: logits, Labels: labels}); err != nil {
+			return nil, err
+		}
+		got, err := meter.Values(ctx)
+		if err != nil {
+			return nil, err
+		}
+		got[0].Name = name
+		values = append(values, got[0])
+	}
+	return values, nil
+}

@@ -1,0 +1,46 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+
+	"tessera/losses"
+)
+
+// density compares two values of each sample with one.
+type density struct{}
+
+func init() {
+	losses.Registry.Register("zz_density", "two numbers for each value", func() losses.Loss { return &density{} })
+}
+
+func (*density) On() string          { return losses.Code }
+func (*density) Reads() losses.Reads { return losses.Reads{On: true, Against: losses.Images} }
+func (*density) CheckAgainst(on, against int) error {
+	if on != 2*against {
+		return errors.New("want two units for each value")
+	}
+	return nil
+}
+func (*density) Build(v losses.Values) (*gorgonia.Node, error) { return v.On() }
+
+func TestATermMayCompareValuesOfUnequalSizes(t *testing.T) {
+	const text = `
+[model.m]
+dataset = { name = "csv", file = "testdata/columns.csv", columns = { images = ["x*"], y = ["y*"] } }
+encoder = [{ kind = "dense", units = 3 }]
+decoder = []
+head.d.layers = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "zz_density", on = "d", against = "y" }]
+`
+	if err := load(t, text).Check(); err != nil {
+		t.Error(err)
+	}
+	err := load(t, strings.Replace(text, "units = 4", "units = 5", 1)).Check()
+	if err == nil || !strings.Contains(err.Error(), "loss[0] (zz_density): against: want two units for each value") {
+		t.Errorf("got %v", err)
+	}
+}

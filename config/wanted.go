@@ -1,0 +1,124 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+)
+
+// Wanted is what a term or a layer wants of the values of a column.
+type Wanted struct {
+	Column string
+	Holds  func(v float32) bool // reports whether the reader can use a value
+	Text   string               // after the value: who reads it, and what it wants
+	Layer  bool                 // a layer reads it, so that the values of a trained model need it too
+}
+
+// Wanted lists what the terms and layers of the model want of columns other than images.
+func (m *Model) Wanted(l *Layout) (list []Wanted) {
+	for _, p := range l.Stacked() {
+		i, ok := p.Layer.(layers.Indexing)
+		if !ok {
+			continue
+		}
+		n := float32(i.Indices())
+		for _, name := range p.From {
+			list = append(list, Wanted{Column: name, Layer: true,
+				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
+				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
+					"for larger ones increase the vocabulary", p.Path, p.Kind, n-1)})
+		}
+	}
+	for i, term := range m.Losses {
+		if term.Loss == nil {
+			continue
+		}
+		reads := term.Reads()
+		add := func(key, column string, holds func(float32) bool, want string) {
+			if column == "" || column == losses.Images {
+				return
+			}
+			if column == losses.Labels && (key != "against" || !reads.Classes) { // negative: the class is unknown
+				known := holds
+				holds, want = func(v float32) bool { return v >= 0 && known(v) }, want+" of a sample whose class is known"
+			}
+			list = append(list, Wanted{Column: column, Holds: holds,
+				Text: fmt.Sprintf("but loss[%d] (%s) reads the column as %s and wants %s", i, term.Kind, key, want)})
+		}
+		units := float32(l.Size(term.On))
+		add("mask", term.Mask, func(v float32) bool { return v == 0 || v == 1 }, "0 or 1; save masks as whole numbers, bool or floats, because bytes are divided by 255")
+		add("sample_weight", term.SampleWeight, func(v float32) bool { return v >= 0 }, "a number >= 0")
+		switch {
+		case reads.Unit:
+			add("against", reads.Against, func(v float32) bool { return v >= 0 && v <= 1 }, "a number in [0,1]")
+		case reads.Groups > 0:
+			add("against", reads.Against, func(v float32) bool { return v < float32(reads.Groups) }, fmt.Sprintf("a group less than %d, the number of groups (groups)", reads.Groups))
+		case reads.Classes:
+			add("against", reads.Against, func(v float32) bool { return v < units }, fmt.Sprintf("a class less than %g, the number of values of %q", units, term.On))
+		case reads.Against == losses.Labels:
+			add("against", reads.Against, func(float32) bool { return true }, "the number")
+		}
+	}
+	return list
+}
+
+// ReadsLabels reports whether anything in the model reads the labels of the training images.
+func (m *Model) ReadsLabels() bool {
+	for _, name := range m.namesRead() {
+		if name == losses.Labels || slices.Contains(m.readByDraws(name), losses.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unlabelled returns an error for samples without labels that the model reads in other ways than as the classes of a term.
+func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) error {
+	if m.Baseline != nil || samples.Labels() != nil {
+		return nil
+	}
+	layout, err := m.Layout(shape)
+	if err != nil {
+		return err
+	}
+	for _, w := range m.Wanted(layout) {
+		if w.Column == losses.Labels {
+			return &data.Error{Dataset: dataset, Problem: "its samples have no labels, " + w.Text, Hint: "name them with the key labels, or name another column"}
+		}
+	}
+	for _, p := range layout.Stacked() {
+		if slices.Contains(p.Inputs(), losses.Labels) {
+			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its images have no labels, but %s (%s) reads them", p.Path, p.Kind),
+				Hint: "name them with the key labels, or name another column in from"}
+		}
+	}
+	return nil
+}
+
+// Unusable returns an error for the first value that a reader of the model cannot use. It looks at the samples in this order; nil ones
+// are left out.
+func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {
+	if m.Baseline != nil {
+		return nil
+	}
+	layout, err := m.Layout(shape)
+	if err != nil {
+		return err
+	}
+	wanted := m.Wanted(layout)
+	for _, images := range samples {
+		if images == nil {
+			continue
+		}
+		for _, w := range wanted {
+			if place, v := images.FirstOutside(w.Column, w.Holds); place != "" {
+				return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("%s: got %v, %s", place, v, w.Text)}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+package data
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/internal/atomicfile"
+	"tessera/internal/safetensors"
+)
+
+// AllowMissing returns a source like s for [ReadRows] whose files may have missing entries: NaN and empty cells.
+func AllowMissing(s Source) Source {
+	h := allowing{Source: s}
+	if r, ok := s.(reader); ok {
+		h.r, h.p = r.reading(), r.pictures()
+	}
+	h.r.layout.Missing = missingNaN
+	return h
+}
+
+// allowing is a source with changed keys for files.
+type allowing struct {
+	Source
+	r reading
+	p pictures
+}
+
+// reading implements [reader].
+func (a allowing) reading() reading { return a.r }
+
+// pictures implements [reader].
+func (a allowing) pictures() pictures { return a.p }
+
+// Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
+// empty cells), and writes the result in the same format. fill returns the values of all samples, row by row, of which only
+// the missing entries are used. All other bytes of cells, entries and arrays stay the same. A file without missing entries,
+// and an out in another format, are an *Error.
+func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float32, error)) (completed int, err error) {
+	if f := formatNamed(in); f == nil || f.fill == nil || formatNamed(out) != f {
+		return 0, &Error{Path: in, Problem: fmt.Sprintf("a file whose name ends in one of %s is completed as a file of the same kind, not as %s",
+			strings.Join(endings(func(f *format) bool { return f.fill != nil }), ", "), inLine(out))}
+	}
+	switch like.(type) {
+	case *Triples, knownColumns:
+		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
+	}
+	like = AllowMissing(like)
+	rows, err := ReadRows(ctx, in, shape, like)
+	if err != nil {
+		return 0, err
+	}
+	raw := rows.Raw()
+	for _, v := range raw {
+		if v != v {
+			completed++
+		}
+	}
+	if completed == 0 {
+		return 0, &Error{Path: in, Problem: "has no missing entries: there is nothing to complete"}
+	}
+	values, err := fill(rows)
+	if err != nil {
+		return 0, err
+	}
+	if len(values) != len(raw) {
+		return 0, fmt.Errorf("data: got %d values for the missing entries of %d, want as many", len(values), len(raw))
+	}
+	h := holes{raw: raw, values: values, reading: like.(reader).reading()}
+	h.reading.shape, h.reading.loose = shape, true
+	b, err := os.ReadFile(in)
+	if err != nil {
+		return 0, badFile("", in, err)
+	}
+	if b, err = h.filled(ctx, in, b); err != nil {
+		return 0, badFile("", in, err)
+	}
+	return completed, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b); return err })
+}
+
+// holes contains the missing entries of samples and their replacements.
+type holes struct {
+	raw, values []float32
+	reading     reading
+}
+
+// filled returns the bytes of a file with the holes filled.
+func (h holes) filled(ctx context.Context, path string, b []byte) ([]byte, error) {
+	if f := detected(b[:min(len(b), 16)], path); f != nil && f.fill != nil {
+		return f.fill(ctx, h, path, b)
+	}
+	return nil, errors.New("is compressed, or not what its name says: unpack it first")
+}
+
+// fillNPY replaces values of the array.
+func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
+	head, err := parseNPYHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	return b, h.array(b[head.length:], head)
+}
+
+// fillCSV replaces the cells of missing values. The text between these cells stays the same.
+func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+	f, _, err := openCSV(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.columns(h.reading)
+	if err != nil {
+		return nil, err
+	}
+	var lines []int // offsets at which lines begin
+	for at := 0; at < len(f.rest); {
+		lines = append(lines, at)
+		end := bytes.IndexByte(f.rest[at:], '\n')
+		if end < 0 {
+			break
+		}
+		at += end + 1
+	}
+	out := slices.Clone(b[:len(b)-len(f.rest)]) // a byte order mark
+	r := f.reader()
+	_, _ = r.Read() // the header
+	done := 0
+	for row := 0; ; row++ {
+		if _, err := r.Read(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, csvError(err)
+		}
+		fill := map[int]float32{}
+		for k, i := range c.values {
+			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
+				fill[i] = h.values[at]
+			}
+		}
+		for i := range f.header {
+			v, missing := fill[i]
+			if !missing {
+				continue
+			}
+			line, column := r.FieldPos(i)
+			from := lines[line-1] + column - 1
+			out = append(out, f.rest[done:from]...)
+			out = strconv.AppendFloat(out, float64(v), 'g', -1, 32)
+			done = from + cellLength(f.rest[from:], f.comma)
+		}
+	}
+	return append(out, f.rest[done:]...), nil
+}
+
+// cellLength is the length of the first cell of b, which contains no quotes.
+func cellLength(b []byte, comma rune) int {
+	quoted := 0
+	if len(b) > 0 && b[0] == '"' {
+		quoted = 1 + bytes.IndexByte(b[1:], '"') + 1
+	}
+	end := bytes.IndexAny(b[quoted:], string(comma)+"\r\n")
+	if end < 0 {
+		return len(b)
+	}
+	return quoted + end
+}
+
+// fillNPZ replaces values in the array of the samples and copies other arrays.
+func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+	o, _, err := openNPZ(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := samplesOf(o.parts, h.reading)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for _, entry := range archive.File {
+		if entry.Name != samples.name+".npy" {
+			if err := z.Copy(entry); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := h.entry(z, entry); err != nil {
+			return nil, err
+		}
+	}
+	err = z.Close()
+	return out.Bytes(), err
+}
+
+// entry writes the array of the samples to an archive.
+func (h holes) entry(z *zip.Writer, entry *zip.File) error {
+	content, err := entry.Open()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	values, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	head, err := parseNPYHeader(values)
+	if err == nil {
+		err = h.array(values[head.length:], head)
+	}
+	if err != nil {
+		return err
+	}
+	w, err := z.CreateHeader(&zip.FileHeader{Name: entry.Name, Method: entry.Method, Modified: entry.Modified})
+	if err == nil {
+		_, err = w.Write(values)
+	}
+	return err
+}
+
+// fillSafetensors replaces values in the tensor of the samples.
+func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+	o, _, err := openSafetensors(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := samplesOf(o.parts, h.reading)
+	if err != nil {
+		return nil, err
+	}
+	header, err := safetensors.Read(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range header.Tensors {
+		if t.Name == samples.name {
+			at := b[header.Length:][t.Offsets[0]:t.Offsets[1]]
+			return b, h.array(at, arrayHeader{kind: samples.kind, order: binary.LittleEndian, dims: t.Shape})
+		}
+	}
+	return nil, fmt.Errorf("has no tensor %q", samples.name)
+}
+
+// array replaces values in the bytes of an array.
+func (h holes) array(b []byte, head arrayHeader) error {
+	places := make([]int, len(h.raw)) // of the values of the samples in the array
+	for i := range places {
+		places[i] = i
+	}
+	if head.fortran {
+		places = rowMajor(places, head.dims)
+	}
+	if len(head.dims) == 4 && h.reading.layout.Axes == channelsFirst {
+		places = moveChannels(places, head.dims[0], head.dims[1], head.dims[2]*head.dims[3])
+	}
+	factor := float32(1)
+	if h.reading.layout.Scale.Method == scaleBytes {
+		factor = 255
+	}
+	width := int(head.kind[1] - '0')
+	if head.kind[0] != 'f' && head.kind != "b2" || len(h.raw)*width > len(b) {
+		return fmt.Errorf("values of type %q have no missing entries", head.kind)
+	}
+	for i, v := range h.raw {
+		if v == v {
+			continue
+		}
+		at, v := b[places[i]*width:], factor*h.values[i]
+		switch {
+		case head.kind == "b2":
+			head.order.PutUint16(at, toBrain(v))
+		case width == 2:
+			head.order.PutUint16(at, toHalf(v))
+		case width == 4:
+			head.order.PutUint32(at, math.Float32bits(v))
+		default:
+			head.order.PutUint64(at, math.Float64bits(float64(v)))
+		}
+	}
+	return nil
+}
+
+// toBrain returns the nearest bfloat16 of a finite value, ties to even.
+func toBrain(v float32) uint16 {
+	b := math.Float32bits(v)
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+// toHalf returns the nearest IEEE 754 binary16 of a finite value, ties to even. Values that are too large become infinite.
+func toHalf(v float32) uint16 {
+	sign := uint16(math.Float32bits(v) >> 16 & 0x8000)
+	a := math.Abs(float64(v))
+	switch {
+	case a >= 65520:
+		return sign | 0x7c00
+	case a < 1./(1<<14): // subnormal, a multiple of 2^-24
+		return sign | uint16(math.RoundToEven(a*(1<<24)))
+	}
+	fraction, exponent := math.Frexp(a) // a = fraction 2^exponent, fraction in [1/2,1)
+	steps := math.RoundToEven(fraction * 2048)
+	return sign | uint16((exponent+13)<<10+int(steps)) // a carry of the fraction is one of the exponent
+}

@@ -1,0 +1,201 @@
+package data
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/internal/safetensors"
+)
+
+// nines fills every missing entry with 9 and its index.
+func nines(rows *Rows) ([]float32, error) {
+	values := rows.Raw()
+	for i, v := range values {
+		if v == v {
+			values[i] = -1 // must not be used
+		} else {
+			values[i] = 9 + float32(i)/16
+		}
+	}
+	return values, nil
+}
+
+func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
+	const text = "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;;\r\n z ; \"NA\";-3e0;?\r\nlast;NaN;1"
+	in := writeText(t, "in.csv", text+";")
+	out := filepath.Join(t.TempDir(), "out.csv")
+	s := &CSV{Tables: Tables{File: in}, Columns: ColumnNames{"weight": {"w"}}}
+	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	want := "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;9;\r\n z ; 9.1875;-3e0;?\r\nlast;9.3125;1;"
+	if err != nil || n != 3 || string(b) != want {
+		t.Errorf("%d entries: got %q, want %q", n, b, want)
+	}
+}
+
+// Arrays of every type of float, in both orders, with channels first, in every format: exactly the missing entries change.
+func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
+	halves := []uint16{0x3c00, 0x7e00, 0x0001, 0xc500, 0x7e01, 0x3555} // 1, NaN, the least, -5, NaN, 1/3
+	bytesOf := func(kind string) (b []byte) {
+		for _, h := range halves {
+			v := fromHalf(h)
+			switch kind {
+			case "<f2":
+				b = binary.LittleEndian.AppendUint16(b, h)
+			case ">f4":
+				b = binary.BigEndian.AppendUint32(b, math.Float32bits(v))
+			case "<f8":
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(v)))
+			}
+		}
+		return b
+	}
+	for _, c := range []struct {
+		kind, order string
+		at          [2]int // the index in the samples of the missing values in the file
+	}{
+		{"<f2", "False", [2]int{1, 4}}, {">f4", "False", [2]int{1, 4}}, {"<f8", "False", [2]int{1, 4}},
+		{"<f2", "True ", [2]int{3, 2}}, // (2,3): places 1 and 4 are (1,0) and (0,2)
+	} {
+		head := npyHeaderOf(c.kind, []int{2, 3})
+		head = bytes.Replace(head, []byte("'fortran_order': False"), []byte("'fortran_order': "+c.order), 1)
+		values := bytesOf(c.kind)
+		dir := t.TempDir()
+		in, out := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
+		write := func(path string, b []byte) {
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(in, slices.Concat(head, values))
+		if _, err := Complete(t.Context(), in, out, []int{3}, &NPY{}, nines); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		width := len(values) / 6
+		want := slices.Clone(values)
+		a, err := parseArray(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, place := range []int{1, 4} {
+			if got := a.floats[c.at[k]]; got != 9+float32(c.at[k])/16 {
+				t.Errorf("%s: value %d is %v", c.kind, c.at[k], got)
+			}
+			copy(want[place*width:(place+1)*width], b[len(head)+place*width:])
+		}
+		if !bytes.Equal(b, slices.Concat(head, want)) {
+			t.Errorf("%s: another entry has changed", c.kind)
+		}
+
+		var archive bytes.Buffer
+		z := zip.NewWriter(&archive)
+		for name, content := range map[string][]byte{"x.npy": slices.Concat(head, values), "other.npy": npyHeaderOf("<f4", []int{0}), "note.txt": []byte("n")} {
+			w, _ := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+			_, _ = w.Write(content)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		in, out = filepath.Join(dir, "x.npz"), filepath.Join(dir, "y.npz")
+		write(in, archive.Bytes())
+		if _, err := Complete(t.Context(), in, out, []int{3}, &NPZ{Named: Named{Tensor: "x"}}, nines); err != nil {
+			t.Fatal(err)
+		}
+		r, err := zip.OpenReader(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.File {
+			content, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			_, _ = got.ReadFrom(content)
+			if f.Name == "x.npy" && !bytes.Equal(got.Bytes(), b) || f.Name == "note.txt" && got.String() != "n" {
+				t.Errorf("%s: %s: got %q", c.kind, f.Name, got.Bytes())
+			}
+		}
+		r.Close()
+	}
+}
+
+// A tensor of bfloat16 with the channels first.
+func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
+	values := make([]byte, 2*2*3*2*2)
+	for i := 0; i < len(values); i += 2 {
+		binary.LittleEndian.PutUint16(values[i:], toBrain(float32(i)))
+	}
+	binary.LittleEndian.PutUint16(values[2*13:], 0x7fc0) // sample 1, channel 0, row 0, column 1: value 3 of the sample with the channels last
+	var b bytes.Buffer
+	text := `{"x":{"dtype":"BF16","shape":[2,3,2,2],"data_offsets":[0,48]}}`
+	b.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+	b.WriteString(text)
+	b.Write(values)
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "x.safetensors"), filepath.Join(dir, "y.safetensors")
+	if err := os.WriteFile(in, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !safetensors.Is(b.Bytes()[:16]) {
+		t.Fatal("not a safetensors file")
+	}
+	if _, err := Complete(t.Context(), in, out, []int{2, 2, 3}, &Safetensors{Layout: Layout{Axes: channelsFirst}}, nines); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := b.Bytes()
+	binary.LittleEndian.PutUint16(want[len(want)-len(values)+26:], toBrain(9+15./16))
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWhatCannotBeCompleted(t *testing.T) {
+	whole := writeText(t, "x.csv", "a,b\n1,2\n")
+	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
+		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &CSV{}, nines)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", out, err, want)
+		}
+	}
+}
+
+// toHalf and toBrain are the inverses of fromHalf and fromBrain, and round to the nearest.
+func TestHalvesAreRoundedToTheNearest(t *testing.T) {
+	for h := range 0x7c00 {
+		v := fromHalf(uint16(h))
+		if got := toHalf(v); got != uint16(h) {
+			t.Fatalf("%x: got %x", h, got)
+		}
+		next := fromHalf(uint16(h) + 1)
+		if h+1 < 0x7c00 {
+			if low, high := toHalf(v+(next-v)*0.4), toHalf(v+(next-v)*0.6); low != uint16(h) || high != uint16(h)+1 {
+				t.Fatalf("%x: between %v and %v: got %x and %x", h, v, next, low, high)
+			}
+		}
+		if b := uint16(h); fromBrain(toBrain(fromBrain(b))) != fromBrain(b) {
+			t.Fatalf("bfloat16 %x", b)
+		}
+	}
+	if toHalf(1e9) != 0x7c00 || toHalf(-2) != 0xc000 {
+		t.Error("large or negative values")
+	}
+}

@@ -1,0 +1,122 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"tessera/internal/random"
+)
+
+func init() {
+	Registry.Register("credit", "generated applicants for a loan in two groups, with documented biases against one of them; no person's data",
+		func() Source {
+			return &Credit{Count: 10000, Test: 10000, Share: 0.3, Gap: 0.8, Proxy: 1.5, Noise: 1, LabelBias: 0.1, Seed: 1}
+		})
+}
+
+// Credit is a data set for the study of fairness. A sample is a vector of six numbers, its class is whether the loan was repaid (0 default,
+// 1 repaid), and its group, 0 (a) or 1 (b), is the column `group`. The group is no part of the vector. With g the group, n_i independent standard
+// normal numbers and sigmoid(x) = 1/(1+exp(-x)),
+//
+//	g is 1 with probability share
+//	means s = n_0 - gap g                         what the applicant can repay
+//	repaid with probability sigmoid(1 + 2 s)      the column truth
+//	income   = s + 0.5 (1 + noise g) n_1
+//	savings  = s + 0.7 (1 + noise g) n_2
+//	history  = s + 0.9 (1 + noise g) n_3
+//	district = proxy (2 g - 1) + n_4
+//	work     = 0.5 proxy (2 g - 1) + 0.3 s + n_5
+//	age      = n_6
+//
+// The label is the truth, except that a loan repaid by group b is recorded as default with probability label_bias. There are five biases, each
+// with a key that is 0 where there is none (share: 0.5): group b is a minority (share), has smaller means (gap) and features that say less
+// about them (noise), the district and the work betray the group (proxy), and its labels are wrong in one direction (label_bias).
+//
+// Equal keys give equal samples. Each applicant has random numbers of its own: more samples begin with the same ones.
+type Credit struct {
+	Count     int     `toml:"count" want:"in [1,1000000]" doc:"number of training samples"`
+	Test      int     `toml:"test" want:"in [0,1000000]" doc:"number of test samples; with 0 there is no test split"`
+	Share     float64 `toml:"share" want:"in [0,1]" doc:"probability of group b"`
+	Gap       float64 `toml:"gap" doc:"difference of the mean of the means of group a and of group b"`
+	Proxy     float64 `toml:"proxy" want:">= 0" doc:"how much district and work depend on the group"`
+	Noise     float64 `toml:"noise" want:">= 0" doc:"additional noise of the features of group b, as a fraction"`
+	LabelBias float64 `toml:"label_bias" want:"in [0,1]" doc:"probability that a loan repaid by group b is recorded as default"`
+	Seed      uint64  `toml:"seed" doc:"seed of the samples; independent of the run's seed, so that all runs see the same samples"`
+}
+
+// creditValues is the length of a vector: income, savings, history, district, work, age.
+const creditValues = 6
+
+// The names of the columns of [Credit] and of their classes.
+const (
+	groupColumn = "group"
+	truthColumn = "truth"
+)
+
+func creditOutcomes() []string { return []string{"default", "repaid"} }
+
+// Shape implements [Source].
+func (*Credit) Shape(Dirs) ([]int, bool) { return []int{creditValues}, true }
+
+// HasTest implements [Tester].
+func (c *Credit) HasTest() bool { return c.Test > 0 }
+
+// Classes implements [Classed].
+func (*Credit) Classes(Dirs) (int, bool) { return len(creditOutcomes()), true }
+
+// DescribeColumns implements [Columned].
+func (*Credit) DescribeColumns(Dirs) []Column {
+	return []Column{{Name: groupColumn, Type: Whole, Names: []string{"a", "b"}}, {Name: truthColumn, Type: Whole, Names: creditOutcomes()}}
+}
+
+// Load implements [Source].
+func (c *Credit) Load(context.Context, Dirs, Need) (*Set, error) {
+	if _, err := product([]int{c.Count + c.Test, creditValues}); err != nil {
+		return nil, fmt.Errorf("credit: count = %d, test = %d: too many samples", c.Count, c.Test)
+	}
+	set := &Set{Name: "credit", Shape: []int{creditValues}, Classes: creditOutcomes(), HasTest: c.HasTest()}
+	var err error
+	if set.Train, err = c.draw("credit", c.Count); err != nil || !set.HasTest {
+		return set, err
+	}
+	set.Test, err = c.draw("credit test", c.Test)
+	return set, err
+}
+
+// draw draws n applicants.
+func (c *Credit) draw(stream string, n int) (*Images, error) {
+	values, labels := make([]float32, 0, n*creditValues), make([]int, n)
+	groups, truth := make([]int32, n), make([]int32, n)
+	for i := range n {
+		r := random.Stream(c.Seed, stream, uint64(i))
+		g := 0.0
+		if r.Float64() < c.Share {
+			groups[i], g = 1, 1
+		}
+		means := r.NormFloat64() - c.Gap*g
+		if r.Float64() < 1/(1+math.Exp(-1-2*means)) {
+			truth[i], labels[i] = 1, 1
+		}
+		if wrong := r.Float64() < c.LabelBias; wrong && g == 1 {
+			labels[i] = 0
+		}
+		side := c.Proxy * (2*g - 1)
+		for _, v := range []float64{
+			means + 0.5*(1+c.Noise*g)*r.NormFloat64(), means + 0.7*(1+c.Noise*g)*r.NormFloat64(), means + 0.9*(1+c.Noise*g)*r.NormFloat64(),
+			side + r.NormFloat64(), 0.5*side + 0.3*means + r.NormFloat64(), r.NormFloat64(),
+		} {
+			values = append(values, float32(v))
+		}
+	}
+	images, err := NewFloats([]int{creditValues}, values, labels)
+	if err != nil {
+		return nil, err
+	}
+	described := c.DescribeColumns(nil)
+	columns := []*Values{WholeColumn(groupColumn, nil, groups), WholeColumn(truthColumn, nil, truth)}
+	for i := range columns {
+		columns[i].Names = described[i].Names
+	}
+	return images.WithColumns(columns...)
+}

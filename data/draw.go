@@ -1,0 +1,193 @@
+package data
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"tessera/internal/random"
+	"tessera/part"
+)
+
+// Draw is a kind of column whose values are drawn at random instead of read: noise, masks, negatives. It must be safe for
+// concurrent use.
+type Draw interface {
+	// Column describes the shape and the type of the values for one sample; its Name is ignored. other describes another
+	// column of the samples (images, labels or further ones, but no drawn ones). A type of "" means that the shape of another
+	// column is not known yet.
+	Column(other func(name string) (Column, bool)) (Column, error)
+	// Draw sets dst, the values for one sample, using the random stream r.
+	Draw(dst []float32, s Drawing, r *rand.Rand)
+}
+
+// DrawReader is a [Draw] that reads other columns of the samples.
+type DrawReader interface {
+	Draw
+	// Reads lists the names of these columns.
+	Reads() []string
+}
+
+// Draws contains every kind of drawn column.
+var Draws = part.New[Draw]("column")
+
+// Drawing identifies the sample that a draw is for, and gives access to all samples of its set: the fitted samples in
+// training, otherwise the samples that are measured or passed to the model.
+type Drawing struct {
+	images *Images
+	sample int
+}
+
+// Sample is the index of the sample in its set.
+func (d Drawing) Sample() int { return d.sample }
+
+// Samples is the number of samples.
+func (d Drawing) Samples() int { return d.images.Len() }
+
+// Values sets dst to the values of a column for a sample of the set.
+func (d Drawing) Values(dst []float32, column string, sample int) {
+	d.images.Gather(dst, column, []int{sample})
+}
+
+// Shaped contains the keys of drawn columns whose values may have any shape.
+type Shaped struct {
+	Shape []int  `toml:"shape" optional:"true" doc:"shape of the value of one sample; one number by default"`
+	Like  string `toml:"like" optional:"true" doc:"column whose shape it has, in place of shape"`
+}
+
+// Check returns an error for keys that exclude each other.
+func (s *Shaped) Check() error {
+	if s.Like != "" && len(s.Shape) > 0 {
+		return part.KeyErrorf("like", "shape is given too: leave out one of them")
+	}
+	if len(s.Shape) == 0 {
+		return nil
+	}
+	if n, err := product(s.Shape); err != nil || n == 0 || slices.Min(s.Shape) < 1 {
+		return part.KeyErrorf("shape", "got %v, want numbers > 0", s.Shape)
+	}
+	return nil
+}
+
+// Reads implements [DrawReader]: the column whose shape is used.
+func (s *Shaped) Reads() []string {
+	if s.Like == "" {
+		return nil
+	}
+	return []string{s.Like}
+}
+
+// Of describes a column with the declared shape and type t; other is the argument of [Draw.Column].
+func (s *Shaped) Of(t Type, other func(name string) (Column, bool)) (Column, error) {
+	c := Column{Shape: s.Shape, Type: t}
+	if s.Like == "" {
+		return c, nil
+	}
+	like, ok := other(s.Like)
+	if !ok {
+		return c, part.KeyErrorf("like", "there is no column %q", s.Like)
+	}
+	if c.Shape = like.Shape; like.Type == "" || like.Name == ImagesColumn && like.Shape == nil {
+		c.Type = ""
+	}
+	return c, nil
+}
+
+// Drawn is a drawn column of a model.
+type Drawn struct {
+	Name string
+	Draw Draw
+}
+
+// Described returns the column c, from [Draw.Column], under the name of the drawn column. A column of image values is scaled
+// like the images.
+func (d Drawn) Described(c Column) Column {
+	c.AsImages = c.Name == ImagesColumn
+	c.Name, c.Missing, c.Drawn = d.Name, false, true
+	return c
+}
+
+// drawnColumn is a drawn column of images.
+type drawnColumn struct {
+	Column
+	draw Draw
+	seed uint64
+}
+
+// WithDrawn returns the same samples with drawn columns. [Images.Gather] returns values that depend only on the seed, the
+// name of the column and the position of the sample in its file; [Images.DrawInto] draws new values.
+func (m *Images) WithDrawn(seed uint64, columns ...Drawn) (*Images, error) {
+	if m == nil || len(columns) == 0 {
+		return m, nil
+	}
+	other := *m
+	other.drawn = nil
+	for _, d := range columns {
+		c, err := d.Draw.Column(m.Column)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", d.Name, err)
+		}
+		if _, taken := m.Column(d.Name); taken {
+			return nil, fmt.Errorf("column %q: the samples have a column of this name, so that none can be drawn", d.Name)
+		}
+		other.drawn = append(other.drawn, drawnColumn{d.Described(c), d.Draw, seed})
+	}
+	return &other, nil
+}
+
+// drawnBy returns the drawn column of that name, nil if there is none.
+func (m *Images) drawnBy(name string) *drawnColumn {
+	if i := slices.IndexFunc(m.drawn, func(d drawnColumn) bool { return d.Name == name }); i >= 0 {
+		return &m.drawn[i]
+	}
+	return nil
+}
+
+// IsDrawn reports whether a column is drawn.
+func (m *Images) IsDrawn(column string) bool { return m.drawnBy(column) != nil }
+
+// DrawnSize is the number of values of a drawn column for one sample.
+func (m *Images) DrawnSize(column string) int { return m.drawnBy(column).Size() }
+
+// DrawInto sets dst to values of a drawn column for the samples with these indices, drawn from r one after the other.
+func (m *Images) DrawInto(dst []float32, column string, indices []int, r *rand.Rand) {
+	d := m.drawnBy(column)
+	size := d.Size()
+	for k, i := range indices {
+		d.draw.Draw(dst[k*size:(k+1)*size], Drawing{m, i}, r)
+	}
+}
+
+// drawOne sets dst to the values for sample i that are the same in every step.
+func (m *Images) drawOne(dst []float32, d *drawnColumn, i int) {
+	d.draw.Draw(dst, Drawing{m, i}, random.Stream(d.seed, "column."+d.Name, uint64(m.row(i))))
+}
+
+// DrawnAsRead returns the values of drawn columns for all samples, by name, as [Images.WithDrawn] defines them. Image values
+// are unscaled, with NaN for missing entries.
+func (m *Images) DrawnAsRead(seed uint64, columns ...Drawn) (map[string][]float32, error) {
+	raw := *m
+	raw.scaling, raw.missing = nil, false
+	drawn, err := raw.WithDrawn(seed, columns...)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]float32{}
+	for _, d := range drawn.drawn {
+		all[d.Name] = make([]float32, m.n*d.Size())
+		for i := range m.n {
+			drawn.drawOne(all[d.Name][i*d.Size():(i+1)*d.Size()], &d, i)
+		}
+	}
+	return all, nil
+}
+
+// OneHotOf writes one row for each class: 1 at the class, or zeros if it is unknown. dst has rows of equal length, one per
+// class.
+func OneHotOf(dst, classes []float32) {
+	clear(dst)
+	for k, class := range classes {
+		if width := len(dst) / len(classes); class >= 0 && int(class) < width {
+			dst[k*width+int(class)] = 1
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package data
+
+import "math/rand/v2"
+
+// DrawConstant gives every value the same number. It uses no random numbers. It is the target for a term that wants the same
+// output for all samples, such as that of a discriminator.
+type DrawConstant struct {
+	Shaped
+	Value float64 `toml:"value" doc:"the number"`
+}
+
+func init() {
+	Draws.Register("constant", "the same number for all samples: the target of a judge", func() Draw { return &DrawConstant{} })
+}
+
+// Column implements [Draw].
+func (c *DrawConstant) Column(other func(string) (Column, bool)) (Column, error) {
+	return c.Of(Float32, other)
+}
+
+// Draw implements [Draw].
+func (c *DrawConstant) Draw(dst []float32, _ Drawing, _ *rand.Rand) {
+	for i := range dst {
+		dst[i] = float32(c.Value)
+	}
+}

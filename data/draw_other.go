@@ -1,0 +1,48 @@
+package data
+
+import (
+	"math/rand/v2"
+
+	"tessera/part"
+)
+
+// DrawOther gives each sample the value of a column for another sample, drawn uniformly from all other samples of the set: a
+// negative. In a set of one sample it is the sample's own value.
+type DrawOther struct {
+	Of string `toml:"of" doc:"column whose values of another sample it has"`
+}
+
+func init() {
+	Draws.Register("other", "the values of a column of another sample, drawn from all others: negatives", func() Draw { return &DrawOther{Of: ImagesColumn} })
+}
+
+// Reads implements [DrawReader].
+func (o *DrawOther) Reads() []string { return []string{o.Of} }
+
+// Column implements [Draw].
+func (o *DrawOther) Column(other func(string) (Column, bool)) (Column, error) {
+	c, ok := other(o.Of)
+	if !ok {
+		return c, part.KeyErrorf("of", "there is no column %q", o.Of)
+	}
+	if c.Name == ImagesColumn {
+		c.Type = Float32 // as they are read
+		if c.Shape == nil {
+			c.Type = ""
+		}
+	}
+	return c, nil
+}
+
+// Draw implements [Draw].
+func (o *DrawOther) Draw(dst []float32, s Drawing, r *rand.Rand) {
+	i := s.Sample()
+	if n := s.Samples(); n > 1 {
+		if k := r.IntN(n - 1); k < i {
+			i = k
+		} else {
+			i = k + 1
+		}
+	}
+	s.Values(dst, o.Of, i)
+}

@@ -1,0 +1,187 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/internal/random"
+)
+
+// lines are n samples of two values: twice the number of the sample, and twice that number plus one.
+func lines(t *testing.T, n int) *Images {
+	t.Helper()
+	values := make([]float32, 2*n)
+	for i := range values {
+		values[i] = float32(i)
+	}
+	m, err := NewFloats([]int{2}, values, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// drawnOf returns a column of these samples.
+func drawnOf(m *Images, column string, indices ...int) []float32 {
+	c, _ := m.Column(column)
+	all := make([]float32, len(indices)*c.Size())
+	m.Gather(all, column, indices)
+	return all
+}
+
+func TestDrawnColumnsHaveTheirDistribution(t *testing.T) {
+	const n = 20000
+	for _, c := range []struct {
+		draw           Draw
+		mean, variance float64
+		low, high      float64
+	}{
+		{&DrawNormal{Mean: 2, Stddev: 0.5}, 2, 0.25, -2, 6},
+		{&DrawUniform{Low: -1, High: 2}, 0.5, 0.75, -1, 2},
+		{&DrawWhole{From: -1, Below: 3}, 0.5, 1.25, -1, 2},
+		{&DrawBernoulli{Probability: 0.3}, 0.3, 0.21, 0, 1},
+		{&DrawConstant{Value: 4}, 4, 0, 4, 4},
+	} {
+		m, err := lines(t, n).WithDrawn(3, Drawn{"x", c.draw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make([]float32, n)
+		m.DrawInto(values, "x", slices.Sorted(slices.Values(make([]int, n))), rand.New(rand.NewPCG(5, 6)))
+		sum, squares := 0.0, 0.0
+		for _, v := range values {
+			sum += float64(v)
+			squares += float64(v) * float64(v)
+		}
+		mean := sum / n
+		variance := squares/n - mean*mean
+		if math.Abs(mean-c.mean) > 0.03 || math.Abs(variance-c.variance) > 0.03 || float64(slices.Min(values)) < c.low || float64(slices.Max(values)) > c.high {
+			t.Errorf("%T: mean %v and variance %v in [%v,%v], want %v and %v in [%v,%v]", c.draw, mean, variance, slices.Min(values), slices.Max(values), c.mean, c.variance, c.low, c.high)
+		}
+	}
+}
+
+// Without a step a value depends on the seed, the name of the column and the place of the sample only.
+func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
+	m, err := lines(t, 20).WithDrawn(3, Drawn{"x", &DrawNormal{Shaped{Shape: []int{2, 3}}, 0, 1}}, Drawn{"y", &DrawNormal{Shaped{Like: "images"}, 0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]float32, 6)
+	r := random.Stream(3, "column.x", 7)
+	for i := range want {
+		want[i] = float32(r.NormFloat64())
+	}
+	subset := m.Subset([]int{4, 7, 9})
+	if got := drawnOf(subset, "x", 1); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if all := subset.All(); !slices.Equal(all["x"][6:12], want) || len(all["y"]) != 6 || slices.Equal(all["y"], all["x"][:6]) {
+		t.Errorf("all columns are %v", all)
+	}
+	c, ok := m.Column("y")
+	if text := fmt.Sprint(c.Shape, c.Type, c.Drawn, ok); text != "[2]float32true true" {
+		t.Errorf("y is described as %s", text)
+	}
+}
+
+func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
+	m, err := lines(t, 5).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, r, row := map[float32]int{}, rand.New(rand.NewPCG(1, 1)), make([]float32, 2)
+	for range 4000 {
+		m.DrawInto(row, "negative", []int{2}, r)
+		if row[1] != row[0]+1 {
+			t.Fatalf("%v are no values of a sample", row)
+		}
+		counts[row[0]/2]++
+	}
+	for sample, n := range counts {
+		if sample == 2 || n < 900 || n > 1100 {
+			t.Errorf("sample %v is drawn %d times for sample 2, want about 1000, and 0 for itself", sample, n)
+		}
+	}
+	alone, err := lines(t, 1).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images"}})
+	if err != nil || !slices.Equal(drawnOf(alone, "negative", 0), []float32{0, 1}) {
+		t.Errorf("a sample alone has the negative %v", drawnOf(alone, "negative", 0))
+	}
+}
+
+// Negatives are scaled as images are; read from a file they are as they were read, with NaN.
+func TestNegativesAreScaledAsImages(t *testing.T) {
+	m := lines(t, 2).Scaled(&Scaling{Shift: []float32{1, 1}, Factor: []float32{10, 10}})
+	columns := []Drawn{{"negative", &DrawOther{Of: "images"}}}
+	drawn, err := m.WithDrawn(1, columns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := drawnOf(drawn, "negative", 0), drawnOf(m, "images", 1); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	holed, err := NewFloats([]int{1}, []float32{5, float32(math.NaN())}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := holed.WithMissing().DrawnAsRead(1, columns...)
+	if err != nil || raw["negative"][0] == raw["negative"][0] || raw["negative"][1] != 5 {
+		t.Errorf("got %v, %v, want NaN and 5", raw, err)
+	}
+}
+
+// Drawn classes are one-hot like those of a file, and a term that cannot take a value of a drawn column finds it.
+func TestADrawnColumnOfClasses(t *testing.T) {
+	m, err := lines(t, 30).WithDrawn(1, Drawn{"turn", &DrawWhole{Below: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]float32, 90)
+	all := make([]int, 30)
+	for i := range all {
+		all[i] = i
+	}
+	m.OneHot(dst, "turn", all)
+	other := make([]float32, 90)
+	OneHotOf(other, drawnOf(m, "turn", all...))
+	for i, class := range m.Classes("turn") {
+		if dst[3*i+class] != 1 {
+			t.Errorf("row %d is %v, want 1 at %d", i, dst[3*i:3*i+3], class)
+		}
+	}
+	if !slices.Equal(dst, other) {
+		t.Errorf("got %v and %v", dst, other)
+	}
+	if place, v := m.FirstOutside("turn", func(v float32) bool { return v < 2 }); place != `the drawn column "turn"` || v != 2 {
+		t.Errorf("got %s: %v", place, v)
+	}
+}
+
+func TestDrawnColumnsThatCannotBeAreRefused(t *testing.T) {
+	for want, d := range map[string]Drawn{
+		`no column "z"`:                          {"x", &DrawOther{Of: "z"}},
+		"a column of this name":                  {"images", &DrawConstant{}},
+		`column "x": like: there is no column "`: {"x", &DrawNormal{Shaped: Shaped{Like: "q"}}},
+	} {
+		if _, err := lines(t, 2).WithDrawn(1, d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for want, d := range map[string]interface{ Check() error }{
+		"leave out one":  &Shaped{Shape: []int{2}, Like: "images"},
+		"want numbers":   &Shaped{Shape: []int{2, -1}},
+		">= low":         &DrawUniform{Low: 1},
+		"> from (3)":     &DrawWhole{From: 3, Below: 3},
+		"at most":        &DrawWhole{Below: 1 << 30},
+		"want > -":       &DrawWhole{From: -1 << 30},
+		"want numbers >": &DrawWhole{Shaped: Shaped{Shape: []int{0}}, Below: 3},
+	} {
+		if err := d.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v, want %q", d, err, want)
+		}
+	}
+}

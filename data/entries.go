@@ -1,0 +1,263 @@
+package data
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+
+	"tessera/internal/random"
+)
+
+// Entries are the entries of a sparse matrix, row by row in ascending order of columns: 8 bytes for each. Of a matrix with hidden entries,
+// those of a row that are hidden come after the others.
+type Entries struct {
+	starts  []int // of each row, and the end of the last one
+	columns []int32
+	values  []float32
+	hidden  []int // where the hidden entries of each row begin; nil for none
+
+	rowNames []string // nil for numbers
+}
+
+// row returns the entries of a row that a model sees.
+func (e *Entries) row(i int) (columns []int32, values []float32) {
+	from, to := e.starts[i], e.starts[i+1]
+	if e.hidden != nil {
+		to = e.hidden[i]
+	}
+	return e.columns[from:to], e.values[from:to]
+}
+
+// held returns the hidden entries of a row.
+func (e *Entries) held(i int) (columns []int32, values []float32) {
+	to := e.starts[i+1]
+	from := to
+	if e.hidden != nil {
+		from = e.hidden[i]
+	}
+	return e.columns[from:to], e.values[from:to]
+}
+
+// rows is the number of rows.
+func (e *Entries) rows() int { return len(e.starts) - 1 }
+
+// NewEntries returns the samples of a sparse matrix with that many columns: one sample per row, whose missing entries are those that are
+// not given. The entries of row i are those from starts[i] to starts[i+1], in ascending order of columns. Slices are not copied. An entry that is out of
+// range, not finite or given twice is an error.
+func NewEntries(starts []int, columns []int32, values []float32, width int) (*Images, error) {
+	n := len(starts) - 1
+	if n < 1 || width < 1 || starts[0] != 0 || starts[n] != len(columns) || len(columns) != len(values) || !slices.IsSorted(starts) {
+		return nil, errors.New("data: entries: want ascending starts of at least one row from 0 to the number of columns and of values")
+	}
+	for i := range n {
+		last := int32(-1)
+		for k := starts[i]; k < starts[i+1]; k++ {
+			c, v := columns[k], values[k]
+			switch {
+			case c < 0 || int(c) >= width:
+				return nil, fmt.Errorf("data: entries: row %d: got the column %d, want 0 to %d", i, c, width-1)
+			case c <= last:
+				return nil, fmt.Errorf("data: entries: row %d: column %d is given twice, or not in ascending order", i, c)
+			case v-v != 0:
+				return nil, fmt.Errorf("data: entries: row %d, column %d: got %v, want a finite number", i, c, v)
+			}
+			last = c
+		}
+	}
+	return newEntryImages(&Entries{starts: starts, columns: columns, values: values}, width, nil), nil
+}
+
+func newEntryImages(e *Entries, width int, columnNames []string) *Images {
+	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: true, columns: columnNames}
+}
+
+// Sparse reports whether the samples are rows of a sparse matrix, of which [Images.Entries] returns the entries without the cost of a row
+// of all columns.
+func (m *Images) Sparse() bool { return m != nil && m.entries != nil }
+
+// Entries returns the entries of sample i of a sparse matrix that are neither missing nor hidden, in ascending order of columns. The slices
+// must not be changed.
+func (m *Images) Entries(i int) (columns []int32, values []float32) { return m.entries.row(m.row(i)) }
+
+// HeldOut returns the entries of sample i of a sparse matrix that are hidden on purpose (`hide`).
+func (m *Images) HeldOut(i int) (columns []int32, values []float32) { return m.entries.held(m.row(i)) }
+
+// RowNames returns the names of the samples of a sparse matrix, nil where these are their numbers.
+func (m *Images) RowNames() []string {
+	if !m.Sparse() || m.entries.rowNames == nil && m.rows == nil {
+		return nil
+	}
+	names := make([]string, m.n)
+	for i := range names {
+		names[i] = m.entries.nameOf(m.row(i))
+	}
+	return names
+}
+
+// ValueNames returns the names of the values of a sample, nil where they have none.
+func (m *Images) ValueNames() []string { return slices.Clone(m.columns) }
+
+func (e *Entries) nameOf(row int) string {
+	if e.rowNames == nil {
+		return fmt.Sprint(row)
+	}
+	return e.rowNames[row]
+}
+
+// copySparse writes the values of a row, with 0 for all that are not observed.
+func (m *Images) copySparse(dst []float32, row int) {
+	clear(dst)
+	columns, values := m.entries.row(row)
+	for i, c := range columns {
+		dst[c] = values[i]
+	}
+	if m.scaling != nil || m.vacant != nil {
+		m.scaling.Apply(dst)
+		m.fillRow(dst, row)
+	}
+}
+
+// copySparseVirtual writes the values of a column of hidden or observed entries for one row.
+func (m *Images) copySparseVirtual(dst []float32, name string, row int) {
+	clear(dst)
+	columns, _ := m.entries.row(row)
+	held, _ := m.entries.held(row)
+	switch name {
+	case ObservedColumn:
+		for _, c := range columns {
+			dst[c] = 1
+		}
+	case HeldOutColumn:
+		for _, c := range held {
+			dst[c] = 1
+		}
+	case CompleteColumn:
+		other := *m
+		e := *m.entries
+		e.hidden = nil
+		other.entries = &e
+		other.copySparse(dst, row)
+	}
+}
+
+// observedAt reports whether a row has an entry in a column that is not hidden.
+func (e *Entries) observedAt(row, column int) bool {
+	columns, _ := e.row(row)
+	_, found := slices.BinarySearch(columns, int32(column))
+	return found
+}
+
+// withColumns returns the same rows with other columns, by name: names, or numbers, of as many columns as shape says. An entry in a column that is not among
+// them is an error.
+func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
+	if len(shape) != 1 || names != nil && len(names) != shape[0] {
+		return nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
+	}
+	to := make(map[string]int32, shape[0])
+	for j := range shape[0] {
+		name := strconv.Itoa(j)
+		if names != nil {
+			name = names[j]
+		}
+		to[name] = int32(j)
+	}
+	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames()}
+	for i := range m.n {
+		columns, values := m.Entries(i)
+		for _, j := range columns {
+			name := strconv.Itoa(int(j))
+			if m.columns != nil {
+				name = m.columns[j]
+			}
+			at, ok := to[name]
+			if !ok {
+				return nil, fmt.Errorf("row %.60q: the model was not fitted to a column %.60q", m.entries.nameOf(m.row(i)), name)
+			}
+			e.columns = append(e.columns, at)
+		}
+		e.values = append(e.values, values...)
+		e.starts[i+1] = len(e.columns)
+		e.sortRow(i)
+	}
+	return newEntryImages(e, shape[0], names), nil
+}
+
+// eachEntry calls do for every entry that is not hidden.
+func (m *Images) eachEntry(do func(column int, v float32)) {
+	for i := range m.n {
+		columns, values := m.Entries(i)
+		for k, c := range columns {
+			do(int(c), values[k])
+		}
+	}
+}
+
+// sparseRange is the least and the largest entry.
+func (m *Images) sparseRange() (low, high float32) {
+	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
+	m.eachEntry(func(_ int, v float32) { low, high = min(low, v), max(high, v) })
+	if low > high { // all are hidden
+		return 0, 0
+	}
+	return low, high
+}
+
+// hideEntries hides each entry with a probability, drawn by the seed in the order of rows and columns.
+func (m *Images) hideEntries(fraction float64, seed, split uint64) *Images {
+	e := *m.entries
+	e.columns, e.values, e.hidden = slices.Clone(e.columns), slices.Clone(e.values), make([]int, e.rows())
+	r := random.Stream(seed, "hide", split)
+	var held []int
+	for i := range e.hidden {
+		from, to := e.starts[i], e.starts[i+1]
+		held = held[:0]
+		at := from
+		for k := from; k < to; k++ {
+			if r.Float64() < fraction {
+				held = append(held, k)
+				continue
+			}
+			e.columns[at], e.values[at] = e.columns[k], e.values[k]
+			at++
+		}
+		e.hidden[i] = at
+		for j, k := range held {
+			e.columns[at+j], e.values[at+j] = m.entries.columns[k], m.entries.values[k]
+		}
+	}
+	other := *m
+	other.entries = &e
+	return &other
+}
+
+// sortRow orders the entries of a row by column, and returns a column that is given twice; -1 if there is none.
+func (e *Entries) sortRow(row int) (twice int) {
+	from, to := e.starts[row], e.starts[row+1]
+	columns, values := e.columns[from:to], e.values[from:to]
+	if !slices.IsSorted(columns) {
+		sort.Sort(byColumn{columns, values})
+	}
+	for i := 1; i < len(columns); i++ {
+		if columns[i] == columns[i-1] {
+			return int(columns[i])
+		}
+	}
+	return -1
+}
+
+// byColumn sorts entries by column.
+type byColumn struct {
+	columns []int32
+	values  []float32
+}
+
+func (b byColumn) Len() int           { return len(b.columns) }
+func (b byColumn) Less(i, j int) bool { return cmp.Less(b.columns[i], b.columns[j]) }
+func (b byColumn) Swap(i, j int) {
+	b.columns[i], b.columns[j] = b.columns[j], b.columns[i]
+	b.values[i], b.values[j] = b.values[j], b.values[i]
+}

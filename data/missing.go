@@ -1,0 +1,261 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tessera/internal/random"
+	"tessera/part"
+)
+
+// Columns for missing entries. A data set with the key missing = "nan" may contain NaN, or empty cells of a .csv file: they
+// stay NaN in memory and are read as 0 after any scaling. Entries may also be hidden deliberately (the key hide of every data
+// set), so that their reconstruction can be measured. The columns below distinguish missing, hidden and observed entries.
+// They take no memory.
+const (
+	// ObservedColumn is the mask of the images: 1 for an observed entry, 0 for a missing or hidden one.
+	ObservedColumn = "observed"
+	// HeldOutColumn is 1 for an entry that was hidden deliberately, 0 for others.
+	HeldOutColumn = "held_out"
+	// CompleteColumn contains the images with the true values of deliberately hidden entries; missing entries are 0.
+	CompleteColumn = "complete"
+	// ObservedSuffix is the suffix of the name of another column's mask: the mask of `target` is `target.observed`.
+	ObservedSuffix = ".observed"
+)
+
+// missingNaN is the only value of the key `missing`.
+const missingNaN = "nan"
+
+// checkMissing returns an error for a value of the key `missing`, or for columns with the names of the masks.
+func checkMissing(missing string, columns ColumnNames) error {
+	if missing != "" && missing != missingNaN {
+		return part.KeyErrorf("missing", "got %q, want %q: NaN and empty cells are missing entries", missing, missingNaN)
+	}
+	for _, name := range []string{ObservedColumn, HeldOutColumn, CompleteColumn} {
+		if columns[name] != nil {
+			return part.KeyErrorf("columns", "%s: is the name of a column of missing or hidden entries: give another one", name)
+		}
+	}
+	return nil
+}
+
+// HasMissing reports whether the keys of a source allow missing entries in its samples.
+func HasMissing(s Source) bool {
+	m, ok := s.(interface{ hasMissing() bool })
+	return ok && m.hasMissing()
+}
+
+func (l Layout) hasMissing() bool { return l.Missing != "" }
+func (s *CSV) hasMissing() bool   { return s.Missing != "" }
+
+// missingHint is the advice for a missing value that is not declared.
+const missingHint = `write missing = "nan" in the dataset table if it is a missing entry`
+
+// Holed reports whether entries of the images may be missing or hidden.
+func (m *Images) Holed() bool { return m.missing || m.hides() }
+
+// hides reports whether entries may be hidden.
+func (m *Images) hides() bool { return m.hidden != nil || m.entries != nil && m.entries.hidden != nil }
+
+// observed reports whether a value is neither missing nor hidden; k counts the values of all rows.
+func (m *Images) observed(k int) bool {
+	if m.entries != nil {
+		return m.entries.observedAt(k/m.pixels, k%m.pixels)
+	}
+	return (m.hidden == nil || m.hidden[k] == 0) && (m.floats == nil || m.floats[k] == m.floats[k])
+}
+
+// fillRow sets the missing and hidden entries of a row to 0, or to the value that the model's scaling maps to 0; see [Images.Scaled].
+func (m *Images) fillRow(dst []float32, row int) {
+	if !m.Holed() {
+		return
+	}
+	for k := range dst {
+		if m.observed(row*m.pixels + k) {
+			continue
+		}
+		if dst[k] = 0; m.vacant != nil {
+			dst[k] = m.vacant[k]
+		}
+	}
+}
+
+// hasVirtual reports whether the images have a column of that name that takes no memory: a mask of missing or hidden entries,
+// or a drawn column.
+func (m *Images) hasVirtual(name string) bool {
+	switch name {
+	case ObservedColumn:
+		return m.Holed()
+	case HeldOutColumn, CompleteColumn:
+		return m.hides()
+	}
+	if m.IsDrawn(name) {
+		return true
+	}
+	of, ok := strings.CutSuffix(name, ObservedSuffix)
+	v := m.column(of)
+	return ok && v != nil && v.Missing
+}
+
+// virtual describes a column that takes no memory.
+func (m *Images) virtual(name string) Column {
+	if d := m.drawnBy(name); d != nil {
+		return d.Column
+	}
+	switch name {
+	case ObservedColumn, HeldOutColumn:
+		return Column{Name: name, Shape: m.Shape, Type: Whole}
+	case CompleteColumn:
+		return Column{Name: name, Shape: m.Shape, Type: Float32}
+	}
+	of := m.column(strings.TrimSuffix(name, ObservedSuffix))
+	return Column{Name: name, Shape: of.Shape, Type: Whole}
+}
+
+// copyVirtual writes the values of a column that takes no memory for one sample.
+func (m *Images) copyVirtual(dst []float32, name string, i int) {
+	if d := m.drawnBy(name); d != nil {
+		m.drawOne(dst, d, i)
+		return
+	}
+	row := m.row(i)
+	if m.entries != nil {
+		m.copySparseVirtual(dst, name, row)
+		return
+	}
+	at := row * len(dst)
+	switch name {
+	case ObservedColumn:
+		fill(dst, func(k int) bool { return m.observed(at + k) })
+	case HeldOutColumn:
+		fill(dst, func(k int) bool { return m.hidden[at+k] != 0 && (m.floats == nil || m.floats[at+k] == m.floats[at+k]) })
+	case CompleteColumn:
+		other := *m
+		other.hidden = nil
+		other.copyRow(dst, i)
+	default:
+		of := m.column(strings.TrimSuffix(name, ObservedSuffix))
+		fill(dst, func(k int) bool { return of.floats[at+k] == of.floats[at+k] })
+	}
+}
+
+// fill sets every element of dst to 1 where is returns true, and to 0 elsewhere.
+func fill(dst []float32, is func(k int) bool) {
+	for k := range dst {
+		dst[k] = 0
+		if is(k) {
+			dst[k] = 1
+		}
+	}
+}
+
+// virtuals lists the columns that take no memory.
+func (m *Images) virtuals() (names []string) {
+	for _, name := range []string{ObservedColumn, HeldOutColumn, CompleteColumn} {
+		if m.hasVirtual(name) {
+			names = append(names, name)
+		}
+	}
+	for _, v := range m.further {
+		if v.Missing {
+			names = append(names, v.Name+ObservedSuffix)
+		}
+	}
+	for _, d := range m.drawn {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// Raw returns all images, one after the other, as they were read: unscaled, with NaN for missing and hidden entries.
+func (m *Images) Raw() []float32 {
+	m = m.Scaled(nil)
+	if !m.Holed() {
+		return m.Float32()
+	}
+	nan := float32(math.NaN())
+	all := slices.Clone(m.Float32())
+	for i := range m.n {
+		row := m.row(i)
+		for k := range m.pixels {
+			if !m.observed(row*m.pixels + k) {
+				all[i*m.pixels+k] = nan
+			}
+		}
+	}
+	return all
+}
+
+// hiding returns the set with hidden entries. Each entry is hidden with the probability Hide of the selection, depending on
+// the seed and the position in the file. A set that already has hidden entries is returned unchanged.
+func (s *Set) hiding(sel Selection, seed uint64) *Set {
+	if sel.Hide == 0 {
+		return s
+	}
+	other := *s
+	other.Train, other.Test = s.Train.hide(sel.Hide, seed, 0), s.Test.hide(sel.Hide, seed, 1)
+	return &other
+}
+
+// hide hides entries of all rows in memory.
+func (m *Images) hide(fraction float64, seed uint64, split uint64) *Images {
+	if m == nil || m.hides() {
+		return m
+	}
+	if m.entries != nil {
+		return m.hideEntries(fraction, seed, split)
+	}
+	other := *m
+	other.hidden = make([]byte, m.stock()*m.pixels)
+	r := random.Stream(seed, "hide", split)
+	for k := range other.hidden {
+		if r.Float64() < fraction {
+			other.hidden[k] = 1
+		}
+	}
+	return &other
+}
+
+// noneObserved returns an error for a value that is not observed in any fitted sample: a model could learn nothing about it.
+func (m *Images) noneObserved() error {
+	if !m.missing {
+		return nil
+	}
+	seen := make([]bool, m.pixels)
+	left := m.pixels
+	if m.entries != nil {
+		m.eachEntry(func(k int, _ float32) {
+			if !seen[k] {
+				seen[k] = true
+				left--
+			}
+		})
+	}
+	for i := 0; m.entries == nil && i < m.n && left > 0; i++ {
+		row := m.row(i) * m.pixels
+		for k := range seen {
+			if !seen[k] && m.observed(row+k) {
+				seen[k] = true
+				left--
+			}
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	k := slices.Index(seen, false)
+	name := fmt.Sprintf("value %d", k)
+	if m.columns != nil {
+		name = fmt.Sprintf("column %.60q", m.columns[k])
+	}
+	return fmt.Errorf("%s is missing in all fitted samples: leave it out", name)
+}
+
+// WithMissing returns the same images with NaN as missing entries.
+func (m *Images) WithMissing() *Images {
+	other := *m
+	other.missing = true
+	return &other
+}

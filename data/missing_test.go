@@ -1,0 +1,194 @@
+package data
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// gathered returns a column of all samples.
+func gathered(t *testing.T, m *Images, name string) []float32 {
+	t.Helper()
+	c, ok := m.Column(name)
+	if !ok {
+		t.Fatalf("no column %q", name)
+	}
+	all, indices := make([]float32, m.Len()*c.Size()), make([]int, m.Len())
+	for i := range indices {
+		indices[i] = i
+	}
+	m.Gather(all, name, indices)
+	return all
+}
+
+const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,30,2.5,4,f,y\n"
+
+// Missing cells are 0 after any scaling, whose statistics are those of the entries that are there, and the masks say where they are.
+func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
+	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Scale: Scale{Method: scaleStandardise},
+		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
+	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	splits, err := set.Split(Selection{Fit: "train"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sd := math.Sqrt(8. / 3) // of 1, 3, 5; the deviation of 10, 20, 30 is ten times that of 1, 2, 3
+	a, b := func(v float64) float32 { return float32((v - 3) / sd) }, func(v float64) float32 { return float32((v - 20) / math.Sqrt(200./3)) }
+	want := []float32{a(1), b(10), 0, b(20), a(3), 0, a(5), b(30)}
+	for i, v := range gathered(t, splits.Fit, ImagesColumn) {
+		if math.Abs(float64(v-want[i])) > 1e-6 {
+			t.Errorf("value %d: got %v, want %v", i, v, want[i])
+		}
+	}
+	for name, want := range map[string]string{
+		"observed": "[1 1 0 1 1 0 1 1]", "target": "[0.5 0 1.5 2.5]", "target.observed": "[1 0 1 1]",
+		"two": "[0.5 1 0 2 1.5 0 2.5 4]", "two.observed": "[1 1 0 1 1 0 1 1]", "group": "[0 1 -1 0]",
+	} {
+		if got := fmt.Sprint(gathered(t, splits.Fit, name)); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		if got := fmt.Sprint(splits.Fit.Subset([]int{3, 1}).All()[name]); name == "target" && got != "[2.5 0]" {
+			t.Errorf("%s of a subset: got %s", name, got)
+		}
+	}
+	if raw := splits.Fit.Raw(); raw[0] != 1 || raw[2] == raw[2] || raw[4] != 3 {
+		t.Errorf("raw: got %v", raw)
+	}
+	if low, high := set.Train.Range(); low != 1 || high != 30 {
+		t.Errorf("range: got %g to %g, want 1 to 30: missing entries are no zeros", low, high)
+	}
+}
+
+// NaN of arrays are missing entries where the data set says so; infinities never are, and without the key NaN is an error that names it.
+func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
+	nan := float32(math.NaN())
+	write := func(name string, values ...float32) string {
+		path := writeText(t, name, "")
+		if err := WriteImages(path, []int{2}, values); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := write("x.npy", 1, nan, 3, 4)
+	load := func(path, missing string) (*Set, error) {
+		return Load(t.Context(), &NPY{Arrays{Images: path, Layout: Layout{Missing: missing}}}, nil, Both)
+	}
+	if _, err := load(path, ""); err == nil || !strings.Contains(err.Error(), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := load(write("inf.npy", 1, float32(math.Inf(1)), 3, 4), "nan"); err == nil || strings.Contains(err.Error(), "missing") {
+		t.Errorf("got %v, want an error of an infinite value", err)
+	}
+	set, err := load(path, "nan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")); got != "[1 0 3 4] [1 0 1 1]" {
+		t.Errorf("got %s", got)
+	}
+	if !HasMissing(&NPZ{Layout: Layout{Missing: "nan"}}) || HasMissing(&CSV{}) {
+		t.Error("HasMissing")
+	}
+	if err := (&CSV{Tables: Tables{File: "x"}, Missing: "zero"}).Check(); err == nil || !strings.Contains(err.Error(), `got "zero", want "nan"`) {
+		t.Errorf("got %v", err)
+	}
+	if err := (&CSV{Tables: Tables{File: "x"}, Columns: ColumnNames{"observed": {"o"}}}).Check(); err == nil || !strings.Contains(err.Error(), "give another one") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Hidden entries depend on the seed and their place alone: not on the selection of samples. Statistics do not see them.
+func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
+	values := make([]byte, 400*10)
+	for i := range values {
+		values[i] = byte(1 + i%250)
+	}
+	images, err := NewBytes([]int{10}, values, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &Set{Name: "s", Shape: []int{10}, Train: images, Test: images.First(50), HasTest: true}
+	split := func(sel Selection, seed uint64) Splits {
+		sel.Fit, sel.Hide = "train", 0.2
+		splits, err := set.Split(sel, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return splits
+	}
+	all := split(Selection{}, 7)
+	x, observed, held, complete := gathered(t, all.Fit, "images"), gathered(t, all.Fit, "observed"), gathered(t, all.Fit, "held_out"), gathered(t, all.Fit, "complete")
+	hidden := 0
+	for i := range x {
+		if held[i] != 1-observed[i] || complete[i] != float32(values[i])/255 || x[i] != observed[i]*complete[i] {
+			t.Fatalf("value %d: got %v, observed %v, held out %v, complete %v", i, x[i], observed[i], held[i], complete[i])
+		}
+		hidden += int(held[i])
+	}
+	if hidden < 700 || hidden > 900 {
+		t.Errorf("%d of 4000 entries are hidden, want about 800", hidden)
+	}
+	if again := gathered(t, split(Selection{}, 7).Fit, "held_out"); !slices.Equal(again, held) {
+		t.Error("equal seeds hide other entries")
+	}
+	if other := gathered(t, split(Selection{}, 8).Fit, "held_out"); slices.Equal(other, held) {
+		t.Error("another seed hides the same entries")
+	}
+	some := split(Selection{Limit: 100}, 7)
+	if got := gathered(t, some.Fit, "held_out"); !slices.Equal(got, held[:1000]) {
+		t.Error("a limit hides other entries")
+	}
+	measured, _, err := set.Measured(Selection{Fit: "train", Hide: 0.2}, 7, TestSplit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gathered(t, measured, "held_out"); !slices.Equal(got, gathered(t, all.Test, "held_out")) || slices.Equal(got, held[:500]) {
+		t.Error("the test images do not have hidden entries of their own")
+	}
+	if set.Train.Holed() {
+		t.Error("the set has changed")
+	}
+}
+
+// A packed set has its columns and its missing entries.
+func TestAPackedSetHasItsColumns(t *testing.T) {
+	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
+	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := set.Pack(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Unpack(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(again.Train.All()), fmt.Sprint(set.Train.All()); got != want || len(again.Columns()) != 2 || again.Columns()[0].Names == nil {
+		t.Errorf("got %s of %+v, want %s", got, again.Columns(), want)
+	}
+	for n := range len(b.Bytes()) {
+		if _, err := Unpack(b.Bytes()[:n]); err == nil {
+			t.Fatalf("%d of %d bytes are a set", n, b.Len())
+		}
+	}
+}
+
+// A value that no fitted sample has cannot be scaled or learned.
+func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
+	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n")}, Missing: "nan", Scale: Scale{Method: scaleMinmax}}
+	set, err := Load(t.Context(), s, nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := set.Split(Selection{Fit: "train"}, 1); err == nil || !strings.Contains(err.Error(), `column "b" is missing in all fitted samples`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,500 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/part"
+)
+
+func init() {
+	Registry.Register("triples", "your own sparse matrix: a line per entry (row, column, value) in a .csv file, or SciPy's .npz files (save_npz)",
+		func() Source { return &Triples{Empty: refuseEmpty} })
+}
+
+// Triples is the user's sparse matrix, of which only some entries are known: who rated what, and how. A sample is a row of the matrix, all
+// other entries are missing. A .csv file has a line for each entry; rows and columns have any names, and are sorted by them, as numbers if all are whole
+// numbers. An .npz file is one of scipy.sparse.save_npz in the layout COO, CSR or CSC, whose rows and columns are numbers. Files are read
+// twice from the disk; in memory an entry takes 8 bytes.
+type Triples struct {
+	File   string `toml:"file" required:"true" doc:"file of the entries, .csv or .npz"`
+	Row    string `toml:"row" doc:"column of a .csv file with the names of rows; by default the first"`
+	Column string `toml:"column" doc:"column with the names of columns; by default the second"`
+	Value  string `toml:"value" doc:"column of the values; by default the third"`
+	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which leaves them out; the others keep their numbers as names"`
+}
+
+// Origin tells `tessera data list` that nothing can be downloaded.
+func (*Triples) Origin() Origin { return OwnFiles }
+
+func (*Triples) hasMissing() bool { return true }
+
+// Unlabelled implements [Unlabelled].
+func (*Triples) Unlabelled() bool { return true }
+
+// Check reports keys that need another one.
+func (s *Triples) Check() error {
+	if name := cmp.Or(s.Row, s.Column); name != "" && (s.Row == s.Column || s.Row == s.Value || s.Column == s.Value) {
+		return part.KeyErrorf("column", "row, column and value are three columns of the file: got %q, %q and %q", s.Row, s.Column, s.Value)
+	}
+	return nil
+}
+
+// Shape implements [Source]. The number of columns of a .csv file shows only after all lines are read.
+func (s *Triples) Shape(Dirs) ([]int, bool) {
+	if s.Empty == dropEmpty {
+		return nil, false
+	}
+	f, err := openSparseNPZ(s.File)
+	if err != nil {
+		return nil, false
+	}
+	defer f.close()
+	return []int{f.columns}, true
+}
+
+// Load implements [Source].
+func (s *Triples) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
+	set := &Set{Name: "triples"}
+	images, file, err := s.read(ctx, s.File)
+	if err != nil {
+		return nil, badFile(set.Name, s.File, err)
+	}
+	set.Files, set.Shape, set.Train = []File{file}, images.Shape, images
+	return set, nil
+}
+
+// Size returns the number of rows, columns and entries, and reads no values of an .npz file.
+func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err error) {
+	start, err := head(s.File, 16)
+	switch {
+	case err != nil:
+	case strings.HasPrefix(string(start), zipMagic):
+		var f *sparseNPZ
+		if f, err = openSparseNPZ(s.File); err == nil {
+			rows, columns, entries = f.rows, f.columns, f.count
+			f.close()
+		}
+	default:
+		of, to := newNamed(), newNamed()
+		err = s.lines(ctx, s.File, io.Discard, func(_ int, row, column string, _ float32) error {
+			of.count(row)
+			to.count(column)
+			entries++
+			return nil
+		})
+		rows, columns = len(of.counts), len(to.counts)
+	}
+	return rows, columns, entries, badFile("triples", s.File, err)
+}
+
+// The values of the key `empty`.
+const refuseEmpty, dropEmpty = "refuse", "drop"
+
+// mostRows bounds the rows, and the columns, of a matrix: their numbers are int32.
+const mostRows = math.MaxInt32
+
+// read reads a file of entries.
+func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) {
+	start, err := head(path, 16)
+	if err != nil {
+		return nil, File{}, err
+	}
+	if !strings.HasPrefix(string(start), zipMagic) {
+		return s.readCSV(ctx, path)
+	}
+	file, err := streamFile(ctx, path, math.MaxInt64-1, func([]byte, int64) {})
+	if err != nil {
+		return nil, file, err
+	}
+	f, err := openSparseNPZ(path)
+	if err != nil {
+		return nil, file, err
+	}
+	defer f.close()
+	rows, columns := newAxis(f.rows), newAxis(f.columns)
+	err = f.each(ctx, func(_, i, j int, _ float32) error {
+		rows.counts[i]++
+		columns.counts[j]++
+		return nil
+	})
+	if err != nil {
+		return nil, file, err
+	}
+	if err := errors.Join(rows.compact("row", s.Empty), columns.compact("column", s.Empty)); err != nil {
+		return nil, file, err
+	}
+	e, err := collect(rows, columns, func(add func(i, j int, v float32) error) error {
+		return f.each(ctx, func(_, i, j int, v float32) error { return add(i, j, v) })
+	})
+	if err != nil {
+		return nil, file, err
+	}
+	for i := range e.rows() {
+		j := e.sortRow(i)
+		if j < 0 {
+			continue
+		}
+		var places []int
+		err := f.each(ctx, func(place, r, c int, _ float32) error {
+			if r == rows.number(i) && c == columns.number(j) {
+				places = append(places, place)
+			}
+			return nil
+		})
+		return nil, file, cmp.Or(err, fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
+			rows.number(i), columns.number(j), places[0], places[1]))
+	}
+	e.rowNames = rows.names()
+	return newEntryImages(e, columns.n, columns.names()), file, nil
+}
+
+// axis are the rows, or the columns, of a matrix of numbers.
+type axis struct {
+	counts []int32 // entries by number
+	index  []int32 // by number, without those that are left out; nil for all
+	n      int
+}
+
+func newAxis(n int) *axis { return &axis{counts: make([]int32, n), n: n} }
+
+// compact leaves out what has no entry, or returns an error.
+func (a *axis) compact(what, empty string) error {
+	first := slices.Index(a.counts, 0)
+	if first < 0 {
+		return nil
+	}
+	if empty != dropEmpty {
+		others := 0
+		for _, c := range a.counts[first+1:] {
+			if c == 0 {
+				others++
+			}
+		}
+		return fmt.Errorf(`%s %d has no entry, nor have %d others: nothing can be learned about them; leave them out, or write empty = "drop" in the dataset table`, what, first, others)
+	}
+	a.index, a.n = make([]int32, len(a.counts)), 0
+	counts := a.counts[:0]
+	for i, c := range a.counts {
+		if a.index[i] = int32(a.n); c > 0 {
+			counts = append(counts, c)
+			a.n++
+		}
+	}
+	a.counts = counts
+	return nil
+}
+
+// at is the index of a number.
+func (a *axis) at(number int) int {
+	if a.index == nil {
+		return number
+	}
+	return int(a.index[number])
+}
+
+// number is the number of an index.
+func (a *axis) number(at int) int {
+	if a.index == nil {
+		return at
+	}
+	// the last number with this index has the entries: those before it were left out
+	from, _ := slices.BinarySearch(a.index, int32(at+1))
+	return from - 1
+}
+
+// names are the numbers, nil if none was left out.
+func (a *axis) names() []string {
+	if a.index == nil {
+		return nil
+	}
+	names := make([]string, a.n)
+	for i := range names {
+		names[i] = strconv.Itoa(a.number(i))
+	}
+	return names
+}
+
+// collect gathers entries by row. Those of a row are in the order of the file.
+func collect(rows, columns *axis, each func(add func(i, j int, v float32) error) error) (*Entries, error) {
+	e := &Entries{starts: make([]int, rows.n+1)}
+	for i, c := range rows.counts[:rows.n] {
+		e.starts[i+1] = e.starts[i] + int(c)
+	}
+	total := e.starts[rows.n]
+	e.columns, e.values = make([]int32, total), make([]float32, total)
+	next := slices.Clone(e.starts[:rows.n])
+	err := each(func(i, j int, v float32) error {
+		r := rows.at(i)
+		at := next[r]
+		if at == e.starts[r+1] {
+			return errChanged
+		}
+		e.columns[at], e.values[at] = int32(columns.at(j)), v
+		next[r]++
+		return nil
+	})
+	if err == nil && !slices.Equal(next, e.starts[1:]) {
+		err = errChanged
+	}
+	return e, err
+}
+
+var errChanged = errors.New("has changed while it was read")
+
+// readCSV reads a file of a line for each entry.
+func (s *Triples) readCSV(ctx context.Context, path string) (*Images, File, error) {
+	digest := sha256.New()
+	rows, columns := newNamed(), newNamed()
+	err := s.lines(ctx, path, digest, func(line int, row, column string, _ float32) error {
+		rows.count(row)
+		columns.count(column)
+		if len(rows.counts) > mostRows || len(columns.counts) > mostRows {
+			return fmt.Errorf("has more than %d rows or columns", mostRows)
+		}
+		return nil
+	})
+	file := File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
+	if err == nil && len(rows.counts) == 0 {
+		err = errors.New("has no entries: want a line for each of them after the first one")
+	}
+	if err != nil {
+		return nil, file, err
+	}
+	rowNames, columnNames := rows.sort(), columns.sort()
+	e, err := collect(rows.axis(), columns.axis(), func(add func(i, j int, v float32) error) error {
+		return s.lines(ctx, path, io.Discard, func(_ int, row, column string, v float32) error {
+			i, known := rows.index[row]
+			j, also := columns.index[column]
+			if !known || !also {
+				return errChanged
+			}
+			return add(int(i), int(j), v)
+		})
+	})
+	if err != nil {
+		return nil, file, err
+	}
+	for i := range e.rows() {
+		if j := e.sortRow(i); j >= 0 {
+			return nil, file, s.twice(ctx, path, rowNames[i], columnNames[j])
+		}
+	}
+	e.rowNames = rowNames
+	return newEntryImages(e, len(columnNames), columnNames), file, nil
+}
+
+// twice is the error of an entry that is given twice.
+func (s *Triples) twice(ctx context.Context, path, row, column string) error {
+	var at []int
+	err := s.lines(ctx, path, io.Discard, func(line int, r, c string, _ float32) error {
+		if r == row && c == column {
+			at = append(at, line)
+		}
+		return nil
+	})
+	if err == nil && len(at) < 2 {
+		err = errChanged
+	}
+	return cmp.Or(err, fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", at[1], row, column, at[0]))
+}
+
+// named are the rows, or the columns, of a matrix by name.
+type named struct {
+	index  map[string]int32
+	counts []int32
+}
+
+func newNamed() *named { return &named{index: map[string]int32{}} }
+
+// count counts an entry.
+func (n *named) count(name string) {
+	i, ok := n.index[name]
+	if !ok {
+		i = int32(len(n.counts))
+		n.index[strings.Clone(name)] = i // the name is part of a line
+		n.counts = append(n.counts, 0)
+	}
+	n.counts[i]++
+}
+
+// axis returns the counts in the order of the indices.
+func (n *named) axis() *axis { return &axis{counts: n.counts, n: len(n.counts)} }
+
+// sort orders the names: as numbers if all are whole numbers, else as texts.
+func (n *named) sort() []string {
+	names := make([]string, 0, len(n.index))
+	numbers := true
+	for name := range n.index {
+		names = append(names, name)
+		v, err := strconv.ParseInt(name, 10, 64)
+		numbers = numbers && err == nil && strconv.FormatInt(v, 10) == name
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if !numbers {
+			return cmp.Compare(a, b)
+		}
+		x, _ := strconv.ParseInt(a, 10, 64)
+		y, _ := strconv.ParseInt(b, 10, 64)
+		return cmp.Compare(x, y)
+	})
+	counts := make([]int32, len(names))
+	for i, name := range names {
+		counts[i] = n.counts[n.index[name]]
+		n.index[name] = int32(i)
+	}
+	n.counts = counts
+	return names
+}
+
+// lines calls do for every entry of a .csv file, and writes the bytes of the file to w.
+func (s *Triples) lines(ctx context.Context, path string, w io.Writer, do func(line int, row, column string, v float32) error) error {
+	return eachLine(ctx, path, w, []string{s.Row, s.Column, s.Value}, 3, func(line int, cells []string) error {
+		v, err := strconv.ParseFloat(cells[2], 32)
+		if err != nil || v-v != 0 {
+			return fmt.Errorf("line %d: value: got %.60q, want a finite number", line, cells[2])
+		}
+		return do(line, cells[0], cells[1], float32(v))
+	})
+}
+
+// eachLine calls do with the cells of named columns in every line of a .csv file, and writes the bytes of the file to w. A column without
+// a name is the one at its place. A cell that is empty, of the first columns that are needed, is an error. Of columns that are not needed, cells are "" if the
+// file has no such column.
+func eachLine(ctx context.Context, path string, w io.Writer, names []string, needed int, do func(line int, cells []string) error) error {
+	f, _, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if isGzip(f) {
+		return errors.New("is compressed: unpack it first")
+	}
+	text := bufio.NewReaderSize(io.TeeReader(f, w), 1<<18)
+	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
+		_, _ = text.Discard(3)
+	}
+	first, _ := text.Peek(1 << 16)
+	first, _, _ = bytes.Cut(first, []byte("\n"))
+	r := csv.NewReader(text)
+	r.Comma, r.ReuseRecord = commaOf(first), true
+	header, err := r.Read()
+	header = slices.Clone(header) // its memory is reused
+	if err != nil {
+		return csvError(err)
+	}
+	if !isHeader(header) {
+		return errors.New("the first line holds numbers: write a first line with the names of the columns")
+	}
+	at, err := findColumns(header, names, needed)
+	if err != nil {
+		return err
+	}
+	cells := make([]string, len(names))
+	for n := 0; ; n++ {
+		record, err := r.Read()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return csvError(err)
+		}
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, _ := r.FieldPos(0)
+		for i, k := range at {
+			if k < 0 {
+				continue
+			}
+			if cells[i] = strings.TrimSpace(record[k]); cells[i] == "" && i < needed {
+				return fmt.Errorf("line %d, column %.60q: is empty", line, header[k])
+			}
+		}
+		if err := do(line, cells); err != nil {
+			return err
+		}
+	}
+	_, err = io.Copy(io.Discard, text)
+	return err
+}
+
+// findColumns returns where the columns of those names are, -1 for one that is not needed and not there.
+func findColumns(header, names []string, needed int) ([]int, error) {
+	at := make([]int, len(names))
+	for i, name := range names {
+		at[i] = i
+		if name != "" {
+			at[i] = slices.Index(header, name)
+		}
+		if at[i] >= len(header) {
+			at[i] = -1
+		}
+		if at[i] < 0 && i < needed {
+			if name == "" {
+				return nil, fmt.Errorf("has %d columns, want one of rows, one of columns and one of values", len(header))
+			}
+			return nil, fmt.Errorf("has no column %.60q, only %.200q", name, header)
+		}
+		if k := slices.Index(at[:i], at[i]); at[i] >= 0 && k >= 0 {
+			return nil, fmt.Errorf("column %.60q is read twice: name all three in the keys row, column and value", header[at[i]])
+		}
+	}
+	return at, nil
+}
+
+// Pairs are the entries of a matrix that a model predicts.
+type Pairs struct {
+	Rows, Columns []string  // their names
+	Values        []float32 // what they are; nil if the file does not say
+	Lines         []int     // of a .csv file
+}
+
+// ReadPairs reads the rows and columns of a .csv file, with the values if it has them, by the keys of the data set like, nil for the first three columns.
+func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) {
+	if like == nil {
+		like = &Triples{}
+	}
+	p := &Pairs{}
+	names := []string{like.Row, like.Column, like.Value}
+	values := true
+	err := eachLine(ctx, path, io.Discard, names, 2, func(line int, cells []string) error {
+		p.Rows, p.Columns, p.Lines = append(p.Rows, strings.Clone(cells[0])), append(p.Columns, strings.Clone(cells[1])), append(p.Lines, line)
+		if values = values && cells[2] != ""; values {
+			v, err := strconv.ParseFloat(cells[2], 32)
+			if err != nil || v-v != 0 {
+				return fmt.Errorf("line %d: value: got %.60q, want a finite number", line, cells[2])
+			}
+			p.Values = append(p.Values, float32(v))
+		}
+		return nil
+	})
+	if !values {
+		p.Values = nil
+	}
+	if err == nil && len(p.Rows) == 0 {
+		err = errors.New("has no pairs: want a line for each of them after the first one")
+	}
+	return p, badFile("", path, err)
+}
+
+// ReadTriples reads a file of entries by the keys of the data set like, nil for the default: the samples of other rows than those that a model was fitted
+// to.
+func ReadTriples(ctx context.Context, path string, like *Triples) (*Images, error) {
+	if like == nil {
+		like = &Triples{}
+	}
+	images, _, err := like.read(ctx, path)
+	return images, badFile("", path, err)
+}

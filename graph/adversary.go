@@ -1,0 +1,132 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gorgonia.org/gorgonia"
+	"tessera/attack"
+	"tessera/losses"
+	"tessera/ops"
+)
+
+// adversaryPrefix is the first part of the names of gradients for attacks on heads.
+const adversaryPrefix = "attack on "
+
+// Adversary names a pair of values that an attack on a head needs: the gradient of an objective of the head with respect to
+// the images, and the logits of the head. A program computes only this pair, without noise. Its inputs are [Images] and
+// [Labels], (batch, classes). A row of [Labels] is one-hot; for [attack.KL] it is the prediction for the clean image. For
+// cross entropy and similar objectives, a row of zeros has the gradient 0. The objective is summed over the batch, so row i
+// of the gradient belongs to image i alone. The declared loss terms have no effect.
+func Adversary(objective attack.Objective, head string) string {
+	return adversaryPrefix + head + " by " + string(objective)
+}
+
+// adversary returns the head and the objective if the request is for an attack, "" otherwise.
+func (r Request) adversary() (head string, objective attack.Objective) {
+	for _, name := range r.Want {
+		if rest, ok := strings.CutPrefix(name, adversaryPrefix); ok {
+			head, by, _ := strings.Cut(rest, " by ")
+			return head, attack.Objective(by)
+		}
+	}
+	return "", ""
+}
+
+// adversary adds the gradient of an objective of a head, and the logits.
+func (b *builder) adversary(head string, objective attack.Objective) error {
+	z, err := b.flatValue(value{head, pass{stream: Images}})
+	if err != nil {
+		return err
+	}
+	images := b.streams[Images]
+	if images == nil || !ancestors(z)[images] {
+		return fmt.Errorf("%q is not computed from the images: there is nothing to attack", head)
+	}
+	var c ops.Chain
+	targets := b.classes(Labels, z.Shape()[1])
+	var sum *gorgonia.Node
+	if objective == attack.Margin {
+		known := c.Sum(targets, 1)
+		others := c.Sub(z, c.Scale(targets, 1e30)) // the class itself cannot be the largest
+		most := c.Sum(c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(others, 1) }), 1)
+		sum = c.Sum(c.Mul(known, c.Sub(most, c.Sum(c.Mul(targets, z), 1))))
+	} else { // the entropy of the targets, a part of the divergence, is a constant
+		sum = c.Neg(c.Sum(c.Mul(targets, c.LogSoftmax(z))))
+	}
+	if c.Err() != nil {
+		return c.Err()
+	}
+	grads, err := gorgonia.Grad(sum, images)
+	if err != nil {
+		return fmt.Errorf("differentiating %s of %s: %w", objective, head, err)
+	}
+	if err := b.tap(Adversary(objective, head), grads[0]); err != nil {
+		return err
+	}
+	return b.tap(head, z)
+}
+
+// Head is a head whose values are class logits; it implements [attack.WhiteBox]. It uses the compiled programs of its coder.
+type Head struct {
+	coder   *Coder
+	name    string
+	classes int
+}
+
+// Head returns a head of the model for attacks. It returns an error if the head's values are not class logits, or if they
+// depend on columns other than images.
+func (c *Coder) Head(name string) (*Head, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
+	if !slices.Contains(c.Values(), name) || name == losses.Code || name == losses.Output {
+		return nil, fmt.Errorf("model %q: got %q, want one of its heads: %q", c.model.Spec.Name, name, c.ClassHeads())
+	}
+	if sources := c.model.Layout.Sources(name); !slices.Equal(sources, []string{losses.Images}) {
+		return nil, fmt.Errorf("model %q: %q is computed from the columns %q: only images can be attacked", c.model.Spec.Name, name, sources)
+	}
+	return &Head{c, name, c.model.Layout.Size(name)}, nil
+}
+
+// Shape implements [attack.Classifier].
+func (h *Head) Shape() []int { return h.coder.Shape() }
+
+// Classes implements [attack.Classifier].
+func (h *Head) Classes() int { return h.classes }
+
+// Logits implements [attack.Classifier].
+func (h *Head) Logits(images []float32) ([]float32, error) {
+	logits, _, err := h.run(h.name, images)
+	return logits, err
+}
+
+// Gradient implements [attack.WhiteBox].
+func (h *Head) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
+	return h.run(Adversary(objective, h.name), images, targets)
+}
+
+// run runs the program that computes want for one batch and returns its first two taps.
+func (h *Head) run(want string, inputs ...[]float32) (first, second []float32, err error) {
+	n := len(inputs[0]) / h.coder.model.Pixels()
+	p, err := h.coder.program(Request{Want: []string{want}, Batch: n})
+	if err == nil && len(p.of.Inputs) != len(inputs) {
+		err = fmt.Errorf("it reads %d inputs, want %d", len(p.of.Inputs), len(inputs))
+	}
+	for i, values := range inputs {
+		if err == nil {
+			err = p.runner.Bind(i, values)
+		}
+	}
+	if err == nil {
+		err = p.runner.Run()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("model %q: %s: %w", h.coder.model.Spec.Name, want, err)
+	}
+	if first = p.runner.Tap(0); len(p.of.Taps) > 1 {
+		second = p.runner.Tap(1)
+	}
+	return first, second, nil
+}

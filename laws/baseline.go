@@ -1,0 +1,467 @@
+package laws
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync"
+
+	"tessera/baselines"
+	"tessera/metrics"
+)
+
+// Baseline contains the laws of baselines, tested on 60 vectors of six values in [0,1], among them one of zeros and two equal ones. Fresh
+// methods should have few components (three) and iterations.
+var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
+	{"fits samples, in at most the iterations that it names", baselineTrial.fits},
+	{"has codes and atoms of the sizes that it declares, and finite values", baselineTrial.sized},
+	{"gives the same bytes again, on any number of processors", baselineTrial.repeatable},
+	{"ends in the same bytes if it is saved and restored after any iteration", baselineTrial.resumes},
+	{"ends in the same bytes if its context ended before", baselineTrial.cancelled},
+	{"codes the same after it is restored, and nearly the same alone as in a batch", baselineTrial.restored},
+	{"decodes other atoms with the same codes", baselineTrial.otherAtoms},
+	{"refuses samples that are not finite, of another size, or none", baselineTrial.refuses},
+	{"refuses to code before it is fitted, and parts of samples", baselineTrial.refusesCodes},
+	{"refuses a damaged state", baselineTrial.damaged},
+	{"never changes its settings, nor the samples", baselineTrial.keepsSettings},
+})
+
+// baselineTrial is a method with samples.
+type baselineTrial struct {
+	fresh  func() baselines.Method
+	values []float32
+	want   func() (*fitted, error) // made once
+}
+
+// fitted is a fitted model.
+type fitted struct {
+	baselines.Model
+	state    baselines.State // a copy
+	progress []baselines.Progress
+}
+
+const (
+	baselinePixels  = 6
+	baselineSamples = 60
+)
+
+func (t baselineTrial) String() string { return fmt.Sprintf("%d samples", baselineSamples) }
+
+func eachBaselineTrial(fresh func() baselines.Method, try func(t baselineTrial)) error {
+	t := baselineTrial{fresh: fresh, values: uniform32(baselineSamples * baselinePixels)}
+	clear(t.values[4*baselinePixels : 5*baselinePixels])
+	copy(t.values[9*baselinePixels:10*baselinePixels], t.values[8*baselinePixels:])
+	t.want = sync.OnceValues(func() (*fitted, error) { return t.fit(context.Background()) })
+	try(t)
+	return nil
+}
+
+func (t baselineTrial) model() (baselines.Model, error) {
+	m, err := t.fresh().New([]int{baselinePixels}, 5)
+	if err == nil && m == nil {
+		err = errors.New("returns neither a model nor an error")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("New: %w", err)
+	}
+	return m, nil
+}
+
+// samples returns a copy of the samples.
+func (t baselineTrial) samples() baselines.Matrix {
+	m, _ := baselines.NewMatrix(slices.Clone(t.values), baselinePixels) // whole samples
+	return m
+}
+
+// fit fits a new model.
+func (t baselineTrial) fit(ctx context.Context) (*fitted, error) {
+	m, err := t.model()
+	if err != nil {
+		return nil, err
+	}
+	return t.fitted(ctx, m)
+}
+
+// fitted fits a model to its end.
+func (t baselineTrial) fitted(ctx context.Context, m baselines.Model) (*fitted, error) {
+	f := &fitted{Model: m}
+	_, err := baselines.Fit(ctx, m, t.samples(), func(p baselines.Progress) error {
+		if f.progress = append(f.progress, p); len(f.progress) > 10*t.fresh().MostIterations()+1000 {
+			return errors.New("it does not end")
+		}
+		return nil
+	})
+	f.state = through(m.State())
+	return f, err
+}
+
+// through copies a state as a file does: numbers as JSON.
+func through(s baselines.State) baselines.State {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return baselines.State{} // of numbers that are not finite
+	}
+	var read baselines.State
+	_ = json.Unmarshal(text, &read) // what Marshal wrote
+	return read
+}
+
+// like compares fits.
+func (f *fitted) like(want *fitted) error {
+	if !reflect.DeepEqual(f.state, want.state) {
+		return errors.New("the state is another")
+	}
+	return nil
+}
+
+func (t baselineTrial) fits() error {
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	most := t.fresh().MostIterations()
+	for i, p := range f.progress {
+		switch {
+		case p.Iteration != i+1:
+			return fmt.Errorf("iteration %d says that %d are done", i+1, p.Iteration)
+		case notFinite(p.Objective):
+			return fmt.Errorf("iteration %d: the objective is %v", i+1, p.Objective)
+		case p.Done != (i == len(f.progress)-1):
+			return fmt.Errorf("iteration %d of %d: Done is %v", i+1, len(f.progress), p.Done)
+		}
+	}
+	if len(f.progress) > most {
+		return fmt.Errorf("%d iterations, MostIterations is %d", len(f.progress), most)
+	}
+	if !f.Done() {
+		return errors.New("a finished fit is not Done")
+	}
+	return nil
+}
+
+func (t baselineTrial) sized() error {
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	codes, err := f.Encode(t.values)
+	if err != nil {
+		return err
+	}
+	images, err := f.Decode(codes)
+	if err != nil {
+		return err
+	}
+	units := t.fresh().Units()
+	all := map[string][]float32{"codes": codes, "reconstructions": images}
+	for _, size := range []struct {
+		what      string
+		got, want int
+	}{
+		{"Units of the model", f.Units(), units}, {"values of Shape", elements(1, f.Shape()), baselinePixels},
+		{"codes", len(codes), baselineSamples * units}, {"values of reconstructions", len(images), len(t.values)},
+	} {
+		if size.got != size.want {
+			return fmt.Errorf("%s: got %d, want %d", size.what, size.got, size.want)
+		}
+	}
+	if kept := f.Codes(); kept != nil {
+		if all["Codes"] = kept; len(kept) != len(codes) {
+			return fmt.Errorf("Codes: got %d values, want %d", len(kept), len(codes))
+		}
+	}
+	if atoms := f.Atoms(); atoms != nil {
+		if all["atoms"] = atoms.Values; len(atoms.Values) != atoms.Count*baselinePixels {
+			return fmt.Errorf("%d atoms with %d values", atoms.Count, len(atoms.Values))
+		}
+	}
+	for what, values := range all {
+		if i := slices.IndexFunc(values, notFinite); i >= 0 {
+			return fmt.Errorf("%s: value %d is %v", what, i, values[i])
+		}
+	}
+	return nil
+}
+
+func (t baselineTrial) repeatable() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, processors := range []int{1, 3} {
+		runtime.GOMAXPROCS(processors)
+		f, err := t.fit(context.Background())
+		if err == nil {
+			err = f.like(want)
+		}
+		if err != nil {
+			return fmt.Errorf("on %d processors: %w", processors, err)
+		}
+	}
+	return nil
+}
+
+// resumes saves the state after every iteration, and continues with a new model.
+func (t baselineTrial) resumes() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	for after := range len(want.progress) + 1 {
+		m, err := t.model()
+		if err != nil {
+			return err
+		}
+		if err := m.Begin(context.Background(), t.samples()); err != nil {
+			return err
+		}
+		for range after {
+			if _, err := m.Step(context.Background()); err != nil {
+				return err
+			}
+		}
+		if err := t.resumed(through(m.State()), want); err != nil {
+			return fmt.Errorf("saved after %d iterations: %w", after, err)
+		}
+	}
+	return nil
+}
+
+// resumed continues a fit from its state.
+func (t baselineTrial) resumed(s baselines.State, want *fitted) error {
+	m, err := t.model()
+	if err != nil {
+		return err
+	}
+	if err := m.Restore(s); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	f, err := t.fitted(context.Background(), m)
+	if err != nil {
+		return err
+	}
+	return f.like(want)
+}
+
+// countdown is a context that ends after a number of looks at it.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func (t baselineTrial) cancelled() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	for _, looks := range []int{0, 1, 2, 3, 10} {
+		m, err := t.model()
+		if err != nil {
+			return err
+		}
+		if _, err := t.fitted(&countdown{context.Background(), looks}, m); err != nil && !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("the context ended, but the error is %w", err)
+		}
+		if err := t.resumed(through(m.State()), want); err != nil {
+			return fmt.Errorf("ended when asked %d times: %w", looks, err)
+		}
+	}
+	return nil
+}
+
+func (t baselineTrial) restored() error {
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	other, err := t.model()
+	if err == nil {
+		err = other.Restore(f.state)
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if !other.Done() {
+		return errors.New("a finished fit is not Done after it is restored")
+	}
+	unseen := uniform32(7 * baselinePixels)
+	for i := range unseen {
+		unseen[i] = 1 - unseen[i]
+	}
+	for what, x := range map[string][]float32{"the fitted samples": t.values, "other samples": unseen, "no samples": nil} {
+		want, err := f.Encode(x)
+		if err != nil {
+			return err
+		}
+		got, err := other.Encode(x)
+		if err == nil {
+			err = differ("the codes of "+what, got, want)
+		}
+		if err != nil {
+			return fmt.Errorf("restored: %w", err)
+		}
+	}
+	all, err := f.Encode(unseen)
+	if err != nil {
+		return err
+	}
+	one, err := f.Encode(unseen[3*baselinePixels : 4*baselinePixels])
+	if err != nil {
+		return err
+	}
+	// codes that are iterated until a batch has converged differ a little
+	if err := near(converted[float64](one), converted[float64](all[3*f.Units():4*f.Units()]), 1e-3); err != nil {
+		return fmt.Errorf("the code of a sample alone, compared with that in a batch: %w", err)
+	}
+	return nil
+}
+
+func (t baselineTrial) otherAtoms() error {
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	atoms := f.Atoms()
+	if atoms == nil {
+		return nil
+	}
+	for i := range atoms.Values {
+		atoms.Values[i] *= 2
+	}
+	other, err := f.WithAtoms(atoms)
+	if err != nil {
+		return err
+	}
+	x := t.values
+	want, err := f.Encode(x)
+	if err != nil {
+		return err
+	}
+	got, err := other.Encode(x)
+	if err == nil {
+		err = differ("codes", got, want)
+	}
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(other.Atoms().Values, atoms.Values) {
+		return errors.New("the atoms are not those that were given")
+	}
+	if _, err := f.WithAtoms(nil); err == nil {
+		return errors.New("accepts no atoms")
+	}
+	return nil
+}
+
+func (t baselineTrial) refuses() error {
+	infinite := slices.Clone(t.values)
+	infinite[20] = float32(math.Inf(1))
+	nan := slices.Clone(t.values)
+	nan[20] = float32(math.NaN())
+	for what, x := range map[string]struct {
+		values []float32
+		pixels int
+	}{"an infinite value": {infinite, baselinePixels}, "NaN": {nan, baselinePixels}, "no samples": {nil, baselinePixels}, "samples of another size": {t.values[:55], 5}} {
+		m, err := t.model()
+		if err != nil {
+			return err
+		}
+		if what == "NaN" && metrics.TakesHoles(m) { // a missing entry
+			continue
+		}
+		images, err := baselines.NewMatrix(x.values, x.pixels)
+		if err != nil {
+			return err
+		}
+		if _, err := baselines.Fit(context.Background(), m, images, nil); err == nil {
+			return fmt.Errorf("accepts %s", what)
+		}
+	}
+	return nil
+}
+
+func (t baselineTrial) refusesCodes() error {
+	m, err := t.model()
+	if err != nil {
+		return err
+	}
+	if _, err := m.Encode(t.values[:baselinePixels]); err == nil {
+		return errors.New("encodes before it is fitted")
+	}
+	if _, err := m.Decode(make([]float32, m.Units())); err == nil {
+		return errors.New("decodes before it is fitted")
+	}
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	if _, err := f.Encode(t.values[:baselinePixels+1]); err == nil {
+		return errors.New("encodes a part of a sample")
+	}
+	if _, err := f.Decode(make([]float32, f.Units()+1)); err == nil && f.Units() > 1 {
+		return errors.New("decodes a part of a code")
+	}
+	return nil
+}
+
+func (t baselineTrial) damaged() error {
+	f, err := t.want()
+	if err != nil {
+		return err
+	}
+	try := func(what string, change func(s *baselines.State)) error {
+		s := through(f.state)
+		change(&s)
+		m, err := t.model()
+		if err == nil && m.Restore(s) == nil {
+			err = fmt.Errorf("accepts a state with %s", what)
+		}
+		return err
+	}
+	for name, tensor := range f.state.Tensors {
+		if err := try(fmt.Sprintf("too few values of %q", name), func(s *baselines.State) {
+			s.Tensors[name] = baselines.Tensor{Shape: tensor.Shape, Values: tensor.Values[1:]}
+		}); err != nil && len(tensor.Values) > 0 {
+			return err
+		}
+	}
+	for name := range f.state.Numbers {
+		if err := try(fmt.Sprintf("no number %q", name), func(s *baselines.State) { delete(s.Numbers, name) }); err != nil {
+			return err
+		}
+	}
+	return try("no tensors", func(s *baselines.State) { s.Tensors = nil })
+}
+
+func (t baselineTrial) keepsSettings() error {
+	method := t.fresh()
+	m, err := method.New([]int{baselinePixels}, 5)
+	if err != nil {
+		return err
+	}
+	values := slices.Clone(t.values)
+	images, err := baselines.NewMatrix(values, baselinePixels)
+	if err != nil {
+		return err
+	}
+	if _, err := baselines.Fit(context.Background(), m, images, nil); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(method, t.fresh()) {
+		return errors.New("its settings are others afterwards")
+	}
+	return differ("the samples afterwards", values, t.values)
+}

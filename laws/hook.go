@@ -1,0 +1,400 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/engine"
+	"tessera/engine/ir"
+	"tessera/graph"
+	"tessera/hooks"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/optim"
+	"tessera/parallel/collective"
+	"tessera/parallel/team"
+	"tessera/part/table"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+// Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an auto-encoder, of a
+// classifier and of an encoder that begins with a decomposition. A model that the hook does not suit is left out.
+var Hook = inTrials(eachHookTrial, []law[hookTrial]{
+	{"trains a model, whose parameters stay finite", hookTrial.trains},
+	{"never changes its settings, and trains the same bytes again", hookTrial.again},
+	{"gives the same bytes on any number of threads", hookTrial.threads},
+	{"resumes to the same bytes after every step", hookTrial.resumes},
+	{"gives on two processes what it gives on one, if it is Replicated", hookTrial.replicated},
+	{"suits a full-batch optimizer, or says that it needs steps", hookTrial.fullBatch},
+})
+
+// hookSteps is the number of steps of a trial.
+const hookSteps = 9
+
+// hookTrial is the training of a model with a hook.
+type hookTrial struct {
+	fresh func() hooks.Hook
+	name  string
+	model func() config.Model
+	load  train.LoadData
+	want  func() (*hookRun, error) // on one thread, made once
+}
+
+func (t hookTrial) String() string { return t.name }
+
+// hookRun is what a hook may change of a run.
+type hookRun struct {
+	model, state []byte // the files
+	parameters   tensors
+}
+
+func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
+	images, err := data.FromFloats(uniform32(24*6), []int{6}, inTurn(24, 3))
+	if err != nil {
+		return err
+	}
+	load := func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+		if _, ok := d.Source.(*data.Memory); ok {
+			return data.Load(ctx, images, data.Dirs{}, d.Need())
+		}
+		return data.Load(ctx, d.Source, data.Dirs{}, d.Need())
+	}
+	own := data.Selection{Fit: "train", Labelled: 1, Validation: data.Validation{Fraction: 0.25}}
+	bars := config.Dataset{Source: &data.Bars{Count: 24, Seed: 1}, Selection: own}
+	dense := func(units int) []config.Layer {
+		return []config.Layer{{Layer: &layers.Dense{Units: units, Activation: "sigmoid", Bias: true, Init: &layers.GlorotUniform{}}}}
+	}
+	var refused []error
+	for _, t := range []hookTrial{
+		{name: "an auto-encoder", model: func() config.Model { return config.Model{Dataset: bars, Encoder: dense(5)} }},
+		{name: "a classifier", model: func() config.Model {
+			return config.Model{Dataset: config.Dataset{Source: images, Selection: own}, Encoder: dense(5), Decoder: []config.Layer{},
+				Heads:  map[string]config.Head{"class": {Layers: dense(3)}},
+				Losses: []config.Loss{{On: "class", Loss: &losses.CrossEntropy{}}}}
+		}},
+		{name: "an encoder of a decomposition", model: func() config.Model {
+			return config.Model{Dataset: bars, Encoder: append([]config.Layer{{Layer: decomposition()}}, dense(4)...)}
+		}},
+	} {
+		t.fresh, t.load = fresh, load
+		if _, err := t.declared(fresh(), nil); err != nil {
+			refused = append(refused, fmt.Errorf("%s: %w", t.name, err))
+			continue
+		}
+		t.want = sync.OnceValues(func() (*hookRun, error) { return t.trained(train.Options{}) })
+		try(t)
+	}
+	if len(refused) == 3 {
+		return fmt.Errorf("suits none of the models: %w", errors.Join(refused...))
+	}
+	return nil
+}
+
+// inTurn are n labels 0, 1, ..., classes-1, 0, ...
+func inTurn(n, classes int) []int {
+	labels := make([]int, n)
+	for i := range labels {
+		labels[i] = i % classes
+	}
+	return labels
+}
+
+// decomposition is a layer that needs a hook to prepare its images.
+func decomposition() layers.Layer {
+	l := &layers.PADO{}
+	l.Levels, l.Radius, l.Step = 2, 1, 1
+	return l
+}
+
+// uniform32 draws from [0,1).
+func uniform32(n int) []float32 { return converted[float32](uniform(n, 0, 1)) }
+
+// declared is the model with the hook h.
+func (t hookTrial) declared(h hooks.Hook, optimizer optim.Optimizer) (*config.Model, error) {
+	m := t.model()
+	m.Hooks = map[string]hooks.Hook{"law": h}
+	m.Optimizer.Optimizer = optimizer
+	m.Train = config.Train{Epochs: 3, Batch: 6}
+	return config.Complete(&m)
+}
+
+// trained trains the model with a new hook.
+func (t hookTrial) trained(o train.Options) (*hookRun, error) {
+	m, err := t.declared(t.fresh(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.trainedOf(m, o)
+}
+
+// trainedOf trains a model.
+func (t hookTrial) trainedOf(m *config.Model, o train.Options) (*hookRun, error) {
+	return inFolder(func(run string) (*hookRun, error) {
+		if err := t.run(context.Background(), m, run, o); err != nil {
+			return nil, err
+		}
+		return readRun(run)
+	})
+}
+
+func (t hookTrial) run(ctx context.Context, m *config.Model, run string, o train.Options) error {
+	_, err := train.Run(ctx, m, t.options(run, o))
+	return err
+}
+
+func (t hookTrial) options(run string, o train.Options) train.Options {
+	o.Out, o.Load, o.Disk = run, t.load, volatileDisk{}
+	if o.Backend == nil {
+		if o.Team == nil {
+			o.Team = workers()
+		}
+		o.Backend = engine.Backend{Team: o.Team}
+	}
+	return o
+}
+
+// inFolder calls do with the path of a run that it may create.
+func inFolder[T any](do func(run string) (T, error)) (result T, err error) {
+	dir, err := os.MkdirTemp("", "law")
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	return do(filepath.Join(dir, "run"))
+}
+
+func readRun(run string) (*hookRun, error) {
+	model, err := os.ReadFile(filepath.Join(run, folder.Model))
+	if err != nil {
+		return nil, err
+	}
+	state, err := os.ReadFile(filepath.Join(run, folder.State))
+	if err != nil {
+		return nil, err
+	}
+	trained, err := train.Open(run)
+	if err != nil {
+		return nil, err
+	}
+	values := tensors{}
+	for _, p := range trained.Parameters {
+		values[p.Path] = converted[float64](p.Data)
+	}
+	return &hookRun{model, state, values}, nil
+}
+
+// like compares two runs.
+func (r *hookRun) like(want *hookRun) error {
+	switch {
+	case string(r.model) != string(want.model):
+		return fmt.Errorf("%s has other bytes", folder.Model)
+	case string(r.state) != string(want.state):
+		return fmt.Errorf("%s has other bytes", folder.State)
+	}
+	return nil
+}
+
+func (t hookTrial) trains() error {
+	r, err := t.want()
+	if err != nil {
+		return err
+	}
+	return r.parameters.finite()
+}
+
+func (t hookTrial) again() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	m, err := t.declared(t.fresh(), nil)
+	if err != nil {
+		return err
+	}
+	for i := range 2 {
+		r, err := t.trainedOf(m, train.Options{})
+		if err != nil {
+			return err
+		}
+		if err := r.like(want); err != nil {
+			return fmt.Errorf("training %d with the same hook, compared with one with a new hook: %w", i+1, err)
+		}
+	}
+	other, err := t.declared(t.fresh(), nil)
+	if err == nil && !reflect.DeepEqual(m.Hooks["law"], other.Hooks["law"]) {
+		return errors.New("its settings are others afterwards")
+	}
+	return err
+}
+
+func (t hookTrial) threads() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	three := team.New(3)
+	defer three.Close()
+	r, err := t.trained(train.Options{Team: three})
+	if err != nil {
+		return err
+	}
+	if string(r.model) != string(want.model) { // the state names the number of threads
+		return fmt.Errorf("on three threads, compared with one: %s has other bytes", folder.Model)
+	}
+	return nil
+}
+
+// resumes interrupts a training in every step, except the last one, and resumes it.
+func (t hookTrial) resumes() error {
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	for step := 1; step < hookSteps; step++ {
+		r, err := inFolder(func(run string) (*hookRun, error) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			m, err := t.declared(t.fresh(), nil)
+			if err != nil {
+				return nil, err
+			}
+			stopping := stopper{engine.Backend{Team: workers()}, new(atomic.Int64), int64(step), cancel}
+			err = t.run(ctx, m, run, train.Options{Backend: stopping})
+			if err == nil {
+				return readRun(run) // the hook ended the training before
+			}
+			if !errors.Is(err, train.ErrInterrupted) {
+				return nil, err
+			}
+			o := t.options("", train.Options{})
+			if _, err := train.Resume(context.Background(), run, o); err != nil {
+				return nil, fmt.Errorf("resume: %w", err)
+			}
+			return readRun(run)
+		})
+		if err == nil {
+			err = r.like(want)
+		}
+		if err != nil {
+			return fmt.Errorf("interrupted in step %d and resumed, compared with no interruption: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// replicated compares a training by two processes with one by one process, whose sums have another order.
+func (t hookTrial) replicated() error {
+	if _, ok := t.fresh().(hooks.Replicated); !ok {
+		return nil
+	}
+	want, err := t.want()
+	if err != nil {
+		return err
+	}
+	groups := collective.Local(2)
+	got, err := inFolder(func(run string) (*hookRun, error) {
+		errs := make([]error, len(groups))
+		var all sync.WaitGroup
+		for rank, g := range groups {
+			all.Go(func() {
+				m, err := t.declared(t.fresh(), nil)
+				if err == nil {
+					err = t.run(context.Background(), m, run, train.Options{Group: g})
+				}
+				errs[rank] = err
+			})
+		}
+		if all.Wait(); errors.Join(errs...) != nil {
+			return nil, errors.Join(errs...)
+		}
+		return readRun(run)
+	})
+	if err != nil {
+		return fmt.Errorf("two processes: %w", err)
+	}
+	if err := got.parameters.near(want.parameters, 1e-4); err != nil {
+		return fmt.Errorf("two processes, compared with one: %w", err)
+	}
+	return nil
+}
+
+func (t hookTrial) fullBatch() error {
+	m, err := t.declared(t.fresh(), &optim.LBFGS{History: 5, Evaluations: 20})
+	var refused *table.Diagnostics
+	if _, says := t.fresh().(hooks.NeedsSteps); says {
+		if !errors.As(err, &refused) {
+			return fmt.Errorf("NeedsSteps, but the declaration with lbfgs gives %v", err)
+		}
+		return nil
+	}
+	if errors.As(err, &refused) {
+		return nil // something else of this model does not suit
+	}
+	if err != nil {
+		return err
+	}
+	_, err = inFolder(func(run string) (*hookRun, error) { return nil, t.run(context.Background(), m, run, train.Options{}) })
+	if err != nil {
+		return fmt.Errorf("with lbfgs: %w; implement hooks.NeedsSteps", err)
+	}
+	return nil
+}
+
+// stopper is a back end that ends a context in a step of the training.
+type stopper struct {
+	engine.Backend
+	steps *atomic.Int64
+	at    int64
+	stop  func()
+}
+
+// Compile implements [ir.Backend]. Programs with gradients of parameters are those of steps.
+func (s stopper) Compile(source ir.Program) (ir.Runner[float32], error) {
+	r, err := s.Backend.Compile(source)
+	if p, ok := source.(*graph.Program); ok && err == nil {
+		for _, b := range p.Parameters {
+			if b.Gradient != nil {
+				return stoppingRunner{r, s}, nil
+			}
+		}
+	}
+	return r, err
+}
+
+type stoppingRunner struct {
+	ir.Runner[float32]
+	stopper
+}
+
+// Run implements [ir.Runner].
+func (r stoppingRunner) Run() error {
+	if r.steps.Add(1) == r.at {
+		r.stop()
+	}
+	return r.Runner.Run()
+}
+
+// volatileDisk is a disk whose files need not survive.
+type volatileDisk struct{ folder.OS }
+
+// WriteFile implements [folder.Disk].
+func (volatileDisk) WriteFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// Sync implements [folder.Disk].
+func (volatileDisk) Sync(string) error { return nil }

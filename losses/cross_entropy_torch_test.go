@@ -1,0 +1,88 @@
+package losses_test
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+
+	"tessera/laws"
+	"tessera/losses"
+	"tessera/part"
+)
+
+// torch_cross_entropy.json holds what PyTorch computes in float64; torch_cross_entropy.py next to it wrote it.
+//
+//go:embed testdata/torch_cross_entropy.json
+var torchCrossEntropy []byte
+
+func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
+	var f struct {
+		Logits, Clean [][]float64
+		Labels        []int
+		Cases         []struct {
+			Kind     string
+			Settings map[string]any
+			Value    float64
+			Gradient [][]float64
+		}
+	}
+	if err := json.Unmarshal(torchCrossEntropy, &f); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range f.Cases {
+		e, ok := losses.Registry.Lookup(c.Kind)
+		if !ok {
+			t.Fatal(c.Kind)
+		}
+		l := e.New()
+		for key, value := range c.Settings {
+			if list, ok := value.([]any); ok {
+				var numbers []float64
+				for _, v := range list {
+					numbers = append(numbers, v.(float64))
+				}
+				value = numbers
+			}
+			if err := laws.Set(l, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leaves := map[string][][]float64{"labels": labelled(f.Labels, len(f.Logits[0]))}
+		if c.Kind == "trades" {
+			leaves["clean"] = f.Clean
+		}
+		value, slope := valueOf(t, l, f.Logits, leaves)
+		if math.Abs(value-c.Value) > 1e-10 {
+			t.Errorf("%s %v: got %v, want %v", c.Kind, c.Settings, value, c.Value)
+		}
+		for i, row := range c.Gradient {
+			for j, want := range row {
+				if math.Abs(slope[i][j]-want) > 1e-10 {
+					t.Errorf("%s %v: the slope of unit %d of image %d is %v, want %v", c.Kind, c.Settings, j, i, slope[i][j], want)
+				}
+			}
+		}
+	}
+}
+
+func TestCrossEntropySaysWhichSettingIsWrong(t *testing.T) {
+	for key, l := range map[string]*losses.CrossEntropy{
+		"class_weights": {ClassWeights: []float64{1, -1}},
+		"focal":         {Focal: 0.5},
+	} {
+		var setting part.KeyError
+		if err := l.Check(); !errors.As(err, &setting) || setting.Key != key {
+			t.Errorf("got %v, want an error of %s", err, key)
+		}
+	}
+	for _, l := range []*losses.CrossEntropy{{Focal: 2, Smoothing: 0.1}, {ClassWeights: []float64{0, 0}}} {
+		if l.Check() == nil {
+			t.Errorf("%+v: no error", l)
+		}
+	}
+	if l := (&losses.CrossEntropy{ClassWeights: []float64{1, 2}}); l.CheckUnits(3) == nil || l.CheckUnits(2) != nil {
+		t.Error("two weights suit three classes, or not two")
+	}
+}

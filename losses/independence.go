@@ -1,0 +1,33 @@
+package losses
+
+import (
+	"gorgonia.org/gorgonia"
+	"tessera/ops"
+)
+
+// Independence is how much a score depends on the group of a sample, a column of whole numbers: see [Grouping] for the measures. At 0 the mean score
+// (correlation) or the distribution of the scores (hsic) is the same in all groups of the batch. A sample of a negative group is left out. Batches should be large: the
+// expectation over batches of n samples is larger than that of all samples by about 1/n.
+//
+//	[[model.X.loss]]
+//	kind = "independence"
+//	on = "class"
+//	against = "group"
+//
+// Sources: Mary, Calauzènes and El Karoui, Fairness-aware learning for continuous attributes and treatments, ICML 2019; Pérez-Suay et al.,
+// Fair kernel learning, ECML 2017 (HSIC as the penalty).
+type Independence struct{ Grouping }
+
+func init() {
+	Registry.Register("independence", "dependence of a score on the group of a sample", func() Loss { return &Independence{newGrouping()} })
+}
+
+// Reads implements [Loss].
+func (l *Independence) Reads() Reads { return l.reads() }
+
+// Build implements [Loss].
+func (l *Independence) Build(v Values) (*gorgonia.Node, error) {
+	var c ops.Chain
+	of, known := l.members(&c, column(&c, c.Do("against", v.Against)))
+	return l.dependence(&c, l.score(&c, v), of, known), c.Err()
+}

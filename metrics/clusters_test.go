@@ -1,0 +1,71 @@
+package metrics
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+)
+
+// testdata/clusters.py computes the same by scikit-learn and SciPy.
+func TestClustersEqualScikitLearns(t *testing.T) {
+	text, err := os.ReadFile("testdata/clusters.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		X                              []float32
+		Width, Units                   int
+		Clusters, Labels               []int
+		Accuracy, NMI, ARI, Silhouette float64
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		codes := make([]float32, len(c.Clusters)*c.Units)
+		for j, cluster := range c.Clusters {
+			codes[j*c.Units+cluster] = 0.7
+		}
+		m := &clustersMeter{units: c.Units}
+		s := &silhouetteMeter{units: c.Units, pixels: c.Width, every: 1}
+		for _, half := range [][2]int{{0, len(c.Clusters) / 2}, {len(c.Clusters) / 2, len(c.Clusters)}} {
+			b := &Batch{Images: c.X[half[0]*c.Width : half[1]*c.Width], Codes: codes[half[0]*c.Units : half[1]*c.Units], Labels: c.Labels[half[0]:half[1]]}
+			if err := m.Add(b); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Add(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		values, err := m.Values(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		silhouettes, err := s.Values(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string][2]float64{"accuracy": {values[0].Number, c.Accuracy}, "nmi": {values[1].Number, c.NMI}, "ari": {values[2].Number, c.ARI},
+			"silhouette": {silhouettes[0].Number, c.Silhouette}} {
+			if !(math.Abs(v[0]-v[1]) <= 1e-6) {
+				t.Errorf("case %d: %s: got %v, scikit-learn has %v", i, name, v[0], v[1])
+			}
+		}
+	}
+}
+
+func TestClustersOfSpecialPartitions(t *testing.T) {
+	if got := adjustedRand([]int{0, 1, 2}, []int{2, 0, 1}, 3, 3); got != 1 {
+		t.Errorf("every image on its own: %v", got)
+	}
+	if got := adjustedRand([]int{0, 0, 1, 1}, []int{1, 1, 0, 0}, 2, 2); got != 1 {
+		t.Errorf("equal partitions: %v", got)
+	}
+	if _, ok := Silhouette([]float32{1, 2, 3}, 1, []int{4, 4, 4}); ok {
+		t.Error("one cluster has a silhouette")
+	}
+	if got, _ := Silhouette([]float32{0, 1, 10}, 1, []int{0, 0, 1}); math.Abs(got-(9.0/10+8.0/9)/3) > 1e-7 {
+		t.Errorf("with an image alone in its cluster: %v", got)
+	}
+}

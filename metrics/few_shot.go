@@ -1,0 +1,160 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/data"
+	"tessera/internal/random"
+	"tessera/parallel/team"
+)
+
+func init() {
+	Registry.Register("few_shot", "classification of the codes from a few labelled images of each class",
+		func() Metric { return &FewShot{Shots: 5, Draws: 50, Seed: 1} })
+}
+
+// FewShot measures how well a few labelled images suffice for classification by codes. Each draw selects Shots images of
+// every class at random, fits a classifier to their codes and classifies all other labelled images. There are two
+// classifiers:
+//
+//   - the nearest centroid: the class whose mean code is nearest, by Euclidean distance
+//   - linear: a [LinearSVM] with C = 1
+//
+// First, every unit is divided by its root mean square over all measured labelled images, which uses no labels; a unit that
+// is always 0 is not divided. The results are the mean accuracy over the draws and its 2.5 and 97.5 % quantiles, which show
+// the influence of the selected images. The draws depend only on Seed and the labels, so that the results of two models on
+// the same images are paired. A class with Shots images or fewer is an error.
+//
+// Source of the nearest centroid: Snell, Swersky, Zemel, Prototypical networks for few-shot learning, NeurIPS 2017.
+type FewShot struct {
+	Shots int    `toml:"shots" want:"> 0" doc:"k, the number of labelled images of each class; 0 takes 5"`
+	Draws int    `toml:"draws" want:"> 0" doc:"number of random draws; 0 takes 50"`
+	Seed  uint64 `toml:"seed" doc:"seed of the draws; 0 takes the run's seed"`
+}
+
+// Describe implements [Metric].
+func (*FewShot) Describe() Description {
+	d := Description{Reads: ReadsCodes | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true}
+	for _, c := range []struct{ name, doc string }{
+		{"few_shot_centroid", "accuracy of classifying codes by the nearest mean code of 5 labelled images of each class, mean over 50 random draws of these. " +
+			"All other labelled images are classified; every unit is divided by its root mean square. `--with shots=1` changes their number (Snell et al. 2017)"},
+		{"few_shot_linear", "accuracy of a linear SVM (C = 1) fitted to the codes of the same 5 labelled images of each class"},
+	} {
+		d.Measures = append(d.Measures, Measure{Name: c.name, Better: Higher, Doc: c.doc},
+			Measure{Name: c.name + "_low", Better: Higher, Doc: "2.5 % quantile of `" + c.name + "` over the draws"},
+			Measure{Name: c.name + "_high", Better: Higher, Doc: "97.5 % quantile of `" + c.name + "` over the draws"})
+	}
+	return d
+}
+
+// Start implements [Metric].
+func (m *FewShot) Start(s *Subject) (Meter, error) {
+	meter := &fewShotMeter{FewShot: *m, svmMeter: svmMeter{units: s.Units}}
+	if meter.Shots < 1 {
+		meter.Shots = 5
+	}
+	if meter.Draws < 1 {
+		meter.Draws = 50
+	}
+	if meter.Seed == 0 {
+		meter.Seed = s.Seed
+	}
+	return meter, nil
+}
+
+type fewShotMeter struct {
+	FewShot
+	svmMeter
+}
+
+// Values implements [Meter].
+func (m *fewShotMeter) Values(ctx context.Context) ([]Value, error) {
+	p, err := newSVMProblem(m.codes, m.units, m.labels)
+	if err != nil {
+		return nil, err
+	}
+	p.scale(p.subset(nil))
+	of := make([][]int, len(p.classes))
+	for i, l := range p.labels {
+		of[l] = append(of[l], i)
+	}
+	for k, images := range of {
+		if len(images) <= m.Shots {
+			return nil, &data.Error{Problem: fmt.Sprintf("few_shot: class %d has %d images, want more than the %d of a draw", p.classes[k], len(images), m.Shots),
+				Hint: "lower shots"}
+		}
+	}
+	centroid, linear := make([]float64, m.Draws), make([]float64, m.Draws)
+	for draw := range m.Draws {
+		shots, others := m.draw(of, uint64(draw))
+		train, test := p.subset(shots), p.subset(others)
+		centroid[draw] = train.nearestCentroid(test)
+		a, err := accuracies(ctx, train, test, []float64{1}, SVMTolerance)
+		if err != nil {
+			return nil, err
+		}
+		linear[draw] = a[0]
+	}
+	var values []Value
+	for _, all := range [][]float64{centroid, linear} {
+		average := mean(all, len(all))
+		slices.Sort(all)
+		values = append(values, Number(average), Number(quantile(all, 0.025)), Number(quantile(all, 0.975)))
+	}
+	return values, nil
+}
+
+// draw returns the indices of Shots images of each class, and of all other images.
+func (m *fewShotMeter) draw(of [][]int, draw uint64) (shots, others []int) {
+	r := random.Stream(m.Seed, "few_shot", draw)
+	for _, images := range of {
+		for i, at := range r.Perm(len(images)) {
+			if i < m.Shots {
+				shots = append(shots, images[at])
+			} else {
+				others = append(others, images[at])
+			}
+		}
+	}
+	return shots, others
+}
+
+// nearestCentroid returns the fraction of the rows of test for which the nearest class mean is that of their own class.
+func (p *svmProblem) nearestCentroid(test *svmProblem) float64 {
+	means, counts := make([]float64, len(p.classes)*p.width), make([]float64, len(p.classes))
+	for i, class := range p.labels {
+		counts[class]++
+		for j, v := range p.row(i) {
+			means[class*p.width+j] += v
+		}
+	}
+	for i := range means {
+		means[i] /= counts[i/p.width]
+	}
+	right := make([]float64, test.n)
+	team.For(test.n, 100, func(from, to int) {
+		for i := from; i < to; i++ {
+			best, least := 0, math.Inf(1)
+			for class := range p.classes {
+				if d := squaredDistance(test.row(i), means[class*p.width:(class+1)*p.width]); d < least {
+					best, least = class, d
+				}
+			}
+			if best == test.labels[i] {
+				right[i] = 1
+			}
+		}
+	})
+	return mean(right, len(right))
+}
+
+// quantile returns the quantile q of ascending numbers, interpolated linearly.
+func quantile(ascending []float64, q float64) float64 {
+	at := q * float64(len(ascending)-1)
+	low := int(at)
+	high := min(low+1, len(ascending)-1)
+	return ascending[low] + (at-float64(low))*(ascending[high]-ascending[low])
+}

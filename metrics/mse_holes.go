@@ -1,0 +1,74 @@
+package metrics
+
+import (
+	"tessera/data"
+)
+
+// The metric mse_observed is the [MSE] over the entries that the model sees: the error of reconstruction. The metric
+// mse_held_out is the [MSE] over the entries that were deliberately hidden (`hide` of the data set): the error of completion.
+func init() {
+	for _, m := range []struct{ name, of, about, doc string }{
+		{"mse_observed", data.ImagesColumn, "mean squared error of the entries that are there",
+			"mean of (x - y)² over the entries that are neither missing (`missing` of the data set) nor hidden (`hide`). Not applicable to data without such entries"},
+		{"mse_held_out", data.CompleteColumn, "mean squared error of the entries that were hidden",
+			"mean of (x - y)² over the entries that were hidden from the model on purpose (`hide` of the data set). Not applicable to data without such entries"},
+	} {
+		mask := data.ObservedColumn
+		if m.of == data.CompleteColumn {
+			mask = data.HeldOutColumn
+		}
+		register(m.name, m.about, Description{
+			Measures: []Measure{{Name: m.name, Better: Lower, Doc: m.doc}},
+			Reads:    ReadsImages | ReadsOutputs, ScaleFree: true, Partial: true, OnRequest: true, Masked: true,
+		}, func(s *Subject) (Meter, error) { return maskedMSE(mask, m.of), nil })
+	}
+}
+
+// WithHoles adds mse_observed and mse_held_out, as optional metrics, to a selection that contains mse. nil stands for
+// [Default].
+func WithHoles(chosen Selection) Selection {
+	if chosen == nil {
+		chosen = Default()
+	}
+	for _, c := range chosen {
+		if c.first() != "mse" {
+			continue
+		}
+		more, err := Select("mse_observed", "mse_held_out")
+		if err != nil { // they are registered above
+			panic(err)
+		}
+		for i := range more {
+			more[i].Optional = true
+		}
+		return chosen.Add(more)
+	}
+	return chosen
+}
+
+// maskedMSE returns the meter for the mean of (x - y)^2 over the entries where the mask is 1; x is the column of.
+func maskedMSE(mask, of string) Meter {
+	sum, count := 0.0, 0.0
+	return meter{func(b *Batch) error {
+		m, x := b.Columns[mask], b.Columns[of]
+		if of == data.ImagesColumn {
+			x = b.Images
+		}
+		if x == nil {
+			return nil
+		}
+		for i, counts := range m {
+			if counts != 0 {
+				d := float64(x[i]) - float64(b.Outputs[i])
+				sum += d * d
+				count++
+			}
+		}
+		return nil
+	}, func() []Value {
+		if count == 0 {
+			return []Value{NotApplicable("there are no such entries")}
+		}
+		return []Value{Number(sum / count)}
+	}}
+}

@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// The metric per_class has a table with a row for each class of a head: the number of images of the class, precision and
+// recall,
+//
+//	precision = images of the class that are predicted correctly / images that are predicted as the class
+//	recall    = images of the class that are predicted correctly / images of the class
+//
+// and the means over the classes. If the denominator is 0, the number is not applicable and is left out of the mean. The
+// prediction is the class of the largest logit, the first of equal ones. Images of an unknown class are left out.
+func init() {
+	register("per_class", "precision and recall of every class", Description{
+		Measures: []Measure{
+			{Name: "macro_precision", Better: Higher, Doc: "mean over the classes of their precision, the share of the images predicted as a class that belong to it. " +
+				"Classes that are never predicted are left out; a table lists the classes. For heads that a loss compares with classes"},
+			{Name: "macro_recall", Better: Higher, Doc: "mean over the classes of their recall, the share of the images of a class that are predicted as it: balanced accuracy. " +
+				"Classes without images are left out"},
+			{Name: "least_recall", Better: Higher, Doc: "smallest recall of a class that has images"},
+		},
+		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true, OnRequest: true,
+	}, func(s *Subject) (Meter, error) { return &perClass{names: s.Classes}, nil })
+}
+
+// perClass counts images by class and prediction.
+type perClass struct {
+	names                   []string
+	count, predicted, right []float64 // of each class
+}
+
+// Add implements [Meter].
+func (m *perClass) Add(b *Batch) error {
+	return b.EachLabelled(func(logits []float32, class int) {
+		if m.count == nil {
+			m.count, m.predicted, m.right = make([]float64, len(logits)), make([]float64, len(logits)), make([]float64, len(logits))
+		}
+		best := max(slices.Index(logits, slices.Max(logits)), 0) // of NaN there is no largest
+		m.count[class]++
+		m.predicted[best]++
+		if best == class {
+			m.right[class]++
+		}
+	})
+}
+
+// Values implements [Meter].
+func (m *perClass) Values(context.Context) ([]Value, error) {
+	if m.count == nil {
+		return slices.Repeat([]Value{NotApplicable(noLabels)}, 3), nil
+	}
+	least, precision, recall := math.Inf(1), quotients{}, quotients{}
+	for i, n := range m.count {
+		precision.add(m.right[i], m.predicted[i])
+		recall.add(m.right[i], n)
+		if n > 0 {
+			least = min(least, m.right[i]/n)
+		}
+	}
+	return []Value{Number(precision.mean()), Number(recall.mean()), Number(least)}, nil
+}
+
+// Tables implements [Tabled].
+func (m *perClass) Tables() []*Table {
+	if m.count == nil {
+		return nil
+	}
+	t := &Table{Name: "classes", Of: "class", Columns: []string{"count", "precision", "recall"}}
+	var absent, unpredicted int
+	for i, n := range m.count {
+		if n == 0 {
+			absent++
+		}
+		if m.predicted[i] == 0 {
+			unpredicted++
+		}
+		t.Rows = append(t.Rows, TableRow{nameOf(m.names, i), []float64{n, m.right[i] / m.predicted[i], m.right[i] / n}}) // 0/0 is NaN
+	}
+	if absent > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d classes have no images here: they have no recall", absent, len(m.count)))
+	}
+	if unpredicted > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d classes are never predicted: they have no precision", unpredicted, len(m.count)))
+	}
+	return []*Table{t}
+}
+
+// quotients is a mean of quotients that ignores those with the denominator 0.
+type quotients struct{ sum, n float64 }
+
+func (q *quotients) add(a, b float64) {
+	if b > 0 {
+		q.sum, q.n = q.sum+a/b, q.n+1
+	}
+}
+
+func (q *quotients) mean() float64 { return q.sum / q.n }
+
+// nameOf is the name of class i, or its number if it has no name.
+func nameOf(names []string, i int) string {
+	if i >= 0 && i < len(names) {
+		return names[i]
+	}
+	return strconv.Itoa(i)
+}

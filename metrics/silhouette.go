@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"context"
+	"math"
+
+	"tessera/internal/volume"
+	"tessera/kernel"
+	"tessera/parallel/team"
+)
+
+// The metric silhouette is the mean silhouette of the clusters of images, which are those of [clustersMeter].
+func init() {
+	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{
+		Measures: []Measure{{Name: "silhouette", Better: Higher, Doc: "mean over images of (b - a) / max(a, b) for the mean distance a of an image from the others of its cluster, the index of the largest " +
+			"value of the code, and the least mean distance b from the images of another cluster (Rousseeuw 1987). 1 for clusters that are far apart, below 0 for images that are nearer " +
+			"to another cluster. Of at most 2000 images, evenly spaced"}},
+		Reads: ReadsImages | ReadsCodes, Partial: true, OnRequest: true,
+	}, func(s *Subject) (Meter, error) {
+		return &silhouetteMeter{units: s.Units, pixels: volume.Of(s.Shape), every: (s.Images + MostSilhouette - 1) / MostSilhouette}, nil
+	})
+}
+
+// MostSilhouette is the largest number of images of which the metric silhouette computes all distances.
+const MostSilhouette = 2000
+
+type silhouetteMeter struct {
+	units, pixels, every, seen int
+	rows                       []float32
+	clusters                   []int
+}
+
+// Add implements [Meter].
+func (m *silhouetteMeter) Add(b *Batch) error {
+	for i := range len(b.Images) / m.pixels {
+		if m.seen++; (m.seen-1)%m.every == 0 {
+			m.rows = append(m.rows, b.Images[i*m.pixels:(i+1)*m.pixels]...)
+			m.clusters = append(m.clusters, Clusters(b.Codes[i*m.units:(i+1)*m.units], m.units)...)
+		}
+	}
+	return nil
+}
+
+// Values implements [Meter].
+func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
+	mean, ok := Silhouette(m.rows, m.pixels, m.clusters)
+	if !ok {
+		return []Value{NotApplicable("all images are in one cluster")}, nil
+	}
+	return []Value{Number(mean)}, nil
+}
+
+// Silhouette returns the mean silhouette of rows of that many values, given the cluster of each: numbers from 0. An image alone in its cluster has
+// 0. ok is false if there are fewer than two clusters.
+func Silhouette(rows []float32, width int, clusters []int) (mean float64, ok bool) {
+	count := 0
+	for _, c := range clusters {
+		count = max(count, c+1)
+	}
+	sizes, used := make([]float64, count), 0
+	for _, c := range clusters {
+		if sizes[c]++; sizes[c] == 1 {
+			used++
+		}
+	}
+	if used < 2 {
+		return 0, false
+	}
+	each := make([]float64, len(clusters))
+	distance := kernel.Float32().SquaredDistance
+	team.For(len(each), 16, func(from, to int) {
+		sums := make([]float64, count)
+		for i := from; i < to; i++ {
+			clear(sums)
+			for j, c := range clusters {
+				sums[c] += math.Sqrt(float64(distance(rows[i*width:(i+1)*width], rows[j*width:(j+1)*width])))
+			}
+			own := clusters[i]
+			if sizes[own] == 1 {
+				continue
+			}
+			a, b := sums[own]/(sizes[own]-1), math.Inf(1)
+			for c, sum := range sums {
+				if c != own && sizes[c] > 0 {
+					b = min(b, sum/sizes[c])
+				}
+			}
+			if most := max(a, b); most > 0 {
+				each[i] = (b - a) / most
+			}
+		}
+	})
+	for _, s := range each {
+		mean += s / float64(len(each))
+	}
+	return mean, true
+}

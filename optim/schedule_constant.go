@@ -1,0 +1,11 @@
+package optim
+
+// Constant does not change the learning rate: factor 1.
+type Constant struct{}
+
+func init() {
+	Schedules.Register("constant", "constant learning rate", func() Schedule { return &Constant{} })
+}
+
+// Factor implements [Schedule].
+func (Constant) Factor(_, _ float64) float64 { return 1 }

@@ -1,0 +1,160 @@
+package posthoc
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// oracle is testdata/calibration.json, which SciPy and scikit-learn computed.
+type oracle struct {
+	Cases []struct {
+		Classes     int
+		Labels      []int
+		Logits      []float32
+		Temperature float64
+		Platt       []float64 // probabilities
+		Fresh       []float64 // other probabilities
+		Isotonic    []float64 // their calibrated ones, before they are divided by their sum
+	}
+	X, Y, Grid, Ties []float64
+}
+
+func readOracle(t *testing.T) (o oracle) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/calibration.json")
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestTheTemperatureIsSciPysOptimum(t *testing.T) {
+	for i, c := range readOracle(t).Cases {
+		got, err := Fit(Temperature, c.Logits, c.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := math.Abs(got.Temperature - c.Temperature); !(d < 1e-6) || got.Samples != len(c.Labels) {
+			t.Errorf("case %d: got %v, want %v", i, got, c.Temperature)
+		}
+		row := slices.Clone(c.Logits[:c.Classes])
+		got.Apply(row, c.Classes)
+		if want := float64(c.Logits[1]) / c.Temperature; math.Abs(float64(row[1])-want) > 1e-5 {
+			t.Errorf("case %d: applied %v, want %v", i, row[1], want)
+		}
+	}
+}
+
+func TestPlattsScalingIsThatOfScikitLearnAndSciPy(t *testing.T) {
+	for i, c := range readOracle(t).Cases {
+		got, err := Fit(Platt, c.Logits, c.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits, p := slices.Clone(c.Logits), make([]float64, len(c.Logits))
+		got.Apply(logits, c.Classes)
+		for r := range c.Labels {
+			Softmax(p[r*c.Classes:(r+1)*c.Classes], logits[r*c.Classes:(r+1)*c.Classes])
+		}
+		for j, want := range c.Platt {
+			if math.Abs(p[j]-want) > 1e-5 {
+				t.Fatalf("case %d: probability %d: got %v, want %v", i, j, p[j], want)
+			}
+		}
+	}
+}
+
+func TestIsotonicRegressionIsThatOfScikitLearn(t *testing.T) {
+	o := readOracle(t)
+	g := IsotonicRegression(o.X, o.Y)
+	for i, x := range o.Grid {
+		if d := math.Abs(g.At(x) - o.Ties[i]); !(d < 1e-12) {
+			t.Errorf("with ties, at %v: got %v, want %v", x, g.At(x), o.Ties[i])
+		}
+	}
+	for i, c := range o.Cases {
+		got, err := Fit(Isotonic, c.Logits, c.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, p := range c.Fresh {
+			// scikit-learn computes in float32 where the probabilities have this precision; these are float64.
+			if d := math.Abs(got.Curves[j%c.Classes].At(p) - c.Isotonic[j]); !(d < 1e-9) {
+				t.Fatalf("case %d, value %d: got %v, want %v", i, j, got.Curves[j%c.Classes].At(p), c.Isotonic[j])
+			}
+		}
+		row := slices.Clone(c.Logits[:c.Classes])
+		got.Apply(row, c.Classes)
+		sum := 0.0
+		for _, z := range row {
+			sum += math.Exp(float64(z))
+		}
+		if math.Abs(sum-1) > 1e-5 {
+			t.Errorf("case %d: the probabilities add up to %v", i, sum)
+		}
+	}
+}
+
+func TestSamplesThatDetermineNoCalibrationAreRefused(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for name, c := range map[string]struct {
+		method string
+		logits []float32
+		labels []int
+		want   string
+	}{
+		"unknown method":    {"sigmoid", []float32{1, 0}, []int{0}, `unknown method "sigmoid", want one of temperature, platt, isotonic`},
+		"all right":         {Temperature, []float32{1, 0, 0, 1}, []int{0, 1}, "every sample is predicted right"},
+		"worse than chance": {Temperature, []float32{1, 0, 0, 1}, []int{1, 0}, "say nothing about the classes"},
+		"one class":         {Isotonic, []float32{1, 0, 0, 1}, []int{1, 1}, "1 classes, want at least 2"},
+		"none is known":     {Platt, []float32{1, 0, 0, 1}, []int{-1, -1}, "0 classes"},
+		"infinite":          {Platt, []float32{1, 0, 0, inf}, []int{1, 0}, "a logit of sample 1 is +Inf"},
+		"no such class":     {Platt, []float32{1, 0, 0, 1}, []int{1, 2}, "sample 1 has the class 2"},
+		"all right of 3":    {Platt, []float32{9, 0, 0, 0, 9, 0, 0, 0, 9}, []int{0, 1, 2}, "no minimum"},
+		"no samples":        {Platt, nil, nil, "want at least 2"},
+	} {
+		if _, err := Fit(c.method, c.logits, c.labels); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestWhatIsKeptIsChecked(t *testing.T) {
+	good := readOracle(t).Cases[0]
+	for _, method := range Methods() {
+		c, err := Fit(method, good.Logits, good.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(Head{Calibration: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Head
+		if err := json.Unmarshal(text, &back); err != nil || back.Check(2) != nil {
+			t.Errorf("%s: %v, %v", method, err, back.Check(2))
+		}
+		a, b := slices.Clone(good.Logits), slices.Clone(good.Logits)
+		c.Apply(a, 2)
+		back.Calibration.Apply(b, 2)
+		if !slices.Equal(a, b) {
+			t.Errorf("%s: read back it gives other logits", method)
+		}
+		if method != Temperature && back.Check(3) == nil {
+			t.Errorf("%s of 2 classes passes for a head of 3", method)
+		}
+	}
+	for _, c := range []Calibration{{Method: Temperature}, {Method: Temperature, Temperature: math.NaN()}, {Method: "?"},
+		{Method: Platt, Scales: []float64{1, 1}, Biases: []float64{0}}, {Method: Isotonic, Curves: []Curve{{X: []float64{1, 0}, Y: []float64{0, 1}}, {}}}} {
+		if (Head{Calibration: &c}).Check(2) == nil {
+			t.Errorf("%+v passes", c)
+		}
+	}
+}

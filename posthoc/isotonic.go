@@ -1,0 +1,110 @@
+package posthoc
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// Curve is a piecewise linear function through the points (x, y), which ascend. It is constant beyond the first and the last point.
+type Curve struct {
+	X []float64 `json:"x"`
+	Y []float64 `json:"y"`
+}
+
+// At is the value of the curve.
+func (g Curve) At(x float64) float64 {
+	i := sort.SearchFloat64s(g.X, x)
+	switch {
+	case i == 0:
+		return g.Y[0]
+	case i == len(g.X):
+		return g.Y[i-1]
+	}
+	share := (x - g.X[i-1]) / (g.X[i] - g.X[i-1])
+	return g.Y[i-1] + share*(g.Y[i]-g.Y[i-1])
+}
+
+// IsotonicRegression returns the curve that does not decrease and minimises sum_i (y_i - g(x_i))², by pooling adjacent violators. The y
+// of equal x are averaged first. Between the points it is linear. Both slices have the same length, at least 1.
+//
+// Source: Barlow et al., Statistical inference under order restrictions, 1972.
+func IsotonicRegression(x, y []float64) Curve {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case x[a] < x[b]:
+			return -1
+		case x[a] > x[b]:
+			return 1
+		}
+		return 0
+	})
+	type block struct{ mean, weight, low, high float64 }
+	var points []block // one for each x
+	for _, i := range order {
+		if n := len(points); n > 0 && points[n-1].low == x[i] {
+			p := &points[n-1]
+			p.mean, p.weight = (p.mean*p.weight+y[i])/(p.weight+1), p.weight+1
+			continue
+		}
+		points = append(points, block{y[i], 1, x[i], x[i]})
+	}
+	var pooled []block
+	for _, b := range points {
+		for n := len(pooled); n > 0 && pooled[n-1].mean >= b.mean; n = len(pooled) {
+			last := pooled[n-1]
+			w := last.weight + b.weight
+			b = block{(last.mean*last.weight + b.mean*b.weight) / w, w, last.low, b.high}
+			pooled = pooled[:n-1]
+		}
+		pooled = append(pooled, b)
+	}
+	var g Curve
+	for _, b := range pooled {
+		g.X, g.Y = append(g.X, b.low), append(g.Y, b.mean)
+		if b.high > b.low {
+			g.X, g.Y = append(g.X, b.high), append(g.Y, b.mean)
+		}
+	}
+	return g
+}
+
+// leastProbability is the smallest probability that an isotonic calibration gives before the probabilities are divided by their sum: a
+// probability of 0 would have an infinite cross entropy.
+const leastProbability = 1e-7
+
+// fitIsotonic fits one curve for each class: the probability of the class against whether the sample has it.
+func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) error {
+	p := make([]float64, len(logits))
+	for i := range labels {
+		Softmax(p[i*classes:(i+1)*classes], logits[i*classes:(i+1)*classes])
+	}
+	x, y := make([]float64, len(labels)), make([]float64, len(labels))
+	for k := range classes {
+		for i, class := range labels {
+			x[i], y[i] = p[i*classes+k], 0
+			if class == k {
+				y[i] = 1
+			}
+		}
+		c.Curves = append(c.Curves, IsotonicRegression(x, y))
+	}
+	return nil
+}
+
+// isotonic replaces the logits of one sample by the logarithms of the calibrated probabilities; p has room for them.
+func (c *Calibration) isotonic(row []float32, p []float64) {
+	Softmax(p, row)
+	sum := 0.0
+	for k := range p {
+		p[k] = max(c.Curves[k].At(p[k]), leastProbability)
+		sum += p[k]
+	}
+	for k := range row {
+		row[k] = float32(math.Log(p[k] / sum))
+	}
+}

@@ -1,0 +1,127 @@
+package posthoc
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/optimize"
+)
+
+// fitPlatt minimises the cross entropy of softmax(a_k z_k + b_k). For two classes, a is the same for both and b_0 is 0, which is
+// Platt's p = sigmoid(a (z_1 - z_0) + b), and the targets are his: (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2) instead of 1 and 0, with the
+// numbers n of samples of the classes. The minimum therefore exists for two classes; for more, samples that are all predicted right are an error.
+func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error {
+	p := plattProblem{logits, labels, classes, make([]float64, classes)}
+	for _, class := range labels {
+		p.counts[class]++
+	}
+	start := slices.Concat(slices.Repeat([]float64{1}, classes), make([]float64, classes))
+	if classes == 2 {
+		start = []float64{1, 0}
+	}
+	r, err := optimize.Minimize(optimize.Problem{Func: p.value, Grad: p.gradient}, start,
+		&optimize.Settings{GradientThreshold: 1e-9, MajorIterations: 2000}, &optimize.BFGS{})
+	const separated = 1e-6 // cross entropy of samples that are all predicted right by a factor that grows without bound
+	if r == nil || r.F < separated || err != nil && norm(p.gradientAt(r.X)) > 1e-6 {
+		return errors.New("the cross entropy of these samples has no minimum that is found: every sample may be predicted right, or a class be missing; calibrate on more samples, or use temperature")
+	}
+	c.Scales, c.Biases = p.parameters(r.X)
+	return nil
+}
+
+// plattProblem is the objective and its gradient.
+type plattProblem struct {
+	logits  []float32
+	labels  []int
+	classes int
+	counts  []float64 // of the classes
+}
+
+// parameters are a and b.
+func (p *plattProblem) parameters(x []float64) (scales, biases []float64) {
+	if p.classes == 2 {
+		return []float64{x[0], x[0]}, []float64{0, x[1]}
+	}
+	return slices.Clone(x[:p.classes]), slices.Clone(x[p.classes:])
+}
+
+// target is the wanted probability of a class for a sample of another or of the same class.
+func (p *plattProblem) target(class, label int) float64 {
+	if p.classes != 2 {
+		if class == label {
+			return 1
+		}
+		return 0
+	}
+	one := (p.counts[1] + 1) / (p.counts[1] + 2)
+	if label == 0 {
+		one = 1 / (p.counts[0] + 2)
+	}
+	if class == 1 {
+		return one
+	}
+	return 1 - one
+}
+
+// each calls f with the logarithm of the probabilities of every sample.
+func (p *plattProblem) each(x []float64, f func(i int, row []float32, logs []float64)) {
+	scales, biases := p.parameters(x)
+	logs := make([]float64, p.classes)
+	for i := range p.labels {
+		row, most, sum := p.logits[i*p.classes:(i+1)*p.classes], math.Inf(-1), 0.0
+		for k, z := range row {
+			logs[k] = scales[k]*float64(z) + biases[k]
+			most = max(most, logs[k])
+		}
+		for _, v := range logs {
+			sum += math.Exp(v - most)
+		}
+		for k := range logs {
+			logs[k] -= most + math.Log(sum)
+		}
+		f(i, row, logs)
+	}
+}
+
+func (p *plattProblem) value(x []float64) (sum float64) {
+	p.each(x, func(i int, _ []float32, logs []float64) {
+		for k, v := range logs {
+			if t := p.target(k, p.labels[i]); t > 0 {
+				sum -= t * v / float64(len(p.labels))
+			}
+		}
+	})
+	return sum
+}
+
+func (p *plattProblem) gradientAt(x []float64) []float64 {
+	g := make([]float64, len(x))
+	p.gradient(g, x)
+	return g
+}
+
+func (p *plattProblem) gradient(g, x []float64) {
+	clear(g)
+	p.each(x, func(i int, row []float32, logs []float64) {
+		for k, v := range logs {
+			d := (math.Exp(v) - p.target(k, p.labels[i])) / float64(len(p.labels))
+			if p.classes != 2 {
+				g[k] += d * float64(row[k])
+				g[p.classes+k] += d
+				continue
+			}
+			g[0] += d * float64(row[k])
+			if k == 1 {
+				g[1] += d
+			}
+		}
+	})
+}
+
+func norm(v []float64) (most float64) {
+	for _, x := range v {
+		most = max(most, math.Abs(x))
+	}
+	return most
+}

@@ -1,0 +1,60 @@
+package posthoc
+
+import (
+	"errors"
+	"math"
+	"slices"
+)
+
+// fitTemperature minimises the mean of -log softmax(z / T) at the classes. In s = 1/T this is convex: its derivative, the mean of
+// sum_j p_j z_j - z_c, ascends, and its root is found by bisection.
+func fitTemperature(c *Calibration, logits []float32, labels []int, classes int) error {
+	slope := func(s float64) float64 {
+		sum, p := 0.0, make([]float64, classes)
+		scaled := make([]float64, classes)
+		for i, class := range labels {
+			row, most := logits[i*classes:(i+1)*classes], math.Inf(-1)
+			for j, z := range row {
+				scaled[j] = s * float64(z)
+				most = max(most, scaled[j])
+			}
+			total, expected := 0.0, 0.0
+			for j := range p {
+				p[j] = math.Exp(scaled[j] - most)
+				total += p[j]
+				expected += p[j] * float64(row[j])
+			}
+			sum += expected/total - float64(row[class])
+		}
+		return sum / float64(len(labels))
+	}
+	if slope(0) >= 0 {
+		return errors.New("the logits say nothing about the classes of these samples: no temperature is better than an infinite one")
+	}
+	right := 0
+	for i, class := range labels {
+		if row := logits[i*classes : (i+1)*classes]; row[class] == slices.Max(row) {
+			right++
+		}
+	}
+	if right == len(labels) {
+		return errors.New("every sample is predicted right: no temperature is small enough; calibrate on more samples")
+	}
+	low, high := 0.0, 1.0
+	for slope(high) < 0 {
+		low, high = high, 2*high
+	}
+	for range 200 {
+		middle := (low + high) / 2
+		if middle == low || middle == high {
+			break
+		}
+		if slope(middle) < 0 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	c.Temperature = 1 / ((low + high) / 2)
+	return nil
+}
