@@ -2,6 +2,7 @@ package baselines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -41,6 +42,9 @@ type Options struct {
 // NewModel returns the unfitted model of a method: the algorithm with all that models have in common, which is the checks of settings and
 // samples, the count of iterations, the state, and decoding. See [Method.New].
 func NewModel(m Method, shape []int, seed uint64, o Options, a Algorithm) (Model, error) {
+	if m == nil || a == nil {
+		return nil, errors.New("baselines.NewModel: want a method and an algorithm, got nil")
+	}
 	b, err := newBase(o.Name, checked{m}, shape, m.MostIterations(), o.Tolerance)
 	if err != nil {
 		return nil, err
@@ -88,7 +92,7 @@ func (u *own) begin(images Images) error {
 		return err
 	}
 	if len(atoms) != u.units*u.pixels || bias != nil && len(bias) != u.pixels {
-		return fmt.Errorf("Start gives %d values of atoms and %d of a bias, want %d and %d or none", len(atoms), len(bias), u.units*u.pixels, u.pixels)
+		return fmt.Errorf("its Start gives %d values of atoms and %d of a bias, want %d and %d or none", len(atoms), len(bias), u.units*u.pixels, u.pixels)
 	}
 	u.atoms, u.bias = atoms, bias
 	return nil
@@ -101,7 +105,7 @@ func (u *own) step(ctx context.Context) (float64, error) {
 func (u *own) encode(samples []float32) ([]float32, error) {
 	codes, err := u.algorithm.Encode(samples, u.atoms, u.bias)
 	if want := len(samples) / u.pixels * u.units; err == nil && len(codes) != want {
-		return nil, fmt.Errorf("Encode gives %d values, want %d", len(codes), want)
+		return nil, fmt.Errorf("its Encode gives %d values, want %d", len(codes), want)
 	}
 	return codes, err
 }

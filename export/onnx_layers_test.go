@@ -114,7 +114,11 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 // layered is an untrained model of images (6, 8, 4).
 func layered(t *testing.T, name, encoder, decoder string) *export.Run {
 	t.Helper()
-	text := fmt.Sprintf("[model.m]\ndataset = \"swimmer\"\nencoder = [%s]\ndecoder = [%s]\n", encoder, decoder)
+	dataset := "swimmer"
+	if strings.Contains(encoder, "decorrelate") {
+		dataset = "credit" // has groups
+	}
+	text := fmt.Sprintf("[model.m]\ndataset = %q\nencoder = [%s]\ndecoder = [%s]\n", dataset, encoder, decoder)
 	f, err := config.Load(name, []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (t baselineTrial) model() (baselines.Model, error) {
 		err = errors.New("returns neither a model nor an error")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("New: %w", err)
+		return nil, fmt.Errorf("its New: %w", err)
 	}
 	return m, nil
 }
@@ -172,7 +172,7 @@ func (t baselineTrial) sized() error {
 	}
 	if kept := f.Codes(); kept != nil {
 		if all["Codes"] = kept; len(kept) != len(codes) {
-			return fmt.Errorf("Codes: got %d values, want %d", len(kept), len(codes))
+			return fmt.Errorf("its Codes: got %d values, want %d", len(kept), len(codes))
 		}
 	}
 	if atoms := f.Atoms(); atoms != nil {

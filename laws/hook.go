@@ -28,7 +28,7 @@ import (
 )
 
 // Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an auto-encoder, of a
-// classifier and of an encoder that begins with a decomposition. A model that the hook does not suit is left out.
+// classifier, and of encoders that begin with a decomposition and with `decorrelate`. A model that the hook does not suit is left out.
 var Hook = inTrials(eachHookTrial, []law[hookTrial]{
 	{"trains a model, whose parameters stay finite", hookTrial.trains},
 	{"never changes its settings, and trains the same bytes again", hookTrial.again},
@@ -59,7 +59,12 @@ type hookRun struct {
 }
 
 func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
-	images, err := data.FromFloats(uniform32(24*6), []int{6}, inTurn(24, 3))
+	classes := make([]int32, 24)
+	for i := range classes {
+		classes[i] = int32(i % 3)
+	}
+	images, err := data.FromColumns(data.FloatColumn("images", []int{6}, uniform32(24*6)), data.WholeColumn("labels", nil, classes),
+		data.WholeColumn("group", nil, classes))
 	if err != nil {
 		return err
 	}
@@ -74,8 +79,7 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 	dense := func(units int) []config.Layer {
 		return []config.Layer{{Layer: &layers.Dense{Units: units, Activation: "sigmoid", Bias: true, Init: &layers.GlorotUniform{}}}}
 	}
-	var refused []error
-	for _, t := range []hookTrial{
+	trials := []hookTrial{
 		{name: "an auto-encoder", model: func() config.Model { return config.Model{Dataset: bars, Encoder: dense(5)} }},
 		{name: "a classifier", model: func() config.Model {
 			return config.Model{Dataset: config.Dataset{Source: images, Selection: own}, Encoder: dense(5), Decoder: []config.Layer{},
@@ -85,7 +89,13 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 		{name: "an encoder of a decomposition", model: func() config.Model {
 			return config.Model{Dataset: bars, Encoder: append([]config.Layer{{Layer: decomposition()}}, dense(4)...)}
 		}},
-	} {
+		{name: "an encoder of decorrelated values", model: func() config.Model {
+			return config.Model{Dataset: config.Dataset{Source: images, Selection: own},
+				Encoder: append([]config.Layer{{Layer: &layers.Decorrelate{Column: "group"}}}, dense(4)...)}
+		}},
+	}
+	var refused []error
+	for _, t := range trials {
 		t.fresh, t.load = fresh, load
 		if _, err := t.declared(fresh(), nil); err != nil {
 			refused = append(refused, fmt.Errorf("%s: %w", t.name, err))
@@ -94,19 +104,10 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 		t.want = sync.OnceValues(func() (*hookRun, error) { return t.trained(train.Options{}) })
 		try(t)
 	}
-	if len(refused) == 3 {
+	if len(refused) == len(trials) {
 		return fmt.Errorf("suits none of the models: %w", errors.Join(refused...))
 	}
 	return nil
-}
-
-// inTurn are n labels 0, 1, ..., classes-1, 0, ...
-func inTurn(n, classes int) []int {
-	labels := make([]int, n)
-	for i := range labels {
-		labels[i] = i % classes
-	}
-	return labels
 }
 
 // decomposition is a layer that needs a hook to prepare its images.

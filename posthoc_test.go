@@ -1,0 +1,552 @@
+package tessera_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/metrics"
+	"tessera/posthoc"
+	"tessera/train/checkpoint"
+)
+
+// overtrained trains a classifier of noisy labels for so long that it is certain of what it cannot know.
+func overtrained(t *testing.T) (*tessera.Run, *data.Memory) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 3))
+	samples := func(n int) (x []float32, labels []int) {
+		for range n {
+			class := r.IntN(3)
+			for j := range 8 {
+				v := 0.9 * r.NormFloat64()
+				if j == class {
+					v++
+				}
+				x = append(x, float32(v))
+			}
+			labels = append(labels, class)
+		}
+		return x, labels
+	}
+	x, labels := samples(1200)
+	images, err := data.FromFloats(x, []int{8}, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, labels = samples(2000)
+	if images, err = images.WithTest(x, labels); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models.toml", []byte(`
+[model.m]
+dataset   = { name = "memory", validation = 0.6 }
+encoder   = [{ kind = "dense", units = 40, activation = "relu" }]
+decoder   = []
+head      = { class = { layers = [{ kind = "dense", units = 3 }] } }
+loss      = [{ kind = "cross_entropy", on = "class" }]
+optimizer = { kind = "adam", learning_rate = 0.02 }
+train     = { epochs = 60, batch = 48 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Extend(nil)
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Dataset.Source = images
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run"), Images: images})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run.Close() })
+	return run, images
+}
+
+// A temperature halves the calibration error of an over-trained classifier on test images, and keeps its predictions. Every way to compute the head
+// has it, here and after the run is opened again.
+func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
+	run, images := overtrained(t)
+	raw, labels, err := run.Logits(t.Context(), data.TestSplit, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{posthoc.Isotonic, posthoc.Platt, posthoc.Temperature} {
+		done, err := run.Calibrate(t.Context(), "", method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test := done.On[1]
+		before, _ := test.Before.Number("ece")
+		after, _ := test.After.Number("ece")
+		t.Logf("%s: ece %.4f, then %.4f", done.Calibration, before, after)
+		if before < 0.1 || after > before/2 || test.Split != data.TestSplit || test.Fitted || !done.On[0].Fitted {
+			t.Errorf("%s: ece %v before, %v after", method, before, after)
+		}
+		for _, name := range []string{"nll", "brier"} {
+			a, _ := test.Before.Number(name)
+			if b, _ := test.After.Number(name); !(b < a) {
+				t.Errorf("%s: %s %v before, %v after", method, name, a, b)
+			}
+		}
+		if a, b := test.Before[0], test.After[0]; method == posthoc.Temperature && a != b {
+			t.Errorf("accuracy %v before, %v after", a, b)
+		}
+	}
+	c := run.Calibration("class")
+	want := slices.Clone(raw)
+	c.Apply(want, 3)
+	opened, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	for name, r := range map[string]*tessera.Run{"calibrated": run, "opened": opened} {
+		got, _, err := r.Logits(t.Context(), data.TestSplit, "class")
+		if err != nil || !slices.Equal(got, want) || r.PostHoc() != "class: "+c.String() {
+			t.Errorf("%s: %v; other logits, or %q", name, err, r.PostHoc())
+		}
+		p, err := r.Predict("", testRows(t, r))
+		if err != nil || math.Abs(float64(p.Probability(0))-probability(want[:3])) > 1e-5 {
+			t.Errorf("%s: %v, probability %v, want %v", name, err, p.Probability(0), probability(want[:3]))
+		}
+		e, err := r.Encoder(tessera.EncoderOptions{Value: "class", Sizes: []int{64}, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := e.Encode(t.Context(), nil, testRows(t, r)[:8])
+		if err != nil || math.Abs(float64(z[0]-want[0])) > 1e-5 {
+			t.Errorf("%s: an encoder gives %v, %v, want %v", name, z, err, want[:3])
+		}
+		e.Close()
+		measured, err := r.Evaluate(t.Context(), nil)
+		if err != nil || measured.PostHoc != r.PostHoc() {
+			t.Errorf("%s: eval says %q, %v", name, measured.PostHoc, err)
+		}
+	}
+	rawRun, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images, Raw: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rawRun.Close()
+	if got, _, err := rawRun.Logits(t.Context(), data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
+		t.Errorf("raw: %v, or other logits than before", err)
+	}
+	if len(labels) != 2000 {
+		t.Errorf("%d labels", len(labels))
+	}
+	if err := run.RemovePostHoc(); err != nil || run.PostHoc() != "" {
+		t.Errorf("%v, %q", err, run.PostHoc())
+	}
+	if got, _, err := run.Logits(t.Context(), data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
+		t.Errorf("removed: %v, or other logits than before", err)
+	}
+}
+
+// A calibration belongs to the parameters that it was fitted to, and a changed bit of its file is found.
+func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
+	run, images := overtrained(t)
+	if _, err := run.Calibrate(t.Context(), "", posthoc.Temperature); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(run.Path, "posthoc.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(want string) {
+		t.Helper()
+		_, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
+		var bad *checkpoint.Error
+		if !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), `"samples": 7`, `"samples": 8`, 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	refused("its checksum is wrong")
+	if err := os.WriteFile(path, text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	longer, err := tessera.Resume(t.Context(), run.Path, tessera.Options{Threads: 1, Images: images, Epochs: 61})
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer.Close()
+	refused("was fitted to other parameters")
+}
+
+// testRows are the test samples of a run.
+func testRows(t *testing.T, r *tessera.Run) []float32 {
+	t.Helper()
+	images, err := r.Images(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return images.Float32()
+}
+
+// probability is the largest probability of logits.
+func probability(logits []float32) float64 {
+	p := make([]float64, len(logits))
+	posthoc.Softmax(p, logits)
+	return slices.Max(p)
+}
+
+// creditModel is a small classifier of credit.
+func creditModel(t *testing.T, more string) *config.Model {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte(`
+[model.m]
+dataset   = { name = "credit", count = 40000, test = 30000, validation = 0.5 }
+encoder   = [{ kind = "dense", units = 8, activation = "relu" }]
+decoder   = []
+head      = { class = { layers = [{ kind = "dense" }] } }
+loss      = [{ kind = "cross_entropy", on = "class" }`+more+`]
+optimizer = { kind = "adam", learning_rate = 0.01 }
+train     = { epochs = 2, batch = 100 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Thresholds that are fitted to validation samples bring the gaps of separation below 0.02 on test samples; predictions and metrics decide by them, also
+// after the run is opened again, and equal samples get equal decisions.
+func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
+	r, err := tessera.Train(t.Context(), creditModel(t, ""), tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	done, err := r.FitThresholds(t.Context(), tessera.ThresholdOptions{Positive: 1, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test := done.On[1]
+	for _, name := range []string{"false_positive_rate_gap", "false_negative_rate_gap"} {
+		before, _ := test.Before.Number(name)
+		after, ok := test.After.Number(name)
+		t.Logf("%s: %.4f, then %.4f", name, before, after)
+		if !(before > 0.1 && after < 0.02 && ok) || test.Split != data.TestSplit {
+			t.Errorf("%s: %v before, %v after", name, before, after)
+		}
+	}
+	if got := r.PostHoc(); got != "class: thresholds for separation by group" {
+		t.Errorf("got %q", got)
+	}
+	opened, err := tessera.Open(r.Path, tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	sample, err := r.Sample(t.Context(), data.TestSplit, "group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample.Images = sample.Images.First(2000)
+	rows, groups := sample.Images.Float32(), sample.Images.All()["group"]
+	first, err := r.PredictFrom("", map[string][]float32{"images": rows, "group": groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := opened.PredictFrom("", map[string][]float32{"images": rows, "group": groups})
+	if err != nil || !slices.Equal(first.Labels, second.Labels) {
+		t.Errorf("%v, or other decisions", err)
+	}
+	measured, err := opened.EvaluateSample(t.Context(), sample, metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 5, Least: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, most := 0, 0
+	for i, label := range sample.Images.Labels() {
+		if first.Labels[i] == label {
+			right++
+		}
+		if first.Probabilities[2*i+1] > first.Probabilities[2*i] == (first.Labels[i] == 1) {
+			most++
+		}
+	}
+	if got, _ := measured.Number("decision_accuracy"); math.Abs(got-float64(right)/2000) > 1e-9 || most == 2000 {
+		t.Errorf("decision_accuracy %v, want %v; %d decisions are those of the probabilities", got, float64(right)/2000, most)
+	}
+	for want, columns := range map[string]map[string][]float32{
+		`decide by the column "group" (got 0 values of it, want 2000)`: {"images": rows},
+		`sample 0: the group 5 of the column "group" has no threshold`: {"images": rows, "group": slices.Repeat([]float32{5}, 2000)},
+	} {
+		if _, err := r.PredictFrom("", columns); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := opened.Calibrate(t.Context(), "", posthoc.Isotonic); err != nil || opened.Thresholds("class") != nil {
+		t.Errorf("%v, or the thresholds are those of other probabilities", err)
+	}
+	if _, err := opened.FitThresholds(t.Context(), tessera.ThresholdOptions{Positive: 1}); err == nil || !strings.Contains(err.Error(), "isotonic calibration") {
+		t.Errorf("got %v", err)
+	}
+	if err := opened.RemoveThresholds(); err != nil || opened.PostHoc() != "class: isotonic" {
+		t.Errorf("%v, %q", err, opened.PostHoc())
+	}
+}
+
+// The loss separation equals plain loops over the samples, from their columns.
+func TestSeparationEqualsPlainLoops(t *testing.T) {
+	f, err := config.Load("models.toml", []byte(`
+[model.m]
+dataset = { name = "credit", count = 300, test = 0, validation = 0 }
+encoder = [{ kind = "dense", units = 8, activation = "relu" }]
+decoder = []
+head    = { class = { layers = [{ kind = "dense", units = 2 }] } }
+loss    = [{ kind = "separation", on = "class" }]
+train   = { epochs = 1, batch = 300 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	sample, err := r.Sample(t.Context(), data.TrainSplit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, _ := metrics.Select("loss")
+	measured, err := r.EvaluateSample(t.Context(), sample, chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := r.Value("class", sample.Images.Float32())
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, groups := sample.Images.Labels(), sample.Images.Classes("group")
+	want := 0.0
+	for class := range 2 {
+		var n, ms, mg, cov, vs, vg float64
+		p := func(i int) float64 { return 1 / (1 + math.Exp(float64(z[2*i])-float64(z[2*i+1]))) }
+		for i, label := range labels {
+			if label == class {
+				n, ms, mg = n+1, ms+p(i), mg+float64(groups[i])
+			}
+		}
+		for i, label := range labels {
+			if label == class {
+				s, g := p(i)-ms/n, float64(groups[i])-mg/n
+				cov, vs, vg = cov+s*g/n, vs+s*s/n, vg+g*g/n
+			}
+		}
+		want += n / 300 * cov * cov / (vs*vg + 1e-4) // of both units of the softmax
+	}
+	if got, ok := measured.Number("loss"); !ok || math.Abs(got-want) > 1e-5*want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// More weight of independence leaves less of the gap of the selection rate, at the cost of accuracy.
+func TestIndependenceTracesAFront(t *testing.T) {
+	var gaps, accuracies []float64
+	for _, weight := range []string{"0.01", "0.1", "0.5"} {
+		m := creditModel(t, `, { kind = "independence", weight = `+weight+` }`)
+		r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		got, err := r.Evaluate(t.Context(), metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 1, Least: 30}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gap, _ := got.Number("selection_rate_gap")
+		accuracy, _ := got.Number("decision_accuracy")
+		gaps, accuracies = append(gaps, gap), append(accuracies, accuracy)
+	}
+	t.Log(gaps, accuracies)
+	for i := range 2 {
+		if !(gaps[i+1] < gaps[i] && accuracies[i+1] < accuracies[i]) {
+			t.Errorf("gaps %v, accuracies %v: want both to fall", gaps, accuracies)
+		}
+	}
+	if gaps[0] < 0.25 || gaps[2] > 0.1 {
+		t.Errorf("gaps %v", gaps)
+	}
+}
+
+func TestGroupsOfALossAreChecked(t *testing.T) {
+	for want, term := range map[string]string{
+		`there is no column or value "sex"`:                          `{ kind = "independence", against = "sex" }`,
+		`"code" is a value, but independence compares with a column`: `{ kind = "independence", against = "code" }`,
+	} {
+		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = \"credit\"\nencoder = [{ kind = \"dense\", units = 2 }]\ndecoder = []\n"+
+			"head = { class = { layers = [{ kind = \"dense\", units = 2 }] } }\nloss = ["+term+"]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// After decorrelate no value is correlated with the group, on the fitted samples exactly, and the best linear predictor of the group (least squares
+// on its indicator) explains nothing, also of other samples; without it the group is found from the rest: unawareness fails. A resumed and an opened run have the same map.
+func TestDecorrelateLeavesNothingForALinearPredictor(t *testing.T) {
+	f, err := config.Load("models.toml", []byte(`
+[model.m]
+dataset = { name = "credit", count = 20000, test = 20000, validation = 0 }
+encoder = [{ kind = "decorrelate" }, { kind = "dense", units = 4, activation = "relu" }]
+decoder = []
+head    = { class = { layers = [{ kind = "dense" }] } }
+loss    = [{ kind = "cross_entropy", on = "class" }]
+train   = { epochs = 1, batch = 100 }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, split := range []data.Split{data.TrainSplit, data.TestSplit} {
+		sample, err := r.Sample(t.Context(), split, "group")
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, x := sample.Images.Classes("group"), sample.Images.Float32()
+		y, err := r.Value("encoder.0", x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, explainedBefore := correlations(x, groups)
+		after, explained := correlations(y, groups)
+		t.Logf("%s: largest |correlation| %.4g, then %.4g; R² %.4g, then %.4g", split, before, after, explainedBefore, explained)
+		if before < 0.5 || explainedBefore < 0.5 {
+			t.Errorf("the group is not in the values: %v, %v", before, explainedBefore)
+		}
+		if split == data.TrainSplit && !(after < 1e-5 && explained < 1e-8) || split == data.TestSplit && !(after < 0.05 && explained < 0.005) {
+			t.Errorf("%s: |correlation| %v, R² %v", split, after, explained)
+		}
+	}
+	opened, err := tessera.Open(r.Path, tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	one := []float32{1, 2, 3, 4, 5, 6}
+	a, _ := r.Value("encoder.0", one)
+	b, err := opened.Value("encoder.0", one)
+	if err != nil || a[0] != b[0] || a[3] != b[3] {
+		t.Errorf("%v: opened it gives %v, want %v", err, b, a)
+	}
+}
+
+// correlations are the largest |correlation| of a value with the group, and the share of the variance of the group that the values explain linearly: R²
+// of least squares, by Gaussian elimination of the normal equations.
+func correlations(x []float32, groups []int) (largest, explained float64) {
+	n := len(groups)
+	p := len(x) / n
+	mean, g := make([]float64, p), 0.0
+	for i, group := range groups {
+		g += float64(group) / float64(n)
+		for j := range p {
+			mean[j] += float64(x[i*p+j]) / float64(n)
+		}
+	}
+	s, c, variance := make([][]float64, p), make([]float64, p), 0.0
+	for j := range p {
+		s[j] = make([]float64, p)
+	}
+	for i, group := range groups {
+		d := float64(group) - g
+		variance += d * d
+		for j := range p {
+			v := float64(x[i*p+j]) - mean[j]
+			c[j] += v * d
+			for k := range p {
+				s[j][k] += v * (float64(x[i*p+k]) - mean[k])
+			}
+		}
+	}
+	for j := range p {
+		largest = math.Max(largest, math.Abs(c[j])/math.Sqrt(s[j][j]*variance))
+	}
+	// Elimination with a ridge: the map has removed one direction, so that s is singular.
+	w, right := make([]float64, p), append([]float64{}, c...)
+	ridge := 0.0
+	for j := range p {
+		ridge += 1e-6 * s[j][j] / float64(p)
+	}
+	for j := range p {
+		s[j][j] += ridge
+	}
+	for j := range p {
+		for k := j + 1; k < p; k++ {
+			f := s[k][j] / s[j][j]
+			for l := j; l < p; l++ {
+				s[k][l] -= f * s[j][l]
+			}
+			right[k] -= f * right[j]
+		}
+	}
+	for j := p - 1; j >= 0; j-- {
+		w[j] = right[j]
+		for k := j + 1; k < p; k++ {
+			w[j] -= s[j][k] * w[k]
+		}
+		w[j] /= s[j][j]
+		explained += w[j] * c[j] / variance
+	}
+	return largest, explained
+}
+
+func TestDecorrelateIsCheckedAndNeedsTwoGroups(t *testing.T) {
+	text := "[model.m]\ndataset = { name = \"credit\", count = 100, SHARE }\nencoder = ENCODER\ndecoder = []\n" +
+		"head = { class = { layers = [{ kind = \"dense\" }] } }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
+	model := func(share, encoder string) (*config.Model, error) {
+		f, err := config.Load("models.toml", []byte(strings.NewReplacer("SHARE", share, "ENCODER", encoder).Replace(text)))
+		if err != nil {
+			return nil, err
+		}
+		return f.Model("m")
+	}
+	for want, encoder := range map[string]string{
+		"it must be the first layer of the encoder": `[{ kind = "dense", units = 3 }, { kind = "decorrelate" }]`,
+		`there is no column or value "sex"`:         `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`,
+	} {
+		if _, err := model("share = 0.5", encoder); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	m, err := model("share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run")}); err == nil || !strings.Contains(err.Error(), "has 1 groups among the training samples") {
+		t.Errorf("got %v", err)
+	}
+}
