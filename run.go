@@ -266,16 +266,35 @@ func (r *Run) Reconstructs() error {
 	return nil
 }
 
-// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads. A
-// baseline reads images.
+// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels
+// among them. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
 	}
-	return r.network.ColumnsOf(value)
+	return r.named(r.network.ColumnsOf(value))
 }
 
-// Given returns the values of all columns of samples that were read from a file. Drawn columns are drawn as in an evaluation:
+// InFile describes the columns that a file must contain, so that [Run.Given] returns these columns: in place of drawn columns
+// those that they are drawn from.
+func (r *Run) InFile(columns []data.Column) []data.Column {
+	if r == nil || r.Model == nil {
+		return columns
+	}
+	return r.named(r.Model.BehindDrawn(columns))
+}
+
+// named adds the names of the classes to the labels, if they are one of the columns.
+func (r *Run) named(columns []data.Column) []data.Column {
+	for i, c := range columns {
+		if c.Name == losses.Labels {
+			columns[i].Names = r.classes
+		}
+	}
+	return columns
+}
+
+// Given returns the values of all columns of samples that were read from a file, labels included. Drawn columns are drawn as in an evaluation:
 // the random stream of a sample depends on the seed of the run and the sample's position in the file.
 func (r *Run) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
 	all := samples.All()

@@ -540,10 +540,10 @@ func (m *Images) checkColumns() error {
 	return nil
 }
 
-// All returns the values of all columns other than images and labels for all samples, row by row, by name. It includes the
-// masks of missing and hidden entries and the drawn columns. It is nil if there are no columns.
+// All returns the values of all columns other than images for all samples, row by row, by name. It includes labels, the masks
+// of missing and hidden entries and the drawn columns. It is nil if there are no columns.
 func (m *Images) All() map[string][]float32 {
-	if len(m.further) == 0 && len(m.drawn) == 0 && !m.Holed() {
+	if m.labels == nil && len(m.further) == 0 && len(m.drawn) == 0 && !m.Holed() {
 		return nil
 	}
 	indices := make([]int, m.n)
@@ -551,6 +551,10 @@ func (m *Images) All() map[string][]float32 {
 		indices[i] = i
 	}
 	all := map[string][]float32{}
+	if m.labels != nil {
+		all[LabelsColumn] = make([]float32, m.n)
+		m.Gather(all[LabelsColumn], LabelsColumn, indices)
+	}
 	for _, v := range m.further {
 		all[v.Name] = make([]float32, m.n*v.Size())
 		m.Gather(all[v.Name], v.Name, indices)

@@ -77,14 +77,36 @@ func (o ordered) reading() reading {
 }
 
 // Reading returns a source like s for [ReadRows] that also reads these columns (other than images) from the same file, with
-// the types and classes of the training.
+// the types and classes of the training. A source without keys for files, such as a published or generated set, takes the
+// columns, or arrays, with the names of these columns.
 func Reading(s Source, columns ...Column) Source {
 	columns = inFiles(columns)
-	if r, ok := s.(reader); ok && len(columns) > 0 {
-		return withColumns{s, r, columns}
+	r, ok := s.(reader)
+	if _, sparse := s.(knownColumns); sparse || len(columns) == 0 {
+		return s
 	}
-	return s
+	if !ok {
+		r = byName(columns)
+	}
+	return withColumns{s, r, columns}
 }
+
+// byName are the keys of a source without keys for files: columns of a file have their own names.
+type byName []Column
+
+// reading implements [reader].
+func (b byName) reading() reading {
+	r := reading{held: ColumnNames{}}
+	for _, c := range b {
+		if c.Name != LabelsColumn {
+			r.held[c.Name] = []string{c.Name}
+		}
+	}
+	return r
+}
+
+// pictures implements [reader] without settings for image files.
+func (byName) pictures() pictures { return pictures{} }
 
 // inFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
 func inFiles(columns []Column) (list []Column) {
@@ -137,6 +159,9 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	}
 	r.shape = shape
 	rows, err := readRows(ctx, path, r, p)
+	if err == nil {
+		err = rows.lacks(r)
+	}
 	if err != nil {
 		return nil, badFile("", path, err)
 	}
@@ -169,8 +194,16 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	if len(r.shape) == 3 && r.shape[2] == 3 {
 		p.channels = 3
 	}
+	names, known := r.classNames()
 	if info.IsDir() {
-		return p.rows(ctx, path, r.shape)
+		rows, err := p.rows(ctx, path, r.shape)
+		if err != nil || !known {
+			return rows, err
+		}
+		t := table{labels: rows.labels, classes: rows.Classes}
+		rows.Classes, err = t.resolve(names, false)
+		rows.labels = t.labels
+		return rows, err
 	}
 	start, err := head(path, 16)
 	if err != nil {
@@ -187,7 +220,7 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	if err != nil {
 		return nil, err
 	}
-	classes, err := t.resolve(nil, true)
+	classes, err := t.resolve(names, !known)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +228,31 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, err
 	}
-	for _, name := range r.need {
-		if _, ok := images.Column(name); !ok {
-			return nil, fmt.Errorf("has no column %q: name it in the key columns of the data set, and give it in the same file", name)
+	return &Rows{Images: images, Names: t.names, Classes: classes}, err
+}
+
+// classNames returns the names of the classes of the training if the labels are one of the columns to read; known is false if
+// they are not: the classes of the file are then its own.
+func (r reading) classNames() (names []string, known bool) {
+	i := slices.IndexFunc(r.known, func(c Column) bool { return c.Name == LabelsColumn })
+	if i < 0 {
+		return nil, false
+	}
+	return r.known[i].Names, true
+}
+
+// lacks returns an error for a column to read that the rows do not have.
+func (r *Rows) lacks(keys reading) error {
+	for _, name := range keys.need {
+		switch _, ok := r.Column(name); {
+		case ok:
+		case name == LabelsColumn:
+			return fmt.Errorf("has no column %q, from which the value is computed: give the labels of the samples in the same file, under the name that the key labels of the data set gives, or as %q", name, name)
+		default:
+			return fmt.Errorf("has no column %q: name it in the key columns of the data set, and give it in the same file", name)
 		}
 	}
-	return &Rows{Images: images, Names: t.names, Classes: classes}, err
+	return nil
 }
 
 // plain returns the samples of an array according to the keys. If shape is that of codes, they are not interpreted as images.

@@ -15,9 +15,9 @@ import (
 //
 // where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image (height,
 // width), pixels of one with channels. The output has the input's shape. The layer publishes the softmax under the name
-// attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose columns are ordered by
-// head, and output, all of shape (features, features); with bias = true also query_bias, value_bias and output_bias, which
-// start at 0 (a bias of the keys would have no effect). Vaswani et al., Attention Is All You Need, 2017.
+// attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose columns are ordered by head, and
+// output, all of shape (features, features); with bias = true also query_bias, value_bias and output_bias, which start at 0.
+// There is no bias of the keys: it would have no effect. Vaswani et al., Attention Is All You Need, 2017.
 //
 // With keys = "VALUE" the layer is cross-attention: keys and values are computed from the tokens of that value of the model, such as
 // the output of a layer of the encoder, X_other K_h and X_other V_h. It may have another number of tokens and of features; key and value

@@ -21,7 +21,7 @@ type Sample struct {
 	Labels []int     // one class per image, negative if unknown; nil if all are unknown
 	Seed   uint64    // for metrics with random draws
 
-	// Columns are the columns other than images and labels by name, row-major with one row per image: targets, masks, groups.
+	// Columns are the columns other than images by name, row-major with one row per image: targets, masks, groups, labels.
 	Columns map[string][]float32
 
 	// Names maps columns of classes, including labels, to the names of their classes. Columns without class names are absent.

@@ -174,7 +174,7 @@ type Batch struct {
 	Logits  []float32 // n x classes, of the measured head; the index of a logit is its class
 	Labels  []int     // n; negative if the class of the image is unknown
 
-	Columns map[string][]float32 // columns other than images and labels by name; a metric reads those that are present
+	Columns map[string][]float32 // columns other than images by name, labels as numbers; a metric reads those that are present
 
 	Objective float64 // objective for these images; see [ObjectiveCoder]
 

@@ -23,7 +23,7 @@ const (
 	factorName    = samplesPrefix + "factor"
 	rangeKey      = "range"   // JSON; omitted for values in [0,1]
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
-	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that compare nothing with labels
+	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
 
 	rowNamesKey    = "row_names"    // JSON: the names of the fitted rows of a sparse matrix; left out where they are 0, 1, ...
 	columnNamesKey = "column_names" // JSON: the names of its columns
@@ -33,7 +33,7 @@ const (
 type samples struct {
 	scaling *data.Scaling // nil for none
 	span    [2]float32    // smallest and largest value, before scaling
-	classes []string      // names of the classes, if a loss compares with labels and the names are known
+	classes []string      // names of the classes, if the model reads labels and the names are known
 
 	rowNames, columnNames []string // of a sparse matrix, nil where they are numbers
 }
@@ -47,7 +47,7 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 		low, high = min(low, least), max(high, most)
 	}
 	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
-	if readsLabels(spec) {
+	if readsLabels(spec) || spec.Baseline == nil && spec.ReadsLabels() {
 		s.classes = set.Classes
 	}
 	if splits.Fit.Sparse() {

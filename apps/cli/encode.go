@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -200,13 +201,13 @@ func outputFile(in, out string) error {
 // readSamples reads the samples of a file with the keys of the data set of a run, and the further columns. It prints warnings about
 // suspicious values.
 func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
-	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...))
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.InFile(columns)...))
 	if err != nil {
 		return nil, err
 	}
 	warn(cmd, rows.Notes...)
 	low, high := r.Range()
-	warnRange(cmd.ErrOrStderr(), path, rows.Float32(), low, high)
+	warnRange(cmd.ErrOrStderr(), path, rows.Raw(), low, high)
 	return rows, nil
 }
 
@@ -250,7 +251,8 @@ func warnClipped(out io.Writer, file string, least, most float32) {
 // range [0,1] no distance is accepted.
 const rangeSlack = 0.5
 
-// warnRange warns about values outside the range of the fitted samples: they are probably scaled in another way.
+// warnRange warns about values outside the range of the fitted samples: they are probably scaled in another way. NaN, a missing
+// entry, is left out.
 func warnRange(out io.Writer, file string, values []float32, least, most float32) {
 	if len(values) == 0 {
 		return
@@ -259,7 +261,12 @@ func warnRange(out io.Writer, file string, values []float32, least, most float32
 	if least == 0 && most == 1 {
 		slack = 0
 	}
-	low, high := slices.Min(values), slices.Max(values)
+	low, high := float32(math.Inf(1)), float32(math.Inf(-1))
+	for _, v := range values {
+		if v == v { // NaN is a missing entry
+			low, high = min(low, v), max(high, v)
+		}
+	}
 	if low >= least-slack && high <= most+slack {
 		return
 	}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// encode reads labels as any other column: names of classes are those of the training, whatever classes the file has.
+func TestEncodeReadsLabels(t *testing.T) {
+	b := newBench(t)
+	rows := "a,b,kind\n"
+	for i := range 20 {
+		rows += fmt.Sprintf("%d,%d,%s\n", i%3, i%5, []string{"mild", "severe"}[i%2])
+	}
+	b.write("train.csv", rows)
+	b.write("models.toml", `
+[model.given]
+dataset = { name = "csv", file = "train.csv", labels = "kind" }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = [{ kind = "dense", from = ["previous", "labels"] }]
+column.negative = { kind = "other", of = "labels" }
+head.y = { from = ["code", "labels"], layers = [{ kind = "dense", units = 2 }] }
+head.z = { from = ["code", "negative"], layers = [{ kind = "dense", units = 2 }] }
+loss  = [{ kind = "mse" }, { kind = "mse", on = "y", against = "images" }, { kind = "mse", on = "z", against = "images" }]
+train = { epochs = 1 }
+`)
+	b.must(0, "train", "given")
+	b.write("both.csv", "a,b,kind\n1,2,mild\n1,2,severe\n")
+	b.write("second.csv", "a,b,kind\n1,2,severe\n")
+	b.write("none.csv", "a,b\n1,2\n")
+	b.write("other.csv", "a,b,kind\n1,2,unheard\n")
+	for _, value := range []string{"y", "output"} {
+		encode := func(file string) []string {
+			b.must(0, "encode", "runs/given", "--in", file, "--value", value, "-o", "out.csv")
+			return strings.Split(strings.TrimSpace(b.read("out.csv")), "\n")[1:]
+		}
+		both, second := encode("both.csv"), encode("second.csv")
+		if strings.TrimPrefix(both[0], "mild") == strings.TrimPrefix(both[1], "severe") {
+			t.Errorf("%s: equal values %q for different labels", value, both)
+		}
+		if second[0] != both[1] {
+			t.Errorf("%s: got %q for a file of one class, want %q", value, second[0], both[1])
+		}
+		b.contains("no labels", b.must(4, "encode", "runs/given", "--in", "none.csv", "--value", value, "-o", "x.csv").stderr, "none.csv", `"labels"`)
+		b.contains("unknown class", b.must(4, "encode", "runs/given", "--in", "other.csv", "--value", value, "-o", "x.csv").stderr, "other.csv", "unheard", "mild")
+	}
+	b.must(0, "encode", "runs/given", "--in", "second.csv", "--value", "z", "-o", "x.csv")
+	b.contains("negatives without labels", b.must(4, "encode", "runs/given", "--in", "none.csv", "--value", "z", "-o", "x.csv").stderr, `"labels"`)
+	for _, file := range []string{"none.csv", "other.csv"} { // the code needs no labels
+		b.must(0, "encode", "runs/given", "--in", file, "-o", "x.csv")
+	}
+	b.contains("eval", b.must(0, "eval", "runs/given", "--metrics", "mse").stdout, "mse")
+	b.must(0, "report", "runs/given")
+}
+
+// Labels and columns of published or generated sets are read from a file by their own names.
+func TestColumnsOfAGeneratedSetAreReadByTheirNames(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", `
+[model.loan]
+dataset = { name = "credit", count = 60, test = 10 }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = []
+head.y = { from = ["code", "labels", "group"], layers = [{ kind = "dense", units = 1 }] }
+loss  = [{ kind = "mse", on = "y", against = "labels" }]
+train = { epochs = 1 }
+`)
+	b.must(0, "train", "loan")
+	b.write("new.csv", "u,v,w,x,y,z,group,label\n1,2,3,4,5,6,a,repaid\n1,2,3,4,5,6,b,repaid\n")
+	b.write("less.csv", "u,v,w,x,y,z\n1,2,3,4,5,6\n")
+	b.must(0, "encode", "runs/loan", "--in", "new.csv", "--value", "y", "-o", "y.csv")
+	if got := strings.Split(b.read("y.csv"), "\n"); len(got) != 4 || got[1] == got[2] {
+		t.Errorf("got %q, want two different rows", got)
+	}
+	b.contains("no group", b.must(4, "encode", "runs/loan", "--in", "less.csv", "--value", "y", "-o", "y.csv").stderr, "less.csv")
+}
