@@ -294,8 +294,8 @@ func (m *Images) Classes(column string) []int {
 	return all
 }
 
-// OneHot writes one row for each index: 1 at the class in the column, or zeros if the class is unknown. dst has rows of equal
-// length, one per index.
+// OneHot writes one row for each index: 1 at the class in the column, or zeros if the class is unknown or not less than the
+// length of a row. dst has rows of equal length, one per index.
 func (m *Images) OneHot(dst []float32, column string, indices []int) {
 	if len(indices) == 0 {
 		return
@@ -303,7 +303,7 @@ func (m *Images) OneHot(dst []float32, column string, indices []int) {
 	clear(dst)
 	classes := len(dst) / len(indices)
 	for k, i := range indices {
-		if class := m.Class(column, i); class >= 0 {
+		if class := m.Class(column, i); class >= 0 && class < classes {
 			dst[k*classes+class] = 1
 		}
 	}

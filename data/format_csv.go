@@ -152,10 +152,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	if c.further, err = f.further(r); err != nil {
 		return c, err
 	}
-	if c.values, err = f.values(r, c); err != nil {
-		return c, err
-	}
-	if len(c.values) == 0 {
+	if c.values = f.values(r, c); len(c.values) == 0 {
 		return c, fmt.Errorf("has no columns of values, got %s", f.columnList())
 	}
 	return c, nil
@@ -170,6 +167,22 @@ func (r reading) size() int {
 	return n
 }
 
+// namedBy reports whether a column of the file is one of those of a key: by its exact name, or by a glob if no key of the data
+// set has its exact name.
+func (r reading) namedBy(keys []string, column string) bool {
+	if slices.Contains(keys, column) {
+		return true
+	}
+	exact := column != "" && (column == r.labels || column == r.names)
+	for _, list := range r.held {
+		exact = exact || slices.Contains(list, column)
+	}
+	return !exact && slices.ContainsFunc(keys, func(glob string) bool {
+		ok, _ := path.Match(glob, column) // malformed globs are errors of the declaration
+		return ok
+	})
+}
+
 // further returns the further columns of the set with their columns in the file.
 func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 	for _, name := range r.held.further() {
@@ -177,7 +190,7 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 		for _, wanted := range r.held[name] {
 			before := len(c.at)
 			for i, column := range f.header {
-				if ok, _ := path.Match(wanted, column); (ok || wanted == column) && !slices.Contains(c.at, i) {
+				if r.namedBy([]string{wanted}, column) && !slices.Contains(c.at, i) {
 					c.at = append(c.at, i)
 				}
 			}
@@ -193,7 +206,7 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 // values returns the columns of values: those that the key columns selects, or all except labels, names and further columns.
 // Columns with the numbers that WriteRows writes are selected if there are as many as required. If the caller knows the names
 // of the columns, they are in the caller's order.
-func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
+func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	var all []int
 	var names []string
 	taken := []int{c.labels, c.names}
@@ -205,22 +218,14 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int, err error) {
 			continue
 		}
 		all, names = append(all, i), append(names, column)
-		named := false
-		for _, glob := range r.columns {
-			ok, err := path.Match(glob, column)
-			if err != nil {
-				return nil, fmt.Errorf("columns: %q: %w", glob, err)
-			}
-			named = named || ok
-		}
-		if named {
+		if r.namedBy(r.columns, column) {
 			chosen = append(chosen, i)
 		}
 	}
 	if len(r.columns) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
 		chosen = all
 	}
-	return f.inOrder(chosen, r.order), nil
+	return f.inOrder(chosen, r.order)
 }
 
 // inOrder returns columns in the order of names if they are exactly the columns with these names; otherwise unchanged.

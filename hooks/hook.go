@@ -212,8 +212,8 @@ type Gradients struct {
 	// parameter is then not updated.
 	Values [][]float32
 
-	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters, and
-	// replaces Values. The hook must then restore the parameters. Running averages of layers are not updated a second time.
+	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters after the
+	// projections of hooks ([Active.Project]), and replaces Values. The hook must then restore the parameters. Running averages of layers are not updated a second time.
 	Again func() error
 }
 

@@ -124,3 +124,49 @@ train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
 	}
 	interruptedEverywhere(t, m)
 }
+
+// climb moves every parameter between the two gradients of a step, and counts the weights that are 0 at the second one.
+type climb struct{}
+
+// zeros is the number of weights of the encoder that were 0 at the last second gradient.
+var zeros int
+
+func init() {
+	hooks.Registry.Register("climb", "moves the parameters between two gradients", func() hooks.Hook { return &climb{} })
+}
+
+func (*climb) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{Gradients: func(g *hooks.Gradients) error {
+		for _, p := range g.Of {
+			for k := range p.Data {
+				p.Data[k]++
+			}
+		}
+		err := g.Again()
+		zeros = 0
+		for _, p := range g.Of {
+			for k, v := range p.Data {
+				if p.Path == "encoder.0.weight" && v == 0 {
+					zeros++
+				}
+				p.Data[k]--
+			}
+		}
+		return err
+	}}, nil
+}
+
+// The second gradient of a step is that of the pruned network.
+func TestPrunedWeightsAreZeroAtTheSecondGradient(t *testing.T) {
+	trained(t, model(t, `
+[model.m]
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "dense", units = 4 }]
+train = { epochs = 1, batch = 20 }
+hook.prune = { on = "encoder.*.weight", fraction = 0.5 }
+hook.climb = {}
+`), Options{})
+	if zeros != 128 {
+		t.Errorf("got %d weights of 0, want half of 256", zeros)
+	}
+}

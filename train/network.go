@@ -236,6 +236,9 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 	}
 	g.Values = p.Gradients()
 	g.Again = func() error {
+		for _, m := range n.stepper.trainable { // pruned weights stay 0
+			n.stepper.pass(m, m.Data, 0)
+		}
 		kept := n.updated(p)
 		err := p.Run(b.values)
 		for i, u := range p.Updates {
