@@ -60,10 +60,7 @@ func BenchmarkEncode(b *testing.B) {
 		if spec.Name != "shallow" {
 			continue
 		}
-		m, err := graph.New(spec, shapeOf(b, spec))
-		if err != nil {
-			b.Fatal(err)
-		}
+		m := built(b, spec)
 		coder := graph.NewCoder(m, Backend{Team: team})
 		pixels, units := m.Pixels(), m.Units()
 		batch, codes := make([]float32, images*pixels), make([]float32, images*units)

@@ -17,6 +17,7 @@ import (
 	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/parallel/team"
@@ -283,6 +284,23 @@ func distinct(models []*config.Model) []*config.Model {
 	})
 }
 
+// built is the model of a declaration. A hook that lends parameters, such as a teacher, lends copies.
+func built(t testing.TB, spec *config.Model) *graph.Model {
+	t.Helper()
+	m, err := graph.New(spec, shapeOf(t, spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range spec.Hooks {
+		if _, lends := h.(hooks.Lender); lends {
+			for _, p := range m.Parameters {
+				m.Lent = append(m.Lent, &graph.Parameter{Path: name + "." + p.Path, Shape: p.Shape, Data: slices.Clone(p.Data), Frozen: true})
+			}
+		}
+	}
+	return m
+}
+
 func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 	team := team.New(2)
 	defer team.Close()
@@ -293,10 +311,7 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 	}
 	for _, spec := range models {
 		t.Run(spec.Name, func(t *testing.T) {
-			m, err := graph.New(spec, shapeOf(t, spec))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := built(t, spec)
 			double := newPair[float64](t, m, 5, team)
 			double.step(t, 0, 1e-12)
 			if testing.Short() || !slices.Contains(first, spec) { // only settings differ
@@ -317,10 +332,7 @@ func TestTheEngineKnowsEveryOpOfTheShippedModels(t *testing.T) {
 		t.Skip("runs nothing, so the race detector finds nothing")
 	}
 	for _, spec := range shipped(t) {
-		m, err := graph.New(spec, shapeOf(t, spec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := built(t, spec)
 		wantKnownOps(t, m)
 	}
 }
@@ -420,10 +432,7 @@ func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := graph.New(spec, shapeOf(t, spec))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := built(t, spec)
 			threads, batches := []int{1, 2}, []int{1, 2, 5}
 			if testing.Short() { // as the race detector runs it
 				threads, batches = []int{2}, []int{5}

@@ -20,10 +20,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 		if spec.Name != name {
 			continue
 		}
-		m, err := graph.New(spec, shapeOf(t, spec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := built(t, spec)
 		p, err := m.Program(graph.Request{Batch: batch, Training: true})
 		if err != nil {
 			t.Fatal(err)

@@ -173,10 +173,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 	const batch, small = 10, 1 << 19
 	for _, spec := range append(distinct(shipped(t)), others(t)...) {
 		t.Run(spec.Name, func(t *testing.T) {
-			m, err := graph.New(spec, shapeOf(t, spec))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := built(t, spec)
 			values := 0
 			for _, p := range m.Parameters {
 				values += len(p.Data)
@@ -270,10 +267,7 @@ func TestOnlyContrastiveLossesGather(t *testing.T) {
 		t.Skip("runs nothing, so the race detector finds nothing")
 	}
 	for _, spec := range append(shipped(t), others(t)...) {
-		m, err := graph.New(spec, shapeOf(t, spec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := built(t, spec)
 		p, err := m.Program(graph.Request{Batch: 12, Training: true})
 		if err != nil {
 			t.Fatal(err)
@@ -318,10 +312,7 @@ func shippedModel(t testing.TB, name string) *graph.Model {
 	t.Helper()
 	models := shipped(t)
 	spec := models[slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == name })]
-	m, err := graph.New(spec, shapeOf(t, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := built(t, spec)
 	return m
 }
 

@@ -58,10 +58,7 @@ func ordinary(m *ir.Module) *ir.Module {
 // sameSparse runs the training program of a model with and without the knowledge of zeros and compares all bits.
 func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepare func(m *graph.Model)) {
 	t.Helper()
-	m, err := graph.New(spec, shapeOf(t, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := built(t, spec)
 	prepare(m)
 	p, err := m.Program(graph.Request{Batch: 300, Training: true, Dtype: dtypeOf[T]()})
 	if err != nil {
@@ -153,10 +150,7 @@ func sparseProgram(t *testing.T, name string) *ir.Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := graph.New(spec, shapeOf(t, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := built(t, spec)
 	p, err := m.Program(graph.Request{Batch: 300, Training: true})
 	if err != nil {
 		t.Fatal(err)

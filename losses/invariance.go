@@ -37,10 +37,14 @@ func (Invariance) Build(v Values) (*gorgonia.Node, error) {
 	return c.Mean(c.Square(c.Sub(first, second))), c.Err()
 }
 
-// views are the values of the first and of the second view of every image.
+// views are the values (n, d) of the first and of the second view of every image, from z (2n, d). Both values of an image are first put
+// into one row: then processes that divide the images need no others than their own.
 func views(c *ops.Chain, z *gorgonia.Node) (first, second *gorgonia.Node) {
-	n := z.Shape()[0] / 2
-	return c.Rows(z, 0, n), c.Rows(z, n, n)
+	n, d := z.Shape()[0]/2, z.Shape()[1]
+	halves := c.Reshape(z, 2, n, d)
+	pairs := c.Do("views", func() (*gorgonia.Node, error) { return gorgonia.Transpose(halves, 1, 0, 2) })
+	pairs = c.Reshape(pairs, n, 2*d)
+	return c.Columns(pairs, 0, d), c.Columns(pairs, d, d)
 }
 
 // eachView is the mean of f over the two views, or f of all images if z is not computed from views.
