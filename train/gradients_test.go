@@ -128,8 +128,8 @@ train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
 // climb moves every parameter between the two gradients of a step, and counts the weights that are 0 at the second one.
 type climb struct{}
 
-// zeros is the number of weights of the encoder that were 0 at the last second gradient.
-var zeros int
+// prunedZeros is the number of weights of the encoder that were 0 at the last second gradient.
+var prunedZeros int
 
 func init() {
 	hooks.Registry.Register("climb", "moves the parameters between two gradients", func() hooks.Hook { return &climb{} })
@@ -143,11 +143,11 @@ func (*climb) Attach(hooks.Training) (*hooks.Active, error) {
 			}
 		}
 		err := g.Again()
-		zeros = 0
+		prunedZeros = 0
 		for _, p := range g.Of {
 			for k, v := range p.Data {
 				if p.Path == "encoder.0.weight" && v == 0 {
-					zeros++
+					prunedZeros++
 				}
 				p.Data[k]--
 			}
@@ -166,7 +166,7 @@ train = { epochs = 1, batch = 20 }
 hook.prune = { on = "encoder.*.weight", fraction = 0.5 }
 hook.climb = {}
 `), Options{})
-	if zeros != 128 {
-		t.Errorf("got %d weights of 0, want half of 256", zeros)
+	if prunedZeros != 128 {
+		t.Errorf("got %d weights of 0, want half of 256", prunedZeros)
 	}
 }
