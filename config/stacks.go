@@ -148,6 +148,7 @@ func (m *Model) walk(input []int) *walk {
 		}
 	}
 	w.blocked()
+	w.training()
 	return w
 }
 

@@ -26,7 +26,7 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 			continue
 		}
 		n := float32(i.Indices())
-		for _, name := range p.From {
+		for _, name := range l.unchanged(p.From) {
 			list = append(list, Wanted{Column: name, Layer: true,
 				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
 				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
@@ -64,6 +64,26 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		}
 	}
 	return list
+}
+
+// unchanged lists the columns from which values come that no layer computes with: those of names, also behind layers that only
+// arrange values in another shape.
+func (l *Layout) unchanged(names []string) (columns []string) {
+	for _, name := range names {
+		if _, column := l.Column(name); column {
+			columns = append(columns, name)
+			continue
+		}
+		p, published := l.Of(name)
+		if p == nil || published != "" {
+			continue
+		}
+		switch p.Layer.(type) {
+		case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
+			columns = append(columns, l.unchanged(p.From)...)
+		}
+	}
+	return columns
 }
 
 // ReadsLabels reports whether anything in the model reads the labels of the training images.

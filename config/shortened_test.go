@@ -1,0 +1,76 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Behind a layer that leaves tokens out in training, a layer with parameters for all tokens is a located error.
+func TestTheShapesOfTheTrainingAreChecked(t *testing.T) {
+	for _, c := range []struct{ encoder, want string }{
+		{`{ kind = "flatten" }, { kind = "dense", units = 4 }`, "encoder[3] (dense): in training encoder.1 (mask_patches) leaves out tokens, and encoder.3.weight would have the shape [32 4] instead of [64 4]"},
+		{`{ kind = "dense", units = 4 }`, "encoder[2] (dense): in training encoder.1 (mask_patches) leaves out tokens"},
+		{`{ kind = "position" }, { kind = "take_token", mean = true }`, "encoder[2] (position)"},
+		{`{ kind = "reshape", shape = [4, 16] }, { kind = "take_token", mean = true }`, "encoder[2] (reshape)"},
+		{`{ kind = "transformer" }, { kind = "take_token", mean = true }`, ""},
+		{`{ kind = "transformer" }, { kind = "mask_tokens", mask = "encoder.1.mask" }, { kind = "flatten" }, { kind = "dense", units = 4 }`, ""},
+	} {
+		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\nencoder = [{ kind = \"patches\" }, { kind = \"mask_patches\", ratio = 0.5 }, "+c.encoder+"]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Model("m")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "mask_tokens")) {
+			t.Errorf("%s: got %v, want %q", c.encoder, err, c.want)
+		}
+	}
+}
+
+func TestADecoderThatKeepsTheTokensLeftOutIsRefused(t *testing.T) {
+	f, err := Load("models.toml", []byte(`
+[model.m]
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "patches" }, { kind = "mask_patches", ratio = 0.5 }]
+decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "the output has the shape") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A layer that looks up whole numbers checks its column also behind layers that only arrange values in another shape.
+func TestWholeNumbersAreCheckedBehindAReshape(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.csv")
+	if err := os.WriteFile(path, []byte("a,b,u,v\n1,2,1,0\n3,4,0,7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Load("models.toml", []byte(strings.ReplaceAll(`
+[model.m]
+dataset = { name = "csv", file = "FILE", columns = { ids = ["u", "v"] } }
+encoder = [{ kind = "dense", units = 3 }]
+head.y = { from = "ids", layers = [{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, { kind = "embedding", vocabulary = 5, units = 3 }, { kind = "flatten" }, { kind = "dense", units = 1 }] }
+loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
+`, "FILE", path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := m.Layout([]int{2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range m.Wanted(layout) {
+		if w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) {
+			return
+		}
+	}
+	t.Errorf("got %v, want numbers below 5 in ids", m.Wanted(layout))
+}
