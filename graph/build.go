@@ -327,10 +327,11 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("the stream %q is not read", v.stream)
 	}
 	if b.isColumn(v.name) {
-		if v.stream == Views {
-			return nil, fmt.Errorf("the column %q has no views", v.name)
+		n, err := b.column(v.name)
+		if err != nil || v.stream != Views {
+			return n, err
 		}
-		return b.column(v.name)
+		return twice(n) // both views of a sample have its column
 	}
 	placed, published := b.model.Layout.Of(v.name)
 	if placed == nil {
@@ -347,6 +348,15 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 		return flat(n)
 	}
 	return b.values[v], nil // layer has checked that it is published
+}
+
+// twice returns the rows of n, then the same rows again.
+func twice(n *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	shape := slices.Clone(n.Shape())
+	row := c.Reshape(n, 1, shape.TotalSize())
+	shape[0] *= 2
+	return c.Reshape(c.Join(row, row), shape...), c.Err()
 }
 
 // flatValue returns a value as (batch, values).
