@@ -71,7 +71,7 @@ func (g grid) side(q, budget int) int {
 // at is the index of a value.
 func (g grid) at(y, x, c int) int { return (y*g.width+x)*g.channels + c }
 
-// window is the size and a random place of a square; in a vector it is one row.
+// window returns a random position and the size of a square with the given side, clipped to the image. In a vector it is a segment.
 func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
 	h, w = min(side, g.height), min(side, g.width)
 	return r.IntN(g.height - h + 1), r.IntN(g.width - w + 1), h, w

@@ -99,8 +99,8 @@ func newMixture(b base, seed uint64, init string, tolerance float64, restarts in
 }
 
 // gaussian is the family of the components. Its features are the values of a row, then their products: all for full
-// covariances, the squares for diagonal ones, their sum for spherical ones. A common covariance has the same quadratic term in all
-// components: its feature is the value of that term.
+// covariances, the squares for diagonal ones, their sum for spherical ones. With a common covariance
+// the quadratic term of a row is equal for all components: its value is the only such feature.
 type gaussian struct {
 	covariance         string
 	components, pixels int

@@ -23,7 +23,7 @@ type Entries struct {
 	rowNames []string // nil for numbers
 }
 
-// row returns the entries of a row that a model sees.
+// row returns the entries of row i that are not hidden.
 func (e *Entries) row(i int) (columns []int32, values []float32) {
 	from, to := e.starts[i], e.starts[i+1]
 	if e.hidden != nil {

@@ -108,8 +108,8 @@ func isGzip(f io.ReaderAt) bool {
 	return err == nil && magic == [2]byte{0x1f, 0x8b}
 }
 
-// Bounds for gzip files. A file that claims more than countFrom bytes, and to be compressed to less than one in countRatio,
-// is inflated twice, the first time only to count its bytes: memory is then allocated only for bytes that exist.
+// Limits for gzip files. A file whose header declares more than countFrom bytes, and more than countRatio times the size of the file,
+// is inflated twice. The first pass only counts bytes, so that memory is allocated only for bytes that exist.
 const (
 	countFrom  = 32 << 20
 	countRatio = 16

@@ -254,7 +254,7 @@ func collect(rows, columns *axis, each func(add func(i, j int, v float32) error)
 
 var errChanged = errors.New("has changed while it was read")
 
-// readCSV reads a file of a line for each entry.
+// readCSV reads a CSV file with one entry per line.
 func (s *Triples) readCSV(ctx context.Context, path string) (*Images, File, error) {
 	digest := sha256.New()
 	rows, columns := newNamed(), newNamed()
@@ -319,7 +319,7 @@ type named struct {
 
 func newNamed() *named { return &named{index: map[string]int32{}} }
 
-// count counts an entry.
+// count adds one entry to the count of the named row or column.
 func (n *named) count(name string) {
 	i, ok := n.index[name]
 	if !ok {

@@ -158,7 +158,7 @@ func foldBroadcast(v *ir.Value) *ir.Value {
 	return v
 }
 
-// foldPointwise evaluates a primitive whose args are all constants.
+// foldPointwise returns the value of a primitive if all its arguments are constants, otherwise v.
 func foldPointwise[T ir.Float](v *ir.Value, o ir.Pointwise) *ir.Value {
 	p, ok := o.F.(ir.Primitive)
 	if !ok {

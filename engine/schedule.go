@@ -141,7 +141,7 @@ type band struct {
 // bandValues is the number of values that the steps of a band access at a time: half of a second-level cache.
 const bandValues = 1 << 18
 
-// wholeTiles divides the sizes of larger bands, so that products whose units are rows have only full tiles.
+// The sizes of larger bands are multiples of wholeTiles, so that products whose units are rows have only full tiles.
 const wholeTiles = 12
 
 // bands groups the shared steps of a phase. A step joins the previous band if it reads, row by row, values that the band

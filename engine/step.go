@@ -42,9 +42,9 @@ const (
 	columns            // column i of a matrix
 )
 
-// rowsIf is rows if so is true, otherwise whole.
-func rowsIf(so bool) way {
-	if so {
+// rowsIf returns rows if byRow is true, otherwise whole.
+func rowsIf(byRow bool) way {
+	if byRow {
 		return rows
 	}
 	return whole

@@ -125,7 +125,8 @@ func convolutionModule(_ config.Placed, own map[string]checkpoint.Tensor) []chec
 	return inOrder(own, []string{"weight", "bias"})
 }
 
-// normalisationModule is nn.BatchNorm1d and 2d, nn.LayerNorm, nn.InstanceNorm2d.
+// normalisationModule converts the tensors of a normalisation layer to those of nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm or
+// nn.InstanceNorm2d.
 func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	var list []checkpoint.Tensor
 	for _, names := range [][2]string{{"scale", "weight"}, {"shift", "bias"}, {"running_mean", "running_mean"}, {"running_variance", "running_var"}} {
@@ -137,7 +138,7 @@ func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []ch
 	return list
 }
 
-// transformerModule converts the layers of a block: those of its parameters begin with the same name.
+// transformerModule converts the layers of a transformer block. The names of one layer's parameters begin with the name of the layer.
 func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list []checkpoint.Tensor) {
 	kinds := map[string]string{"attention": "attention", "cross": "attention", "norm1": "layer_norm", "norm_cross": "layer_norm", "norm2": "layer_norm"}
 	for _, name := range []string{"norm1", "attention", "norm_cross", "cross", "norm2", "hidden", "output"} {

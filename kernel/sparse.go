@@ -17,8 +17,8 @@ const (
 
 // A SparseGemm computes the result of a [Gemm] with alpha = 1 and beta = 0 without the products with the zeros of one operand. It
 // reports whether it has done so; if not, C is unchanged. It does so if at most one value in [sparseShare] of that operand differs
-// from 0, if the other operand has only finite values (0 times infinity is NaN), and if the rows of op(B),
-// for zeros in A, or of Aᵀ, for zeros in B, are stored as rows: without transB, and with transA and without transB.
+// from 0, if the other operand has only finite values (0 times infinity is NaN), and if the rows that
+// it adds are contiguous: transB = false, and for ZerosInB also transA = true.
 //
 // The additions have the order of Gemm in assembly and in portable Go, so that the result has the same bits. One
 // exception is the sign of a zero that is the sum of nothing but products below the smallest denormal. A library's Gemm adds

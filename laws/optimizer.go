@@ -228,7 +228,7 @@ func readsGradient(fresh func() optim.Rule) error {
 	return nil
 }
 
-// usesState also detects writes outside of the weights and of their state, by guards.
+// usesState checks that the updates change every element of the state. Guard values detect writes outside of the weights and the state.
 func usesState(fresh func() optim.Rule) error {
 	const n = 21
 	o, r := fresh(), source()

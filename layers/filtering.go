@@ -28,8 +28,8 @@ func usualFiltering() Filtering {
 		Init: &GlorotUniform{}}
 }
 
-// fitting checks the settings and the counts in more for images of shape in. It returns the image's shape and the fields of
-// the geometry that the convolution and its transpose have in common.
+// fitting checks the settings, and the additional counts more, for input images of shape in. It returns the shape of the image and the
+// fields of the geometry that the convolution and its transpose have in common.
 func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [3]int, err error) {
 	g = ops.Convolution{Kernel: f.Kernel, Stride: f.Stride, Dilation: f.Dilation, Groups: f.Groups}
 	if image, err = imageOf(in); err != nil {

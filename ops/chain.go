@@ -95,7 +95,7 @@ func (c *Chain) MulRow(x, row *gorgonia.Node) *gorgonia.Node {
 	return c.Do("mul row", func() (*gorgonia.Node, error) { return gorgonia.BroadcastHadamardProd(x, row, nil, []byte{0}) })
 }
 
-// Tile is [Tile]; times = 1 adds no node.
+// Tile applies the function [Tile]; times = 1 adds no node.
 func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("tile", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -105,7 +105,7 @@ func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	})
 }
 
-// Fold is [Fold]; times = 1 adds no node.
+// Fold applies the function [Fold]; times = 1 adds no node.
 func (c *Chain) Fold(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("fold", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -147,12 +147,12 @@ func (c *Chain) Lt(x *gorgonia.Node, v float64) *gorgonia.Node {
 	return c.Do("lt", func() (*gorgonia.Node, error) { return gorgonia.Lt(x, Scalar(x, v), true) })
 }
 
-// Ramp is [Ramp].
+// Ramp applies the function [Ramp].
 func (c *Chain) Ramp(x *gorgonia.Node, above, below float64) *gorgonia.Node {
 	return c.Do("ramp", func() (*gorgonia.Node, error) { return Ramp(x, above, below) })
 }
 
-// Clip is [Clip].
+// Clip applies the function [Clip].
 func (c *Chain) Clip(x *gorgonia.Node, low, high float64) *gorgonia.Node {
 	return c.Do("clip", func() (*gorgonia.Node, error) { return Clip(x, low, high) })
 }
@@ -208,7 +208,7 @@ func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Scale(sum, 1/float64(n))
 }
 
-// Reshape is [Reshape]; an unchanged shape adds no node.
+// Reshape applies the function [Reshape]; an unchanged shape adds no node.
 func (c *Chain) Reshape(x *gorgonia.Node, shape ...int) *gorgonia.Node {
 	return c.Do("reshape", func() (*gorgonia.Node, error) {
 		if slices.Equal(x.Shape(), shape) { // tensor.Shape.Eq regards a column as a vector
@@ -265,7 +265,7 @@ func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
 	return grads, nil
 }
 
-// Gradient is [Gradient] with respect to one node.
+// Gradient applies the function [Gradient] with respect to one node.
 func (c *Chain) Gradient(y, wrt *gorgonia.Node) *gorgonia.Node {
 	return c.Do("gradient", func() (*gorgonia.Node, error) {
 		grads, err := Gradient(y, wrt)

@@ -7,33 +7,33 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Softplus is [Softplus].
+// Softplus applies the function [Softplus].
 func (c *Chain) Softplus(x *gorgonia.Node) *gorgonia.Node { return c.unary("softplus", Softplus, x) }
 
-// Softmax is [Softmax].
+// Softmax applies the function [Softmax].
 func (c *Chain) Softmax(x *gorgonia.Node) *gorgonia.Node { return c.unary("softmax", Softmax, x) }
 
-// LogSoftmax is [LogSoftmax].
+// LogSoftmax applies the function [LogSoftmax].
 func (c *Chain) LogSoftmax(x *gorgonia.Node) *gorgonia.Node {
 	return c.unary("log-softmax", LogSoftmax, x)
 }
 
-// Transpose is [Transpose].
+// Transpose applies the function [Transpose].
 func (c *Chain) Transpose(x *gorgonia.Node) *gorgonia.Node {
 	return c.unary("transpose", Transpose, x)
 }
 
-// Gather is [Gather].
+// Gather applies the function [Gather].
 func (c *Chain) Gather(table, indices *gorgonia.Node) *gorgonia.Node {
 	return c.binary("gather", Gather, table, indices)
 }
 
-// OneHot is [OneHot].
+// OneHot applies the function [OneHot].
 func (c *Chain) OneHot(indices *gorgonia.Node, n int) *gorgonia.Node {
 	return c.Do("one-hot", func() (*gorgonia.Node, error) { return OneHot(indices, n) })
 }
 
-// Columns is [Columns]. If the range covers all columns of x, it returns x itself.
+// Columns applies the function [Columns]. If the range covers all columns of x, it returns x itself.
 func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	return c.Do("columns", func() (*gorgonia.Node, error) {
 		if len(x.Shape()) == 2 && from == 0 && count == x.Shape()[1] {

@@ -464,7 +464,7 @@ func (t tiling) tiles(p int) int {
 	return len(t.start) - 1
 }
 
-// before is the number of products of all tiles for the points before p.
+// before returns the number of products, over all tiles, that precede point p of the transform.
 func (t tiling) before(p int) int { return p * t.tiles(0) }
 
 // products is the number of products of all tiles.

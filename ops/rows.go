@@ -300,7 +300,7 @@ func give[T Float](dst, x []T, stride int) {
 	}
 }
 
-// standardised computes y and r from the channel's values.
+// standardised replaces y, the channel's values, by (y - mean) / sqrt(variance + epsilon), and sets r to 1 / sqrt(variance + epsilon).
 func (c *channel[T]) standardised(epsilon float64) {
 	m := T(len(c.y))
 	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)

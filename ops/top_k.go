@@ -88,7 +88,7 @@ func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) f
 // piece is the number of values that are skipped together if their maximum is too small.
 const piece = 64
 
-// candidates is the number of values, in addition to twice k, that least collects before it selects among them.
+// The search for the k largest values collects 2k + candidates values before it selects among them.
 const candidates = 64
 
 // largest finds the k largest values of rows. It is for one goroutine.

@@ -183,7 +183,7 @@ func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	return picked
 }
 
-// verify returns an error for a trial whose folder declares another model than its ID.
+// verify returns an error if the model in the trial's folder does not match the trial's ID.
 func (t *Trial) verify() error {
 	stored, err := train.ConfigOf(t.Path)
 	if err != nil {

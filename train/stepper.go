@@ -484,7 +484,7 @@ func (p *player) apply(w, g []float32, state [][]float32) {
 	p.rule.Update(w, g, state, p.rate, p.step)
 }
 
-// scaled returns g times by, in the memory of out.
+// scaled writes the product of g and by into out and returns it.
 func scaled(out, g []float32, by float64) []float32 {
 	out = out[:len(g)]
 	factor := float32(by)

@@ -88,7 +88,7 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 	return f.write(cmd, name, []int{length}, values, rows)
 }
 
-// given returns the values of the columns of a file, drawn ones among them, of which it prints a note.
+// given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.
 func given(cmd *cobra.Command, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
 	var drawn []string
 	for _, c := range columns {

@@ -110,3 +110,29 @@ func (a answer) sizes(t *testing.T) (sizes []int) {
 	}
 	return sizes
 }
+
+// A head that predicts the classes of another column tells the names of that column.
+func TestClassesOfAnotherColumnHaveItsNames(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "run")
+	trainRun(t, folder, `[model.m]
+dataset = { name = "credit", count = 60, test = 0 }
+encoder = [{ kind = "dense", units = 3 }]
+decoder = []
+head    = { g = { layers = [{ kind = "dense" }] } }
+loss    = [{ kind = "cross_entropy", on = "g", against = "group" }]
+`)
+	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	s, err := New([]Model{{Run: run}}, Options{Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
+	if want := `"name":"g.label","datatype":"BYTES","shape":[-1,1],"classes":["a","b"]`; !strings.Contains(about, want) {
+		t.Errorf("got %s, want %s", about, want)
+	}
+}

@@ -318,7 +318,7 @@ func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelS
 
 // predictions returns the outputs of a head of classes: the name of the most probable class, and the probabilities of all.
 func (o *output) predictions(run *tessera.Run) []*output {
-	o.classes = run.ClassNames(o.batch.out)
+	o.classes = run.HeadClasses(o.name)
 	label, probability := *o, *o
 	label.name, probability.name = o.name+".label", o.name+".probability"
 	label.datatype, label.shape = typeBytes, []int{1}

@@ -45,7 +45,7 @@ type request struct {
 	png    bool // the answer is a PNG of the only output
 }
 
-// sent is an input of a model with the values that a request has for it, row-major.
+// sent is an input of a model with its values from a request, row-major.
 type sent struct {
 	*feature
 	values []float32

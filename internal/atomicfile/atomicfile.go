@@ -75,8 +75,8 @@ func writeTemporaries(disk Disk, files []File) (path string, err error) {
 // longestName is the number of bytes of a file's name that its temporary file repeats: file systems limit names to 255 bytes.
 const longestName = 200
 
-// Write replaces the file of that path by what write writes; a symbolic link keeps its target. On failure the old file remains, and no
-// temporary file. Several processes may write the same file: the last one wins.
+// Write atomically replaces the file at path with the output of write. If path is a symbolic link, its target is replaced. On failure the
+// old file remains and no temporary file is left. If several processes write the file, the last one wins.
 func Write(path string, write func(io.Writer) error) error {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved

@@ -11,7 +11,7 @@
 //   - a map of structs by name is a table of tables with free names, such as [model.X.head.NAME]
 //   - a [*Node] takes whatever stands there; it is not written
 //   - an interface of a registry is a part: its name, or a table whose key "kind" has the name. With the tag bare:"NAME.KEY" a
-//     number is also one: the key of the part of that name. A slice of them is a list of parts. In a map of them the name of a
+//     number is also accepted: it sets KEY of the part NAME. A slice of them is a list of parts. In a map of them the name of a
 //     table is that of the part, such as [model.X.hook.average], unless its key "kind" names another one; NAME = false is no part
 //
 // A field tagged part:"kind" holds the part that the key "kind" names; the keys of the part belong to the struct's table.

@@ -73,7 +73,7 @@ func (s settings) stepContests() []contest {
 	return contests
 }
 
-// hasTorch makes sure of PyTorch.
+// hasTorch returns an error if PyTorch is not installed.
 func hasTorch() error {
 	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
 		return fmt.Errorf("PyTorch is missing (%w). On Debian: apt-get install python3-torch libopenblas0-openmp", err)

@@ -108,7 +108,7 @@ func (l *loop) run(next func(k, i int) (due time.Time, ok bool)) (latencies []ti
 	}
 }
 
-// send sends the requests that are due. It returns how long the next one has time, and false when nothing is left to do.
+// send sends the requests that are due. It returns the time until the next one is due, and busy = false when all connections are done.
 func (l *loop) send() (wait time.Duration, busy bool, err error) {
 	wait = time.Minute // without a response in that time, the server hangs
 	now := time.Now()
