@@ -97,7 +97,7 @@ head.first.layers = [{ kind = "dense", units = 4 }]
 head.second = { from = "images", layers = [{ kind = "dense", units = 8, activation = "sigmoid" }, { kind = "dense", units = 4, share = "head.first.0" }] }
 
 [model.regression]
-dataset = { name = "csv", file = "FILE", columns = { images = ["p*"], target = ["y*"], seen = ["s*"], weight = "w", tags = ["l*"], tokens = ["k*"] } }
+dataset = { name = "csv", file = "FILE", columns = { images = ["p*"], target = ["y*"], seen = ["s*"], weight = "w", tags = ["l*"], tokens = ["k*"], length = "n" } }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
 decoder = []
 loss    = [{ kind = "mse", on = "y", against = "target", mask = "seen", sample_weight = "weight" }]
@@ -153,13 +153,41 @@ decoder = [
   { kind = "dense", units = 16 }, { kind = "reshape", shape = [4, 4] }, { kind = "position", values = "sinusoidal" },
   { kind = "attention", heads = 2, keys = "encoder.1" }, { kind = "transformer", heads = 2, ratio = 2, keys = "encoder.1" }, { kind = "dense" },
 ]
+
+[model.lengths]
+extends = "regression"
+encoder = [
+  { kind = "embedding", from = "tokens", vocabulary = 7, units = 6 }, { kind = "position" }, { kind = "transformer", heads = 2, ratio = 2, mask = "there" },
+  { kind = "attention", heads = 2, mask = "there" }, { kind = "take_token", mean = true, mask = "there" },
+]
+loss = [
+  { kind = "mse", on = "y", against = "target", name = "y" }, { kind = "mse", on = "next", against = "tokens", mask = "there", weight = 0.1, name = "next" },
+  { kind = "mse", on = "question", against = "target", name = "question" },
+]
+head.there    = { from = "length", layers = [{ kind = "first_tokens", tokens = 4 }] }
+head.next     = { from = "encoder.3", layers = [{ kind = "token_dense", units = 1 }, { kind = "flatten" }] }
+head.question = { from = "images", layers = [{ kind = "reshape", shape = [9, 4] }, { kind = "transformer", heads = 2, ratio = 2, keys = "encoder.3", keys_mask = "there" }, { kind = "dense", units = 2 }] }
+
+[model.gan]
+dataset        = { name = "npy", images = "none.npy" }
+encoder        = [{ kind = "dense", units = 4, activation = "tanh" }]
+decoder        = []
+column.noise   = { kind = "normal", shape = [3] }
+column.true    = { kind = "uniform" }
+column.false   = { kind = "constant" }
+head.generated = { from = "noise", layers = [{ kind = "dense", units = 5, activation = "relu" }, { kind = "dense", units = 36, activation = "sigmoid" }] }
+head.real      = { layers = [{ kind = "dense", units = 1, activation = "sigmoid" }] }
+head.judged    = { from = "generated", layers = [{ kind = "dense", units = 4, activation = "tanh", share = "encoder.0" }, { kind = "dense", units = 1, activation = "sigmoid", share = "head.real.0" }] }
+loss           = [{ kind = "bce", name = "accepts", on = "real", against = "true" }, { kind = "bce", name = "rejects", on = "judged", against = "false" }, { kind = "bce", name = "fools", on = "judged", against = "true" }]
+player.judge   = { trains = ["encoder.*", "head.real.*"], losses = ["accepts", "rejects"] }
+player.forger  = { trains = "head.generated.*", losses = "fools" }
 `
 
 // torchTable writes a table with the columns that the models of torchDeclared read, and returns what they declare with its path.
 func torchTable(t *testing.T, f torchFixture) string {
 	t.Helper()
 	var names, zeros []string
-	for prefix, n := range map[string]int{"p": f.Side * f.Side, "y": 2, "s": 2, "w": 0, "l": 3, "k": 4} {
+	for prefix, n := range map[string]int{"p": f.Side * f.Side, "y": 2, "s": 2, "w": 0, "n": 0, "l": 3, "k": 4} {
 		if n == 0 {
 			names = append(names, prefix)
 		}
@@ -170,7 +198,7 @@ func torchTable(t *testing.T, f torchFixture) string {
 	slices.Sort(names)
 	for _, name := range names {
 		zero := "0.5"
-		if name[0] == 'k' {
+		if name[0] == 'k' || name == "n" {
 			zero = "0"
 		}
 		zeros = append(zeros, zero)
@@ -394,6 +422,9 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 	if in.Column != "" {
 		name = in.Column
 	}
+	if name == "false" {
+		return make([]float64, volume.Of(in.Shape))
+	}
 	if _, ok := m.Inputs[name]; !ok {
 		panic(fmt.Sprintf("the input %s is not PyTorch's", in.Name))
 	}
@@ -410,6 +441,8 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 			}
 		case "tokens":
 			values[i] = math.Floor(u * 7)
+		case "length":
+			values[i] = 1 + math.Floor(u*4)
 		}
 	}
 	return values

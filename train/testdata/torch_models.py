@@ -51,6 +51,11 @@ def tokens(stream):
     return (column(stream, TOKENS) * VOCABULARY).long()
 
 
+def lengths(stream):
+    """How many of the tokens of each sample are there: 1 to TOKENS."""
+    return 1 + (column(stream, 1)[:, 0] * TOKENS).long()
+
+
 def few_labels(stream, step):
     """About a tenth of the labels, at least that of image number step."""
     known = uniform(stream + 1000, IMAGES) < 0.1
@@ -451,8 +456,8 @@ def sharpness():
     return {"name": "sharpness", "inputs": inputs, "losses": losses, "parameters": p.written()}
 
 
-def attention(p, path, x, keys, heads):
-    """Multi-head attention from tokens x to the tokens keys, without a bias of the keys."""
+def attention(p, path, x, keys, heads, there=None):
+    """Multi-head attention from tokens x to the tokens keys, or to those of them that are there, without a bias of the keys."""
     def split(y):
         return y.reshape(len(y), y.shape[1], heads, -1).transpose(1, 2)
 
@@ -460,7 +465,10 @@ def attention(p, path, x, keys, heads):
         return y @ p[f"{path}.{name}"] + (p[f"{path}.{name}_bias"] if f"{path}.{name}_bias" in p.entries else 0)
 
     query, key, value = split(mapped(x, "query")), split(mapped(keys, "key")), split(mapped(keys, "value"))
-    weights = torch.softmax(query @ key.transpose(2, 3) / query.shape[3] ** 0.5, 3)
+    scores = query @ key.transpose(2, 3) / query.shape[3] ** 0.5
+    if there is not None:
+        scores = scores.masked_fill(~there[:, None, None, :], float("-inf"))
+    weights = torch.softmax(scores, 3)
     return mapped((weights @ value).transpose(1, 2).reshape(len(x), x.shape[1], -1), "output")
 
 
@@ -491,12 +499,12 @@ def add_block(p, path, features, hidden, others=0):
     p.dense(path + ".output", hidden, features)
 
 
-def block(p, path, x, heads, keys=None):
+def block(p, path, x, heads, keys=None, there=None, keys_there=None):
     """A pre-norm block of a transformer."""
     y = norm(p, path + ".norm1", x)
-    x = x + attention(p, path + ".attention", y, y, heads)
+    x = x + attention(p, path + ".attention", y, y, heads, there)
     if keys is not None:
-        x = x + attention(p, path + ".cross", norm(p, path + ".norm_cross", x), keys, heads)
+        x = x + attention(p, path + ".cross", norm(p, path + ".norm_cross", x), keys, heads, keys_there)
     return x + p.apply(path + ".output", F.gelu(p.apply(path + ".hidden", norm(p, path + ".norm2", x))))
 
 
@@ -585,11 +593,67 @@ def cross():
     return train("cross", {"images": 2800}, p, terms)
 
 
+def lengths_of_text():
+    """Tokens of which the first ones are there: in attention, in a block, in its attention to other tokens, in a mean and in a term."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 6), 0.5)
+    p.add("encoder.1.embedding", (TOKENS, 6), 0.3)
+    add_block(p, "encoder.2", 6, 12)
+    add_attention(p, "encoder.3", 6, 6, False)
+    p.dense("head.y.0", 6, 2)
+    p.dense("head.next.0", 6, 1)
+    add_block(p, "head.question.1", 4, 8, 6)
+    p.dense("head.question.2", PIXELS, 2)
+
+    def terms(streams, _):
+        there = torch.arange(TOKENS) < lengths(streams["length"])[:, None]
+        words, target = tokens(streams["tokens"]), column(streams["target"], 2)
+        x = F.embedding(words, p["encoder.0.weight"]) + p["encoder.1.embedding"]
+        x = block(p, "encoder.2", x, 2, there=there)
+        x = attention(p, "encoder.3", x, x, 2, there)
+        mean = torch.stack([row[seen].mean(0) for row, seen in zip(x, there)])
+        error = p.apply("head.next.0", x)[:, :, 0] - words.double()
+        asked = block(p, "head.question.1", images(streams["images"]).reshape(-1, 9, 4), 2, x, keys_there=there)
+        return {"y": F.mse_loss(p.apply("head.y.0", mean), target), "next": 0.1 * error[there].square().mean(),
+                "question": F.mse_loss(p.apply("head.question.2", asked.reshape(IMAGES, -1)), target)}
+
+    return train("lengths", {"images": 3500, "tokens": 3600, "length": 3700, "target": 3800}, p, terms)
+
+
+def gan():
+    """A forger makes images of drawn noise, and a judge tells them from those of the data."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 4)
+    p.dense("head.real.0", 4, 1)
+    p.dense("head.generated.0", 3, 5)
+    p.dense("head.generated.1", 5, PIXELS)
+    forger = [e["tensor"] for path, e in p.entries.items() if path.startswith("head.generated")]
+    judge = [e["tensor"] for path, e in p.entries.items() if not path.startswith("head.generated")]
+    optimizer = torch.optim.Adam(p.trained(), lr=0.01)
+    inputs, losses = {"images": 3900, "noise": 4000, "true": 4100}, []
+
+    def judged(x):
+        return torch.sigmoid(p.apply("head.real.0", torch.tanh(p.apply("encoder.0", x))))
+
+    for step in range(STEPS):
+        noise, true = column(inputs["noise"] + step, 3), column(inputs["true"] + step, 1)
+        made = torch.sigmoid(p.apply("head.generated.1", F.relu(p.apply("head.generated.0", noise))))
+        real, fake = judged(images(inputs["images"] + step)), judged(made)
+        values = {"accepts": F.binary_cross_entropy(real, true), "rejects": F.binary_cross_entropy(fake, torch.zeros_like(fake)),
+                  "fools": F.binary_cross_entropy(fake, true)}
+        gradients = torch.autograd.grad(values["accepts"] + values["rejects"], judge, retain_graph=True) + torch.autograd.grad(values["fools"], forger)
+        for w, g in zip(judge + forger, gradients):
+            w.grad = g
+        optimizer.step()
+        losses.append({"loss": sum(values.values()).item(), **{"loss." + key: v.item() for key, v in values.items()}})
+    return {"name": "gan", "inputs": inputs, "losses": losses, "parameters": p.written()}
+
+
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
