@@ -92,9 +92,8 @@ func CheckPath(path string) error {
 
 func extension(path string) string { return strings.ToLower(filepath.Ext(path)) }
 
-func (f *Figure) writePNG(w io.Writer) error {
-	return (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(w, f.Image())
-}
+// writePNG uses the default compression: the best one makes files only 1 to 6 % smaller and takes ten times as long.
+func (f *Figure) writePNG(w io.Writer) error { return png.Encode(w, f.Image()) }
 
 // Image returns the pixels of the PNG.
 func (f *Figure) Image() image.Image {
