@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -22,21 +20,12 @@ var (
 	seeds    = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
 )
 
-// binary builds the command once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "tessera")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "tessera")
-	if out, err := exec.Command("go", "build", "-o", path, "tessera/apps/tessera").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %v\n%s", err, out)
-	}
-	return path, nil
-})
-
-// asCommand is an environment variable: with it the test binary is the command itself, with a part that only tests have.
-const asCommand = "CLI_TEST_AS_COMMAND"
+// asCommand is an environment variable: with it the test binary is the command itself, so that no second binary is linked. With the value
+// withStuck it also has a part that only tests have.
+const (
+	asCommand = "CLI_TEST_AS_COMMAND"
+	withStuck = "with the hook stuck"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
@@ -44,9 +33,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
-	}
+	_ = os.RemoveAll(outsideFolder)
 	os.Exit(code)
 }
 
@@ -77,7 +64,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	path, err := binary()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +104,9 @@ func (b *bench) wrapped(args ...string) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+filepath.Join(b.dir, "cache"), "HOME="+b.dir)
+	if os.Getenv(asCommand) == "" {
+		cmd.Env = append(cmd.Env, asCommand+"=1")
+	}
 	return cmd
 }
 

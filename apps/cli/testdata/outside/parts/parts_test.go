@@ -1,8 +1,10 @@
 package parts
 
 import (
+	"os"
 	"testing"
 
+	"tessera/apps/cli"
 	"tessera/augment"
 	"tessera/baselines"
 	"tessera/constraints"
@@ -14,6 +16,14 @@ import (
 	"tessera/metrics"
 	"tessera/optim"
 )
+
+// TestMain is the command if the tests of package cli say so: they use this binary for both.
+func TestMain(m *testing.M) {
+	if os.Getenv("CLI_TEST_AS_COMMAND") != "" {
+		cli.Main()
+	}
+	os.Exit(m.Run())
+}
 
 func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "softsign", laws.Layer, func() layers.Layer { return &Softsign{Scale: 1} })
