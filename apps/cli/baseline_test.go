@@ -108,7 +108,7 @@ func TestBaselinesOnRealImages(t *testing.T) {
 	if fitted.Images != 10000 || fitted.MSE > 0.0104 || fitted.NegativeWeights != 0 || *fitted.DeadUnits != 0 {
 		t.Errorf("got %+v, want 10000 images and mse <= 0.0104", fitted)
 	}
-	b.must(0, "train", "pca", "--data", folder)
+	b.must(0, "train", "pca", "--data", folder, "--set", "dataset.limit=10000")
 	if e := b.eval("runs/pca", "--data", folder); e.MSE < 0.0070 || e.MSE > 0.0085 {
 		t.Errorf("pca: mse %g, want about 0.0077", e.MSE)
 	}

@@ -239,13 +239,14 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 		script := fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512)
 		return b.finish(b.wrapped(append([]string{"sh", "-c", script, b.binary}, args...)...))
 	}
-	tiny := []string{"train", "small", "--set", "encoder.2.units=1", "--set", "train.batch=256", "--epochs", "250", "--out"}
+	tiny := []string{"train", "small", "--set", "dataset=bars", "--set", "encoder.2.units=5", "--set", "train.batch=512", "--epochs", "80", "--out"}
 	b.must(0, append(tiny, "whole")...)
 	r := limited(8192, append(tiny, "none")...)
 	if r.code != exitWrite || b.exists("none") {
 		t.Errorf("no space for a checkpoint: exit code %d, want %d; a run was left: %v", r.code, exitWrite, b.exists("none"))
 	}
-	b.contains("standard error", r.stderr, "cannot write", "state.safetensors")
+	b.contains("before the first checkpoint", r.stderr, "cannot write ", "none/state.safetensors",
+		"free space or get the permission, then run the command again; or write to another place with --out")
 
 	limit := len(b.read("whole/state.safetensors")) + 1024
 	if metrics := len(b.read("whole/metrics.jsonl")); metrics < limit {
@@ -255,7 +256,7 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 	if r.code != exitWrite {
 		t.Fatalf("no space for the metrics: exit code %d, want %d\n%s", r.code, exitWrite, r.stderr)
 	}
-	b.contains("standard error", r.stderr, "cannot write", "metrics.jsonl")
+	b.contains("later", r.stderr, "cannot write full/metrics.jsonl", "the last checkpoint is kept: free space or get the permission, then `tessera resume full` continues")
 	b.must(0, "eval", "full")
 	b.must(0, "resume", "full")
 	b.sameRun("whole", "full")

@@ -44,7 +44,7 @@ func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
 		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
 		shown <- string(text)
 	}()
-	cmd := b.command("train", "small", "--epochs", "40")
+	cmd := b.command("train", "small", "--epochs", "12")
 	cmd.Stderr = slave
 	err := cmd.Run()
 	slave.Close()
@@ -57,7 +57,7 @@ func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
 		t.Fatalf("%d lines: %q", len(lines), screen)
 	}
 	states := strings.Split(lines[1], "\r")
-	if len(states) < 2 || !strings.Contains(states[len(states)-1], "epoch 40/40 100%  loss ") {
+	if len(states) < 2 || !strings.Contains(states[len(states)-1], "epoch 12/12 100%  loss ") {
 		t.Errorf("the live line ends as %q", states[len(states)-1])
 	}
 	for _, s := range states[1:] {
@@ -76,7 +76,7 @@ func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
 		shown <- string(text)
 	}()
-	cmd := b.command("sweep", "targets", "--epochs", "40", "--jobs", "2")
+	cmd := b.command("sweep", "targets", "--epochs", "3", "--jobs", "2")
 	cmd.Stderr = slave
 	err := cmd.Run()
 	slave.Close()

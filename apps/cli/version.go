@@ -27,9 +27,12 @@ func versionLine() string {
 	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// readBuildInfo is replaced by tests: Go records no modules in a test binary.
+var readBuildInfo = debug.ReadBuildInfo
+
 // buildSetting returns a setting of the build, "" if unknown.
 func buildSetting(key string) string {
-	info, _ := debug.ReadBuildInfo()
+	info, _ := readBuildInfo()
 	if info == nil {
 		return ""
 	}
@@ -43,7 +46,7 @@ func buildSetting(key string) string {
 
 // dependencies returns the versions of these modules in the program, in that order.
 func dependencies(paths ...string) []*debug.Module {
-	info, ok := debug.ReadBuildInfo()
+	info, ok := readBuildInfo()
 	if !ok {
 		return nil
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,27 +100,4 @@ func TestFirstStepAfterAnInterruption(t *testing.T) {
 	if r := b.runs("runs/small")[0]; r.State != "finished" || r.Epoch != done {
 		t.Errorf("got %+v", r)
 	}
-}
-
-// A limit of the file size stands for a full disk.
-func TestFirstStepOnAFullDisk(t *testing.T) {
-	b := newBench(t)
-	limited := func(bytes int, args ...string) result {
-		return b.finish(b.wrapped(append([]string{"sh", "-c", fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512), b.binary}, args...)...))
-	}
-	tiny := []string{"train", "small", "--set", "encoder.2.units=1", "--epochs", "250", "--quiet", "--out"}
-	r := limited(8192, append(tiny, "run")...)
-	if r.code != exitWrite {
-		t.Fatalf("exit code %d: %s", r.code, r.stderr)
-	}
-	b.contains("before the first checkpoint", r.stderr, "cannot write ", "run/state.safetensors", "free space or get the permission, then run the command again; or write to another place with --out")
-	b.must(0, append(tiny, "run")...)
-	info, err := os.Stat(filepath.Join(b.dir, "run", "state.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r = limited(int(info.Size())+1024, append(tiny, "later")...)
-	b.contains("later", r.stderr, "cannot write later/metrics.jsonl", "the last checkpoint is kept: free space or get the permission, then `tessera resume later` continues")
-	b.must(0, "resume", "later")
-	b.sameRun("run", "later")
 }
