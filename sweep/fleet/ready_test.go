@@ -39,7 +39,7 @@ func TestASweepWithoutItsQueueWritesNothing(t *testing.T) {
 		t.Errorf("an address in use: got %v, want %v", err, ErrAddress)
 	}
 	_ = l.Close()
-	if err := refusedSweep(t, Options{URL: "nats://" + taken}); !errors.Is(err, ErrNoServer) || strings.Contains(err.Error(), "nats: ") {
+	if err := refusedSweep(t, Options{URL: "nats://127.0.0.1:1"}); !errors.Is(err, ErrNoServer) || strings.Contains(err.Error(), "nats: ") {
 		t.Errorf("no server: got %v, want %v in plain words", err, ErrNoServer)
 	}
 	plain, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
