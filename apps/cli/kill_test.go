@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -115,43 +114,6 @@ func (b *bench) moments() *rand.Rand {
 	}
 	b.Logf("the moments of the kills are those of -kill-seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// killWhen starts the command and kills it a moment after a condition holds; it reports whether the command had not ended by itself.
-func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...string) bool {
-	b.Helper()
-	cmd := b.command(args...)
-	ended := b.start(cmd)
-	b.until(reached, ended)
-	time.Sleep(moment)     // any moment is as good
-	_ = cmd.Process.Kill() // too late is as good
-	<-ended
-	return cmd.ProcessState.ExitCode() == -1
-}
-
-// start starts a command; the returned channel is closed at its end.
-func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
-	b.Helper()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	ended = make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	return ended
-}
-
-// until waits for a condition, or for the end of a command.
-func (b *bench) until(reached func() bool, ended chan struct{}) {
-	for !reached() {
-		select {
-		case <-ended:
-			return
-		case <-time.After(time.Millisecond):
-		}
-	}
 }
 
 // remove removes a folder and all that is in it.

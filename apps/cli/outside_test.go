@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tessera/config"
 )
@@ -127,17 +126,7 @@ func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
 		if kill == 0 {
 			args = train("killed", "100000")
 		}
-		cmd := b.command(args...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		for b.measured("killed") < (kill+1)*between {
-			time.Sleep(time.Millisecond)
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatalf("kill %d: the run was over: %v", kill, err)
-		}
-		if err := cmd.Wait(); err == nil {
+		if !b.killWhen(func() bool { return b.measured("killed") >= (kill+1)*between }, 0, args...) {
 			t.Fatalf("kill %d: the run ended by itself", kill)
 		}
 	}

@@ -84,17 +84,13 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 func TestARunInTrainingIsListedAsSuch(t *testing.T) {
 	b := newBench(t)
 	cmd := b.command("train", "small", "--epochs", "1000000000", "--quiet")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for b.measured("runs/small") == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	ended := b.start(cmd)
+	b.until(func() bool { return b.measured("runs/small") > 0 }, ended)
 	r := b.runs()
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	<-ended
 	if len(r) != 1 || r[0].State != "training" || r[0].Epochs != 1000000000 {
 		t.Errorf("got %+v", r)
 	}

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"tessera/data"
 )
@@ -75,16 +74,12 @@ func TestFirstStepAfterAnInterruption(t *testing.T) {
 	cmd := b.command("train", "small", "--set", "train.epochs=100000", "--quiet")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for b.measured("runs/small") == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	ended := b.start(cmd)
+	b.until(func() bool { return b.measured("runs/small") > 0 }, ended)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	<-ended
 	done := b.runs()[0].Epoch + 1
 	short := fmt.Sprintf("epochs = %d\n", done)
 	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "epochs = 100000\n", short, 1)) // to be finished soon
