@@ -44,7 +44,7 @@ func timed(f func()) time.Duration {
 	return time.Since(began)
 }
 
-// middle is the median in microseconds.
+// middle returns the median in microseconds.
 func middle(times []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(times))[len(times)/2]) / float64(time.Microsecond)
 }

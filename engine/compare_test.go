@@ -171,7 +171,7 @@ func TestOneWrongElementOfManyIsFound(t *testing.T) {
 	}
 }
 
-// shallow is the study's auto-encoder with a sparsity term.
+// shallow returns the study's auto-encoder with a sparsity term.
 func shallow(batch, pixels, units int) func(p *program) {
 	return func(p *program) {
 		x := p.input("x", batch, pixels)

@@ -311,7 +311,7 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	return st
 }
 
-// way is the part of the slot's buffer that one unit of the chain accesses.
+// way returns the part of the slot's buffer that one unit of the chain accesses.
 func (s *slot[T]) way(inColumns bool) way {
 	first, last := s.axes[0], s.axes[len(s.axes)-1]
 	switch all := first.step*first.length == volume.Of(s.value.Shape); {
@@ -409,7 +409,7 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 	return blocks, total
 }
 
-// lowest is the smallest offset at which b overlaps no placed block with an intersecting lifetime.
+// lowest returns the smallest offset at which b overlaps no placed block with an intersecting lifetime.
 func lowest(b *block, placed []block) int {
 	var busy []block
 	for _, p := range placed {

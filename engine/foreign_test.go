@@ -12,7 +12,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// number is the constant f in the program's precision.
+// number returns the constant f in the program's precision.
 func (p *program) number(f float64) *G.Node {
 	if p.Dtype == tensor.Float32 {
 		return G.NewConstant(float32(f))

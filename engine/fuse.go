@@ -40,7 +40,7 @@ func fuse(m *module) *fusion {
 	return f
 }
 
-// spaceOf is the iteration space of a fusible value.
+// spaceOf returns the iteration space of a fusible value.
 func spaceOf(v *ir.Value) ([]int, bool) {
 	switch v.Op.(type) {
 	case ir.Pointwise:

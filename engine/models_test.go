@@ -55,7 +55,7 @@ var readShipped = sync.OnceValues(func() (models []*config.Model, err error) {
 	return models, nil
 })
 
-// shapeOf is the shape of a model's images.
+// shapeOf returns the shape of a model's images.
 func shapeOf(t testing.TB, m *config.Model) []int {
 	t.Helper()
 	shape, ok := m.Dataset.Source.Shape(data.Dirs{})
@@ -159,7 +159,7 @@ func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) e
 	return errors.Join(differences...)
 }
 
-// distance is the norm of the difference.
+// distance returns the norm of the difference.
 func distance[T ir.Float](single []T, double []float64) float64 {
 	difference := make([]float64, len(double))
 	for i, v := range double {
@@ -168,7 +168,7 @@ func distance[T ir.Float](single []T, double []float64) float64 {
 	return norm(difference)
 }
 
-// sampled is an input of one batch: noise of its sampler, or images half of whose pixels are 0.
+// sampled returns an input of one batch: noise of its sampler, or images half of whose pixels are 0.
 func sampled(in graph.Input, batch uint64) []float32 {
 	values := make([]float32, volume.Of(in.Shape))
 	if in.Sampler != nil {
@@ -217,7 +217,7 @@ func (p pair[T]) compare(t *testing.T, tolerance float64) error {
 	return errors.Join(differences...)
 }
 
-// zero is the norm below which a gradient is only rounding error, compared with the largest gradient.
+// zero returns the norm below which a gradient is only rounding error, compared with the largest gradient.
 func (p pair[T]) zero(tolerance float64) float64 {
 	largest := 0.0
 	for i := range p.program.Parameters {
@@ -246,7 +246,7 @@ func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 	return differences
 }
 
-// norm is the square root of the sum of squares.
+// norm returns the square root of the sum of squares.
 func norm[T ir.Float](values []T) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -284,7 +284,7 @@ func distinct(models []*config.Model) []*config.Model {
 	})
 }
 
-// built is the model of a declaration. A hook that lends parameters, such as a teacher, lends copies.
+// built returns the model of a declaration. A hook that lends parameters, such as a teacher, lends copies.
 func built(t testing.TB, spec *config.Model) *graph.Model {
 	t.Helper()
 	m, err := graph.New(spec, shapeOf(t, spec))

@@ -311,7 +311,7 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
 }
 
-// width is the size of an element in bytes.
+// width returns the size of an element in bytes.
 func (p *Plan[T]) width() int {
 	var zero T
 	if _, ok := any(zero).(float32); ok {

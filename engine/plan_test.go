@@ -42,7 +42,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 	return nil, nil
 }
 
-// results are all that a plan computed, one after the other.
+// results returns all that a plan computed, one after the other.
 func results(t *testing.T, plan *Plan[float32]) []float32 {
 	t.Helper()
 	all, err := computed(plan)

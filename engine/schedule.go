@@ -176,7 +176,7 @@ func joins(st *step, before []*step) bool {
 	})
 }
 
-// valuesPerUnit is the number of values that a unit of the steps reads and writes; shared memory counts once.
+// valuesPerUnit returns the number of values that a unit of the steps reads and writes; shared memory counts once.
 func valuesPerUnit(steps []*step) int {
 	n, counted := 0, map[*ir.Value]bool{}
 	for _, st := range steps {

@@ -77,7 +77,8 @@ func separate(m *ir.Module) *ir.Module {
 	return m
 }
 
-// rows are the images of a process in values of the whole batch, in both halves of the values if they have two views.
+// rows returns the images of a process in values of the whole batch, in both halves of the values if they have two
+// views.
 func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 	from, to := shard.Rows(c.program.Batch, rank, len(c.members))
 	rest := len(values) / (outer * c.program.Batch)

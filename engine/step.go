@@ -213,7 +213,7 @@ func (w *multiply[T]) multiplyColumns(left, right int) {
 	w.gemm(w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
 }
 
-// ldb is the stored distance between rows of B.
+// ldb returns the stored distance between rows of B.
 func (w *multiply[T]) ldb() int {
 	if w.transB {
 		return w.k
@@ -426,7 +426,7 @@ func (k *kernels[T]) fallBack(p ir.Primitive) {
 	}
 }
 
-// startOf is the initial value of the accumulators of a reduction.
+// startOf returns the initial value of the accumulators of a reduction.
 func startOf(r ir.Reducer) float64 {
 	if r == ir.Max {
 		return math.Inf(-1)

@@ -43,7 +43,8 @@ func blasNames() []string {
 	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so")
 }
 
-// debianArch is the prefix of Debian's folder for this architecture. Libraries of other architectures may be installed too.
+// debianArch returns the prefix of Debian's folder for this architecture. Libraries of other architectures may be
+// installed too.
 func debianArch() string {
 	if runtime.GOARCH == "arm64" {
 		return "/aarch64-"

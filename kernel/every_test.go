@@ -52,7 +52,7 @@ func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 	return list
 }
 
-// elementwiseSets are the sets that differ in more than their products.
+// elementwiseSets returns the sets that differ in more than their products.
 func elementwiseSets() (list []*Set[float32]) {
 	for _, set := range choice().sets32 {
 		if !strings.HasPrefix(set.Name, "openblas") {
@@ -67,8 +67,9 @@ var functionBounds = map[string]float64{
 	"Exp": 1.1, "Expm1": 2, "Log": 1, "Log1p": 2, "Sigmoid": 3, "Tanh": 3, "Softplus": 2, "InvSqrt": 1.5, "Cube": 1.5,
 }
 
-// tolerance is the maximum difference between a kernel and the portable one on these operands: a few roundings of the largest
-// intermediate where the order or the fusing of operations differs, the two bounds together for functions, else none.
+// tolerance returns the maximum difference between a kernel and the portable one on these operands: a few roundings of
+// the largest intermediate where the order or the fusing of operations differs, the two bounds together for functions,
+// else none.
 func tolerance(field string, want float64, x [3]float64, s, t float64) float64 {
 	const eps = 0x1p-23
 	if bound, ok := functionBounds[field]; ok {
@@ -170,7 +171,7 @@ func compareWithPortable(t *testing.T, name string, k, reference invocation[floa
 	}
 }
 
-// foldTolerance is a bound on the rounding of a sum of float32 in any order.
+// foldTolerance returns a bound on the rounding of a sum of float32 in any order.
 func foldTolerance(field string, x [3][]float32) float64 {
 	var size float64
 	for i, a := range x[0] {

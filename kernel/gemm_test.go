@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// matrix is a stored operand with its own leading dimension, its padding filled with NaN.
+// matrix returns a stored operand with its own leading dimension, its padding filled with NaN.
 func matrix[T Float](r *rand.Rand, rows, columns, ld int) []T {
 	x := make([]T, max(0, (rows-1)*ld+columns))
 	for i := range x {

@@ -218,8 +218,9 @@ func choose(s selection, wanted string) *chosen {
 	return c
 }
 
-// Err is the error of TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, or an unknown instruction set. The kernels
-// work without the requested library or instruction set, but a program should stop if its user requested one.
+// Err returns the error of TESSERA_BLAS or TESSERA_SIMD: a library that cannot be used, or an unknown instruction set.
+// The kernels work without the requested library or instruction set, but a program should stop if its user requested
+// one.
 func Err() error { return choice().err }
 
 // withBLAS puts two sets before the others: the best set with large products in BLAS, and the best set with all products in

@@ -77,7 +77,7 @@ func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
 	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose}.gemm
 }
 
-// tiledDepth is the depth of the blocks into which the sums over k are divided.
+// tiledDepth returns the depth of the blocks into which the sums over k are divided.
 func tiledDepth(k int) int { return (evenly(k, blockK) + 7) &^ 7 }
 
 // evenly returns the size of tiles if total is divided into as few equal tiles as possible, of at most limit each.

@@ -17,8 +17,8 @@ var oracles = map[string]func(float64) float64{
 	"Neg":        func(x float64) float64 { return -x },
 }
 
-// ulps is the distance of got from want in units in the last place of float32 at want; 0 where both are the same NaN,
-// infinity or signed zero, infinite where only one is.
+// ulps returns the distance of got from want in units in the last place of float32 at want; 0 where both are the same
+// NaN, infinity or signed zero, infinite where only one is.
 func ulps(got float32, want float64) float64 {
 	rounded := float32(want)
 	switch {
@@ -38,7 +38,7 @@ func ulps(got float32, want float64) float64 {
 	return math.Abs(float64(got)-want) / spacing(want)
 }
 
-// spacing is the distance between float32 numbers around x.
+// spacing returns the distance between float32 numbers around x.
 func spacing(x float64) float64 {
 	_, exponent := math.Frexp(x)
 	return math.Ldexp(1, max(exponent-24, -149))

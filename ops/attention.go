@@ -22,7 +22,7 @@ type Attention struct {
 	Others   int // number of tokens of the other sequence; 0 stands for Tokens
 }
 
-// others is the number of tokens of the other sequence.
+// others returns the number of tokens of the other sequence.
 func (a Attention) others() int { return cmp.Or(a.Others, a.Tokens) }
 
 // AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp of [Attention.Mix] and [Attention.MixTransposed].
@@ -126,7 +126,7 @@ func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	return nil
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch.
 func (a Attention) work(batch int) float64 {
 	return 2 * float64(batch*a.Tokens*a.others()) * float64(a.Features)
 }

@@ -17,7 +17,7 @@ var attentions = []ops.Attention{
 	{Tokens: 3, Features: 4, Heads: 2, Others: 5}, {Tokens: 4, Features: 6, Heads: 1, Others: 1},
 }
 
-// others is the number of tokens of the other sequence of a.
+// others returns the number of tokens of the other sequence of a.
 func others(a ops.Attention) int { return cmp.Or(a.Others, a.Tokens) }
 
 // drawn are values to compute on.
@@ -32,7 +32,7 @@ func newAttended(a ops.Attention, batch int) attended {
 	return attended{drawn(batch*a.Tokens*a.Features, "x"), drawn(batch*others(a)*a.Features, "y"), drawn(batch*a.Heads*a.Tokens*others(a), "p")}
 }
 
-// expressions are the three ops on d's tensors.
+// expressions returns the three ops on d's tensors.
 func (d attended) expressions(a ops.Attention, batch int) map[string]gradcheck.Expression[float64] {
 	sequence := func(b *gradcheck.Builder[float64], name string, values []float64) *gorgonia.Node {
 		return b.Leaf(name, []int{batch, len(values) / (batch * a.Features), a.Features}, values, false)
@@ -144,7 +144,7 @@ func TestPatchesLieSideBySide(t *testing.T) {
 	}
 }
 
-// patched are the two ops on images and on tokens.
+// patched returns the two ops on images and on tokens.
 func patched(p ops.Patching, batch int, images, tokens []float64) map[string]gradcheck.Expression[float64] {
 	return map[string]gradcheck.Expression[float64]{
 		"cut": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {

@@ -37,10 +37,10 @@ type Convolution struct {
 	StrideWidth int // stride between columns; 0 for Stride
 }
 
-// kernelWidth is the width of a filter.
+// kernelWidth returns the width of a filter.
 func (g Convolution) kernelWidth() int { return cmp.Or(g.KernelWidth, g.Kernel) }
 
-// strideWidth is the stride between columns.
+// strideWidth returns the stride between columns.
 func (g Convolution) strideWidth() int { return cmp.Or(g.StrideWidth, g.Stride) }
 
 // ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp of [Convolution.Images] (the transposed convolution),
@@ -51,7 +51,7 @@ type (
 	convolveGradientOp Convolution
 )
 
-// Filters is the shape of w: (height of a filter, width, channels of one group, filters).
+// Filters returns the shape of w: (height of a filter, width, channels of one group, filters).
 func (g Convolution) Filters() []int {
 	return []int{g.Kernel, g.kernelWidth(), g.In[2] / g.Groups, g.Out[2]}
 }
@@ -174,7 +174,7 @@ func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filte
 	return nil
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch.
 func (g Convolution) work(batch int) float64 {
 	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.kernelWidth()*g.In[2]/g.Groups*g.Out[2])
 }
@@ -201,20 +201,20 @@ func newLowering(g Convolution) lowering {
 	return l
 }
 
-// patches is the number of patches of one image.
+// patches returns the number of patches of one image.
 func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 
-// image is the number of values in the patches of an image; values is the number per patch.
+// image returns the number of values in the patches of an image; values is the number per patch.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
 // blockValues is the number of patch values per matrix product. They should fit into the second-level cache, but more
 // products mean packing the filters more often.
 const blockValues = 1 << 17
 
-// block is the number of images per matrix product; values is the number of values per patch.
+// block returns the number of images per matrix product; values is the number of values per patch.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
-// scratch is the maximum number of patch values in a block, for a batch of the given number of images.
+// scratch returns the maximum number of patch values in a block, for a batch of the given number of images.
 func (l *lowering) scratch(images int) int {
 	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
 }
@@ -253,7 +253,7 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 	}
 }
 
-// step is the distance in the image between neighbouring patches, in values.
+// step returns the distance in the image between neighbouring patches, in values.
 func (l *lowering) step() int { return l.strideWidth() * l.In[2] }
 
 // gatherPatches writes values [from, to) of every patch of one group as rows.
@@ -425,13 +425,13 @@ func (w *winograd) pays(batch int) bool {
 // cache, which leaves room for the images and the filters of a point.
 const valuesAtOnce = 5 << 15
 
-// most is the maximum number of images per matrix product.
+// most returns the maximum number of images per matrix product.
 func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
 
-// values is the number of values in the cells and products of an image, for one vertical point.
+// values returns the number of values in the cells and products of an image, for one vertical point.
 func (w *winograd) values() int { return w.rows.tiles(0) * w.columns.products() * (w.cell + w.Out[2]) }
 
-// tile is the number of outputs in a full tile.
+// tile returns the number of outputs in a full tile.
 func (w *winograd) tile() int { return points + 1 - w.taps }
 
 // tiling divides an axis of outputs into tiles, full tiles first.
@@ -456,7 +456,7 @@ func newTiling(n, tile int) tiling {
 	return t
 }
 
-// tiles is the number of tiles that need a product for point p.
+// tiles returns the number of tiles that need a product for point p.
 func (t tiling) tiles(p int) int {
 	if p == points-1 {
 		return t.full
@@ -467,7 +467,7 @@ func (t tiling) tiles(p int) int {
 // before returns the number of products, over all tiles, that precede point p of the transform.
 func (t tiling) before(p int) int { return p * t.tiles(0) }
 
-// products is the number of products of all tiles.
+// products returns the number of products of all tiles.
 func (t tiling) products() int { return (points-1)*t.tiles(0) + t.full }
 
 // WinogradOp is the spec of the op that transforms the filters of a convolution. [ConvolveOp] then reads its result instead of
@@ -487,7 +487,7 @@ func (w *winograd) filters() *Unitwise {
 	}
 }
 
-// tap is the coefficient of tap j in the filter transform of point p.
+// tap returns the coefficient of tap j in the filter transform of point p.
 func (w *winograd) tap(p, j int) float64 {
 	switch {
 	case p == 1, p == 2 && j%2 == 0:
@@ -531,18 +531,18 @@ func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[
 // filtersAtOnce is the number of filter values that fit into the first-level cache.
 const filtersAtOnce = 1024
 
-// scratch is the number of values of workspace: the transformed cells and the products of all images of a matrix product, for
-// one vertical point; then the cells of one row of tiles, a line of outputs and a line of zeros.
+// scratch returns the number of values of workspace: the transformed cells and the products of all images of a matrix
+// product, for one vertical point; then the cells of one row of tiles, a line of outputs and a line of zeros.
 func (w *winograd) scratch(batch int) int {
 	return min(batch, w.most())*w.values() + w.Stride*w.line() + w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch.
 func (w *winograd) work(batch int) float64 {
 	return 2 * float64(batch*w.rows.products()*w.columns.products()) * float64(w.cell*w.Out[2])
 }
 
-// line is the number of values in the cells of one line of an image.
+// line returns the number of values in the cells of one line of an image.
 func (w *winograd) line() int { return (w.Out[1] + w.taps - 1) * w.Stride * w.In[2] }
 
 // inTurn lists the vertical points in the order of computation. The first one contributes to every output.
@@ -592,7 +592,8 @@ type winogradBatch[T Float] struct {
 	zeros           []T
 }
 
-// row is the row of image i in the matrices for the vertical point p, for the horizontal point q and tiles s and t.
+// row returns the row of image i in the matrices for the vertical point p, for the horizontal point q and tiles s and
+// t.
 func (b *winogradBatch[T]) row(p, q, s, t, i int) int {
 	return (b.rows.tiles(p)*b.columns.before(q)+s*b.columns.tiles(q)+t)*b.n + i
 }
@@ -640,7 +641,7 @@ func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
 	}
 }
 
-// combination is the kernel for subtracting (minus) or adding two cells.
+// combination returns the kernel for subtracting (minus) or adding two cells.
 func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
 	if minus {
 		return k.Sub

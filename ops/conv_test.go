@@ -28,7 +28,7 @@ var convolutions = []ops.Convolution{
 	{In: [3]int{2, 2, 2}, Out: [3]int{1, 1, 3}, Kernel: 1, Stride: 5, Dilation: 1, Groups: 1, Top: 4, Left: 3},
 }
 
-// across are the width of a filter and the stride between columns.
+// across returns the width of a filter and the stride between columns.
 func across(g ops.Convolution) (width, stride int) {
 	return cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride)
 }
@@ -75,7 +75,7 @@ func newConvolved(g ops.Convolution, batch int) convolved {
 		random(batch * g.Out[0] * g.Out[1] * g.Out[2])}
 }
 
-// expressions are the three ops on c's tensors.
+// expressions returns the three ops on c's tensors.
 func expressions[T ops.Float](g ops.Convolution, batch int, c convolved) map[string]gradcheck.Expression[T] {
 	of := func(v []float64) []T {
 		converted := make([]T, len(v))

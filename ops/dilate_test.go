@@ -14,7 +14,7 @@ import (
 	"tessera/ops"
 )
 
-// dilated is the value of the dilation of images and the gradient of sum_p g(p) y(p) with respect to them.
+// dilated returns the value of the dilation of images and the gradient of sum_p g(p) y(p) with respect to them.
 func dilated[T ops.Float](t *testing.T, images, g []T, shape []int, radius int) (y, dx []T) {
 	t.Helper()
 	pixels := tensor.Shape(shape).TotalSize()

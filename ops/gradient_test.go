@@ -12,8 +12,8 @@ import (
 	"tessera/ops"
 )
 
-// curved is the expression whose own gradient holds the derivatives of op's backward op with respect to all it reads: the
-// squared norm of the gradient of <v, op(x)>, v fixed, and a term that reaches x itself.
+// curved returns the expression whose own gradient holds the derivatives of op's backward op with respect to all it
+// reads: the squared norm of the gradient of <v, op(x)>, v fixed, and a term that reaches x itself.
 func curved(op func(x *gorgonia.Node) (*gorgonia.Node, error)) gradcheck.Expression[float64] {
 	return func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		values := func(name string, n int) []float64 {

@@ -80,7 +80,7 @@ func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w, y)
 }
 
-// codeGradient is the derivative with respect to h.
+// codeGradient returns the derivative with respect to h.
 func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusCodeOp{},
@@ -99,7 +99,7 @@ func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, erro
 	return o.Apply(winner, grad)
 }
 
-// weightGradient is the derivative with respect to w.
+// weightGradient returns the derivative with respect to w.
 func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusWeightOp{},
@@ -389,7 +389,7 @@ func padded(spec dilateOp, reach int, offsets [][2]int) disk {
 	return d
 }
 
-// span is the number of values of a padded image from the first pixel to the last.
+// span returns the number of values of a padded image from the first pixel to the last.
 func (d disk) span() int { return (d.rows-1)*d.stride + d.row }
 
 // spread copies an image into the rows of a padded one, or of its span.

@@ -80,7 +80,7 @@ func init() {
 	}
 }
 
-// children are the inputs of a node, in order.
+// children returns the inputs of a node, in order.
 func children(n *gorgonia.Node) (list gorgonia.Nodes) {
 	for it := n.Graph().From(n.ID()); it.Next(); {
 		list = append(list, it.Node().(*gorgonia.Node))

@@ -188,7 +188,7 @@ func (g Pooling) pixels(v view, f func(pixel int)) {
 	}
 }
 
-// seen is the number of pixels in a view.
+// seen returns the number of pixels in a view.
 func (v view) seen() int { return (v.bottom - v.top) * (v.right - v.left) }
 
 // image returns the i-th image of the given shape in images.

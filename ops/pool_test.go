@@ -107,8 +107,8 @@ func TestPoolingsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// backward is the derivative of an op, times a fixed draw, with respect to one of its inputs, as an expression of these
-// inputs and of the draw.
+// backward returns the derivative of an op, times a fixed draw, with respect to one of its inputs, as an expression of
+// these inputs and of the draw.
 func backward(e gradcheck.Expression[float64], input int) gradcheck.Expression[float64] {
 	return func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		y, err := e(b)

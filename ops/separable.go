@@ -57,7 +57,7 @@ func (s Separable) check(x *gorgonia.Node) error {
 	return nil
 }
 
-// work is the number of products for one image.
+// work returns the number of products for one image.
 func (s Separable) work() float64 {
 	rows, columns := 0, 0
 	for _, t := range s.Rows {

@@ -359,10 +359,10 @@ func (p Patching) Check() error {
 	return nil
 }
 
-// Tokens is the number of patches of an image.
+// Tokens returns the number of patches of an image.
 func (p Patching) Tokens() int { return (p.Height / p.Size) * (p.Width / p.Size) }
 
-// Features is the number of values of a patch.
+// Features returns the number of values of a patch.
 func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
 
 // Cut returns the tokens (batch, tokens, features) of images x, which may have any shape with the batch as first axis.

@@ -96,7 +96,7 @@ func (m *Module) ofParameter(index int, v *Value) error {
 	return nil
 }
 
-// arity is the number of args of an op, -1 for any number.
+// arity returns the number of args of an op, -1 for any number.
 func arity(o Op) int {
 	switch o := o.(type) {
 	case Leaf, Constant:

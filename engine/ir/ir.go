@@ -58,7 +58,7 @@ func (d Dtype) String() string {
 // Float is the Go type of a number of a program.
 type Float interface{ float32 | float64 }
 
-// DtypeOf is the precision of the type T.
+// DtypeOf returns the precision of the type T.
 func DtypeOf[T Float]() Dtype {
 	if _, ok := any(T(0)).(float64); ok {
 		return Float64

@@ -73,7 +73,7 @@ func (l Leaf) String() string {
 	return "parameter"
 }
 
-// String is the number.
+// String returns the number.
 func (c Constant) String() string { return fmt.Sprintf("%g", c.Value) }
 
 // String is "reshape".
@@ -234,10 +234,10 @@ func indicator(b bool) float64 {
 	return 0
 }
 
-// String is the primitive's symbol or name.
+// String returns the primitive's symbol or name.
 func (p Primitive) String() string { return primitives[p].text }
 
-// Args is the number of arguments: 1 or 2.
+// Args returns the number of arguments: 1 or 2.
 func (p Primitive) Args() int { return primitives[p].args }
 
 // Eval returns the value of the function in float64; a function of one number ignores y.
@@ -293,7 +293,7 @@ func (a AllReduce) String() string {
 // String is "all-gather 2".
 func (a AllGather) String() string { return fmt.Sprintf("all-gather %d", a.Message) }
 
-// MessageOf is the message of a collective op; ok is false for other ops.
+// MessageOf returns the message of a collective op; ok is false for other ops.
 func MessageOf(o Op) (message int, ok bool) {
 	switch o := o.(type) {
 	case AllReduce:

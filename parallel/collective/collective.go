@@ -52,7 +52,7 @@ type Pending interface {
 	Wait() error
 }
 
-// Len is the length of values; another type than the three of [Group] is an error.
+// Len returns the length of values; another type than the three of [Group] is an error.
 func Len(values any) (int, error) {
 	switch v := values.(type) {
 	case []float32:

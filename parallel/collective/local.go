@@ -120,7 +120,7 @@ func (l *local) Broadcast(root int, values []byte) error {
 // Barrier implements [Group].
 func (l *local) Barrier() error { return l.enter(signature{name: "barrier"}, nil, nil).Wait() }
 
-// kind is the type of values.
+// kind returns the type of values.
 func kind(values any) string {
 	switch values.(type) {
 	case []float32:

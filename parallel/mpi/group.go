@@ -125,7 +125,7 @@ func (g *Group) Rank() int { return g.rank }
 // Size implements [collective.Group].
 func (g *Group) Size() int { return g.size }
 
-// Host is the name of a rank's machine.
+// Host returns the name of a rank's machine.
 func (g *Group) Host(rank int) string {
 	if rank < 0 || rank >= len(g.hosts) {
 		return "an unknown machine"
@@ -133,10 +133,10 @@ func (g *Group) Host(rank int) string {
 	return g.hosts[rank]
 }
 
-// Version is the library's description of itself.
+// Version returns the library's description of itself.
 func (g *Group) Version() string { return g.version }
 
-// Again is the command that starts as many processes, as in "mpirun -n 2".
+// Again returns the command that starts as many processes, as in "mpirun -n 2".
 func (g *Group) Again() string { return g.again }
 
 // few is the maximum number of bytes for which every process sends its values to all others and adds them up itself.

@@ -70,7 +70,7 @@ func (l Launch) Abort(code int) {
 	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error means that the launcher has ended
 }
 
-// Program is the launcher's program: mpirun or srun.
+// Program returns the launcher's program: mpirun or srun.
 func (l Launch) Program() string {
 	if l.By == bySlurm {
 		return "srun"
@@ -78,7 +78,7 @@ func (l Launch) Program() string {
 	return "mpirun"
 }
 
-// again is the command that starts as many processes with the same launcher.
+// again returns the command that starts as many processes with the same launcher.
 func again(l Launch, env func(string) string) string {
 	command := l.Program()
 	if l.By == bySlurm {
@@ -91,7 +91,7 @@ func again(l Launch, env func(string) string) string {
 	return command + " -n " + strconv.Itoa(l.Size)
 }
 
-// tasksOf is the number of tasks of a node in Slurm's list, such as "4(x2),3"; 0 if the list does not say.
+// tasksOf returns the number of tasks of a node in Slurm's list, such as "4(x2),3"; 0 if the list does not say.
 func tasksOf(list, node string) int {
 	at, err := strconv.Atoi(node)
 	if err != nil {
@@ -114,13 +114,13 @@ func tasksOf(list, node string) int {
 	return 0
 }
 
-// Threads is the number of CPUs for each process: those of the machine divided among its processes, at most those that the
-// launcher bound the process to, at least 1.
+// Threads returns the number of CPUs for each process: those of the machine divided among its processes, at most those
+// that the launcher bound the process to, at least 1.
 func (l Launch) Threads() int {
 	return max(1, min(runtime.GOMAXPROCS(0), online()/max(1, l.Local)))
 }
 
-// online is the number of CPUs of the machine, bound or not.
+// online returns the number of CPUs of the machine, bound or not.
 func online() int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {

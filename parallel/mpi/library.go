@@ -186,7 +186,7 @@ func (lib *library) call(function int, arguments ...uintptr) error {
 	return &CallError{functionNames[function], lib.written()}
 }
 
-// written is the text that the library returned last.
+// written returns the text that the library returned last.
 func (lib *library) written() string {
 	return string(lib.text[:max(0, min(int(lib.length), len(lib.text)))])
 }

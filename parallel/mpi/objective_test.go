@@ -88,7 +88,7 @@ func programOf(name string, batch int) (*graph.Program, error) {
 	return m.Program(graph.Request{Batch: batch, Training: true, Dtype: tensor.Float64})
 }
 
-// compiled is the program in float64 with its own parameters.
+// compiled returns the program in float64 with its own parameters.
 func compiled(p *graph.Program, g collective.Group) (*engine.Plan[float64], error) {
 	m, err := p.Module()
 	if err != nil {

@@ -67,7 +67,7 @@ type view struct {
 	of    any
 }
 
-// viewOf is the view of a []float32, []float64, []uint64 or []byte.
+// viewOf returns the view of a []float32, []float64, []uint64 or []byte.
 func viewOf(values any) (view, error) {
 	switch v := values.(type) {
 	case []float32:
@@ -146,7 +146,7 @@ func (o *operation) prepare() {
 	}
 }
 
-// before is the number of values that the ranks before one give to a gather.
+// before returns the number of values that the ranks before one give to a gather.
 func (o *operation) before(rank int) (n int) {
 	for _, c := range o.counts[:rank] {
 		n += c

@@ -228,7 +228,8 @@ func (o *owner) poll() (progressed bool) {
 	return true
 }
 
-// passed is the time since the last poll, capped at one second: a process that was suspended does not time out its peers.
+// passed returns the time since the last poll, capped at one second: a process that was suspended does not time out its
+// peers.
 func (o *owner) passed(now time.Time) time.Duration { return min(now.Sub(o.polled), time.Second) }
 
 // receiveFailure returns the failure that another process sent, nil for none.

@@ -15,7 +15,7 @@ var limit atomic.Int32
 // owns its process; a library should not call it. It changes no result.
 func Limit(n int) { limit.Store(int32(max(n, 0))) }
 
-// workers is the number of goroutines that a For may use.
+// workers returns the number of goroutines that a For may use.
 func workers() int {
 	if n := int(limit.Load()); n > 0 {
 		return min(n, runtime.GOMAXPROCS(0))
@@ -93,7 +93,7 @@ type Panic struct {
 	Stack []byte // of the goroutine that panicked
 }
 
-// Error is the value's text.
+// Error returns the value's text.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
 // Unwrap returns the value if it is an error.

@@ -37,7 +37,7 @@ func New(threads int) *Team {
 	return t
 }
 
-// Threads is the number of goroutines of a job, the caller included.
+// Threads returns the number of goroutines of a job, the caller included.
 func (t *Team) Threads() int { return t.threads }
 
 // Close ends the workers and returns when they have ended. A closed team still runs jobs, on goroutines that end with the job.

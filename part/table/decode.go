@@ -66,7 +66,7 @@ func (p spot) key(key string) spot {
 	return spot{part: key}
 }
 
-// header is the header of the table at a place, without the indices of elements.
+// header returns the header of the table at a place, without the indices of elements.
 func (d *Decoder) header(p spot) string {
 	keys := strings.Split(p.part, ".")
 	for i, k := range keys {

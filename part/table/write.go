@@ -359,7 +359,7 @@ func (w *Writer) lean(n *Node, v reflect.Value, at string) *Node {
 	return all.sorted()
 }
 
-// fresh is a new struct like v with the same part, and the defaults that go with it.
+// fresh returns a new struct like v with the same part, and the defaults that go with it.
 func (w *Writer) fresh(v reflect.Value) reflect.Value {
 	other := reflect.New(v.Type())
 	if _, s := w.Language.fieldsOf(v, w.Kind); s != nil {

@@ -7,15 +7,15 @@ import (
 	"tessera/engine/ir"
 )
 
-// Functions are the texts of element-wise functions.
+// Functions returns the texts of element-wise functions.
 func Functions() map[string]ir.Primitive {
 	all := maps.Clone(unaries)
 	maps.Copy(all, binaries)
 	return all
 }
 
-// Products are the texts of products.
+// Products returns the texts of products.
 func Products() []string { return slices.Collect(maps.Keys(products)) }
 
-// Types are the Go types that are known.
+// Types returns the Go types that are known.
 func Types() []string { return slices.Collect(maps.Keys(parsers)) }

@@ -35,7 +35,7 @@ func (s *sharder) decide(v *ir.Value) {
 	}
 }
 
-// formOf is the form in which a value is computed.
+// formOf returns the form in which a value is computed.
 func (s *sharder) formOf(v *ir.Value) form { return s.decisions[v].form }
 
 // choose returns the decision for an op that the pass supports, nil for an op that needs whole args.
@@ -208,7 +208,7 @@ func (s *sharder) locate(shape []int, f form) (a axis, ok bool) {
 	return axis{}, false
 }
 
-// local is the shape of a process's part of a value in the form images.
+// local returns the shape of a process's part of a value in the form images.
 func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
 	a, ok := s.locate(shape, f)
 	if !ok {
@@ -219,7 +219,7 @@ func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
 	return part, true
 }
 
-// rest is the number of elements per image and outer part of a value in the form images.
+// rest returns the number of elements per image and outer part of a value in the form images.
 func (s *sharder) rest(shape []int, f form) int { return volume.Of(shape) / (f.outer * s.batch) }
 
 // at returns the form images for a value of the given shape. The axis index contains the batch, after outer outer parts.
@@ -227,8 +227,8 @@ func at(shape []int, index, outer int) form {
 	return form{images, volume.Of(shape[:index]) * outer}
 }
 
-// Views is the number of views of the images in an input of the given shape, one after the other: 2 if its first axis is
-// twice the batch, 1 if it is another multiple of the batch, 0 if the input does not contain images.
+// Views returns the number of views of the images in an input of the given shape, one after the other: 2 if its first
+// axis is twice the batch, 1 if it is another multiple of the batch, 0 if the input does not contain images.
 func Views(shape []int, batch int) int {
 	switch {
 	case len(shape) == 0 || shape[0]%batch != 0:
@@ -239,7 +239,7 @@ func Views(shape []int, batch int) int {
 	return 1
 }
 
-// ofInput is the form of an input.
+// ofInput returns the form of an input.
 func (s *sharder) ofInput(shape []int) form {
 	if n := Views(shape, s.batch); n > 0 {
 		return form{images, n}
@@ -439,5 +439,5 @@ func copyImages[T ir.Float](o imagesOp, dst, src []T, from, to int) {
 	}
 }
 
-// size is the number of elements of a value.
+// size returns the number of elements of a value.
 func size(v *ir.Value) int { return volume.Of(v.Shape) }

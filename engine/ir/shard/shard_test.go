@@ -9,8 +9,8 @@ import (
 	"tessera/engine/ir/shard"
 )
 
-// program is the squared mean over a batch of 5 of x w, and in place of its gradient that of the mean of x w: a product that
-// contracts the batch.
+// program returns the squared mean over a batch of 5 of x w, and in place of its gradient that of the mean of x w: a
+// product that contracts the batch.
 func program() *ir.Module {
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf}, Shape: []int{5, 3}, Name: "x"}
 	w := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf}, Shape: []int{3, 2}, Name: "w"}
