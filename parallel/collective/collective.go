@@ -13,7 +13,7 @@ const (
 	Max
 )
 
-// String is "sum" or "max".
+// String returns "sum" or "max".
 func (o Op) String() string {
 	if o == Max {
 		return "max"
