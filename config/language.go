@@ -179,10 +179,17 @@ func aboutShape(f table.Field) bool {
 // aboutValues reports whether a key may affect the range of a layer's output: activations and inner layers may.
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }
 
-// byName renames the key kind of a model's dataset table, as of other parts, to name.
+// byName renames the key kind of a model's dataset table, as of other parts, to name. A table without a name that names a run
+// is one of the data set run.
 func byName(model *table.Node) {
-	if d := model.Child("dataset"); d.IsTable() && d.Child("name") == nil && d.Child("kind") != nil {
+	d := model.Child("dataset")
+	if !d.IsTable() || d.Child("name") != nil {
+		return
+	}
+	if d.Child("kind") != nil {
 		d.Rename("kind", "name")
+	} else if run := d.Child("run"); run != nil {
+		d.Put("name", run.NewScalar("run"))
 	}
 }
 
