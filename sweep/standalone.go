@@ -147,7 +147,7 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	if err != nil {
 		return nil, err
 	}
-	sample.Rows = o.Rows[sample.Images]
+	sample.Rows, sample.Range = o.Rows[sample.Images], trained.Range
 	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
 }
 
