@@ -404,10 +404,16 @@ func (m *Meters) tables() (all []*Table) {
 func (m *Meters) given() []given {
 	var all []given
 	for _, run := range m.running {
-		for _, g := range run.choice.given {
-			g.before = run.prefix + run.choice.names()[0]
-			all = append(all, g)
-		}
+		all = append(all, run.choice.settings(run.prefix)...)
+	}
+	return all
+}
+
+// settings returns the settings that the user has set, each before the first value of the metric, whose name has that prefix.
+func (c Choice) settings(prefix string) (all []given) {
+	for _, g := range c.given {
+		g.before = prefix + c.names()[0]
+		all = append(all, g)
 	}
 	return all
 }

@@ -25,7 +25,7 @@ type Robustness struct {
 	Epsilon   float64          `toml:"epsilon" want:"> 0" doc:"largest norm of the perturbation"`
 	Steps     int              `toml:"steps" want:"in [1,1000]" doc:"number of steps, each of the size 2.5 epsilon / steps"`
 	Restarts  int              `toml:"restarts" want:"in [0,1000]" doc:"further starts from random points of the ball; each image keeps its worst example"`
-	Objective attack.Objective `toml:"objective" doc:"what the attack maximises: cross_entropy or margin"`
+	Objective attack.Objective `toml:"objective" oneof:"cross_entropy margin" doc:"what the attack maximises: cross_entropy or margin"`
 	Limit     int              `toml:"limit" want:">= 0" doc:"number of images that are attacked, from the first of a known class; 0 attacks all"`
 	Seed      uint64           `toml:"seed" doc:"seed of the random points"`
 }
