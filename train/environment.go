@@ -173,6 +173,9 @@ func (e Environment) Placed(s data.Source) data.Source {
 	for key, path := range places {
 		texts[key].set(path)
 	}
+	if outer, ok := c.Interface().(data.Outer); ok {
+		return outer.WithInner(e.Placed)
+	}
 	return c.Interface().(data.Source)
 }
 
