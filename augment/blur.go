@@ -5,13 +5,12 @@ import (
 	"math/rand/v2"
 )
 
-// Blur convolves the image with a Gaussian of standard deviation s from U[Sigma], channel by channel. It does so with
-// probability Probability:
+// Blur convolves the image, channel by channel, with a Gaussian of standard deviation s from U[Sigma]:
 //
 //	y(i, j) = sum over |k|, |l| <= R of w(k) w(l) x(i + k, j + l),  w(k) proportional to exp(-k² / 2s²), sum of w = 1
 //
-// R = round(4 s). Beyond the edge the image is mirrored, with the edge pixels repeated, which keeps the mean of the
-// image. A probability of 0, or Sigma = [0, 0], changes nothing.
+// R = round(4 s). The image is blurred with probability Probability. Beyond the edge the image is mirrored, with the
+// edge pixels repeated, which keeps the mean of the image. A probability of 0, or Sigma = [0, 0], changes nothing.
 //
 // Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, with
 // its defaults; the result equals scipy.ndimage.gaussian_filter.
