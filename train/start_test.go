@@ -20,15 +20,15 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// from is the edit that makes a model start from a run.
+// from returns the edit that makes a model start from a run.
 func from(run, on string) string { return `start={run="` + run + `",on="` + on + `"}` }
 
-// another returns a trained run of another seed, with another encoder.
+// another returns a trained run with another seed and another encoder.
 func another(t *testing.T) string {
 	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "hook.early_stopping=false"), Options{}).Run
 }
 
-// beginning returns the parameters with which a run of a model begins.
+// beginning returns the initial parameters of a run of the model.
 func beginning(t *testing.T, sets ...string) *Trained {
 	t.Helper()
 	run := place(t)

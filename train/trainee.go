@@ -446,8 +446,8 @@ func (n *trainee) initialise() error {
 // start initialises a new run with the parameters of another run, and projects them. A run of principal components stands for two dense layers. A resumed run takes them from its own
 // state instead, because the other run may have been deleted.
 //
-// A folder that is not a run, or a run without parameters, is an error of the declaration ([part.KeyError]); missing
-// parameters and parameters of a different shape are a [*checkpoint.Error] that names each of them.
+// If the other folder is not a run or has no parameters, the error is a [part.KeyError]. If parameters are missing or have
+// another shape, it is a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
 	s := n.spec.Start
 	if s == nil {

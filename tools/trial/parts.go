@@ -32,7 +32,7 @@ var heads = []struct{ name, layers string }{
 }
 
 // rates are the learning rates of which the validation images choose one.
-var rates = []float64{1e-3, 1e-2}
+var rates = []float64{1e-3, 1e-2, 1e-1}
 
 // ball is a norm with the radii of its curve; shown are those of the table, and at is that of square.
 type ball struct {
