@@ -38,8 +38,8 @@ var language = &table.Language{
 	Hint: hint,
 }
 
-// hint is the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with settings, which
-// is a separate layer.
+// hint returns the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with
+// settings, which is a separate layer.
 func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
@@ -117,7 +117,7 @@ func withDefaults(n *table.Node) *table.Node {
 // merging returns the [table.Merger] for models and changes; see [inherits].
 func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
 
-// selector is the key of a table that names its part: the keys of the part belong to the same table.
+// selector returns the key of a table that names its part: the keys of the part belong to the same table.
 func selector(table string) string {
 	if table == "dataset" {
 		return "name"
@@ -266,7 +266,7 @@ const ganNote = "a GAN is a model with a drawn column of noise and two players: 
 
 func init() { language.Lacks = unsupported } // which reads language
 
-// plainName is a name in lower case without separators.
+// plainName returns a name in lower case without separators.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }

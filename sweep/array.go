@@ -31,16 +31,17 @@ const ManifestFile = "manifest.json"
 // Manifest is manifest.json: a frozen sweep with everything that its tasks need apart from the data. The tasks of an array job, which may
 // run on different machines, share the sweep's folder and find their trials in the manifest by an index.
 type Manifest struct {
-	Program string   `json:"program"`  // version of tessera that wrote it
-	PerTask int      `json:"per_task"` // trials per index: the first trial of index i is i·PerTask
-	PerJob  int      `json:"per_job"`  // maximum number of indices per Slurm job
-	Metrics []string `json:"metrics"`  // metrics for every trial, as for --metrics; none: the default metrics
-	SVM     bool     `json:"svm"`      // whether codes are also classified by the SVM
+	Program string   `json:"program"`        // version of tessera that wrote it
+	PerTask int      `json:"per_task"`       // trials per index: the first trial of index i is i·PerTask
+	PerJob  int      `json:"per_job"`        // maximum number of indices per Slurm job
+	Metrics []string `json:"metrics"`        // metrics for every trial, as for --metrics; none: the default metrics
+	SVM     bool     `json:"svm"`            // whether codes are also classified by the SVM
+	With    []string `json:"with,omitempty"` // settings KEY=VALUE of the metrics
 	*Frozen
 	SHA256 string `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
-// Tasks is the number of indices, from 0.
+// Tasks returns the number of indices, from 0.
 func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
 
 // Task returns the indices of the trials of a task.
@@ -160,7 +161,7 @@ type failure struct {
 	SHA256  string `json:"sha256"`  // checksum of the file itself; see package sealed
 }
 
-// failurePath is the path of the file that records a trial's failure.
+// failurePath returns the path of the file that records a trial's failure.
 func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
 
 // Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. It does not record

@@ -20,7 +20,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// torchDeclared are the models of torch_models.py. Images and labels are given by the test.
+// torchDeclared declares the models of torch_models.py. The test provides images and labels.
 const torchDeclared = `
 [model.classifier]
 dataset = { name = "npy", images = "none.npy", labels = "none.npy" }
@@ -183,7 +183,8 @@ player.judge   = { trains = ["encoder.*", "head.real.*"], losses = ["accepts", "
 player.forger  = { trains = "head.generated.*", losses = "fools" }
 `
 
-// torchTable writes a table with the columns that the models of torchDeclared read, and returns what they declare with its path.
+// torchTable writes a table with the columns that the models of torchDeclared read. It returns torchDeclared with the path of
+// the table.
 func torchTable(t *testing.T, f torchFixture) string {
 	t.Helper()
 	var names, zeros []string
@@ -261,8 +262,8 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	}
 }
 
-// compare trains by Adam with a learning rate of 0.01 and compares the losses of every step and the final parameters.
-// replace is nil, or changes the gradients after they are computed.
+// compare trains by Adam with a learning rate of 0.01, and compares the losses of every step and the final parameters with
+// PyTorch. replace may change the gradients after they are computed; nil for none.
 func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], replace func(p *graph.Program, r ir.Runner[float64]) error) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
@@ -327,7 +328,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 	}
 }
 
-// lend gives a model with a teacher the parameters of one.
+// lend provides the parameters of a teacher to a model that reads them.
 func lend(m *graph.Model) {
 	if m.Spec.Hooks[config.DefaultTeacher] == nil {
 		return
@@ -352,8 +353,8 @@ func average(p *graph.Program, r ir.Runner[float64]) {
 	}
 }
 
-// sharpnessOf returns the gradients of a model's hook sharpness, nil without it. The hook moves parameters in float32; the runner's move by
-// the same differences.
+// sharpnessOf returns a function that replaces the gradients as the model's hook sharpness does, nil without the hook. The
+// hook changes parameters in float32; the function applies the same differences to the runner's parameters.
 func sharpnessOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.Runner[float64]) error {
 	hook := spec.Hooks["sharpness"]
 	if hook == nil {
@@ -448,7 +449,7 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 	return values
 }
 
-// smallest marks the n smallest of every row of so many values.
+// smallest returns a mask of the n smallest values of every row; row is the length of a row.
 func smallest(values []float64, row, n int) []float64 {
 	marks := make([]float64, len(values))
 	for from := 0; from < len(values); from += row {
@@ -462,7 +463,7 @@ func smallest(values []float64, row, n int) []float64 {
 	return marks
 }
 
-// adam is the rule of Kingma and Ba with PyTorch's defaults.
+// adam updates w by the rule of Kingma and Ba, with PyTorch's defaults.
 func adam(w, g []float64, moments [2][]float64, step int) {
 	const rate, beta1, beta2, epsilon = 0.01, 0.9, 0.999, 1e-8
 	for i := range w {
