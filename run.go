@@ -793,7 +793,7 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 	if atoms == nil {
 		return nil, nil
 	}
-	if data.HasTest(r.Model.Dataset.Source) { // published images: nobody knows their parts
+	if source := r.Model.Dataset.Source; data.HasTest(source) || data.IsOwn(source) { // published images and files: nobody knows their parts
 		return nil, nil
 	}
 	set, err := r.load(ctx, data.TestSplit)
