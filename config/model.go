@@ -393,6 +393,14 @@ func (m *Model) TermName(i int) string {
 	return fmt.Sprintf("%s.%d", kind, n)
 }
 
+// Terms lists the names of the loss terms, see [Model.TermName].
+func (m *Model) Terms() (names []string) {
+	for i := range m.Losses {
+		names = append(names, m.TermName(i))
+	}
+	return names
+}
+
 // Canonical returns the name of a model and its settings that differ from their defaults, as text. Models with the same
 // training and measurements have equal texts: the text does not depend on the order of keys, the spelling of numbers, written
 // defaults or the description, nor on settings that a later version adds with a default.

@@ -30,6 +30,15 @@ const (
 	InputGradient = "gradient of input"
 )
 
+// TermGradient names the gradient of a weighted loss term with respect to the trainable parameters, which a program with [Loss]
+// computes in addition: one tap [GradientName] for each parameter that the term depends on and that its player trains.
+func TermGradient(term string) string { return termGradientPrefix + term }
+
+const termGradientPrefix = "gradient of loss."
+
+// GradientName is the name of the tap of a term's gradient with respect to the parameter at a path.
+func GradientName(term, path string) string { return TermGradient(term) + " by " + path }
+
 // Names of the image and label inputs.
 const (
 	Images = "input"  // the images that the encoder reads, (batch, shape)
@@ -41,7 +50,7 @@ const (
 // Request describes a program of a model. The program computes Want from Given and from the data, and nothing else.
 type Request struct {
 	Batch int
-	Want  []string // the outputs: values by name, [Loss], [Terms], [InputGradient]; nil: all values, and with Training the loss
+	Want  []string // the outputs: values by name, [Loss], [TermGradient], [Terms], [InputGradient]; nil: all values, and with Training the loss
 
 	// Given are values that the caller provides as inputs. With Loss the program contains only the terms of these values
 	// and of parameters, and also computes the gradient with respect to these values.
@@ -189,7 +198,7 @@ func (b *builder) needed(terms []int) (list []value) {
 		if head, _ := b.request.adversary(); head != "" {
 			name = head
 		}
-		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
+		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) && !strings.HasPrefix(name, termGradientPrefix) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
