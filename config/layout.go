@@ -367,7 +367,8 @@ func (l *Layout) Largest() int {
 	return n
 }
 
-// opened returns a layer and, if it is a block, its inner layers.
+// opened returns a layer and, if it is a block, its inner layers, of which each reads the one before it and the first what the
+// block reads.
 func (p Placed) opened() []Placed {
 	b, ok := p.Layer.(layers.Block)
 	if !ok {
@@ -375,9 +376,12 @@ func (p Placed) opened() []Placed {
 	}
 	p.Parameters = nil
 	list := []Placed{p}
-	in := p.In
+	in, from := p.In, p.From
+	if _, scales := p.Layer.(*layers.Relative); scales { // what its first layer reads has no name
+		from = nil
+	}
 	for i, l := range b.Inner() {
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, In: in, origin: p.origin}
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, From: from, In: in, origin: p.origin}
 		inner.Kind = language.NameOf(p.origin, placeOf(inner.Path), l)
 		if l == nil {
 			return list
@@ -389,7 +393,7 @@ func (p Placed) opened() []Placed {
 			}
 		}
 		list = append(list, inner.opened()...)
-		in = inner.Out
+		in, from = inner.Out, []string{inner.Path}
 	}
 	return list
 }
