@@ -50,7 +50,7 @@ type Attack struct {
 // without a chance to interrupt the batch.
 const mostSteps = 1000
 
-// Default is the attack without settings: PGD with ten steps in a small linf ball.
+// Default returns the attack without settings: PGD with ten steps in a small linf ball.
 func Default() Attack { return Attack{Method: PGD, Norm: LInf, Epsilon: 0.05, Steps: 10} }
 
 // Method selects how the attack follows the gradient.
@@ -105,7 +105,7 @@ func (a *Attack) Check() error {
 	return nil
 }
 
-// Rounds is the number of gradient steps of the attack.
+// Rounds returns the number of gradient steps of the attack.
 func (a *Attack) Rounds() int {
 	if a.Method == FGSM {
 		return 1
@@ -113,7 +113,7 @@ func (a *Attack) Rounds() int {
 	return a.Steps
 }
 
-// step is the length of one step.
+// step returns the length of one step.
 func (a *Attack) step() float64 {
 	switch {
 	case a.Method == FGSM:
@@ -167,7 +167,7 @@ func (a *Attack) moveL2(x, clean, gradient []float32) {
 	}
 }
 
-// span is the range of pixels.
+// span returns the range of pixels.
 func (a *Attack) span() (low, high float32) {
 	if a.Range == [2]float32{} {
 		return 0, 1

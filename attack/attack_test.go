@@ -41,7 +41,7 @@ func (s scaling) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, s.failed
 }
 
-// images are n of values in [low, high].
+// images returns n of values in [low, high].
 func images(n int, low, high float64) []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, n*6)

@@ -54,7 +54,7 @@ const (
 	mostQueries  = 1_000_000
 )
 
-// budget is the number of queries for one image.
+// budget returns the number of queries for one image.
 func (t *Trial) budget() int {
 	if t.Queries > 0 {
 		return t.Queries
@@ -197,7 +197,7 @@ type CurvePoint struct {
 	Accuracy float64 `json:"accuracy"`
 }
 
-// curve is the accuracy after 1, 2, 5, 10, 20, 50, ... queries and after all of them.
+// curve returns the accuracy after 1, 2, 5, 10, 20, 50, ... queries and after all of them.
 func curve(spent []int, budget int) (points []CurvePoint) {
 	at := func(queries int) {
 		right := 0

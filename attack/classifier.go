@@ -227,8 +227,8 @@ func (a *Attack) settle(x, clean []float32, pixels int) {
 	}
 }
 
-// largest is the largest norm of the differences of images from the clean ones, in float64. It is an error if one exceeds the ball, or if
-// a pixel leaves the range of pixels.
+// largest returns the largest norm of the differences of images from the clean ones, in float64. It is an error if one
+// exceeds the ball, or if a pixel leaves the range of pixels.
 func (a *Attack) largest(x, clean []float32, pixels int) (most float64, err error) {
 	for at := 0; at < len(x); at += pixels {
 		one, of := x[at:at+pixels], clean[at:at+pixels]

@@ -80,7 +80,7 @@ func (h *hop) begin() ([]float32, error) {
 	return nil, nil
 }
 
-// theta is the relative width of the bracket at which a search for the boundary ends.
+// theta returns the relative width of the bracket at which a search for the boundary ends.
 func (h *hop) theta() float64 {
 	d := float64(h.s.pixels)
 	if h.Norm == L2 {

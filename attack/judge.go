@@ -114,7 +114,7 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 	return j, nil
 }
 
-// queried is the effect of a black box.
+// queried returns the effect of a black box.
 func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error) {
 	r = TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Queries: t.budget()}
 	if t.Method == Score {
@@ -131,7 +131,7 @@ func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error)
 	return r, err
 }
 
-// objective is the function that the attack maximises.
+// objective returns the function that the attack maximises.
 func (t *Trial) objective() Objective {
 	if t.Objective == "" {
 		return CrossEntropy
@@ -165,7 +165,7 @@ func newSubject(ctx context.Context, model, source Classifier, images []float32,
 	return s, nil
 }
 
-// risk is the accuracy and the mean cross entropy of a model on images.
+// risk returns the accuracy and the mean cross entropy of a model on images.
 func (s *subject) risk(model Classifier, x []float32) (a Accuracy, risk float64, err error) {
 	right := 0
 	err = s.batches(indices(s.inputs), func(batch []int, n int) error {

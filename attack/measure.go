@@ -151,7 +151,7 @@ func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float3
 	return codes, nil
 }
 
-// distance is the l2 norm of a - b.
+// distance returns the l2 norm of a - b.
 func distance(a, b []float32) float64 {
 	sum := 0.0
 	for i, v := range a {

@@ -53,8 +53,8 @@ func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error
 // grid is the shape of images; a vector is one row.
 type grid struct{ height, width, channels int }
 
-// side is the side of the square for query q: the square covers a fraction of 0.8 of the image at first and less later, as in
-// the paper for 10,000 queries.
+// side returns the side of the square for query q: the square covers a fraction of 0.8 of the image at first and less
+// later, as in the paper for 10,000 queries.
 func (g grid) side(q, budget int) int {
 	share := 0.8
 	for _, n := range []int{10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000} {
@@ -68,7 +68,7 @@ func (g grid) side(q, budget int) int {
 	return min(max(1, int(math.Round(math.Sqrt(share*float64(g.height*g.width))))), max(1, min(g.height, g.width)-1))
 }
 
-// at is the index of a value.
+// at returns the index of a value.
 func (g grid) at(y, x, c int) int { return (y*g.width+x)*g.channels + c }
 
 // window returns a random position and the size of a square with the given side, clipped to the image. In a vector it is a segment.
@@ -80,7 +80,7 @@ func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
 // sign draws -1 or 1.
 func sign(r *rand.Rand) float64 { return float64(2*r.IntN(2) - 1) }
 
-// shifted is a pixel moved by d, within the range.
+// shifted returns a pixel moved by d, within the range.
 func (a *Attack) shifted(clean float32, d float64) float32 {
 	return a.bounded(clean+float32(d), clean)
 }
@@ -195,7 +195,7 @@ func (t *Trial) lengthened(x, clean []float32, delta []float64) {
 	}
 }
 
-// twoHills is a square of length 1: one hill in its upper half, one of the other sign below, or the same turned.
+// twoHills returns a square of length 1: one hill in its upper half, one of the other sign below, or the same turned.
 func twoHills(side int, r *rand.Rand) []float64 {
 	values := make([]float64, side*side)
 	half := side / 2

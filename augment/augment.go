@@ -132,7 +132,7 @@ func sizeOf(shape []int) size {
 	return size{shape[0], shape[1], shape[2]}
 }
 
-// stride is the number of values of one row.
+// stride returns the number of values of one row.
 func (s size) stride() int { return s.width * s.channels }
 
 // checkRange reports a setting that is not [low, high] with low <= high.

@@ -55,7 +55,7 @@ func newSmoother(in size, sigma float64) *smoother {
 	return &smoother{in, make([]float64, radius+1), make([]float64, in.stride()), make([]float64, (in.width+2*radius)*in.channels)}
 }
 
-// reach is the distance in pixels up to which a Gaussian has weights.
+// reach returns the distance in pixels up to which a Gaussian has weights.
 func reach(sigma float64) int { return int(math.Round(4 * sigma)) }
 
 // smooth writes src convolved with the Gaussian of that standard deviation to dst: first the columns, then the rows.

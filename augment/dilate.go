@@ -25,7 +25,7 @@ func (d *Dilate) Prepare(shape []int) (Change, error) {
 	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
 }
 
-// filtered is the change by a morphological filter.
+// filtered returns the change by a morphological filter.
 func filtered(op morph.Operator, radius int, probability float64, shape []int) (Change, error) {
 	f, err := morph.NewFilter(op, radius, shape)
 	if err != nil {

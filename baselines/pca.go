@@ -272,6 +272,26 @@ func (m *pca) encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
+// Affine is a baseline whose codes of complete images are an affine map of the images.
+type Affine interface {
+	// Affine returns the weight W (pixels x units, row-major) and the bias b (units) with which codes are x W + b.
+	Affine() (weight, bias []float32)
+}
+
+// Affine implements [Affine]: W is the transpose of the atoms, b = -mean W.
+func (m *pca) Affine() (weight, bias []float32) {
+	weight, bias = make([]float32, m.pixels*m.units), make([]float32, m.units)
+	for j := range bias {
+		sum := 0.0
+		for i, v := range m.atoms[j*m.pixels : (j+1)*m.pixels] {
+			weight[i*m.units+j] = v
+			sum += float64(v) * float64(m.bias[i])
+		}
+		bias[j] = float32(-sum)
+	}
+	return weight, bias
+}
+
 // save implements algorithm.
 func (m *pca) save(s State) {
 	m.base.save(s)

@@ -173,7 +173,8 @@ func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	return c, false
 }
 
-// shapeOfColumn is the shape of a column as a value: [1] for a column of single numbers, nil if the shape is not known.
+// shapeOfColumn returns the shape of a column as a value: [1] for a column of single numbers, nil if the shape is not
+// known.
 func shapeOfColumn(c data.Column) []int {
 	switch {
 	case c.Type == "":
@@ -347,8 +348,8 @@ func (w *walk) classes(part string, l Loss, name string) {
 	}
 }
 
-// PerPlace is the number of values that a value has at each of n places, such as the features of n tokens: those of its axes after the
-// first ones, which have n elements together. It is 0 if there are no such axes.
+// PerPlace returns the number of values that a value has at each of n places, such as the features of n tokens: those
+// of its axes after the first ones, which have n elements together. It is 0 if there are no such axes.
 func (l *Layout) PerPlace(value string, n int) int {
 	p, published := l.Of(value)
 	if p == nil {

@@ -18,7 +18,7 @@ type Drawn struct {
 	Draw data.Draw `part:"kind"`
 }
 
-// drawnPart is the place of a drawn column in the declaration.
+// drawnPart returns the place of a drawn column in the declaration.
 func drawnPart(name string) string { return "column." + table.KeyText(name) }
 
 // allDrawn lists the drawn columns, sorted by name.
@@ -121,7 +121,7 @@ func (w *walk) drawnColumns() {
 	}
 }
 
-// withHoles is the first column that a drawn column reads and that has missing or hidden entries, "" for none.
+// withHoles returns the first column that a drawn column reads and that has missing or hidden entries, "" for none.
 func (w *walk) withHoles(drawn string) string {
 	for _, name := range w.model.readByDraws(drawn) {
 		if c, ok := w.layout.Column(name); ok && (c.Missing || name == losses.Images && w.layout.Holed) {

@@ -10,7 +10,7 @@ import (
 	"tessera/data"
 )
 
-// drawing is a model with the columns that a test declares, all of which it reads but "unread".
+// drawing returns a model with the columns that a test declares, all of which it reads but "unread".
 func drawing(t *testing.T, columns string) (*Model, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.csv")

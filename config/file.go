@@ -277,7 +277,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	return append(d.Found, m.check(m.shape)...)
 }
 
-// shape is the shape of a data set's images, nil if unknown.
+// shape returns the shape of a data set's images, nil if unknown.
 func (f *File) shape(images data.Source) []int {
 	shape, ok := images.Shape(f.Dirs)
 	if f.Trained || !ok {
@@ -463,7 +463,7 @@ func (f *File) lineage(name string) *lineage {
 	return l
 }
 
-// changed is the lineage of a model whose `extends` was changed.
+// changed returns the lineage of a model whose `extends` was changed.
 func (f *File) changed(name string, extends *table.Node) *lineage {
 	l := &lineage{}
 	n := f.owner(name).models.Child(name)

@@ -58,7 +58,7 @@ func parseSets(t testing.TB, arguments []string) []Set {
 	return sets
 }
 
-// declared is a model without where it was written and how it came about.
+// declared returns a model without where it was written and how it came about.
 func declared(m *Model) Model {
 	d := *m.Resolved(m.shape)
 	d.Extends, d.origin, d.dirs = "", nil, nil

@@ -95,7 +95,7 @@ type Hook struct {
 	Hook hooks.Hook
 }
 
-// part is the location of the hook in the declaration.
+// part returns the location of the hook in the declaration.
 func (h Hook) part() string { return hookPart(h.Name) }
 
 func hookPart(name string) string { return "hook." + table.KeyText(name) }

@@ -38,8 +38,8 @@ var language = &table.Language{
 	Hint: hint,
 }
 
-// hint is the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with settings, which
-// is a separate layer.
+// hint returns the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with
+// settings, which is a separate layer.
 func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
@@ -117,7 +117,7 @@ func withDefaults(n *table.Node) *table.Node {
 // merging returns the [table.Merger] for models and changes; see [inherits].
 func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
 
-// selector is the key of a table that names its part: the keys of the part belong to the same table.
+// selector returns the key of a table that names its part: the keys of the part belong to the same table.
 func selector(table string) string {
 	if table == "dataset" {
 		return "name"
@@ -179,10 +179,17 @@ func aboutShape(f table.Field) bool {
 // aboutValues reports whether a key may affect the range of a layer's output: activations and inner layers may.
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }
 
-// byName renames the key kind of a model's dataset table, as of other parts, to name.
+// byName renames the key kind of a model's dataset table, as of other parts, to name. A table without a name that names a run
+// is one of the data set run.
 func byName(model *table.Node) {
-	if d := model.Child("dataset"); d.IsTable() && d.Child("name") == nil && d.Child("kind") != nil {
+	d := model.Child("dataset")
+	if !d.IsTable() || d.Child("name") != nil {
+		return
+	}
+	if d.Child("kind") != nil {
 		d.Rename("kind", "name")
+	} else if run := d.Child("run"); run != nil {
+		d.Put("name", run.NewScalar("run"))
 	}
 }
 
@@ -259,7 +266,7 @@ const ganNote = "a GAN is a model with a drawn column of noise and two players: 
 
 func init() { language.Lacks = unsupported } // which reads language
 
-// plainName is a name in lower case without separators.
+// plainName returns a name in lower case without separators.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }

@@ -98,8 +98,8 @@ func (l *Layout) Of(name string) (p *Placed, published string) {
 	return nil, ""
 }
 
-// Shape is the shape of a value for one image; code, output and heads have one axis. It is nil if there is no such value or
-// its shape is unknown.
+// Shape returns the shape of a value for one image; code, output and heads have one axis. It is nil if there is no such
+// value or its shape is unknown.
 func (l *Layout) Shape(name string) []int {
 	if c, ok := l.Column(name); ok {
 		return shapeOfColumn(c)
@@ -115,7 +115,7 @@ func (l *Layout) Shape(name string) []int {
 	return shape
 }
 
-// Size is the length of a value for one image, 0 if there is no such value or its length is unknown.
+// Size returns the length of a value for one image, 0 if there is no such value or its length is unknown.
 func (l *Layout) Size(name string) int { return product(l.Shape(name)) }
 
 // Sources returns the columns, images included, from which a value is computed. Values in given count as inputs: their own
@@ -193,7 +193,7 @@ func (l *Layout) ValuesOf(t Loss) (names []string) {
 	return names
 }
 
-// PublishedBy is the full name of a value that a layer publishes. on is the layer's output: "encoder.2" gives
+// PublishedBy returns the full name of a value that a layer publishes. on is the layer's output: "encoder.2" gives
 // "encoder.2.mean", and so does "code" if that layer is the encoder's last one.
 func (l *Layout) PublishedBy(on, name string) string {
 	if p, _ := l.Of(on); p != nil {
@@ -244,7 +244,7 @@ type Placed struct {
 // Inputs lists all values that the layer reads.
 func (p *Placed) Inputs() []string { return slices.Concat(p.From, p.Reads) }
 
-// shapeOf is the shape of the output, or of a value that the layer publishes; nil if it is unknown.
+// shapeOf returns the shape of the output, or of a value that the layer publishes; nil if it is unknown.
 func (p *Placed) shapeOf(published string) []int {
 	if published == "" {
 		return p.Out
@@ -257,9 +257,9 @@ func (p *Placed) shapeOf(published string) []int {
 	return nil
 }
 
-// joinedShape is the shape of several values, concatenated along their last axis; nil if one shape is unknown. If one value
-// is a vector, all are flattened. A value with one axis less than another one, such as an image without channels, gets a last
-// axis of length 1.
+// joinedShape returns the shape of several values, concatenated along their last axis; nil if one shape is unknown. If
+// one value is a vector, all are flattened. A value with one axis less than another one, such as an image without
+// channels, gets a last axis of length 1.
 func joinedShape(names []string, shape func(name string) []int) (joined []int, err error) {
 	axes, vector := 0, false
 	for _, name := range names {
@@ -322,8 +322,8 @@ func (l *Layout) Parameters() []ParameterPath {
 	return all
 }
 
-// Dictionary is the index in Decoder of the layer whose weight has the atoms as rows: the last layer with a weight, if its
-// rows have the input's size. It is -1 if the model has no atoms.
+// Dictionary returns the index in Decoder of the layer whose weight has the atoms as rows: the last layer with a
+// weight, if its rows have the input's size. It is -1 if the model has no atoms.
 func (l *Layout) Dictionary() int {
 	p, i := l.LastWeight()
 	if p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
@@ -332,8 +332,8 @@ func (l *Layout) Dictionary() int {
 	return -1
 }
 
-// LastWeight is the weight of the decoder's last layer with weights, and the index in Decoder of that layer or of its
-// block; -1 if there is none.
+// LastWeight returns the weight of the decoder's last layer with weights, and the index in Decoder of that layer or of
+// its block; -1 if there is none.
 func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	for i, placed := range slices.Backward(l.Decoder) {
 		for _, p := range slices.Backward(placed.Parameters) {
@@ -355,7 +355,7 @@ func (l *Layout) Layers() []Placed {
 	return all
 }
 
-// Largest is the number of values of the largest tensor of any layer for one image.
+// Largest returns the number of values of the largest tensor of any layer for one image.
 func (l *Layout) Largest() int {
 	n := product(l.Input)
 	for _, placed := range l.Layers() {

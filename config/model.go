@@ -66,8 +66,8 @@ type Model struct {
 	columns []data.Column // the columns of the data set other than images and labels, if known; see WithColumns
 }
 
-// Text is the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It declares only
-// this model, and reading it gives an equal model. It is nil for an unchecked model, made in Go.
+// Text returns the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It
+// declares only this model, and reading it gives an equal model. It is nil for an unchecked model, made in Go.
 func (m *Model) Text() []byte { return slices.Clone(m.text) }
 
 // Verify returns an error for a model that was not checked, or that was changed after its check: the config.toml of its run
@@ -192,8 +192,8 @@ func (m *Model) ClassHeads() (heads []ClassHead) {
 	return heads
 }
 
-// Reads are the inputs of the declared term: Against is the column or value that it compares with. A term with a mask or
-// sample weights depends on the other samples of the batch, because its mean does.
+// Reads returns the inputs of the declared term: Against is the column or value that it compares with. A term with a
+// mask or sample weights depends on the other samples of the batch, because its mean does.
 func (l Loss) Reads() losses.Reads {
 	r := l.Loss.Reads()
 	if r.Against != "" {
@@ -208,8 +208,8 @@ func (l Loss) Reads() losses.Reads {
 // counted reports whether the term is a masked or weighted mean.
 func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" || l.present != "" }
 
-// Present is the mask of observed entries of the values that the term compares with, if the data set has missing or hidden
-// entries; "" if no entry can be missing.
+// Present returns the mask of observed entries of the values that the term compares with, if the data set has missing
+// or hidden entries; "" if no entry can be missing.
 func (l Loss) Present() string { return l.present }
 
 // Counted lists the columns and values that weight the term's mean: the mask of observed entries, and the values of the keys
@@ -262,7 +262,7 @@ func (l Loss) Names() (names []string) {
 // DefaultTeacher is the name of the teacher hook for terms that do not name one.
 const DefaultTeacher = "teacher"
 
-// TeacherName is the name of the term's teacher hook.
+// TeacherName returns the name of the term's teacher hook.
 func (l *Loss) TeacherName() string {
 	return cmp.Or(l.Teacher, DefaultTeacher)
 }
@@ -375,8 +375,8 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName is the name of Losses[i] in metrics and taps: the value of its key name, else its kind, with ".2", ".3", ... if
-// the kind is repeated.
+// TermName returns the name of Losses[i] in metrics and taps: the value of its key name, else its kind, with ".2",
+// ".3", ... if the kind is repeated.
 func (m *Model) TermName(i int) string {
 	if m.Losses[i].Name != "" {
 		return m.Losses[i].Name

@@ -123,7 +123,7 @@ func (w *walk) players() {
 	}
 }
 
-// playerPart is the location of a player in the declaration.
+// playerPart returns the location of a player in the declaration.
 func playerPart(name string) string { return "player." + table.KeyText(name) }
 
 // player checks one player.

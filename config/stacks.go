@@ -33,7 +33,7 @@ type placing struct {
 	far    int
 }
 
-// progress is a number that grows whenever a layer of the stack is placed.
+// progress returns a number that grows whenever a layer of the stack is placed.
 func (s *placing) progress() int {
 	if s.done {
 		return len(s.placed) + 1
@@ -47,7 +47,7 @@ type openUnits struct {
 	size int  // its default; 0 if unknown
 }
 
-// opened is the index of the layer whose number of outputs gets the default, -1 if no layer needs it.
+// opened returns the index of the layer whose number of outputs gets the default, -1 if no layer needs it.
 func (u openUnits) opened(list []Layer) int {
 	for i, l := range slices.Backward(list) {
 		if sized, ok := l.Layer.(layers.Sized); ok && u.open && !isNil(l.Layer) {
@@ -119,7 +119,7 @@ func (m *Model) reads(path string, source []string, list []Layer, i int) []strin
 	return names
 }
 
-// layerPath is the path of layer i of a stack.
+// layerPath returns the path of layer i of a stack.
 func layerPath(stack string, i int) string { return stack + "." + strconv.Itoa(i) }
 
 // source lists the values that the first layer of a stack reads.
@@ -258,7 +258,7 @@ func (w *walk) placed(name string) bool {
 	return slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
 }
 
-// shape is the shape of a placed value, nil if it is unknown.
+// shape returns the shape of a placed value, nil if it is unknown.
 func (w *walk) shape(name string) []int {
 	if c, ok := w.layout.Column(name); ok {
 		return shapeOfColumn(c)
@@ -341,7 +341,7 @@ func (w *walk) next(s *placing, in []int) {
 	}
 }
 
-// received is the shape of a value that a layer reads by name, nil if it is unknown.
+// received returns the shape of a value that a layer reads by name, nil if it is unknown.
 func (w *walk) received(name string) []int {
 	if !w.placed(name) {
 		return nil
@@ -447,7 +447,7 @@ func (w *walk) wrongInput(s *placing, problem, hint string) {
 	}
 }
 
-// reading is the part of the declaration that sets the input of the next layer of a stack.
+// reading returns the part of the declaration that sets the input of the next layer of a stack.
 func (w *walk) reading(s *placing) (part, kind string) {
 	if i := len(s.placed); i < len(s.list) && len(s.list[i].From) > 0 {
 		return fmt.Sprintf("%s[%d]", s.part, i), s.list[i].Kind
@@ -598,7 +598,7 @@ func (m *Model) rangeWithin(name string, images layers.Interval, seen map[string
 	return r
 }
 
-// end is the path of the last layer in the stack of a layer.
+// end returns the path of the last layer in the stack of a layer.
 func (m *Model) end(path string) string {
 	stack, _, _, _ := m.stackOf(path)
 	list, _ := m.stack(stack)

@@ -175,8 +175,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes is a change that sets the length of the training: n epochs for auto-encoders, n iterations for iterative baselines,
-// no change for other models.
+// Passes returns a change that sets the length of the training: n epochs for auto-encoders, n iterations for iterative
+// baselines, no change for other models.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.
@@ -205,7 +205,7 @@ func (f *File) suited(model string, changes []table.Change, sets []Set) []table.
 	return changes
 }
 
-// passesOf is the key for a model's number of epochs or iterations, "" if there is none.
+// passesOf returns the key for a model's number of epochs or iterations, "" if there is none.
 func passesOf(m *Model) string {
 	switch {
 	case m == nil || m.Baseline == nil:
@@ -221,7 +221,7 @@ func (s Set) sets(key string) bool {
 	return s.key() == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }
 
-// key is the key that s changes.
+// key returns the key that s changes.
 func (s Set) key() string { return strings.Join(s.Path(), ".") }
 
 // String returns the change as a flag: "--set loss.1.weight=0.01", "--epochs 5".
@@ -453,7 +453,7 @@ func (l axes) without(gone func(key string) bool) (left axes) {
 	return left
 }
 
-// size is the number of settings, at most mostTrials + 1.
+// size returns the number of settings, at most mostTrials + 1.
 func (l axes) size() int {
 	n := 1
 	for _, a := range l {
@@ -462,7 +462,7 @@ func (l axes) size() int {
 	return n
 }
 
-// choice is the n-th combination: the index of the chosen row of each axis, the last axis varying fastest.
+// choice returns the n-th combination: the index of the chosen row of each axis, the last axis varying fastest.
 func (l axes) choice(n int) []int {
 	choice := make([]int, len(l))
 	for i, a := range slices.Backward(l) {
@@ -495,7 +495,7 @@ func (l axes) changes(choice []int) (changes []table.Change) {
 	return changes
 }
 
-// values are the values of some keys in a combination, nil for a key that no axis has.
+// values returns the values of some keys in a combination, nil for a key that no axis has.
 func (l axes) values(keys []string, choice []int) []any {
 	values := make([]any, len(keys))
 	for i, a := range l {
@@ -515,7 +515,7 @@ type axesReader struct {
 	axes axes
 }
 
-// at is the full name of a key, for messages.
+// at returns the full name of a key, for messages.
 func (r *axesReader) at(key string) string { return strings.TrimPrefix(r.part+"."+key, ".") }
 
 // readAxes reads `set`, `zip` and `random` for all models, and the same tables of single models in `for`.
@@ -628,8 +628,8 @@ func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	}
 }
 
-// Seeds is a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds above
-// 2⁶³ - 1 and an empty list are errors.
+// Seeds returns a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds
+// above 2⁶³ - 1 and an empty list are errors.
 func Seeds(list []uint64) (Set, error) {
 	var texts []string
 	for i, seed := range list {

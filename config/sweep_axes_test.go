@@ -67,7 +67,7 @@ func TestModelsOfDifferentKindsHaveKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// swept is a sweep of one model with these axes.
+// swept returns a sweep of one model with these axes.
 func swept(axes string) string {
 	return "[model.m]\n" + strings.Replace(oneLayer, "units = 3", "units = 3, activation = \"sigmoid\"", 1) + "loss = [{ kind = \"mse\" }, { kind = \"kl\" }]\n[sweep.s]\nmodel = \"m\"\n" + axes
 }

@@ -73,7 +73,7 @@ func spreadOut(d *table.Decoder, n *table.Node, part string) []*table.Node {
 	return values
 }
 
-// value is the i-th value of the range.
+// value returns the i-th value of the range.
 func (s *spread) value(i int) float64 {
 	switch i {
 	case 0:

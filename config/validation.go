@@ -111,7 +111,7 @@ func (m *Model) noValidationError() (why, remedy string) {
 	return "the model has no decoder and no head that is compared with labels, and " + term, "add one of them"
 }
 
-// WatchedMetrics are the metrics listed in train.metrics, without the objective.
+// WatchedMetrics returns the metrics listed in train.metrics, without the objective.
 func (m *Model) WatchedMetrics() (metrics.Selection, error) {
 	names := slices.DeleteFunc(slices.Clone(m.Train.Metrics), func(name string) bool { return name == ObjectiveMetric })
 	return metrics.Select(names...)

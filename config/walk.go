@@ -41,8 +41,8 @@ type walk struct {
 	own, other []string        // paths and aliases of all parameters
 }
 
-// sizing is the index of the decoder layer that determines the size of the output: the last one with a number of outputs, or
-// else the last layer.
+// sizing returns the index of the decoder layer that determines the size of the output: the last one with a number of
+// outputs, or else the last layer.
 func (w *walk) sizing() int {
 	for i, l := range slices.Backward(w.model.Decoder) {
 		if _, ok := l.Layer.(layers.Sized); ok {
@@ -170,7 +170,8 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error, hint string
 	w.report(part, kind, table.KeyOf(err), err.Error(), hint)
 }
 
-// unflattened is the advice for a layer that refuses a code, which is a vector, but accepts the shape of the encoder's output.
+// unflattened returns the advice for a layer that refuses a code, which is a vector, but accepts the shape of the
+// encoder's output.
 func (w *walk) unflattened(p *Placed) string {
 	n := len(w.layout.Encoder)
 	if n == 0 || len(p.In) != 1 {
@@ -272,7 +273,7 @@ func (m *Model) Located(err error) error {
 	return table.Report([]table.Diagnostic{m.finding("", "", of.Key, of.Key+": "+problem, hint)})
 }
 
-// sizeKey is the key of a layer's number of outputs, "" if it has none.
+// sizeKey returns the key of a layer's number of outputs, "" if it has none.
 func sizeKey(s layers.Sized) string {
 	if s == nil {
 		return ""
@@ -397,7 +398,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	return w.found
 }
 
-// header is the TOML header of an element of one of the model's lists.
+// header returns the TOML header of an element of one of the model's lists.
 func (m *Model) header(list string) string {
 	return fmt.Sprintf("[[model.%s.%s]]", table.KeyText(m.Name), list)
 }
@@ -429,7 +430,7 @@ func (w *walk) atoms(part string, l Loss) {
 	}
 }
 
-// headPart is the location of a head in the declaration.
+// headPart returns the location of a head in the declaration.
 func headPart(name string) string { return "head." + name }
 
 // maxClasses bounds the number of units that is derived from labels alone: a label such as 20240101 is probably a date, not a
@@ -464,8 +465,8 @@ func (m *Model) labelled() map[string]bool {
 	return values
 }
 
-// targetSize is the size of the column that a loss compares a head with: the default number of outputs. It is 0 if there is
-// no such column, or if the size is unknown.
+// targetSize returns the size of the column that a loss compares a head with: the default number of outputs. It is 0 if
+// there is no such column, or if the size is unknown.
 func (m *Model) targetSize(head string, layout *Layout) int {
 	for _, l := range m.Losses {
 		if l.Loss == nil || l.On != head {
@@ -483,7 +484,7 @@ func (m *Model) targetSize(head string, layout *Layout) int {
 	return 0
 }
 
-// unknownTarget is the column that a loss compares a head with if its size is not known, "" if there is none.
+// unknownTarget returns the column that a loss compares a head with if its size is not known, "" if there is none.
 func (m *Model) unknownTarget(head string) string {
 	for _, l := range m.Losses {
 		if l.Loss == nil || l.On != head || l.Reads().Groups > 0 {
@@ -497,8 +498,8 @@ func (m *Model) unknownTarget(head string) string {
 	return ""
 }
 
-// Classes is the number of classes of the data set. It is 0 if the data set has no labels, or if the number is not known
-// before the files are read.
+// Classes returns the number of classes of the data set. It is 0 if the data set has no labels, or if the number is not
+// known before the files are read.
 func (m *Model) Classes() int {
 	if m.Dataset.Source == nil {
 		return 0
@@ -710,7 +711,7 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	return false
 }
 
-// keyHolding is the key of a term whose value is name.
+// keyHolding returns the key of a term whose value is name.
 func (w *walk) keyHolding(l losses.Loss, name string) string {
 	for _, f := range table.Fields(l) {
 		if f.Value.CanInterface() && f.Value.Interface() == any(name) {
@@ -988,7 +989,7 @@ func (w *walk) expands(part string, p Placed) {
 		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
 }
 
-// placeOf is the location in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
+// placeOf returns the location in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
 func placeOf(path string) string {
 	keys := strings.Split(path, ".")
 	part := keys[0]
@@ -1045,7 +1046,7 @@ func (m *Model) fits(input []int) []table.Diagnostic {
 	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
 }
 
-// input is the shape of the model's images, nil if unknown.
+// input returns the shape of the model's images, nil if unknown.
 func (m *Model) input(shape func(data.Source) []int) []int {
 	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
 		return nil
@@ -1053,7 +1054,7 @@ func (m *Model) input(shape func(data.Source) []int) []int {
 	return shape(m.Dataset.Source)
 }
 
-// product is the number of values of a shape, 0 if unknown.
+// product returns the number of values of a shape, 0 if unknown.
 func product(shape []int) int {
 	if shape == nil {
 		return 0

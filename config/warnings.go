@@ -40,8 +40,8 @@ func (m *Model) Warnings() (list []string) {
 	return list
 }
 
-// normalisesHoles is a layer that normalises images with missing or hidden entries, "encoder[0] (batch_norm)"; "" if there is
-// none.
+// normalisesHoles returns a layer that normalises images with missing or hidden entries, "encoder[0] (batch_norm)"; ""
+// if there is none.
 func (m *Model) normalisesHoles() string {
 	if !m.Holed() {
 		return ""

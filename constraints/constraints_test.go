@@ -33,7 +33,7 @@ func TestProjectionsOfKnownPoints(t *testing.T) {
 	equal(t, "max_norm", projected(&constraints.MaxNorm{Max: 2}, []int{2, 2}, 3, 4, 0, -1), 1.2, 1.6, 0, -1)
 }
 
-// duchi is the projection onto the simplex by sorting, of Duchi et al., 2008, figure 1, in float64.
+// duchi returns the projection onto the simplex by sorting, of Duchi et al., 2008, figure 1, in float64.
 func duchi(row []float32, sum float64) []float32 {
 	sorted := slices.Clone(row)
 	slices.SortFunc(sorted, func(a, b float32) int { return cmp.Compare(b, a) })

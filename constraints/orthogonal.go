@@ -52,7 +52,7 @@ func (f *frame) load(w []float32, shape []int) {
 	}
 }
 
-// place is the index in vectors of element i of the parameter.
+// place returns the index in vectors of element i of the parameter.
 func (f *frame) place(i int) int {
 	if f.byRow {
 		return i
@@ -62,7 +62,7 @@ func (f *frame) place(i int) int {
 
 func (f *frame) vector(i int) []float64 { return f.vectors[i*f.n:][:f.n] }
 
-// violation is the largest difference between an inner product of two vectors and that of orthonormal vectors.
+// violation returns the largest difference between an inner product of two vectors and that of orthonormal vectors.
 func (f *frame) violation() float64 {
 	worst := 0.0
 	for i := range f.k {

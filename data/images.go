@@ -205,6 +205,19 @@ func (m *Images) WithShape(shape []int) (*Images, error) {
 	return &other, nil
 }
 
+// WithValues returns samples with other values of this shape, row by row, and with the labels and columns of m. The slice is not copied.
+func (m *Images) WithValues(shape []int, values []float32) (*Images, error) {
+	given, err := NewFloats(shape, values, nil)
+	if err == nil && given.n != m.n {
+		err = fmt.Errorf("values of %d samples of shape %v for %d samples", given.n, shape, m.n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Images{Shape: given.Shape, pixels: given.pixels, n: m.n, rows: m.rows, floats: scattered(m, values, given.pixels, 0),
+		labels: m.labels, further: m.further, lines: m.lines}, nil
+}
+
 // row returns the offset of image i in memory. It panics, like indexing, even if the memory extends beyond a subset.
 func (m *Images) row(i int) int {
 	if m.rows != nil {

@@ -186,22 +186,27 @@ func (s *Splits) hideLabels(fraction float64, seed uint64) error {
 			left[label]--
 		}
 	}
-	s.Fit = s.Fit.withLabels(labels)
+	s.Fit = s.Fit.WithLabels(labels)
 	return nil
 }
 
-// withLabels returns the same images with other labels, one per image.
-func (m *Images) withLabels(labels []int) *Images {
+// WithLabels returns the same images with other labels, one per image. It panics, like indexing, if there are more.
+func (m *Images) WithLabels(labels []int) *Images {
 	other := *m
-	if m.rows == nil {
-		other.labels = labels
-		return &other
-	}
-	other.labels = slices.Repeat([]int{UnknownLabel}, len(m.labels))
-	for i, label := range labels {
-		other.labels[m.rows[i]] = label
-	}
+	other.labels = scattered(m, labels, 1, UnknownLabel)
 	return &other
+}
+
+// scattered returns values, size per image, as values of all rows in memory. Rows that are not among the images get none.
+func scattered[T any](m *Images, values []T, size int, none T) []T {
+	if m.rows == nil {
+		return values
+	}
+	all := slices.Repeat([]T{none}, m.stock()*size)
+	for i, row := range m.rows {
+		copy(all[row*size:(row+1)*size], values[i*size:(i+1)*size])
+	}
+	return all
 }
 
 // isUnknown reports whether the text of a label means an unknown class.

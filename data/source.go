@@ -34,6 +34,12 @@ type Tester interface {
 	HasTest() bool
 }
 
+// Outer is implemented by sources that read the samples of another data set.
+type Outer interface {
+	// WithInner returns the source with other(inner) in place of a declared inner data set.
+	WithInner(other func(inner Source) Source) Source
+}
+
 // Namer is implemented by sources whose values have names.
 type Namer interface {
 	// ValueNames reads the names of the values of a sample, such as column names, in order. It also returns the file that

@@ -113,7 +113,7 @@ func Choose(r *Run, format, part string) (Format, string, error) {
 	return f, part, nil
 }
 
-// FileName is the default name of a run's file: the name of the run, then the part unless it is the default one.
+// FileName returns the default name of a run's file: the name of the run, then the part unless it is the default one.
 func FileName(r *Run, f Format, part string) string {
 	if part == f.Parts(r)[0] {
 		return r.Name + f.Extension
@@ -139,7 +139,7 @@ func (r *Run) Metadata() map[string]string {
 	return m
 }
 
-// Shape is the shape of one image.
+// Shape returns the shape of one image.
 func (r *Run) Shape() []int {
 	if r.Baseline != nil {
 		return r.Baseline.Shape()
@@ -164,7 +164,8 @@ func (r *Run) Tensors() []checkpoint.Tensor {
 	return list
 }
 
-// samples are the tensors of the scaling of the samples, none where they are not scaled, and those of the calibrations.
+// samples returns the tensors of the scaling of the samples, none where they are not scaled, and those of the
+// calibrations.
 func (r *Run) samples() []checkpoint.Tensor {
 	list := r.calibrations()
 	if r.Scaling == nil {
@@ -174,7 +175,7 @@ func (r *Run) samples() []checkpoint.Tensor {
 	return append([]checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}, list...)
 }
 
-// Atoms are the atoms of the run, nil if it has none.
+// Atoms returns the atoms of the run, nil if it has none.
 func (r *Run) Atoms() *metrics.Atoms {
 	if r.Baseline != nil {
 		return r.Baseline.Atoms()

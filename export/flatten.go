@@ -12,9 +12,10 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// flattened are the images that a flatten has made vectors of, by the paths of the layers that take these vectors: the next dense
-// layer of the same stack and the layers before it, which have one value per unit. nn.Flatten orders the vectors channels first.
-// Without a dense layer nothing depends on the order, and the code is flattened channels last. Other layers are an error.
+// flattened returns the images that a flatten has made vectors of, by the paths of the layers that take these vectors:
+// the next dense layer of the same stack and the layers before it, which have one value per unit. nn.Flatten orders the
+// vectors channels first. Without a dense layer nothing depends on the order, and the code is flattened channels last.
+// Other layers are an error.
 func flattened(all []config.Placed) (map[string][]int, error) {
 	images := map[string][]int{}
 	for i, p := range all {
@@ -50,7 +51,7 @@ func readersOf(flatten config.Placed, next []config.Placed) (paths []string, err
 	return nil, nil
 }
 
-// stackOf is the list of layers that a layer is in.
+// stackOf returns the list of layers that a layer is in.
 func stackOf(p config.Placed) string { return strings.TrimSuffix(p.Path, path.Ext(p.Path)) }
 
 // unitwise reports whether a layer keeps the units of a vector, and all of its parameters have one value for each.

@@ -11,7 +11,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// exported is the tensor of a path in the file for PyTorch.
+// exported returns the tensor of a path in the file for PyTorch.
 func exported(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	f, err := checkpoint.Decode(written(t, r, "safetensors", ""))
@@ -25,7 +25,7 @@ func exported(t *testing.T, r *export.Run, path string) []float32 {
 	return tensor.Data
 }
 
-// parameter is the data of a parameter.
+// parameter returns the data of a parameter.
 func parameter(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	p, err := r.Model.Parameter(path)

@@ -29,7 +29,7 @@ import (
 	"tessera/train/folder"
 )
 
-// trained is a run of a shipped model with a few changes.
+// trained returns a run of a shipped model with a few changes.
 func trained(t *testing.T, model string, sets ...string) *export.Run {
 	t.Helper()
 	var changes []config.Set
@@ -59,7 +59,7 @@ func trained(t *testing.T, model string, sets ...string) *export.Run {
 	return opened
 }
 
-// written is the file of a run, which must be the same twice.
+// written returns the file of a run, which must be the same twice.
 func written(t *testing.T, r *export.Run, format, part string) []byte {
 	t.Helper()
 	var one, other bytes.Buffer

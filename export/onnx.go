@@ -89,7 +89,7 @@ func Model(r *Run, part string) (*onnx.Model, error) {
 	return m, nil
 }
 
-// ends are the value that a part is given, and those that it computes.
+// ends returns the value that a part is given, and those that it computes.
 func (r *Run) ends(part string) (given string, wanted []string) {
 	switch part {
 	case encoderPart:
@@ -110,7 +110,7 @@ func (r *Run) ends(part string) (given string, wanted []string) {
 	return losses.Code, []string{part}
 }
 
-// module is the program of a part for one batch size, between samples as the data set has them.
+// module returns the program of a part for one batch size, between samples as the data set has them.
 func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, error) {
 	m, err := r.program(batch, given, wanted)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestMaskedLayersAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
-// oneLayer is a model whose encoder is one layer; a tied decoder needs a dense encoder.
+// oneLayer returns a model whose encoder is one layer; a tied decoder needs a dense encoder.
 func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	t.Helper()
 	layer := fmt.Sprintf("{ kind = %q, %s }", kind, settings)
@@ -113,7 +113,7 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	return layered(t, kind, encoder, decoder)
 }
 
-// layered is an untrained model of images (6, 8, 4).
+// layered returns an untrained model of images (6, 8, 4).
 func layered(t *testing.T, name, encoder, decoder string) *export.Run {
 	t.Helper()
 	dataset := "swimmer"

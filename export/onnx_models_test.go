@@ -91,7 +91,7 @@ func moved(m *graph.Model) {
 
 var errEnough = errors.New("one iteration is enough")
 
-// fitted is a baseline for small images.
+// fitted returns a baseline for small images.
 func fitted(t *testing.T, method baselines.Method) baselines.Model {
 	t.Helper()
 	const side, images = 12, 130
@@ -209,7 +209,7 @@ func expected(c metrics.Coder, input, name string, x []float32) ([]float32, erro
 	return c.Decode(codes)
 }
 
-// difference is the largest absolute one, infinite for other lengths.
+// difference returns the largest absolute one, infinite for other lengths.
 func difference(a, b []float32) (largest float64) {
 	if len(a) != len(b) || len(a) == 0 {
 		return math.Inf(1)
@@ -224,7 +224,7 @@ func difference(a, b []float32) (largest float64) {
 	return largest
 }
 
-// onnxTable is the table of models in docs/export.md.
+// onnxTable returns the table of models in docs/export.md.
 func onnxTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| model | part | largest difference |\n| --- | --- | --- |\n")

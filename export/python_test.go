@@ -80,7 +80,7 @@ components = 8
 iterations = 5
 `
 
-// blocks are the pieces of code of a page that begin with the fence, in one text.
+// blocks returns the pieces of code of a page that begin with the fence, in one text.
 func blocks(t *testing.T, fence string) string {
 	t.Helper()
 	page, err := os.ReadFile(pythonPage)
@@ -95,7 +95,7 @@ func blocks(t *testing.T, fence string) string {
 	return all.String()
 }
 
-// pythonWith is a Python that has a module; the test is skipped where none has it.
+// pythonWith returns a Python that has a module; the test is skipped where none has it.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -300,7 +300,7 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 	}
 }
 
-// parametersOf are the tensors that a layer with these settings has for itself.
+// parametersOf returns the tensors that a layer with these settings has for itself.
 func parametersOf(t *testing.T, kind, settings string) []layers.Parameter {
 	t.Helper()
 	for _, placed := range oneLayer(t, kind, settings).Layout.Stacked() {

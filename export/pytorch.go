@@ -195,7 +195,7 @@ func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkp
 	return append(weights, bias, out, outBias)
 }
 
-// permuted is a copy whose axis i is axis axes[i] of t.
+// permuted returns a copy whose axis i is axis axes[i] of t.
 func permuted(t checkpoint.Tensor, axes ...int) checkpoint.Tensor {
 	steps, step := make([]int, len(axes)), 1
 	for i, n := range slices.Backward(t.Shape) {

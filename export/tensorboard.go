@@ -82,7 +82,7 @@ func writeEvents(w io.Writer, r *Run, _ string) error {
 	return nil
 }
 
-// curves is one event per epoch with all of its numbers.
+// curves returns one event per epoch with all of its numbers.
 func curves(epochs []train.Epoch) (events []event) {
 	seconds := 0.0
 	for _, e := range epochs {
@@ -100,7 +100,8 @@ func curves(epochs []train.Epoch) (events []event) {
 	return events
 }
 
-// atomsEvent is the picture of the atoms; nil where nothing draws them, and for a run without atoms that are images.
+// atomsEvent returns the picture of the atoms; nil where nothing draws them, and for a run without atoms that are
+// images.
 func atomsEvent(r *Run) (*event, error) {
 	a := r.Atoms()
 	if r.DrawAtoms == nil || a == nil || len(a.Shape) < 2 {
@@ -122,7 +123,7 @@ func atomsEvent(r *Run) (*event, error) {
 // castagnoli is the polynomial of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is the checksum of a record, rotated and shifted, as files that hold checksums of files do.
+// masked returns the checksum of a record, rotated and shifted, as files that hold checksums of files do.
 func masked(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

@@ -39,7 +39,7 @@ type torchAttack struct {
 	}
 }
 
-// head is the classifier of the fixture on a back end.
+// head returns the classifier of the fixture on a back end.
 func (f *torchAttack) head(t *testing.T, backend ir.Backend) *graph.Head {
 	t.Helper()
 	text := fmt.Sprintf(`

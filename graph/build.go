@@ -223,7 +223,7 @@ func (b *builder) needed(terms []int) (list []value) {
 	return append(list, unknown...)
 }
 
-// passOf is the pass that computes the values for a term.
+// passOf returns the pass that computes the values for a term.
 func passOf(r losses.Reads) pass {
 	if r.Views {
 		return pass{stream: Views}
@@ -442,7 +442,7 @@ func (b *builder) encodes(v value) bool {
 	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
 
-// lacksValue is the error for the name of a value that does not exist.
+// lacksValue returns the error for the name of a value that does not exist.
 func (m *Model) lacksValue(name string) error {
 	if name == losses.Output {
 		return errors.New("the model has no decoder: there is no output")
@@ -508,8 +508,8 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 	return y, nil
 }
 
-// shape is the shape of the layer's output for inputs of shape in. In training, a layer that shortens its input, and all
-// layers after it, have other shapes than declared.
+// shape returns the shape of the layer's output for inputs of shape in. In training, a layer that shortens its input,
+// and all layers after it, have other shapes than declared.
 func (s *scope) shape(in []int) ([]int, error) {
 	if l, ok := s.placed.Layer.(layers.Shortening); ok && (s.Training() || s.shortened) {
 		return l.TrainingShape(in), nil
@@ -618,7 +618,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 	return n
 }
 
-// path is the path of the layer that has the parameters: this one, or the one whose parameters it shares.
+// path returns the path of the layer that has the parameters: this one, or the one whose parameters it shares.
 func (s *scope) path() string {
 	if s.pass.teacher != "" {
 		return s.pass.teacher + "." + s.placed.Path
@@ -691,7 +691,7 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// noiseName is the name of the n-th noise input of a layer or a term, from 1. It also names the random stream.
+// noiseName returns the name of the n-th noise input of a layer or a term, from 1. It also names the random stream.
 func noiseName(of string, n int) string {
 	if n == 1 {
 		return of + ".noise"
@@ -713,7 +713,8 @@ func (s *scope) Frozen(names ...string) bool {
 	})
 }
 
-// owned is the path of a parameter in the layer that it belongs to, which differs from this layer if the parameter is shared.
+// owned returns the path of a parameter in the layer that it belongs to, which differs from this layer if the parameter
+// is shared.
 func (s *scope) owned(name string) string {
 	for _, p := range s.placed.Parameters {
 		if p.Name == name && p.Of != "" && !p.Transposed {

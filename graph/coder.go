@@ -322,7 +322,7 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 	return out, nil
 }
 
-// source is the name of the column or given value that fills an input; for clean images it is [Target].
+// source returns the name of the column or given value that fills an input; for clean images it is [Target].
 func (in Input) source() string {
 	if in.Name == Target {
 		return Target
@@ -330,7 +330,8 @@ func (in Input) source() string {
 	return cmp.Or(in.Column, in.Name)
 }
 
-// rows is the number of rows of the given values. All values that a request needs must be given, with the same number of rows.
+// rows returns the number of rows of the given values. All values that a request needs must be given, with the same
+// number of rows.
 func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error) {
 	names, first := want.Given, ""
 	switch {

@@ -10,10 +10,10 @@ import (
 	"tessera/ops"
 )
 
-// ColumnName is the name of the input for a column other than images and labels, (batch, shape).
+// ColumnName returns the name of the input for a column other than images and labels, (batch, shape).
 func ColumnName(column string) string { return "column." + column }
 
-// classesName is the name of the one-hot input for a column of classes.
+// classesName returns the name of the one-hot input for a column of classes.
 func classesName(column string) string {
 	if column == losses.Labels {
 		return Labels

@@ -101,7 +101,8 @@ func (c contracted) run(t *testing.T, name string) []float64 {
 	return slices.Clone(c.Tap(c.tap[name]))
 }
 
-// jacobian is the Jacobian of all codes of the batch with respect to all pixels, by central differences: [pixel][unit].
+// jacobian returns the Jacobian of all codes of the batch with respect to all pixels, by central differences:
+// [pixel][unit].
 func (c contracted) jacobian(t *testing.T) [][]float64 {
 	t.Helper()
 	const h = 1e-5
@@ -223,7 +224,7 @@ func TestGradientOfTheContractivePenalty(t *testing.T) {
 	}
 }
 
-// slope is the central difference of the loss with respect to w[j].
+// slope returns the central difference of the loss with respect to w[j].
 func (c contracted) slope(t *testing.T, w []float64, j int) float64 {
 	const h = 1e-5
 	at := w[j]

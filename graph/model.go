@@ -119,7 +119,7 @@ func (m *Model) TrainingOutputs() []string {
 	return want
 }
 
-// Classes is the number of units of the values that terms compare with labels, 0 if there are none.
+// Classes returns the number of units of the values that terms compare with labels, 0 if there are none.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {
 		if r := l.Reads(); r.Classes && r.Against == losses.Labels {
@@ -178,7 +178,7 @@ func (m *Model) alias(path string) (of string, transposed bool) {
 	return "", false
 }
 
-// teacherOf is the name of the hook that lends a parameter, "" if the parameter belongs to the model.
+// teacherOf returns the name of the hook that lends a parameter, "" if the parameter belongs to the model.
 func (m *Model) teacherOf(path string) string {
 	name, _, _ := strings.Cut(path, ".")
 	if _, ok := m.Spec.Hooks[name]; ok {
@@ -190,18 +190,18 @@ func (m *Model) teacherOf(path string) string {
 // values lists the names of all values of the model, in the order in which a program computes them.
 func (m *Model) values() []string { return append(m.Layout.Values(), m.Layout.Named()...) }
 
-// Pixels is the number of values of one image.
+// Pixels returns the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 
 // maxValues is the maximum number of values of the largest tensor in a coder's program: half a gigabyte.
 const maxValues = 1 << 27
 
-// AtOnce is the number of images per run of a coder's program, at most limit.
+// AtOnce returns the number of images per run of a coder's program, at most limit.
 func (m *Model) AtOnce(limit int) int {
 	return max(1, min(limit, maxValues/max(1, m.Layout.Largest())))
 }
 
-// Units is the length of a code.
+// Units returns the length of a code.
 func (m *Model) Units() int {
 	if n := len(m.Layout.Encoder); n > 0 {
 		return volume.Of(m.Layout.Encoder[n-1].Out)

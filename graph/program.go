@@ -54,10 +54,10 @@ type Input struct {
 	Preparation any
 }
 
-// WeightName is the name of the input for the weight of a term.
+// WeightName returns the name of the input for the weight of a term.
 func WeightName(term string) string { return "weight." + term }
 
-// UnweightedName is the name of the tap of a term without its weight, for weights that depend on the term's value
+// UnweightedName returns the name of the tap of a term without its weight, for weights that depend on the term's value
 // ([losses.Adaptive]).
 func UnweightedName(term string) string { return "unweighted." + term }
 

@@ -55,7 +55,7 @@ func inputs(p *graph.Program) (names []string) {
 	return names
 }
 
-// mean is the mean of nodes of any shapes.
+// mean returns the mean of nodes of any shapes.
 func mean(of ...func() (*gorgonia.Node, error)) (sum *gorgonia.Node, err error) {
 	var c ops.Chain
 	for _, f := range of {

@@ -181,7 +181,7 @@ type Active struct {
 	// this function.
 	Best func() *BestEpoch
 
-	// Rate is the factor of the learning rate in the current step.
+	// Rate returns the factor of the learning rate in the current step.
 	Rate func() float64
 
 	Save    func(s *State)
@@ -244,7 +244,7 @@ type Epoch struct {
 	Metrics metrics.Values // the loss, its terms and the metrics, with the keys of metrics.jsonl
 }
 
-// error is the error of the epoch: val_mse; without a decoder val_loss; without val_loss the sum of the heads' negative
+// error returns the error of the epoch: val_mse; without a decoder val_loss; without val_loss the sum of the heads' negative
 // log-likelihoods on the validation images; if none of these is measured, the training loss.
 func (e *Epoch) error() float64 {
 	for _, name := range []string{"val_mse", "val_loss"} {
@@ -291,7 +291,8 @@ type Training interface {
 	// Project applies the constraints and the projections of hooks to p, as after every step. It may be called in the same
 	// functions as Rewrite.
 	Project(p *Parameter)
-	// Preparation describes the preparation of the encoder's first layer, nil if it has none. See layers.Preparing.
+	// Preparation returns the preparation that the encoder's first layer requires, nil if it requires none. See
+	// layers.Preparing.
 	Preparation() any
 	// Images returns the training images in the order of the data set. Available from Active.Prepare on.
 	Images() *data.Images
@@ -307,12 +308,12 @@ type Training interface {
 	// Random returns the hook's random stream for a counter, for example the step. Equal counters give equal numbers, even
 	// after a resume.
 	Random(counter int) *rand.Rand
-	// Epoch is the number of complete epochs; Step is the number of complete steps.
+	// Epoch returns the number of complete epochs; Step returns the number of complete steps.
 	Epoch() int
 	Step() int
 	// Stop ends the training after the current epoch.
 	Stop()
-	// Threads is the number of goroutines of Do, which calls f(0), ..., f(Threads()-1) concurrently and waits for all.
+	// Threads returns the number of goroutines of Do. Do calls f(0), ..., f(Threads()-1) concurrently and waits for all.
 	Threads() int
 	Do(f func(thread int))
 }
@@ -352,8 +353,8 @@ type Program interface {
 // HeadProgram computes the gradient and the logits for an attack on a head. It is not safe for concurrent use.
 type HeadProgram interface {
 	// Run returns the gradient with respect to images and the logits of the head; both are valid until the next Run. targets
-	// are the one-hot classes of the images, or probabilities for [attack.KL]. nil stands for zeros and suffices if only the
-	// logits are needed.
+	// are the one-hot classes of the images, or probabilities for [attack.KL]. Nil targets mean zeros: they suffice if only
+	// the logits are needed.
 	Run(images, targets []float32) (gradient, logits []float32, err error)
 }
 

@@ -12,7 +12,7 @@ import (
 	"tessera/part"
 )
 
-// torch_cross_entropy.json holds what PyTorch computes in float64; torch_cross_entropy.py next to it wrote it.
+// torch_cross_entropy.json contains results of PyTorch in float64, written by torch_cross_entropy.py.
 //
 //go:embed testdata/torch_cross_entropy.json
 var torchCrossEntropy []byte

@@ -8,7 +8,7 @@ import (
 	"tessera/losses"
 )
 
-// settings worth a separate check, besides the defaults.
+// settings lists the settings with which a loss is checked in addition to its defaults.
 var settings = map[string][]map[string]any{
 	"mse":               {{}, {"relative": true}},
 	"activity_floor":    {{}, {"relative": true}, {"relative": true, "floor": 0.5}},

@@ -24,7 +24,7 @@ type Sample struct {
 	// Columns are the columns other than images by name, row-major with one row per image: targets, masks, groups, labels.
 	Columns map[string][]float32
 
-	// Names maps columns of classes, including labels, to the names of their classes. Columns without class names are absent.
+	// Names maps columns of classes, including labels, to their class names. Columns without class names are absent.
 	Names map[string][]string
 
 	// Parts are the true parts of the images, one image each; nil if unknown.
@@ -493,7 +493,7 @@ func (s *imageSum) add(n, grain int, of func(i int) float64) {
 	s.n += n
 }
 
-// mean is the mean over images, divided by valuesPerImage; 0 without images.
+// mean returns the sum divided by the number of images and by valuesPerImage; 0 without images.
 func (s *imageSum) mean(valuesPerImage int) float64 {
 	if s.n == 0 {
 		return 0

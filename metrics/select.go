@@ -56,7 +56,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// first is the name of the metric's first measure, "" if it has none.
+// first returns the name of the metric's first measure, "" if it has none.
 func (c Choice) first() string {
 	if c.Metric == nil {
 		return ""
@@ -175,7 +175,7 @@ func (s Selection) Set(key string, value any) error {
 	return nil
 }
 
-// SetText is [Selection.Set] for text of the form KEY=VALUE.
+// SetText is like [Selection.Set], for text of the form KEY=VALUE.
 func (s Selection) SetText(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -281,7 +281,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// registered is the name under which the metric is registered, "" if it is not.
+// registered returns the name under which the metric is registered, "" if it is not registered.
 func (c Choice) registered() string {
 	for _, e := range Registry.All() {
 		if first := (Choice{Metric: e.New()}).first(); first != "" && first == c.first() {

@@ -23,7 +23,7 @@ func selected(t *testing.T, names ...string) Selection {
 	return s
 }
 
-// chosenNames lists the measures of a selection, those of optional choices in brackets.
+// chosenNames lists the measures of a selection. Measures of optional choices are in brackets.
 func chosenNames(s Selection) string {
 	var names []string
 	for _, c := range s {
@@ -195,7 +195,7 @@ func TestResultsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// counting counts what a coder is asked for.
+// counting is a coder that counts calls.
 type counting struct {
 	*affine
 	encoded, decoded *int

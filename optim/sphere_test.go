@@ -55,7 +55,7 @@ func TestLBFGSGoesDownOnSpheresToo(t *testing.T) {
 	}
 }
 
-// alongSpheres is the length of a gradient without what points away from the spheres.
+// alongSpheres returns the length of a gradient without what points away from the spheres.
 func alongSpheres(w, g []float32, length int) float64 {
 	sum := 0.0
 	for from := 0; from < len(w); from += length {

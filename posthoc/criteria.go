@@ -224,7 +224,7 @@ type mix struct {
 	fpr, tpr                           float64
 }
 
-// at is the point of the hull where a rate has that value; of several the one with the largest true positive rate.
+// at returns the point of the hull where a rate has that value; of several the one with the largest true positive rate.
 func (c *roc) at(rate func() []float64, x float64) mix {
 	rates := rate()
 	i := sort.Search(len(rates), func(i int) bool { return rates[i] > x }) // the first corner beyond
@@ -252,12 +252,12 @@ func (m mix) lowered(x, tpr float64) mix {
 	return m
 }
 
-// right is the number of right decisions.
+// right returns the number of right decisions.
 func (c *roc) right(m mix) float64 {
 	return c.positives*m.tpr + (float64(len(c.samples))-c.positives)*(1-m.fpr)
 }
 
-// steps is the rule as steps of ascending thresholds.
+// steps returns the rule as steps of ascending thresholds.
 func (m mix) steps() (steps []Step) {
 	for _, s := range []Step{{0, (1 - m.share) * m.coin}, {m.second, m.share * m.weight}, {m.first, m.share * (1 - m.weight)}} {
 		if s.Probability > 1e-9 && s.Threshold < never {

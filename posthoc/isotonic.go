@@ -12,7 +12,7 @@ type Curve struct {
 	Y []float64 `json:"y"`
 }
 
-// At is the value of the curve.
+// At returns the value of the curve.
 func (g Curve) At(x float64) float64 {
 	i := sort.SearchFloat64s(g.X, x)
 	switch {

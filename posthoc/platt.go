@@ -38,7 +38,7 @@ type plattProblem struct {
 	counts  []float64 // of the classes
 }
 
-// parameters are a and b.
+// parameters returns a and b.
 func (p *plattProblem) parameters(x []float64) (scales, biases []float64) {
 	if p.classes == 2 {
 		return []float64{x[0], x[0]}, []float64{0, x[1]}
@@ -46,7 +46,7 @@ func (p *plattProblem) parameters(x []float64) (scales, biases []float64) {
 	return slices.Clone(x[:p.classes]), slices.Clone(x[p.classes:])
 }
 
-// target is the wanted probability of a class for a sample of another or of the same class.
+// target returns the wanted probability of a class for a sample of another or of the same class.
 func (p *plattProblem) target(class, label int) float64 {
 	if p.classes != 2 {
 		if class == label {

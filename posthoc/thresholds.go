@@ -66,7 +66,7 @@ func (t *Thresholds) Decide(logits []float32, group int) (decided, known bool) {
 	}
 }
 
-// uniform is a number in [0,1) that depends on the logits and the seed.
+// uniform returns a number in [0,1) that depends on the logits and the seed.
 func (t *Thresholds) uniform(logits []float32) float64 {
 	b := binary.LittleEndian.AppendUint64(nil, t.Seed)
 	for _, z := range logits {

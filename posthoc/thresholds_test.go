@@ -126,7 +126,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	}
 }
 
-// points are the false and true positive rates of all thresholds.
+// points returns the false and true positive rates of all thresholds.
 func (c *roc) points() (list [][2]float64) {
 	list = append(list, [2]float64{0, 0})
 	for _, at := range c.samples {

@@ -40,7 +40,7 @@ type Manifest struct {
 	SHA256 string `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
-// Tasks is the number of indices, from 0.
+// Tasks returns the number of indices, from 0.
 func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
 
 // Task returns the indices of the trials of a task.
@@ -160,7 +160,7 @@ type failure struct {
 	SHA256  string `json:"sha256"`  // checksum of the file itself; see package sealed
 }
 
-// failurePath is the path of the file that records a trial's failure.
+// failurePath returns the path of the file that records a trial's failure.
 func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
 
 // Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. It does not record

@@ -56,7 +56,7 @@ func task(t *testing.T, dir string, m *Manifest, index int) error {
 	return err
 }
 
-// states are the states of a collection, in the order of the trials.
+// states returns the states of a collection, in the order of the trials.
 func states(all []Gathered) (list []State) {
 	for _, g := range all {
 		list = append(list, g.State)
@@ -74,7 +74,7 @@ func collected(t *testing.T, dir string, m *Manifest) ([]Gathered, error) {
 	return all, err
 }
 
-// ofSweepOnly are the files of a sweep without those of array jobs.
+// ofSweepOnly returns the files of a sweep without those of array jobs.
 func ofSweepOnly(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := files(t, dir)

@@ -26,7 +26,7 @@ func put(t testing.TB, path string, text []byte) {
 	}
 }
 
-// trialFile is the path of a file of the first trial.
+// trialFile returns the path of a file of the first trial.
 func trialFile(t testing.TB, out, name string) string {
 	t.Helper()
 	r, err := Read(out)

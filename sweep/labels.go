@@ -46,7 +46,7 @@ func (r *Results) digits(key string) int {
 	return leastDigits
 }
 
-// value is the text of a value of a key.
+// value returns the text of a value of a key.
 func (l Labels) value(key string, v any) string {
 	if v, ok := v.(float64); ok && l.digits[key] > 0 && v != math.Trunc(v) {
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', l.digits[key], 64), 64) // formatted text always parses

@@ -37,7 +37,7 @@ loss.1.weight = [0.001, 0.01]
 components = [10, 20]
 `
 
-// processor is a clock of the processor time of this process, which other processes change little.
+// processor returns a clock of the processor time of this process, which other processes change little.
 func processor() time.Time {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,7 +13,7 @@ import (
 	"tessera/train"
 )
 
-// withSVM is the default selection and the SVM.
+// withSVM returns the default selection and the SVM.
 func withSVM(t *testing.T) metrics.Selection {
 	t.Helper()
 	svm, err := metrics.Select("svm")

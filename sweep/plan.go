@@ -206,7 +206,7 @@ func costKey(m *config.Model) string {
 	return b.String()
 }
 
-// duration is the estimated time for a trial of the shape, without completed epochs.
+// duration returns the estimated time for a trial of the shape, without completed epochs.
 func (one *shape) duration(t *Trial) time.Duration {
 	pace := one.pace
 	return pace.Training(t.Model, max(0, train.MostEpochs(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
@@ -333,7 +333,7 @@ func watchMemory() (stop func() int64) {
 	}
 }
 
-// liveBytes is the memory of the objects on the heap, after a garbage collection if collected is true.
+// liveBytes returns the memory of the objects on the heap, after a garbage collection if collected is true.
 func liveBytes(collected bool) int64 {
 	if collected {
 		runtime.GC()

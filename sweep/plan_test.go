@@ -15,7 +15,7 @@ import (
 	"tessera/train"
 )
 
-// ticking is a clock that is a millisecond later whenever it is read.
+// ticking returns a clock that is a millisecond later whenever it is read.
 func ticking() func() time.Time {
 	now := time.Unix(0, 0)
 	return func() time.Time {

@@ -162,7 +162,7 @@ func (s *Sweep) results() *Results {
 	return r
 }
 
-// measuredOn is the split on which the trials are measured.
+// measuredOn returns the split on which the trials are measured.
 func (s *Sweep) measuredOn() data.Split {
 	if s.split == data.TestSplit {
 		return s.SelectedOn()
@@ -170,8 +170,8 @@ func (s *Sweep) measuredOn() data.Split {
 	return s.split
 }
 
-// SelectedOn is the split on which selected settings are measured: the test images, or all images if no data set has test
-// images.
+// SelectedOn returns the split on which selected settings are measured: the test images, or all images if no data set
+// has test images.
 func (s *Sweep) SelectedOn() data.Split {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.tested.HasTest }) {
 		return data.TestSplit

@@ -53,7 +53,8 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// problem is the error of a failed trial without its path, because results do not depend on the folder of the sweep.
+// problem returns the error of a failed trial without its path, because results do not depend on the folder of the
+// sweep.
 func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
 
 // work is the state of a running sweep.
@@ -486,7 +487,7 @@ func (t *Trial) Started() *data.File {
 	return start
 }
 
-// Declaration is the model of the trial as the text of a config.toml.
+// Declaration returns the model of the trial as the text of a config.toml.
 func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
 
 // Describe describes a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".

@@ -68,7 +68,7 @@ func begun(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Identity is the ID of a trial of this model with these data and initial parameters.
+// Identity returns the ID of a trial of this model with these data and initial parameters.
 func (o *StandaloneTrial) Identity() (string, error) {
 	start, err := train.StartOf(o.Model)
 	if o.Start != "" {

@@ -10,7 +10,7 @@ import (
 	"tessera/hooks"
 )
 
-// Batch norm has running averages, which the second gradient of a step must not change.
+// The running averages of batch normalisation must not change when sharpness computes the second gradient of a step.
 func TestSharpnessResumesToTheSameBytes(t *testing.T) {
 	text := strings.Replace(everything, `kind = "dense"`, `kind = "batch_norm"
 [[model.everything.encoder]]
@@ -24,7 +24,7 @@ kind = "dense"`, 1) + "[model.everything.hook.sharpness]\n"
 	}
 }
 
-// One step of gradient descent with a loss of (w - x)²: the gradient at w + rho g / |g|.
+// A step of gradient descent on the loss (w - x)² uses the gradient at w + rho g / |g|.
 func TestSharpnessTakesTheGradientNearby(t *testing.T) {
 	const rho, rate = 0.25, 0.125
 	m := model(t, `
@@ -55,7 +55,7 @@ hook.sharpness.rho = 0.25
 	}
 }
 
-// accumulate moves the parameters in every second step, by the mean of two gradients: a hook as somebody else would write it.
+// accumulate is a user-defined hook that updates the parameters in every second step, by the mean of two gradients.
 type accumulate struct{}
 
 func init() {
@@ -100,7 +100,7 @@ func (*accumulate) Attach(t hooks.Training) (*hooks.Active, error) {
 	}, nil
 }
 
-// Two batches of 20 images whose gradients are accumulated are one batch of 40.
+// Accumulating the gradients of two batches of 20 images equals one batch of 40.
 func TestAHookAccumulatesGradients(t *testing.T) {
 	declared := func(batch, hook string) string {
 		return fmt.Sprintf(`
@@ -125,10 +125,11 @@ train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
 	interruptedEverywhere(t, m)
 }
 
-// climb moves every parameter between the two gradients of a step, and counts the weights that are 0 at the second one.
+// climb is a hook that changes every parameter between the two gradients of a step, and counts the weights that are 0 when the
+// second one is computed.
 type climb struct{}
 
-// prunedZeros is the number of weights of the encoder that were 0 at the last second gradient.
+// prunedZeros is the number of encoder weights that were 0 when the last second gradient was computed.
 var prunedZeros int
 
 func init() {

@@ -272,7 +272,7 @@ func (n *network) failed(err error) error {
 	return fmt.Errorf("%s: step %d: %w", n.run, n.progress.Step+1, err)
 }
 
-// adaptive is a weight that adapts to the values of its term.
+// adaptive locates the inputs and outputs of an adaptive weight in a program.
 type adaptive struct {
 	losses.Adaptive
 	term, input int // indices of the term in the model and of the weight's input in the program

@@ -95,7 +95,7 @@ func (p *program) Terms() (list []hooks.TermGradient) {
 	return list
 }
 
-// Gradients returns the gradients of the last run; nil stands for a parameter that the loss does not depend on.
+// Gradients returns the gradients of the last run; the gradient is nil if the loss does not depend on the parameter.
 func (p *program) Gradients() [][]float32 {
 	for i, j := range p.of {
 		if p.gradients[i] = nil; j >= 0 { // a hook may have replaced it

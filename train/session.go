@@ -344,8 +344,8 @@ func (j *job) searches() bool {
 	return search
 }
 
-// stepsPerEpoch is the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a baseline
-// or of a full-batch optimizer is one step.
+// stepsPerEpoch returns the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a
+// baseline or of a full-batch optimizer is one step.
 func (j *job) stepsPerEpoch() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -357,7 +357,7 @@ func (j *job) stepsPerPass() int {
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch
 }
 
-// passes is the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
+// passes returns the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
 func (j *job) passes() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -365,7 +365,7 @@ func (j *job) passes() int {
 	return max(1, (j.spec.Train.MinEpochSteps+j.stepsPerPass()-1)/j.stepsPerPass())
 }
 
-// epochImages is the number of images in an epoch, counted once per pass.
+// epochImages returns the number of images in an epoch, counted once per pass.
 func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 
 // finished reports whether the run is complete.
@@ -373,7 +373,7 @@ func (j *job) finished() bool { return over(j.spec, j.progress) }
 
 func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= length(spec) }
 
-// spent is the time spent on the current epoch, in seconds.
+// spent returns the time spent on the current epoch, in seconds.
 func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFrom).Seconds() }
 
 // reportEvery is the minimum time between two reports within an epoch.
@@ -505,7 +505,7 @@ func (s *session) report(m Metrics, done bool) {
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
 }
 
-// timeLeft is the time for the remaining steps at the current speed, at most the longest duration.
+// timeLeft returns the estimated time for the remaining steps at the current speed, limited to the largest time.Duration.
 func timeLeft(spent time.Duration, done, steps int) time.Duration {
 	left := float64(spent) / float64(max(1, done)) * float64(steps)
 	if left >= math.MaxInt64 {

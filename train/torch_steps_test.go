@@ -22,7 +22,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// torchDeclared are the models of torch_models.py. Images and labels are given by the test.
+// torchDeclared declares the models of torch_models.py. The test provides images and labels.
 const torchDeclared = `
 [model.classifier]
 dataset = { name = "npy", images = "none.npy", labels = "none.npy" }
@@ -189,7 +189,8 @@ player.judge   = { trains = ["encoder.*", "head.real.*"], losses = ["accepts", "
 player.forger  = { trains = "head.generated.*", losses = "fools" }
 `
 
-// torchTable writes a table with the columns that the models of torchDeclared read, and returns what they declare with its path.
+// torchTable writes a table with the columns that the models of torchDeclared read. It returns torchDeclared with the path of
+// the table.
 func torchTable(t *testing.T, f torchFixture) string {
 	t.Helper()
 	var names, zeros []string
@@ -267,7 +268,8 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	}
 }
 
-// compare trains by Adam with a learning rate of 0.01 and compares the losses of every step and the final parameters.
+// compare trains by Adam with a learning rate of 0.01, and compares the losses of every step and the final parameters with
+// PyTorch. gradients returns the gradients after a run.
 func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], gradients func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error)) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
@@ -334,7 +336,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 	}
 }
 
-// lend gives a model with a teacher the parameters of one.
+// lend provides the parameters of a teacher to a model that reads them.
 func lend(m *graph.Model) {
 	if m.Spec.Hooks[config.DefaultTeacher] == nil {
 		return
@@ -487,7 +489,7 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 	return values
 }
 
-// smallest marks the n smallest of every row of so many values.
+// smallest returns a mask of the n smallest values of every row; row is the length of a row.
 func smallest(values []float64, row, n int) []float64 {
 	marks := make([]float64, len(values))
 	for from := 0; from < len(values); from += row {
@@ -501,7 +503,7 @@ func smallest(values []float64, row, n int) []float64 {
 	return marks
 }
 
-// adam is the rule of Kingma and Ba with PyTorch's defaults.
+// adam updates w by the rule of Kingma and Ba, with PyTorch's defaults.
 func adam(w, g []float64, moments [2][]float64, step int) {
 	const rate, beta1, beta2, epsilon = 0.01, 0.9, 0.999, 1e-8
 	for i := range w {

@@ -20,13 +20,13 @@ import (
 	"tessera/train/folder"
 )
 
-// The values of --emit.
+// Values of --emit.
 const (
 	emitSlurm      = "slurm"
 	emitKubernetes = "kubernetes"
 )
 
-// arrayFlags are the flags of sweep for array jobs.
+// arrayFlags contains the flags of sweep for array jobs.
 type arrayFlags struct {
 	emit, collect              string
 	parallel, perTask, mostJob int
@@ -46,7 +46,7 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// check returns an error for flags that need --emit and are given without it.
+// check returns an error if flags that need --emit are given without --emit.
 func (f *arrayFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"parallel", "per-task", "max-array"} {
 		if cmd.Flags().Changed(name) && f.emit == "" {
@@ -91,7 +91,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	return f.printJob(cmd, s, job, scripts)
 }
 
-// scripts are the files of a job.
+// scripts returns the files of a job.
 func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 	if f.emit == emitSlurm {
 		return job.Slurm()
@@ -226,10 +226,10 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 	return nil
 }
 
-// mostListed is the largest number of waiting trials that are listed one by one.
+// mostListed is the maximum number of waiting trials that are listed individually.
 const mostListed = 20
 
-// warnOfKernels warns if the trials were trained by different kernels: the last bits depend on them.
+// warnOfKernels warns if different kernels trained the trials, because the last bits of results depend on the kernel.
 func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	counts := map[string]int{}
 	var names []string
@@ -250,7 +250,7 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
 }
 
-// repeat returns the commands that run some indices again.
+// repeat returns the commands that run the given indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
 	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}

@@ -32,10 +32,10 @@ type Nodes struct {
 	value  *ir.Value
 }
 
-// Arg is the i-th input of the op.
+// Arg returns the i-th input of the op.
 func (n *Nodes) Arg(i int) string { return n.writer.full(n.value.Args[i]) }
 
-// Axes is the number of axes of the value; the first one is usually the batch.
+// Axes returns the number of axes of the value; the first one is usually the batch.
 func (n *Nodes) Axes() int { return len(n.value.Shape) }
 
 // Add adds the operator op, such as "MatMul", and returns the name of its output.
@@ -46,10 +46,10 @@ func (n *Nodes) AddWith(attributes []Attribute, op string, inputs ...string) str
 	return n.writer.node(n.value, op, inputs, attributes...)
 }
 
-// Number is a constant without axes, for elementwise operators.
+// Number returns a constant without axes, for elementwise operators.
 func (n *Nodes) Number(x float64) string { return n.writer.number(x, 0) }
 
-// Ints is a constant list of whole numbers, for operators that take shapes or axes as inputs.
+// Ints returns a constant list of whole numbers, for operators that take shapes or axes as inputs.
 func (n *Nodes) Ints(list ...int64) string { return n.writer.ints(list...) }
 
 // Reshape gives x the shape of the value.

@@ -87,7 +87,7 @@ func init() {
 	})
 }
 
-// first is the first arg of a value, as the inputs of a node.
+// first returns the first arg of a value, as the inputs of a node.
 func (w *writer) first(v *ir.Value) []string { return []string{w.full(v.Args[0])} }
 
 // ramp is above max(x, 0) + below min(x, 0).
@@ -164,7 +164,8 @@ func firstPlaces(w *writer, v *ir.Value, o ops.FirstPlacesOp) string {
 	return w.node(v, "Cast", []string{less}, IntOf("to", float32Element))
 }
 
-// heads is a sequence (batch, tokens, features) as (batch, tokens, heads, features of a head), with its axes in another order.
+// heads returns a sequence (batch, tokens, features) as (batch, tokens, heads, features of a head), with its axes in
+// another order.
 func (w *writer) heads(v *ir.Value, x *ir.Value, a ops.Attention, axes ...int64) string {
 	split := w.shaped(v, w.full(x), -1, int64(x.Shape[1]), int64(a.Heads), int64(a.Features/a.Heads))
 	return w.permuted(v, split, axes...)
@@ -224,14 +225,14 @@ func (w *writer) constant(t Tensor) string {
 	return t.Name
 }
 
-// number is one number as a tensor with that many axes.
+// number returns one number as a tensor with that many axes.
 func (w *writer) number(c float64, axes int) string {
 	t := floats("", slices.Repeat([]int{1}, axes), []float32{float32(c)})
 	t.Name = fmt.Sprintf("number[%v]%s", float32(c), strings.Repeat("x1", axes))
 	return w.constant(t)
 }
 
-// ints is a list of whole numbers.
+// ints returns a list of whole numbers.
 func (w *writer) ints(list ...int64) string {
 	t := Tensor{Dims: []int64{int64(len(list))}, Type: int64Element, Name: "ints" + strings.ReplaceAll(fmt.Sprint(list), " ", ",")}
 	for _, n := range list {
@@ -265,7 +266,7 @@ func (w *writer) permuted(v *ir.Value, x string, axes ...int64) string {
 	return w.node(v, "Transpose", []string{x}, IntsOf("perm", axes...))
 }
 
-// full is the value v with all of its elements.
+// full returns the value v with all of its elements.
 func (w *writer) full(v *ir.Value) string {
 	r := w.ref(v)
 	if w.err != nil || slices.Equal(r.dims, w.dims(v)) {
@@ -289,7 +290,7 @@ func (w *writer) full(v *ir.Value) string {
 	return r.name
 }
 
-// floats is a tensor of that name and shape.
+// floats returns a tensor of that name and shape.
 func floats(name string, shape []int, values []float32) Tensor {
 	t := Tensor{Type: float32Element, Name: name, Raw: make([]byte, 0, 4*len(values))}
 	for _, n := range shape {
@@ -301,18 +302,18 @@ func floats(name string, shape []int, values []float32) Tensor {
 	return t
 }
 
-// IntOf is an attribute whose value is a whole number.
+// IntOf returns an attribute whose value is a whole number.
 func IntOf(name string, n int) Attribute {
 	wide := int64(n)
 	return Attribute{Name: name, Int: &wide, Type: intAttribute}
 }
 
-// IntsOf is an attribute whose value is a list of whole numbers.
+// IntsOf returns an attribute whose value is a list of whole numbers.
 func IntsOf(name string, list ...int64) Attribute {
 	return Attribute{Name: name, Ints: list, Type: intsAttribute}
 }
 
-// FloatOf is an attribute whose value is a number, rounded to float32.
+// FloatOf returns an attribute whose value is a number, rounded to float32.
 func FloatOf(name string, x float64) Attribute {
 	narrow := float32(x)
 	return Attribute{Name: name, Float: &narrow, Type: floatAttribute}
@@ -363,7 +364,7 @@ func (a window) after() (pixels int, ok bool) {
 	return pixels, a.in+a.before+pixels-need < a.stride
 }
 
-// spanned is the number of pixels from the first window's first to the last window's last.
+// spanned returns the number of pixels from the first window's first to the last window's last.
 func (a window) spanned() int { return (a.out-1)*a.stride + (a.kernel-1)*a.dilation + 1 }
 
 // windowed adds a convolution or a pooling of images.
@@ -379,7 +380,7 @@ func (w *writer) windowed(v *ir.Value, op string, axes [2]window, filters []stri
 	return w.channelsLast(v, w.node(v, op, append([]string{x}, filters...), append(attributes, more...)...))
 }
 
-// windowAttributes are the attributes that all operators on windows have; averages have no dilation.
+// windowAttributes returns the attributes that all operators on windows have; averages have no dilation.
 func windowAttributes(axes [2]window) []Attribute {
 	of := func(name string, f func(a window) int) Attribute {
 		return IntsOf(name, int64(f(axes[0])), int64(f(axes[1])))
@@ -396,13 +397,13 @@ func pool(w *writer, v *ir.Value, g ops.Pooling, op string, more ...Attribute) s
 	return w.windowed(v, op, axes, nil, more...)
 }
 
-// windowsOf are the windows of a convolution.
+// windowsOf returns the windows of a convolution.
 func windowsOf(g ops.Convolution) [2]window {
 	return [2]window{{g.In[0], g.Out[0], g.Kernel, g.Stride, g.Dilation, g.Top},
 		{g.In[1], g.Out[1], cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride), g.Dilation, g.Left}}
 }
 
-// filtersOf is the value of a convolution's filters, also where an op has converted them for its kernel.
+// filtersOf returns the value of a convolution's filters, also where an op has converted them for its kernel.
 func filtersOf(v *ir.Value) *ir.Value {
 	if _, converted := specOf(v.Args[1].Op).(ops.WinogradOp); converted {
 		return v.Args[1].Args[0]
@@ -452,7 +453,7 @@ func separable(w *writer, v *ir.Value, o ops.Separable) string {
 	return w.reshape(v, w.node(v, "MatMul", []string{w.taps(o.Columns, o.In[1]), x}), w.dims(v))
 }
 
-// taps is the matrix of a filter along an axis of n pixels.
+// taps returns the matrix of a filter along an axis of n pixels.
 func (w *writer) taps(list []ops.Tap, n int) string {
 	values := make([]float32, len(list)*n)
 	for i, t := range list {
@@ -471,7 +472,7 @@ type morphology struct {
 	v *ir.Value
 }
 
-// decompose is the layers amd and pado; see [morph.Method].
+// decompose returns the layers amd and pado; see [morph.Method].
 func decompose(w *writer, v *ir.Value, o layers.DecomposeOp) string {
 	m := morphology{w, v}
 	channels := 1
@@ -513,7 +514,7 @@ func (m morphology) node(op string, inputs ...string) string { return m.writer.n
 
 func (m morphology) half(x string) string { return m.node("Mul", x, m.number(0.5, 0)) }
 
-// openRec is the reconstruction by dilation, under x, of the opening of x by the disk.
+// openRec returns the reconstruction by dilation, under x, of the opening of x by the disk.
 func (m morphology) openRec(x, negated string, radius int) string {
 	eroded := m.node("Neg", m.dilate(negated, radius))
 	return m.reconstruct(m.node("Min", m.dilate(eroded, radius), x), x)

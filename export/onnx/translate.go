@@ -120,7 +120,7 @@ func attributes(o ir.Op) any {
 	return o
 }
 
-// specOf is the spec of an op with a kernel, nil for others.
+// specOf returns the spec of an op with a kernel, nil for others.
 func specOf(o ir.Op) any {
 	switch o := o.(type) {
 	case ir.Pointwise:
@@ -135,7 +135,7 @@ func specOf(o ir.Op) any {
 	return nil
 }
 
-// dims are the lengths of a value's axes.
+// dims returns the lengths of a value's axes.
 func (w *writer) dims(v *ir.Value) []size {
 	list := make([]size, len(v.Shape))
 	for i, n := range v.Shape {
@@ -280,7 +280,7 @@ func (w *writer) made(v *ir.Value) ref {
 	return ref{}
 }
 
-// nameOf is the name of an op in an error.
+// nameOf returns the name of an op in an error.
 func nameOf(o ir.Op, spec any) string {
 	if spec == nil {
 		return o.String()

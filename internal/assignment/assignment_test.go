@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// best is the largest sum of all matchings, by trying every one.
+// best returns the largest sum of all matchings, by trying every one.
 func best(rows, columns int, score func(row, column int) float64) float64 {
 	if rows > columns {
 		return best(columns, rows, func(i, j int) float64 { return score(j, i) })

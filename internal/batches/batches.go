@@ -189,7 +189,7 @@ func (b *bucket) give(w *worker) {
 	b.idle = append(b.idle, w)
 }
 
-// Programs is the number of programs that the pool has compiled.
+// Programs returns the number of programs that the pool has compiled.
 func (p *Pool) Programs() int {
 	total := 0
 	for _, b := range p.sizes {
@@ -200,7 +200,7 @@ func (p *Pool) Programs() int {
 	return total
 }
 
-// Sizes are the batch sizes that the pool uses.
+// Sizes returns the batch sizes that the pool uses.
 func (p *Pool) Sizes() []int {
 	var sizes []int
 	for _, b := range p.sizes {

@@ -3,8 +3,8 @@ package hoyer
 
 import "math"
 
-// Norm is the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s:
-// sqrt n - (sqrt n - 1) s, between 1 and sqrt n.
+// Norm returns the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s: sqrt n - (sqrt
+// n - 1) s, between 1 and sqrt n.
 func Norm(n int, s float64) float64 {
 	root := math.Sqrt(float64(n))
 	return min(max(root-(root-1)*s, 1), root)

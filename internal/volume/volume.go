@@ -3,7 +3,7 @@ package volume
 
 import "math"
 
-// Of is the number of values of a tensor of that shape, 1 for a scalar; on overflow it is the largest int.
+// Of returns the number of values of a tensor of that shape, 1 for a scalar; on overflow it is the largest int.
 func Of(shape []int) int {
 	n := 1
 	for _, d := range shape {

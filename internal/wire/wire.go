@@ -32,7 +32,7 @@ func Append(b []byte, message any) []byte {
 	return b
 }
 
-// number is the number of field i of a message.
+// number returns the number of field i of a message.
 func number(t reflect.Type, i int) protowire.Number {
 	n, err := strconv.Atoi(t.Field(i).Tag.Get("pb"))
 	if err != nil {

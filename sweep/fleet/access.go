@@ -45,7 +45,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// clientTLS is the configuration of a client.
+// clientTLS returns the configuration of a client.
 func (a Access) clientTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.Certificate != "" {
@@ -355,8 +355,8 @@ func (a *tokenAuth) refuse(from net.Addr) {
 	}
 }
 
-// serverTLS is the TLS configuration of the server. With a certificate authority, clients must present a certificate that it
-// has signed.
+// serverTLS returns the TLS configuration of the server. With a certificate authority, clients must present a
+// certificate that it has signed.
 func (a Access) serverTLS() (*tls.Config, error) {
 	c, err := a.clientTLS()
 	if err != nil {

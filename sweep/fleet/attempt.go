@@ -212,7 +212,7 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	return one, nil
 }
 
-// startDir is the folder of the run from which the model takes its initial parameters.
+// startDir returns the folder of the run from which the model takes its initial parameters.
 func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
 
 // start fetches the run from which the model takes its initial parameters.
@@ -376,7 +376,7 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	return nil, err
 }
 
-// text is the message of an error without the paths of this machine.
+// text returns the message of an error without the paths of this machine.
 func (a *attempt) text(err error) string {
 	return cut(strings.ReplaceAll(err.Error(), a.dir, trialPath))
 }
@@ -414,7 +414,7 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 // String names the trial in messages.
 func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
-// prefix is the prefix of the names of this worker's objects for the trial.
+// prefix returns the prefix of the names of this worker's objects for the trial.
 func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }
 
 // files returns the files of the run; none if there is no run.

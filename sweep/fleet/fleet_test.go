@@ -147,7 +147,7 @@ func TestASecondResultThatDiffersNamesBothMachines(t *testing.T) {
 	}
 }
 
-// someRun is a manifest of a run that is not in the store.
+// someRun returns a manifest of a run that is not in the store.
 func someRun() *manifest {
 	return &manifest{Files: []entry{{Name: evalFile, Size: 1, SHA256: sum([]byte("x"))}}, Parts: []piece{{Object: "x.y", Size: 1, SHA256: sum([]byte("x"))}}}
 }

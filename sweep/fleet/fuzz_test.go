@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// messages are one valid message of each kind.
+// messages returns one valid message of each kind.
 func messages() map[string]message {
 	h := self(2)
 	loss := 0.5

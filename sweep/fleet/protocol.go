@@ -342,7 +342,7 @@ func (m *manifest) check() error {
 	return nil
 }
 
-// size is the total size of the files in bytes.
+// size returns the total size of the files in bytes.
 func (m *manifest) size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -350,8 +350,9 @@ func (m *manifest) size() (n int64) {
 	return n
 }
 
-// largestRun is an upper bound of the size of a trial's run in bytes: its model twice, and a state with tens of values per
-// parameter and per unit and image. It is far above the size of actual states, and far below the limit of a manifest.
+// largestRun returns an upper bound of the size of a trial's run in bytes: its model twice, and a state with tens of
+// values per parameter and per unit and image. It is far above the size of actual states, and far below the limit of a
+// manifest.
 func largestRun(one *sweep.StandaloneTrial) int64 {
 	const fixed, perEpoch, perValue, copies = 64 << 20, 8 << 10, 8, 64
 	m, shape := one.Model, one.Fitted.Shape

@@ -90,7 +90,8 @@ func borrowed(b *bench, t *sweep.Trial) *sweep.Trial {
 	return t
 }
 
-// resident is the memory of this process after a collection of garbage, in MiB, "?" where the system does not say it.
+// resident returns the memory of this process after a collection of garbage, in MiB, "?" where the system does not say
+// it.
 func resident() string {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")

@@ -70,7 +70,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	}
 }
 
-// values are n different values from 0 to 1.
+// values returns n different values from 0 to 1.
 func values(n int) []float32 {
 	all := make([]float32, n)
 	for i := range all {

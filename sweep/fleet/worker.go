@@ -293,7 +293,7 @@ type serving struct {
 	slots    sync.WaitGroup
 }
 
-// id is the ID of the sweep, "" if there is none.
+// id returns the ID of the sweep, "" if there is none.
 func (s *serving) id() string {
 	if s == nil {
 		return ""

@@ -71,7 +71,7 @@ func (j Job) Slurm() ([]File, error) {
 	return files, nil
 }
 
-// Script is the name of the script that runs an index: array.sh, or array-1.sh, array-2.sh, ...
+// Script returns the name of the script that runs an index: array.sh, or array-1.sh, array-2.sh, ...
 func (j Job) Script(index int) string {
 	if j.Tasks <= j.PerJob {
 		return SlurmFile
@@ -119,7 +119,8 @@ func (j Job) check() error {
 	return nil
 }
 
-// Label is the name of the job: the name of the sweep, reduced to the characters and the length that Kubernetes allows.
+// Label returns the name of the job: the name of the sweep, reduced to the characters and the length that Kubernetes
+// allows.
 func (j Job) Label() string {
 	label := strings.Map(func(r rune) rune {
 		switch {

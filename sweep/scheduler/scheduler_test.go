@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// example is a job whose paths need quotes.
+// example returns a job whose paths need quotes.
 func example() Job {
 	return Job{Sweep: "Targets of \"p\"", Folder: "/shared/a sweep/it's", Work: "/home/me/my models", Program: "/opt/tessera", Data: "/shared/data", Tasks: 8, Parallel: 2, PerJob: 1001}
 }

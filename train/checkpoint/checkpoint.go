@@ -62,14 +62,14 @@ func Errorf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Mismatchf is [Errorf] for an intact file that does not match its model or data.
+// Mismatchf is like [Errorf], for an intact file that does not match its model or data.
 func Mismatchf(path, format string, args ...any) error {
 	return &Error{Path: path, Problem: fmt.Sprintf(format, args...), Mismatch: true}
 }
 
 const checksumKey = "sha256"
 
-// noChecksum stands for the checksum while the checksum is computed.
+// noChecksum replaces the digits of the checksum while the checksum is computed.
 var noChecksum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It returns an error

@@ -61,7 +61,7 @@ func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	}
 }
 
-// The layout follows the format's description, read with encoding/json and plain offsets.
+// The test reads the layout as the format's description defines it, with encoding/json and plain offsets.
 func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 	b := encode(t, sample())
 	n := binary.LittleEndian.Uint64(b)
@@ -116,7 +116,7 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	}
 }
 
-// signed returns a file of that header and data whose checksum is right.
+// signed returns a file with the given header and data, and with a correct checksum.
 func signed(header string, data []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	b = append(append(b, header...), data...)

@@ -23,7 +23,7 @@ func files(text string) []folder.File {
 	}
 }
 
-// contents returns the text of a run's files; it fails unless all files have the same text.
+// contents returns the text of a run's files. The test fails unless all files contain the same text.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text := read(t, filepath.Join(path, folder.State))
@@ -304,7 +304,7 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 	}
 }
 
-// A killed Write leaves every file complete, old or new; new files precede old ones.
+// After a killed Write every file is complete, with its old or its new contents; new files precede old ones.
 func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
 	for at := 1; ; at++ {
 		path := filepath.Join(t.TempDir(), "run")
@@ -398,7 +398,7 @@ func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 type unsynced struct {
 	folder.OS
 	parent string
-	apart  bool // it cannot exchange folders atomically
+	apart  bool // the disk does not support the atomic exchange of folders
 }
 
 func (d unsynced) Sync(path string) error {
@@ -442,11 +442,12 @@ func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
 	}
 }
 
-// apart is the disk of a system that cannot exchange folders. One of its renames, counted from 1, fails; 0 for none.
+// apart is a disk that does not support the exchange of folders. One of its renames fails: the one with the given number,
+// counted from 1; 0 for none.
 type apart struct {
 	folder.OS
 	fails, renames int
-	away           string // where the old run was put
+	away           string // path to which the old run was moved
 }
 
 func (*apart) Exchange(string, string) error { return errors.ErrUnsupported }
