@@ -8,7 +8,6 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
-	"tessera/graph"
 	"tessera/metrics"
 )
 
@@ -92,42 +91,14 @@ func (r *Run) labelled(ctx context.Context, limit int) ([]float32, []int, error)
 // withHead calls f with a head of the run that takes images before scaling.
 func (r *Run) withHead(head string, f func(attack.Classifier) error) error {
 	return r.computing(func(c metrics.Coder) error {
-		coder, ok := c.(*graph.Coder)
+		coder, ok := c.(metrics.HeadAttacker)
 		if !ok {
 			return errors.New("tessera: the run has no heads")
 		}
-		model, err := coder.Head(head)
+		model, err := coder.Attacked(head, r.scaling)
 		if err != nil {
 			return err
 		}
-		if r.scaling == nil {
-			return f(model)
-		}
-		return f(&scaledHead{Head: model, scaling: r.scaling})
+		return f(model)
 	})
-}
-
-// scaledHead is a head of a model whose samples are scaled. It takes images before scaling.
-type scaledHead struct {
-	*graph.Head
-	scaling  *data.Scaling
-	gradient []float32
-}
-
-// Logits implements [attack.Classifier].
-func (h *scaledHead) Logits(images []float32) ([]float32, error) {
-	return h.Head.Logits(h.scaling.Applied(images))
-}
-
-// Gradient implements [attack.WhiteBox]: by the chain rule each derivative is multiplied by the factor of its value.
-func (h *scaledHead) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
-	gradient, logits, err = h.Head.Gradient(objective, h.scaling.Applied(images), targets)
-	if err != nil {
-		return nil, nil, err
-	}
-	h.gradient = append(h.gradient[:0], gradient...)
-	for i := range h.gradient {
-		h.gradient[i] *= h.scaling.Factor[i%len(h.scaling.Factor)]
-	}
-	return h.gradient, logits, nil
 }

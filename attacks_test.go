@@ -14,6 +14,7 @@ import (
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/metrics"
 )
 
 // A linear classifier of two classes of scaled samples is attacked in the values before scaling: the accuracy is that of a plain loop
@@ -69,6 +70,29 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	}
 	if j.Range != [2]float32{0, 4} || j.Head != "kind" || j.Images != len(labels) || j.From != "" {
 		t.Errorf("got %+v", j)
+	}
+	chosen, err := metrics.Select("robust_accuracy", "adversarial_risk")
+	for _, setting := range []string{"epsilon=0.45", "steps=1", "objective=margin"} {
+		if err == nil {
+			err = chosen.SetText(setting)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, err := r.EvaluateOn(t.Context(), data.TestSplit, chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgd := a
+	pgd.Method, pgd.Steps = attack.PGD, 1
+	same, err := r.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Attack: pgd, Objective: attack.Margin}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	robust, _ := measured.Number("robust_accuracy")
+	if risk, _ := measured.Number("adversarial_risk"); robust != same.Trials[0].Accuracy.Value || math.Abs(risk-same.Trials[0].Risk) > 1e-5 {
+		t.Errorf("the metric gives %v and %v, the attack %v and %v", robust, risk, same.Trials[0].Accuracy.Value, same.Trials[0].Risk)
 	}
 	other := untrained(t, strings.Replace(text, "batch = 1", "batch = 1, seed = 5", 1), tessera.Options{Threads: 1})
 	from, err := r.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Attack: a}}, From: other, Limit: 7})

@@ -642,6 +642,10 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 // EvaluateSample is [Run.EvaluateOn] for images that [Run.Sample] returned.
 func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
+		if sample != nil && sample.Range == [2]float32{} {
+			of := *sample
+			of.Range, sample = r.span, &of
+		}
 		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
 	})

@@ -60,7 +60,7 @@ KEY
 	}
 }
 
-// between is a hook that names a stage between two others.
+// between is a hook whose stage lies between two other stages.
 type between struct{ at hooks.Stage }
 
 func (between) Attach(hooks.Training) (*hooks.Active, error) { return nil, nil }
@@ -95,7 +95,7 @@ plateau = { patience = 3 }
 	}
 }
 
-// What belongs to the first layer may be declared too, for its settings.
+// A hook that the first layer needs may be declared explicitly, to change its settings.
 func TestAHookOfTheFirstLayerIsThereOnce(t *testing.T) {
 	const text = `[model.m]
 encoder = [{ kind = "amd" }, { kind = "dense", units = 4 }]
@@ -132,7 +132,8 @@ func TestDifferencesNameEveryKey(t *testing.T) {
 	}
 }
 
-// Adversarial examples maximise the error of the output: without a loss that measures it there are none.
+// Adversarial examples maximise the error of the output. Without a loss that measures this error they cannot be
+// computed.
 func TestAnAttackWithoutAnErrorIsRefused(t *testing.T) {
 	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
 	const plain = `
@@ -168,7 +169,7 @@ augment = ["flip"]
 	}
 }
 
-// A classifier is attacked at its head, an auto-encoder at its output.
+// Attacks use the head of a classifier and the output of an auto-encoder.
 func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
 	const plain = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\n"

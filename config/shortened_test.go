@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Behind a layer that leaves tokens out in training, a layer with parameters for all tokens is a located error.
+// After a layer that leaves tokens out in training, a layer with parameters for all tokens gives an error with a
+// position.
 func TestTheShapesOfTheTrainingAreChecked(t *testing.T) {
 	for _, c := range []struct{ encoder, want string }{
 		{`{ kind = "flatten" }, { kind = "dense", units = 4 }`, "encoder[3] (dense): in training encoder.1 (mask_patches) leaves out tokens, and encoder.3.weight would have the shape [32 4] instead of [64 4]"},
@@ -44,7 +45,8 @@ decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
 	}
 }
 
-// A layer that looks up whole numbers checks its column also behind layers that only arrange values in another shape, and inside blocks.
+// A layer that looks up whole numbers checks the values of its column, also inside blocks, and if layers that only rearrange
+// values come before it.
 func TestWholeNumbersAreCheckedWhereverALayerReadsThem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
 	if err := os.WriteFile(path, []byte("a,b,u,v\n1,2,1,0\n3,4,0,7\n"), 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/attack"
+	"tessera/data"
 	"tessera/losses"
 	"tessera/ops"
 )
@@ -88,6 +89,40 @@ func (c *Coder) Head(name string) (*Head, error) {
 		return nil, fmt.Errorf("model %q: %q is computed from the columns %q: only images can be attacked", c.model.Spec.Name, name, sources)
 	}
 	return &Head{c, name, c.model.Layout.Size(name)}, nil
+}
+
+// Attacked implements [metrics.HeadAttacker].
+func (c *Coder) Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, error) {
+	h, err := c.Head(head)
+	if err != nil || scaling == nil {
+		return h, err
+	}
+	return &scaledHead{Head: h, scaling: scaling}, nil
+}
+
+// scaledHead is a head of a model whose samples are scaled. It takes images before scaling.
+type scaledHead struct {
+	*Head
+	scaling  *data.Scaling
+	gradient []float32
+}
+
+// Logits implements [attack.Classifier].
+func (h *scaledHead) Logits(images []float32) ([]float32, error) {
+	return h.Head.Logits(h.scaling.Applied(images))
+}
+
+// Gradient implements [attack.WhiteBox]: by the chain rule each derivative is multiplied by the factor of its value.
+func (h *scaledHead) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
+	gradient, logits, err = h.Head.Gradient(objective, h.scaling.Applied(images), targets)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.gradient = append(h.gradient[:0], gradient...)
+	for i := range h.gradient {
+		h.gradient[i] *= h.scaling.Factor[i%len(h.scaling.Factor)]
+	}
+	return h.gradient, logits, nil
 }
 
 // Shape implements [attack.Classifier].

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/attack"
 	"tessera/data"
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -593,6 +594,37 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
+
+// Attacked implements [metrics.HeadAttacker].
+func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, error) {
+	return linearHead{m, head}, nil
+}
+
+// linearHead is a head x U, whose cross entropy has the gradient (p - targets) U'.
+type linearHead struct {
+	*measured
+	name string
+}
+
+// Classes implements [attack.Classifier].
+func (h linearHead) Classes() int { return len(h.heads[h.name]) / volume.Of(h.shape) }
+
+// Logits implements [attack.Classifier].
+func (h linearHead) Logits(images []float32) ([]float32, error) { return h.Value(h.name, images) }
+
+// Gradient implements [attack.WhiteBox].
+func (h linearHead) Gradient(_ attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
+	logits, err = h.Logits(images)
+	p, u, classes, pixels := attack.Softmax(logits, h.Classes()), h.heads[h.name], h.Classes(), volume.Of(h.shape)
+	gradient = make([]float32, len(images))
+	for i := range gradient {
+		for k := range classes {
+			at := i/pixels*classes + k
+			gradient[i] += (p[at] - targets[at]) * u[i%pixels*classes+k]
+		}
+	}
+	return gradient, logits, err
+}
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
 func (m *measured) MeasuresObjective(func(string) bool) bool { return !m.encodes }

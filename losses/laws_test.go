@@ -14,6 +14,7 @@ var settings = map[string][]map[string]any{
 	"activity_floor":    {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
 	"cross_entropy":     {{}, {"label_smoothing": 0.2}, {"focal": 1.0}, {"focal": 2.5}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}, "label_smoothing": 0.1}},
 	"trades":            {{}, {"beta": 0.0}},
+	"distillation":      {{}, {"temperature": 4.0, "soft": 0.7}, {"soft": 0.0}},
 	"independence":      {{}, {"score": "values"}, {"groups": 3}, {"measure": "hsic"}, {"measure": "hsic", "score": "values", "bandwidth": 2.0}},
 	"separation":        {{}, {"score": "values"}, {"groups": 3, "classes": 3}, {"measure": "hsic"}},
 	"relevance":         {{}, {"bend": 1.0}},

@@ -156,6 +156,9 @@ type Subject struct {
 	Seed   uint64
 	Known  map[string]float64 // see [Sample]
 
+	Scaling *data.Scaling // see [Sample]
+	Range   [2]float32    // see [Sample]
+
 	Parts   [][]float32         // the true parts, one image each; nil unless the metric reads them
 	Atoms   *Atoms              // nil unless the metric reads atoms
 	Weight  []float32           // nil unless the metric reads weights; read-only

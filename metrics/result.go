@@ -169,7 +169,7 @@ func (r *Result) Each(f func(key string, value any)) {
 	}
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It ignores settings and tables.
+// UnmarshalJSON reads the output of MarshalJSON. It ignores tables.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
 	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images, "post_hoc": &r.PostHoc}
@@ -183,9 +183,11 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 		if to, ok := known[name]; ok {
 			return json.Unmarshal(raw, to)
 		}
-		if !settings[name] {
-			r.Values.read(name, raw)
+		if settings[name] {
+			r.given = append(r.given, given{key: name})
+			return json.Unmarshal(raw, &r.given[len(r.given)-1].value)
 		}
+		r.Values.read(name, raw)
 		return nil
 	})
 }

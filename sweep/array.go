@@ -31,11 +31,12 @@ const ManifestFile = "manifest.json"
 // Manifest is manifest.json: a frozen sweep with everything that its tasks need apart from the data. The tasks of an array job, which may
 // run on different machines, share the sweep's folder and find their trials in the manifest by an index.
 type Manifest struct {
-	Program string   `json:"program"`  // version of tessera that wrote it
-	PerTask int      `json:"per_task"` // trials per index: the first trial of index i is i·PerTask
-	PerJob  int      `json:"per_job"`  // maximum number of indices per Slurm job
-	Metrics []string `json:"metrics"`  // metrics for every trial, as for --metrics; none: the default metrics
-	SVM     bool     `json:"svm"`      // whether codes are also classified by the SVM
+	Program string   `json:"program"`        // version of tessera that wrote it
+	PerTask int      `json:"per_task"`       // trials per index: the first trial of index i is i·PerTask
+	PerJob  int      `json:"per_job"`        // maximum number of indices per Slurm job
+	Metrics []string `json:"metrics"`        // metrics for every trial, as for --metrics; none: the default metrics
+	SVM     bool     `json:"svm"`            // whether codes are also classified by the SVM
+	With    []string `json:"with,omitempty"` // settings KEY=VALUE of the metrics
 	*Frozen
 	SHA256 string `json:"sha256"` // checksum of the file itself; see package sealed
 }

@@ -147,7 +147,7 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	if err != nil {
 		return nil, err
 	}
-	sample.Rows = o.Rows[sample.Images]
+	sample.Rows, sample.Range = o.Rows[sample.Images], trained.Range
 	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
 }
 
@@ -160,7 +160,7 @@ type keptMetrics struct {
 	SHA256     string          `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
-// kept returns the stored metrics of a finished trial on the sweep's images. It is nil if a requested metric is missing, or
+// kept returns the stored metrics of a finished trial on the sweep's images. It is nil if a requested metric is missing or was measured with other settings, or
 // if the file is unreadable, damaged or belongs to other parameters.
 func (s *Sweep) kept(t *Trial) *metrics.Result { return s.read(t, keptFile, s.split) }
 
@@ -177,7 +177,7 @@ func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 		split = data.AllSplit
 	}
 	picked, ok := s.options.Metrics.Of(kept.Measured)
-	if !ok || picked.Split != string(split) {
+	if !ok || picked.Split != string(split) || !s.options.Metrics.SameSettings(kept.Measured) {
 		return nil
 	}
 	return picked

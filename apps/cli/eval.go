@@ -42,7 +42,6 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().BoolVar(&f.classes, "classes", false, "also measure precision and recall of every class that a head predicts")
-	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
 	addChoice(cmd, &f.operator, "operator", "", morph.Operator("").Choices(), "operator of the max-approximation, by default the first")
 	cmd.Flags().Var((*positive)(&f.radius), "radius", "radius of the operator's element in pixels (default 1)")
 	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
@@ -159,7 +158,6 @@ type evalFlags struct {
 	raw      bool
 	atoms    bool
 	classes  bool
-	with     []string
 	operator string
 	element  string
 	radius   int
@@ -192,11 +190,6 @@ func (f *evalFlags) chosen() (metrics.Selection, error) {
 			return nil, usageError{err}
 		}
 	}
-	for _, text := range f.with {
-		if err := chosen.SetText(text); err != nil {
-			return nil, usagef("--with: %v", err)
-		}
-	}
 	return chosen, nil
 }
 
@@ -213,9 +206,7 @@ func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 	settings := map[string]any{}
 	var keys []string
 	r.Each(func(key string, value any) {
-		switch value.(type) {
-		case nil, float64:
-		default: // a setting
+		if !slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Name == key }) {
 			settings[key] = value
 		}
 		keys = append(keys, key)

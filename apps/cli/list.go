@@ -291,11 +291,13 @@ func byDefault(k table.KeyDescription) string {
 type metricFlags struct {
 	names []string
 	svm   bool
+	with  []string
 }
 
 func (f *metricFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
 	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
+	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -316,11 +318,19 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 		more[i].Optional = true
 	}
 	chosen = chosen.Add(more)
-	if !f.svm {
-		return chosen, nil
+	if f.svm {
+		svm, err := selected("svm", "svm_holdout")
+		if err != nil {
+			return nil, err
+		}
+		chosen = chosen.Add(svm)
 	}
-	svm, err := selected("svm", "svm_holdout")
-	return chosen.Add(svm), err
+	for _, text := range f.with {
+		if err := chosen.SetText(text); err != nil {
+			return nil, usagef("--with: %v", err)
+		}
+	}
+	return chosen, nil
 }
 
 // selected returns the named metrics; an unknown name is a usage error with a suggestion.

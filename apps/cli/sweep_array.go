@@ -41,7 +41,7 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags.Var((*positive)(&f.perTask), "per-task", "with --emit: trials of one task, one after the other")
 	flags.Var((*positive)(&f.mostJob), "max-array", "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
-	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm"} { // the manifest has these
+	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm", "with"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}
 }
@@ -66,7 +66,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	if err != nil {
 		return err
 	}
-	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm}
+	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm, With: f.with}
 	job, err := f.job(s, (len(s.Trials)+m.PerTask-1)/m.PerTask)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{m.Metrics, m.SVM}).asked()); err != nil {
+		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{names: m.Metrics, svm: m.SVM}).asked()); err != nil {
 			return err
 		}
 	}

@@ -138,7 +138,7 @@ func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o
 	if err != nil {
 		return nil, err
 	}
-	flags := metricFlags{names: m.Metrics, svm: m.SVM}
+	flags := metricFlags{names: m.Metrics, svm: m.SVM, with: m.With}
 	if o.Metrics, err = flags.chosen(); err != nil {
 		return nil, err
 	}

@@ -22,8 +22,9 @@ type Sample struct {
 	Split   data.Split
 	Name    string // name of the data set; "" for the data set of the model
 	Images  *data.Images
-	Rows    []float32 // the values of Images, row-major; computed if nil
-	Classes []string  // names of the labels; nil if unknown
+	Rows    []float32  // the values of Images, row-major; computed if nil
+	Classes []string   // names of the labels; nil if unknown
+	Range   [2]float32 // of the fitted samples before scaling; zeros stand for 0 and 1
 }
 
 // Take returns the images of one of a model's splits. shape is the shape of the model's inputs. Take returns a [*data.Error]
@@ -59,7 +60,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m)}
+	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m), Scaling: images.Scaling(), Range: s.Range}
 	if images.Holed() {
 		chosen = metrics.WithHoles(chosen)
 	}
