@@ -249,7 +249,7 @@ func TestThePythonPageMakesAModuleOfPyTorch(t *testing.T) {
 	agree(t, []string{python, "-"}, given+blocks(t, "python torch"), "\nnp.save(sys.argv[3], codes)\n", pythonRuns(t, names...), names...)
 }
 
-// Replacements of the page's code that make R read and write NPY files. The page itself does not need them.
+// Code with which R reads and writes NPY files in the test. The page itself does not need it.
 const (
 	readByR = `a <- commandArgs(TRUE); run <- a[1]; f <- file(a[2], "rb"); head <- as.integer(readBin(f, "raw", 10))
 invisible(readBin(f, "raw", head[9] + 256 * head[10])); images <- matrix(readBin(f, "numeric", 1e7, size = 4), ncol = 1024, byrow = TRUE)

@@ -123,8 +123,7 @@ func atomsEvent(r *Run) (*event, error) {
 // castagnoli is the polynomial of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked returns the checksum of a record, rotated and shifted as in TensorFlow's format, because a file may contain
-// checksums of data that contain checksums.
+// masked returns the checksum of a record, rotated and shifted as TensorFlow's format requires.
 func masked(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

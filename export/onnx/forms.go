@@ -277,7 +277,7 @@ func (w *writer) full(v *ir.Value) string {
 	for i, d := range w.dims(v) {
 		switch {
 		case d == r.dims[i]:
-			parts = append(parts, w.ints(1)) // length 1: Expand keeps the length of such an axis
+			parts = append(parts, w.ints(1)) // with 1, Expand keeps the length of the axis
 		case d.batch:
 			n := w.node(v, "Shape", []string{w.module.Inputs[0].Name}, IntOf("start", 0), IntOf("end", 1))
 			parts = append(parts, w.node(v, "Mul", []string{n, w.ints(int64(d.n))}))
