@@ -18,7 +18,7 @@ import (
 	"tessera/part"
 )
 
-// terms lists the indices of the request's terms.
+// terms returns the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
 		r, take := l.Reads(), false
@@ -136,7 +136,7 @@ func (b *builder) separated(term int) bool {
 	return slices.Contains(b.request.Want, TermGradient(b.model.Spec.TermName(term)))
 }
 
-// ofPlayer places an error in the objective of a player.
+// ofPlayer locates an error at the player whose objective causes it.
 func ofPlayer(p config.Moving, err error) error {
 	if of := (part.KeyError{}); errors.As(err, &of) && p.Name != "" {
 		return part.KeyErrorf("player."+p.Name, "its %s %s", of.Key, of.Problem)
@@ -144,9 +144,9 @@ func ofPlayer(p config.Moving, err error) error {
 	return fmt.Errorf("player %q: %w", p.Name, err)
 }
 
-// weighted builds all terms, multiplied by their weights and a factor. It returns the terms for which read is true, by index,
-// and their sum, nil if there are none; it builds the others only for their inputs. If the request includes the loss, it taps
-// the terms.
+// weighted builds all terms, multiplied by their weights and by factor. It returns the terms for which read is true, by
+// index, and their sum, which is nil if there are none. Other terms are built only because they add inputs. The
+// returned terms are tapped, unless the request is for the input gradient.
 func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
 	nodes = map[int]*gorgonia.Node{}
 	for _, i := range terms {
@@ -173,7 +173,7 @@ func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (
 	return nodes, sum, nil
 }
 
-// all is true for every term.
+// all returns true for every term.
 func all(int) bool { return true }
 
 // term returns the i-th weighted loss term, a scalar.
@@ -186,13 +186,13 @@ func (b *builder) term(i int, factor float64, read bool) (*gorgonia.Node, error)
 	case !n.IsScalar():
 		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
-	if declared.Weight == nil { // the declaration was made in Go
+	if declared.Weight == nil { // the declaration was made in Go without a weight
 		return scaled(n, factor)
 	}
 	if c, ok := declared.Weight.(*losses.Constant); ok {
 		return scaled(n, c.Value*factor)
 	}
-	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
+	if !slices.Contains(b.request.Want, Loss) { // outside of training the weight has its final value
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
 	if _, follows := declared.Weight.(losses.Adaptive); follows && read {
@@ -257,7 +257,7 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 	return true, nil
 }
 
-// undifferentiable replaces Gorgonia's error for nodes without a gradient by one that names the parameters.
+// undifferentiable replaces Gorgonia's error for nodes without a gradient by an error that names the parameters.
 func (b *builder) undifferentiable(err error) error {
 	var of gorgonia.SymDiffError
 	var names []string
@@ -292,7 +292,7 @@ func (b *builder) inputGradient(terms []int) error {
 	return b.tap(InputGradient, grads[0])
 }
 
-// ancestors returns every node from which n is computed.
+// ancestors returns all nodes from which n is computed.
 func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 	seen := map[*gorgonia.Node]bool{}
 	stack := []*gorgonia.Node{n}
@@ -375,7 +375,7 @@ func (t *term) Weights() (list []*gorgonia.Node, err error) {
 	return list, nil
 }
 
-// Encoding implements [losses.Values]. Its noise is named after the term.
+// Encoding implements [losses.Values]. The name of the term is the name of its noise.
 func (t *term) Encoding() (*losses.Encoding, error) {
 	code, err := t.On()
 	if err != nil {
@@ -413,7 +413,7 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	}, nil
 }
 
-// without returns the computed values that do not depend on the output of a layer.
+// without returns the computed values that do not depend on the output of the layer at path.
 func (b *builder) without(path string) map[value]*gorgonia.Node {
 	kept := maps.Clone(b.values)
 	for v := range kept {
@@ -436,8 +436,8 @@ func (b *builder) without(path string) map[value]*gorgonia.Node {
 // UpstreamName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
 const UpstreamName = "upstream"
 
-// Penalised reports whether the model has terms that read only the code or parameters (some), and whether one of them reads
-// the code (code).
+// Penalised reports whether the model has terms that read only the code or parameters (some), and whether one of these
+// reads the code (code).
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
@@ -447,12 +447,12 @@ func (m *Model) Penalised() (some, code bool) {
 	return some, code
 }
 
-// readsOnly reports whether a term reads only these values and parameters.
+// readsOnly reports whether a term reads only parameters and the values in names.
 func readsOnly(l config.Loss, names ...string) bool {
 	return len(l.Counted()) == 0 && l.Reads().Alone(l.On, names...)
 }
 
-// microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.
+// microBatch adds sum(dP/dH * H) to the contribution of the micro-batch to the mean.
 func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := b.repeatable(); err != nil {
 		return nil, err
@@ -472,7 +472,8 @@ func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	return upstream, c.Err()
 }
 
-// repeatable returns an error if the program draws noise or updates state: two evaluations would then give different results.
+// repeatable returns an error if the program draws noise or updates state, because two evaluations would then give
+// different results.
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {
@@ -485,7 +486,7 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// given adds an input of the caller as a parameter.
+// given adds an input of the caller as a parameter, so that the loss can be differentiated with respect to it.
 func (b *builder) given(name string, shape []int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,
