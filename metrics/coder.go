@@ -18,9 +18,9 @@ import (
 // slices are row-major: n images, or n codes of Units() values each. The caller owns the results: later calls of this coder,
 // or of a coder made by WithAtoms, must not change them. Metrics call a coder from one goroutine at a time.
 type Coder interface {
-	// Shape is the shape of one image, (height, width) or (height, width, channels).
+	// Shape returns the shape of one image, (height, width) or (height, width, channels).
 	Shape() []int
-	// Units is the length of a code.
+	// Units returns the length of a code.
 	Units() int
 	// Encode returns the codes of n = len(images)/pixels images.
 	Encode(images []float32) (codes []float32, err error)
@@ -91,7 +91,7 @@ type ValueCoder interface {
 // ClassColumner is a [ValueCoder] whose heads may predict the classes of any column.
 type ClassColumner interface {
 	ValueCoder
-	// ClassColumn names the column that a head predicts: "labels" or another column of classes.
+	// ClassColumn returns the column that a head predicts: "labels" or another column of classes.
 	ClassColumn(head string) string
 }
 
@@ -114,7 +114,7 @@ func decodes(c Coder) bool {
 // columns.
 func hasOutput(c Coder, columns map[string][]float32) bool { return lacksOutput(c, columns) == "" }
 
-// lacksOutput is the reason why a coder cannot reconstruct images, "" if it can.
+// lacksOutput returns the reason why a coder cannot reconstruct images, "" if it can.
 func lacksOutput(c Coder, columns map[string][]float32) string {
 	v, ok := c.(ValueCoder)
 	if !ok {
@@ -134,7 +134,7 @@ func lacksOutput(c Coder, columns map[string][]float32) string {
 	return ""
 }
 
-// lacksAtoms is the reason why the output of a coder is not computed from its atoms and codes alone, "" if it is.
+// lacksAtoms returns the reason why the output of a coder is not computed from its atoms and codes alone, "" if it is.
 func lacksAtoms(c Coder) string {
 	s, ok := c.(skipping)
 	switch {
@@ -149,13 +149,13 @@ func lacksAtoms(c Coder) string {
 	return ""
 }
 
-// readsColumns reports whether a value depends on columns other than images and the given ones.
+// readsColumns reports whether a value depends on columns other than images and the columns in given.
 func readsColumns(c Coder, value string, given map[string][]float32) bool {
 	return lackedColumn(c, value, given) != ""
 }
 
-// lackedColumn is the first column that a value depends on and that is not given, "" if there is none. Images are always
-// given.
+// lackedColumn returns the first column that a value depends on and that is not in given, "" if there is none. Images are
+// always available.
 func lackedColumn(c Coder, value string, given map[string][]float32) string {
 	s, ok := c.(skipping)
 	if !ok {

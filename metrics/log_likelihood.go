@@ -14,7 +14,7 @@ type Density interface {
 	Freedom() int
 }
 
-// densityOf returns the density that c is or wraps; nil if there is none.
+// densityOf returns c, or the coder that c wraps, as a [Density]; nil if neither is one.
 func densityOf(c Coder) Density {
 	for {
 		switch is := c.(type) {
@@ -28,8 +28,8 @@ func densityOf(c Coder) Density {
 	}
 }
 
-// The metric log_likelihood is the mean log density of the images under a model that is a density. It also computes the
-// information criteria BIC and AIC, which compare models of different sizes.
+// The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The metric also computes
+// the information criteria BIC and AIC, which compare models of different sizes.
 //
 // Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the
 // statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.

@@ -20,8 +20,8 @@ var (
 	seeds    = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
 )
 
-// asCommand is an environment variable: with it the test binary is the command itself, so that no second binary is linked. With the value
-// withStuck it also has a part that only tests have.
+// asCommand is an environment variable. If it is set, the test binary runs the command, so that no second binary is linked. With the value
+// withStuck the command also has a part for tests.
 const (
 	asCommand = "CLI_TEST_AS_COMMAND"
 	withStuck = "with the hook stuck"
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// smallModels declares a model that trains in a moment, with everything in it that must survive a kill: Adam's state,
-// dropout, noise, shuffling, a shorter last batch, early stopping and a checkpoint after every epoch.
+// smallModels declares a model that trains quickly, with all state that must survive a kill: Adam's state, dropout, noise,
+// shuffling, a smaller last batch, early stopping and a checkpoint after every epoch.
 const smallModels = `
 [model.small]
 encoder = [
@@ -56,7 +56,7 @@ extends = "small"
 dataset = "fashion-mnist"
 `
 
-// bench is a folder with a models.toml in which the command is run.
+// bench is a folder with a models.toml, in which tests run the command.
 type bench struct {
 	*testing.T
 	binary, dir string
@@ -73,7 +73,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// shipped takes the folder's own models away, so that those that come with the program are used.
+// shipped removes the models.toml of the folder, so that the shipped models are used.
 func (b *bench) shipped() {
 	b.Helper()
 	if err := os.Remove(b.path("models.toml")); err != nil {
@@ -81,14 +81,14 @@ func (b *bench) shipped() {
 	}
 }
 
-// result is what a run of the command left behind.
+// result contains the outputs and the exit code of a command.
 type result struct {
 	code           int
 	stdout, stderr string
-	memory         int64 // the most that was resident, in bytes
+	memory         int64 // maximum resident memory in bytes
 }
 
-// command prepares a run of the command that sees no data but what the test gives it.
+// command prepares a run of the command. The command finds only the data that the test provides.
 func (b *bench) command(args ...string) *exec.Cmd {
 	return b.wrapped(append([]string{b.binary}, args...)...)
 }
@@ -128,7 +128,7 @@ func (b *bench) finish(cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), maxResident(cmd.ProcessState)}
 }
 
-// must runs the command and fails the test unless it ends with that exit code.
+// must runs the command and fails the test unless the exit code is as given.
 func (b *bench) must(code int, args ...string) result {
 	b.Helper()
 	r := b.run(args...)
@@ -156,13 +156,13 @@ func (b *bench) read(name string) string {
 	return string(text)
 }
 
-// exists reports whether there is a file or folder of that name.
+// exists reports whether a file or folder of that name exists.
 func (b *bench) exists(name string) bool {
 	_, err := os.Stat(b.path(name))
 	return err == nil
 }
 
-// contains fails the test unless a text holds all of these.
+// contains fails the test unless the text contains all wanted texts.
 func (b *bench) contains(what, text string, wanted ...string) {
 	b.Helper()
 	for _, w := range wanted {
@@ -172,7 +172,7 @@ func (b *bench) contains(what, text string, wanted ...string) {
 	}
 }
 
-// sameRun fails the test unless two runs hold the same bytes, but for the times in their metrics.
+// sameRun fails the test unless two runs have the same bytes, apart from the times in their metrics.
 func (b *bench) sameRun(one, other string) {
 	b.Helper()
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
@@ -185,7 +185,7 @@ func (b *bench) sameRun(one, other string) {
 	}
 }
 
-// timeless returns a run's metrics without what depends on time.
+// timeless returns a run's metrics without values that depend on time.
 func (b *bench) timeless(run string) string {
 	b.Helper()
 	var lines []string
@@ -199,7 +199,7 @@ func (b *bench) timeless(run string) string {
 	return strings.Join(lines, "\n")
 }
 
-// complete is the number of epochs in the checkpoint of a run.
+// complete returns the number of epochs in the checkpoint of a run.
 func (b *bench) complete(out string) int {
 	b.Helper()
 	_, text, _ := strings.Cut(b.read(filepath.Join(out, "state.safetensors")), `"epoch":"`)
@@ -211,7 +211,8 @@ func (b *bench) complete(out string) int {
 	return n
 }
 
-// killWhen starts the command and kills it a moment after a condition holds; it reports whether the command had not ended by itself.
+// killWhen starts the command, waits for a condition, waits for moment, and kills the command. It reports whether the command
+// was still running.
 func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...string) bool {
 	b.Helper()
 	cmd := b.command(args...)
@@ -223,7 +224,7 @@ func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...stri
 	return cmd.ProcessState.ExitCode() == -1
 }
 
-// start starts a command; the returned channel is closed at its end.
+// start starts a command and returns a channel that is closed when the command ends.
 func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
 	b.Helper()
 	if err := cmd.Start(); err != nil {
@@ -237,7 +238,7 @@ func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
 	return ended
 }
 
-// until waits for a condition, or for the end of a command.
+// until waits until the condition holds or the command ends.
 func (b *bench) until(reached func() bool, ended chan struct{}) {
 	for !reached() {
 		select {

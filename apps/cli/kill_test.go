@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// long makes the small model run for about a second, on another number of threads than resume takes by itself.
+// long makes the small model train for about a second, with a number of threads that differs from the default of resume.
 var long = []string{"--epochs", "60", "--set", "hook.early_stopping.patience=1000", "--threads", "3"}
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
@@ -24,14 +24,14 @@ func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b.survivesKills(append([]string{"train", "small"}, long...)...)
 }
 
-// survivesKills runs a training whole, then once more with kills at random moments, and compares the two runs. A kill waits
-// for an epoch, not for a time, so that it comes in the middle of the run on a slow machine too.
+// survivesKills trains a model once without interruption and once with kills at random moments, and compares the two runs. A
+// kill waits for an epoch instead of a time, so that it also interrupts the training on a slow machine.
 func (b *bench) survivesKills(train ...string) {
 	b.Helper()
 	b.killed(*kills, train...)
 }
 
-// killed is survivesKills with that number of kills.
+// killed is like [bench.survivesKills], with the given number of kills.
 func (b *bench) killed(times int, train ...string) {
 	b.Helper()
 	b.must(0, append(slices.Clone(train), "--out", "whole")...)
@@ -47,7 +47,8 @@ func (b *bench) killed(times int, train ...string) {
 	b.Logf("killed %d of %d times, resumed %d times", killed, times, resumed)
 }
 
-// next is the command that begins or resumes a run. A kill before the run's folder appears leaves nothing to resume.
+// next returns the command that starts or resumes a run. After a kill before the run's folder exists, the run is started
+// again.
 func (b *bench) next(run string, train []string) []string {
 	if b.exists(run) {
 		return []string{"resume", run}
@@ -55,7 +56,8 @@ func (b *bench) next(run string, train []string) []string {
 	return append(slices.Clone(train), "--out", run)
 }
 
-// killedOften kills a training and its resumes until one ends by itself. resumed counts the kills that left a run.
+// killedOften kills a training and its resumes until one of them ends without a kill. It returns the number of kills, and of
+// those the number that left a run.
 func (b *bench) killedOften(r *rand.Rand, times, stretch int, train []string) (killed, resumed int) {
 	b.Helper()
 	for i := range times {
@@ -83,7 +85,7 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
 }
 
-// A kill before the first checkpoint leaves a whole run or none; either way training resumes or starts again.
+// After a kill before the first checkpoint, either a complete run or no run exists. In both cases the training can continue.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--out", "whole")
@@ -105,7 +107,7 @@ func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing
 	}
 }
 
-// moments returns the generator of the moments of kills and logs its seed.
+// moments returns the random generator for the moments of kills, and logs its seed.
 func (b *bench) moments() *rand.Rand {
 	b.Helper()
 	seed := *killSeed
@@ -116,7 +118,7 @@ func (b *bench) moments() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// remove removes a folder and all that is in it.
+// remove removes a folder with its contents.
 func (b *bench) remove(name string) {
 	b.Helper()
 	if err := os.RemoveAll(b.path(name)); err != nil {
@@ -124,14 +126,14 @@ func (b *bench) remove(name string) {
 	}
 }
 
-// interrupted runs the command and sends it one Ctrl-C once the run has begun; see [bench.signalled].
+// interrupted runs the command and sends one Ctrl-C after the run has started; see [bench.signalled].
 func (b *bench) interrupted(run, fresh string, args ...string) result {
 	b.Helper()
 	return b.signalled(func() bool { return b.measured(run) > 0 }, []syscall.Signal{syscall.SIGINT}, fresh, args...)
 }
 
-// signalled runs the command and sends it signals once a condition holds. A command that ends by itself before, on a machine with other
-// work, is begun again without the folder fresh ("": is not), ten times at most.
+// signalled runs the command and sends signals when a condition holds. If the command ends before, which happens on a loaded
+// machine, the folder fresh is removed ("" for none) and the command is started again, at most ten times.
 func (b *bench) signalled(reached func() bool, signals []syscall.Signal, fresh string, args ...string) result {
 	b.Helper()
 	for try := 1; ; try++ {
@@ -194,7 +196,7 @@ func (b *bench) everything(dir string) string {
 	return list.String()
 }
 
-// A limit of the file size stands for a full disk.
+// A limit of the file size simulates a full disk.
 func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 	b := newBench(t)
 	limited := func(bytes int, args ...string) result {

@@ -155,7 +155,7 @@ func TestTheSwimmersPartsAreFound(t *testing.T) {
 	}
 }
 
-// BenchmarkHelp is the time to the first line of the command: tens of milliseconds.
+// BenchmarkHelp measures the time to the first line of the command, tens of milliseconds.
 func BenchmarkHelp(bm *testing.B) {
 	bm.Setenv(asCommand, "1")
 	for bm.Loop() {
@@ -174,7 +174,7 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 	}
 }
 
-// docs/run-folder.md promises it.
+// docs/run-folder.md states this property.
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "5", "--out", "whole")
