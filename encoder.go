@@ -389,7 +389,7 @@ func (e *Encoder) Close() error {
 // whole computes with a coder that has no compiled programs, in one call at a time. It shares the run's lock.
 type whole struct {
 	mu      *turns        // the run's lock
-	coder   metrics.Coder // nil after Close
+	coder   metrics.Coder // the coder; nil after Close
 	in      int           // number of values of an image
 	decoded bool          // the value is the output, not the code
 }

@@ -437,7 +437,7 @@ func (t *table) statistics(column int) columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
 	s := columnStatistics{counts: true}
 	classes, whole := map[float32]bool{}, true
-	var mean, squares, count float64 // by Welford's recurrence
+	var mean, squares, count float64 // mean and sum of squares by Welford's recurrence
 	for i := range n {
 		v := t.values.floats[i*width+column]
 		if v != v { // missing

@@ -148,7 +148,7 @@ type Set struct {
 	Scale   Scale       // declared scaling by statistics of the fitted samples: see [Set.Split]
 	Notes   []string    // warnings, such as skipped files and doubtful columns
 
-	doubt *Error // see [Set.Doubt]
+	doubt *Error // warning about the values; see [Set.Doubt]
 }
 
 // Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another

@@ -74,7 +74,7 @@ func Names(list []Parameter) []string {
 // value in the model is the path of the layer followed by Name, for example "encoder.2.mean".
 type Value struct {
 	Name  string
-	Shape []int // for one input, without the batch axis
+	Shape []int // shape of the value for one input, without the batch axis
 }
 
 // Drawing is implemented by layers with published values that are random in training and constant at inference, such as

@@ -35,7 +35,7 @@ type Coder interface {
 
 // Atoms is the dictionary of a decoder's last linear map.
 type Atoms struct {
-	Shape  []int     // of one image
+	Shape  []int     // shape of one image
 	Count  int       // number of atoms: rows of Values
 	Values []float32 // Count x pixels, row-major
 	Bias   []float32 // pixels; nil for none

@@ -31,7 +31,7 @@ const (
 
 // samples describes the samples to which a model was fitted.
 type samples struct {
-	scaling *data.Scaling // nil for none
+	scaling *data.Scaling // scaling of the samples; nil for none
 	span    [2]float32    // smallest and largest value, before scaling
 	classes []string      // names of the classes, if the model reads labels and the names are known
 

@@ -200,7 +200,7 @@ type liveTable struct {
 	out io.Writer
 
 	mu   sync.Mutex
-	note func(string) // nil without a table
+	note func(string) // prints a line above the table; nil without a table
 }
 
 // liveKey is the key of the [liveTable] in the context of a command.

@@ -47,7 +47,7 @@ func (f progressFlags) due(done, all int) bool {
 type progress struct {
 	progressFlags
 	out      io.Writer
-	terminal *os.File // nil if out is not a terminal
+	terminal *os.File // the terminal; nil if out is not a terminal
 	epoch    train.Metrics
 	begun    bool // a live line is on the screen
 	run      string

@@ -79,7 +79,7 @@ type summary struct {
 
 	spec  *config.Model
 	input []int        // shape of one image
-	model *graph.Model // nil for a baseline
+	model *graph.Model // the model; nil for a baseline
 }
 
 type layerSummary struct {
@@ -97,7 +97,7 @@ type memorySummary struct {
 	Entries    int `json:"entries"`
 	Stored     int `json:"entries_bytes"`
 	Factors    int `json:"factors_bytes"`
-	Transposed int `json:"transposed_bytes"` // per thread
+	Transposed int `json:"transposed_bytes"` // memory per thread
 }
 
 // memoryOf returns the memory of a fit to a sparse matrix, nil for other models.

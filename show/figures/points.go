@@ -324,7 +324,7 @@ func front(points []Point, x, y metric) (front []Point) {
 
 // SweptLine contains settings of a sweep, usually settings that differ only in the swept value.
 type SweptLine struct {
-	Name   string // "" if it is the only line
+	Name   string // name of the line; "" if it is the only one
 	Points []SweptPoint
 	Apart  bool // the points are not connected, because they differ in more than the swept value
 }

@@ -122,7 +122,7 @@ type Measured struct {
 	Epochs    int            // epochs of its training; 0 for a baseline, which ends by its own rule
 	Done      int            // number of measured seeds
 	Trials    int            // number of declared seeds
-	Mean      metrics.Values // by the names of `eval --json`; without metrics that do not apply to the model
+	Mean      metrics.Values // means by the names of `eval --json`, without metrics that do not apply to the model
 	Deviation metrics.Values // standard deviations over the seeds; empty for one seed
 
 	Pairs       int                       // number of seeds in common with the first model

@@ -102,7 +102,7 @@ type runData struct {
 type sampleData struct {
 	Number   int        `json:"number"`
 	Class    string     `json:"class"`
-	Pictures []picture  `json:"pictures"` // in the order in which the template shows them
+	Pictures []picture  `json:"pictures"` // pictures in the order of the template
 	MSE      float64    `json:"mse"`
 	Approx   float64    `json:"approx"`
 	Code     []float64  `json:"code"`

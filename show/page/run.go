@@ -38,7 +38,7 @@ type Run struct {
 	Hints    []string // reasons to doubt the numbers
 	Terms    []Term   // terms of the objective
 	Verdicts []Verdict
-	Measured *Measured // nil if nothing was measured
+	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
 	Numbers  []Number
 	Fitted   string // description of the fitted images that were also measured; "" if there are none
