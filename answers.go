@@ -330,7 +330,7 @@ func (s *Answers) values(columns []string) (names []string) {
 	return names
 }
 
-// reads describes the columns from which the run computes the values that the model reads.
+// reads returns descriptions of the columns from which the run computes the values that the model reads.
 func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
 	for _, value := range s.values(columns) {
 		list = append(list, run.Columns(value)...)

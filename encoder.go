@@ -63,8 +63,8 @@ type Encoder struct {
 	postHoc posthoc.Head  // calibration and thresholds of the computed head
 }
 
-// Columns describes the columns from which the value is computed, in the order in which [Encoder.Encode] takes them. Most
-// models read only images.
+// Columns returns descriptions of the columns from which the value is computed, in the order in which [Encoder.Encode] takes
+// them. Most models read only images.
 func (e *Encoder) Columns() []data.Column {
 	if e == nil {
 		return nil

@@ -266,8 +266,8 @@ func (r *Run) Reconstructs() error {
 	return nil
 }
 
-// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels
-// among them. A baseline reads images.
+// Columns returns descriptions of the columns from which a value is computed: images, and the columns that a head or a layer
+// reads, labels among them. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
@@ -275,8 +275,8 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.named(r.network.ColumnsOf(value))
 }
 
-// InFile describes the columns that a file must contain for [Run.Given] to return the given columns. Drawn columns are
-// replaced by the columns from which they are drawn.
+// InFile returns descriptions of the columns that a file must contain for [Run.Given] to return the given columns. Drawn
+// columns are replaced by the columns from which they are drawn.
 func (r *Run) InFile(columns []data.Column) []data.Column {
 	if r == nil || r.Model == nil {
 		return columns

@@ -271,7 +271,7 @@ func (f *csvFile) columnList() string {
 	return strings.Join(texts, ", ")
 }
 
-// describe describes the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+// describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 func (f *csvFile) describe(c csvColumns) string {
 	names := f.valueNames(c)
 	if n := len(names); n > 6 {

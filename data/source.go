@@ -103,7 +103,7 @@ func columnNames(further []Column) string {
 	return strings.Join(names, ", ")
 }
 
-// Columns describes the loaded columns other than images and labels.
+// Columns returns descriptions of the loaded columns other than images and labels.
 func (s *Set) Columns() []Column {
 	for _, images := range []*Images{s.Train, s.Test} {
 		if images != nil {

@@ -100,7 +100,7 @@ type skipping interface {
 	ValueCoder
 	// Decodes returns an error if the output cannot be computed from the code alone.
 	Decodes() error
-	// Columns describes the columns from which a value is computed.
+	// Columns returns descriptions of the columns from which a value is computed.
 	Columns(value string) []data.Column
 }
 

@@ -225,7 +225,7 @@ func (w *watcher) choose() error {
 // labelled reports whether the images have the labels that the terms read.
 func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
 
-// subject describes the model for the metrics; has lists the available inputs.
+// subject returns the description of the model for the metrics; has lists the available inputs.
 func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len(), Holed: w.images.Holed()}
 	has = metrics.ReadsImages | metrics.ReadsCodes

@@ -38,7 +38,8 @@ type samples struct {
 	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
 }
 
-// samplesOf describes the images of a training. The range includes validation images that were held out of the training images.
+// samplesOf returns a description of the images of a training. The range includes validation images that were held out of the
+// training images.
 func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	sel := spec.Dataset.Selection
 	low, high := splits.Fit.Scaled(nil).Range()

@@ -241,7 +241,7 @@ func (s *session) encode(d derived) (folder.File, error) {
 	return folder.File{Name: d.name, Data: b}, err
 }
 
-// result describes how the run ended.
+// result returns a description of how the run ended.
 func (s *session) result() (*Result, error) {
 	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
 	best, err := s.learner.kept()

@@ -117,8 +117,8 @@ func labelSum(spec *config.Model, images *data.Images) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differs describes a difference between the stored data s and the current data, "" if there is none. [sameDeclaration]
-// compares the other properties.
+// differs returns a description of a difference between the stored data s and the current data, "" if there is none.
+// [sameDeclaration] compares the other properties.
 func (id identity) differs(s identity) string {
 	switch {
 	case s.Images != id.Images:

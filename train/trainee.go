@@ -86,7 +86,7 @@ func (t *trainee) attach() (err error) {
 	return t.stepper.surround(t.hooks)
 }
 
-// request describes a program. Its images are prepared if a hook prepares images.
+// request returns the request for a program. Its images are prepared if a hook prepares images.
 func (t *trainee) request(want ...string) graph.Request {
 	return graph.Request{Want: want, Prepared: t.hooks.prepares()}
 }

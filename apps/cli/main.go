@@ -240,7 +240,7 @@ func halting(s os.Signal, args []string) string {
 	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
 }
 
-// finishing describes the work that an interrupted command still completes.
+// finishing returns a description of the work that an interrupted command still completes.
 func finishing(args []string) string {
 	switch {
 	case len(args) > 0 && args[0] == "serve":

@@ -311,7 +311,7 @@ func (p *sweepProgress) Note(text string) {
 	}
 }
 
-// workers describes the workers of a sweep on several machines.
+// workers returns a description of the workers of a sweep on several machines.
 func (p *sweepProgress) workers() string {
 	if p.fleet == nil {
 		return ""
@@ -352,7 +352,7 @@ func (p *sweepProgress) End() {
 	p.clear()
 }
 
-// keptBefore describes the number of trials that were already done.
+// keptBefore returns the number of trials that were already done, in words.
 func keptBefore(n int) string {
 	if n == 1 {
 		return "1 trial was already done"

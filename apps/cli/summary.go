@@ -113,7 +113,7 @@ func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
 	return s, err
 }
 
-// String describes the memory in one line.
+// String returns a description of the memory in one line.
 func (s *memorySummary) String() string {
 	megabytes := func(bytes int) string { return number(math.Ceil(float64(bytes)/1e5)/10) + " MB" }
 	return fmt.Sprintf("memory: %s for %s entries of %s rows and %s columns, %s for their factors, %s for a part of the columns in each thread",

@@ -233,7 +233,7 @@ func (f *Folder) CutMetrics(lines int) error {
 	return f.Write(File{Name: Metrics, Data: old[:end]})
 }
 
-// MetricsProblem describes damage in the first lines of the metrics, "" if there is none.
+// MetricsProblem returns a description of damage in the first lines of the metrics, "" if there is none.
 func (f *Folder) MetricsProblem(lines int) string {
 	text, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
