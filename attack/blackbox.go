@@ -64,35 +64,21 @@ func (t *Trial) budget() int {
 	return usualQueries
 }
 
-// pieces lists the batch sizes of the queries. A program is compiled once for each.
-var pieces = []int{500, 50, 5}
+// pieces lists the batch sizes of the queries, largest first. A program is compiled once for each.
+var pieces = []int{500, 50, 5, 1}
 
 // ask returns the outcomes of any number of images with the given labels.
 func (s *subject) ask(x []float32, labels []int) (all outcomes, err error) {
 	for len(labels) > 0 {
-		size := pieces[len(pieces)-1]
-		for _, n := range pieces {
-			if n <= len(labels) {
-				size = n
-				break
-			}
-		}
-		n := min(size, len(labels))
-		one, of := x[:n*s.pixels], labels[:n]
-		if n < size { // the rest of the batch is filled with the first image
-			one, of = slices.Clone(one), slices.Clone(of)
-			for range size - n {
-				one, of = append(one, one[:s.pixels]...), append(of, of[0])
-			}
-		}
+		n := pieces[slices.IndexFunc(pieces, func(size int) bool { return size <= len(labels) })]
 		if err := s.ctx.Err(); err != nil {
 			return all, err
 		}
-		o, err := s.judge(s.model, one, of)
+		o, err := s.judge(s.model, x[:n*s.pixels], labels[:n])
 		if err != nil {
 			return all, err
 		}
-		all.wrong, all.margin, all.loss = append(all.wrong, o.wrong[:n]...), append(all.margin, o.margin[:n]...), append(all.loss, o.loss[:n]...)
+		all.wrong, all.margin, all.loss = append(all.wrong, o.wrong...), append(all.margin, o.margin...), append(all.loss, o.loss...)
 		x, labels = x[n*s.pixels:], labels[n:]
 	}
 	return all, nil
