@@ -791,7 +791,7 @@ func (w *walk) drawn() {
 	}
 }
 
-// glob checks that the glob in a key matches at least one parameter, or one of the names in also.
+// glob checks that the glob in a key matches at least one parameter, or one of the additional names.
 func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
 		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
@@ -810,8 +810,8 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. still reports
-// whether a parameter does not change.
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. The function
+// still reports whether training leaves a parameter unchanged.
 func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
@@ -1026,8 +1026,8 @@ type Fitted interface {
 	Fits(images, pixels int) error
 }
 
-// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. The product of each is the
-// number of values of one tensor per component. The bound is that of a layer's parameters.
+// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. A tensor has the shape each
+// for every component; what is its name in the error. The bound is the same as for the parameters of a layer.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {
