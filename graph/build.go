@@ -31,6 +31,15 @@ const (
 	InputGradient = "gradient of input"
 )
 
+// TermGradient names the gradient of a weighted loss term with respect to the trainable parameters, which a program with [Loss]
+// computes in addition: one tap [GradientName] for each parameter that the term depends on and that its player trains.
+func TermGradient(term string) string { return termGradientPrefix + term }
+
+const termGradientPrefix = "gradient of loss."
+
+// GradientName is the name of the tap of a term's gradient with respect to the parameter at a path.
+func GradientName(term, path string) string { return TermGradient(term) + " by " + path }
+
 // Names of the inputs for images and labels.
 const (
 	Images = "input"  // the images that the encoder reads, (batch, shape)
@@ -42,7 +51,7 @@ const (
 // Request describes a program of a model. The program computes Want from Given and from the data, and nothing else.
 type Request struct {
 	Batch int
-	Want  []string // names of the outputs: values, [Loss], [Terms], [InputGradient]; nil means all values, and in training also the loss
+	Want  []string // names of the outputs: values, [Loss], [TermGradient], [Terms], [InputGradient]; nil means all values, and in training also the loss
 
 	// Given lists values that the caller provides as inputs. With Loss, the program then contains only the terms of
 	// these values and of parameters. It also computes the gradient with respect to these values.
@@ -191,7 +200,7 @@ func (b *builder) needed(terms []int) (list []value) {
 		if head, _ := b.request.adversary(); head != "" {
 			name = head
 		}
-		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
+		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) && !strings.HasPrefix(name, termGradientPrefix) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}

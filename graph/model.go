@@ -104,13 +104,19 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// TrainingOutputs returns the names of the outputs of a training step: the loss, and the code if the objective reads a
-// value that is computed from the images.
+// TrainingOutputs returns the names of the outputs of a training step: the loss, the code if the objective reads a value that
+// is computed from the images, and the gradients of the terms that a hook reads.
 func (m *Model) TrainingOutputs() []string {
-	if !m.Encodes() {
-		return []string{Loss}
+	want := []string{Loss}
+	if m.Encodes() {
+		want = []string{losses.Code, Loss}
 	}
-	return []string{losses.Code, Loss}
+	for _, term := range m.Spec.Terms() {
+		if m.Spec.Separated(term) {
+			want = append(want, TermGradient(term))
+		}
+	}
+	return want
 }
 
 // Classes returns the number of units of the values that terms compare with labels, 0 if there are no such values.

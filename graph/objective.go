@@ -71,23 +71,69 @@ func (b *builder) objective(terms []int) error {
 	if err := b.tap(Loss, loss); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(players, func(p config.Moving) bool { return !slices.Equal(p.Terms, players[0].Terms) }) {
-		return b.gradients(loss, gorgonia.Grad, players...)
+	other := func(p config.Moving) bool { return !slices.Equal(p.Terms, players[0].Terms) }
+	if !slices.ContainsFunc(terms, b.separated) && !slices.ContainsFunc(players, other) {
+		depends, err := b.gradients(loss, gorgonia.Grad, players)
+		if err == nil && !depends && len(b.request.Given) == 0 { // with given values all weights may be frozen: only the value is needed
+			err = errNoGradient
+		}
+		return err
 	}
 	for len(players) > 0 {
-		p := players[0]
-		same := func(q config.Moving) bool { return slices.Equal(q.Terms, p.Terms) } // players with equal terms are differentiated together
-		others := slices.DeleteFunc(slices.Clone(players), same)
-		loss, err := of(p, nodes)
-		if err == nil {
-			err = b.gradients(loss, ops.Gradient, slices.DeleteFunc(slices.Clone(players), func(q config.Moving) bool { return !same(q) })...)
-		}
-		if err != nil {
-			return ofPlayer(p, err)
+		others := slices.DeleteFunc(slices.Clone(players), func(p config.Moving) bool { return !other(p) })
+		if err := b.summands(nodes, slices.DeleteFunc(slices.Clone(players), other)); err != nil { // differentiated together
+			return ofPlayer(players[0], err)
 		}
 		players = others
 	}
 	return nil
+}
+
+// errNoGradient is the error for an objective that trains nothing.
+var errNoGradient = part.KeyErrorf("loss", "depends on no trainable parameter: add a term that does, or unfreeze what it depends on")
+
+// summands adds the gradients of players with the same terms: that of every term whose gradient is wanted, and that of the sum of the
+// other terms. The gradient of the objective is their sum.
+func (b *builder) summands(nodes map[int]*gorgonia.Node, players []config.Moving) error {
+	terms := players[0].Terms
+	if len(terms) == 0 {
+		return errors.New("it has no loss term")
+	}
+	summands := [][]int{slices.DeleteFunc(slices.Clone(terms), b.separated)}
+	for _, i := range terms {
+		if b.separated(i) {
+			summands = append(summands, []int{i})
+		}
+	}
+	depends := false
+	for _, of := range summands {
+		var loss *gorgonia.Node
+		for _, i := range of {
+			var err error
+			if loss == nil {
+				loss = nodes[i]
+			} else if loss, err = gorgonia.Add(loss, nodes[i]); err != nil {
+				return err
+			}
+		}
+		if loss == nil {
+			continue
+		}
+		does, err := b.gradients(loss, ops.Gradient, players, of...)
+		if err != nil {
+			return err
+		}
+		depends = depends || does
+	}
+	if !depends {
+		return errNoGradient
+	}
+	return nil
+}
+
+// separated reports whether the gradient of a term is wanted.
+func (b *builder) separated(term int) bool {
+	return slices.Contains(b.request.Want, TermGradient(b.model.Spec.TermName(term)))
 }
 
 // ofPlayer locates an error at the player whose objective causes it.
@@ -96,21 +142,6 @@ func ofPlayer(p config.Moving, err error) error {
 		return part.KeyErrorf("player."+p.Name, "its %s %s", of.Key, of.Problem)
 	}
 	return fmt.Errorf("player %q: %w", p.Name, err)
-}
-
-// of returns the sum of the terms of a player.
-func of(p config.Moving, terms map[int]*gorgonia.Node) (sum *gorgonia.Node, err error) {
-	for _, i := range p.Terms {
-		if sum == nil {
-			sum = terms[i]
-		} else if sum, err = gorgonia.Add(sum, terms[i]); err != nil {
-			return nil, err
-		}
-	}
-	if sum == nil {
-		return nil, errors.New("it has no loss term")
-	}
-	return sum, nil
 }
 
 // weighted builds all terms, multiplied by their weights and by factor. It returns those terms, by index, for which the
@@ -185,10 +216,12 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players. Parameters on
-// which the loss does not depend have no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or
-// [ops.Gradient].
-func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error), players ...config.Moving) error {
+// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players that the loss depends
+// on to their gradients, and taps them if the loss is a term whose gradient is wanted. Parameters that no loss depends on have
+// no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or [ops.Gradient]. It reports whether there is such
+// a parameter.
+func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error),
+	players []config.Moving, terms ...int) (depends bool, err error) {
 	moves := func(path string) bool {
 		return slices.Contains(b.request.Given, path) || slices.ContainsFunc(players, func(p config.Moving) bool { return p.Moves(path) })
 	}
@@ -201,19 +234,27 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 		}
 	}
 	if len(wrt) == 0 {
-		if len(b.request.Given) > 0 { // all weights are frozen, so that only the value is needed
-			return nil
-		}
-		return part.KeyErrorf("loss", "depends on no trainable parameter: add a term that does, or unfreeze what it depends on")
+		return false, nil
 	}
 	grads, err := differentiate(loss, wrt...)
 	if err != nil {
-		return b.undifferentiable(err)
+		return false, b.undifferentiable(err)
 	}
 	for i, g := range grads {
-		b.program.Parameters[of[i]].Gradient = g
+		p := &b.program.Parameters[of[i]]
+		if len(terms) == 1 && b.separated(terms[0]) {
+			if err := b.tap(GradientName(b.model.Spec.TermName(terms[0]), p.Path), g); err != nil {
+				return false, err
+			}
+		}
+		if p.Gradient != nil {
+			if g, err = gorgonia.Add(p.Gradient, g); err != nil {
+				return false, err
+			}
+		}
+		p.Gradient = g
 	}
-	return nil
+	return true, nil
 }
 
 // undifferentiable replaces Gorgonia's error for nodes without a gradient by an error that names the parameters.

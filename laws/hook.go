@@ -85,7 +85,7 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 		{name: "a classifier", model: func() config.Model {
 			return config.Model{Dataset: config.Dataset{Source: images, Selection: own}, Encoder: dense(5), Decoder: []config.Layer{},
 				Heads:  map[string]config.Head{"class": {Layers: dense(3)}},
-				Losses: []config.Loss{{On: "class", Loss: &losses.CrossEntropy{}}}}
+				Losses: []config.Loss{{On: "class", Loss: &losses.CrossEntropy{}}, {On: losses.Code, Loss: &losses.L1{}}}}
 		}},
 		{name: "an encoder of a decomposition", model: func() config.Model {
 			return config.Model{Dataset: bars, Encoder: append([]config.Layer{{Layer: decomposition()}}, dense(4)...)}
