@@ -183,3 +183,29 @@ func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 		}
 	}
 }
+
+func TestHooksThatReadTermsNameThem(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = 0.1 }]
+hook.surgery = TERMS
+`
+	for terms, want := range map[string]string{
+		`{}`:                         "",
+		`{ terms = ["l1", "mse"] }`:  "",
+		`{ terms = ["l1", "msse"] }`: `hook.surgery: terms: the model has no loss term "msse"`,
+		`{ terms = ["l1"] }`:         `hook.surgery: terms: got 1, want at least 2 loss terms`,
+		`{ terms = ["l1", "l1"] }`:   `hook.surgery: terms: got 1, want at least 2 loss terms`,
+		`{ terms = 1 }`:              `hook.surgery: terms`,
+	} {
+		err := load(t, strings.Replace(text, "TERMS", terms, 1)).Check()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %s", terms, err, want)
+		}
+	}
+	one := strings.Replace(strings.Replace(text, "TERMS", "{}", 1), `, { kind = "l1", weight = 0.1 }`, "", 1)
+	if err := load(t, one).Check(); err == nil || !strings.Contains(err.Error(), "at least 2") {
+		t.Errorf("one term: got %v", err)
+	}
+}

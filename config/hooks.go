@@ -145,6 +145,14 @@ func (m *Model) Distorted() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, ok := h.Hook.(hooks.Distorting); return ok })
 }
 
+// Separated reports whether a hook of the model reads the gradient of a loss term.
+func (m *Model) Separated(term string) bool {
+	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool {
+		s, ok := h.Hook.(hooks.Separating)
+		return ok && (len(s.Separates()) == 0 || slices.Contains(s.Separates(), term))
+	})
+}
+
 // hooks checks every hook of the model.
 func (w *walk) hooks() {
 	for _, h := range w.model.AllHooks() {
@@ -182,6 +190,14 @@ func (w *walk) hook(h Hook) {
 			w.report(h.part(), "", table.KeyOf(err), err.Error(), "leave the hook out")
 		}
 	}
+	if s, ok := h.Hook.(hooks.Separating); ok && !w.model.inDoubt("loss") {
+		terms := w.model.Terms()
+		for _, term := range s.Separates() {
+			if !slices.Contains(terms, term) {
+				w.report(h.part(), "", "terms", fmt.Sprintf("terms: the model has no loss term %q", term), table.Suggest(term, terms))
+			}
+		}
+	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
 		w.trainable(h.part(), "", glob, w.model.Frozen)
@@ -193,7 +209,7 @@ func (w *walk) hook(h Hook) {
 
 // declared returns the properties of the model that its hooks may use before the training.
 func (w *walk) declared() hooks.Declared {
-	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
+	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Terms: len(w.model.Losses), Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
 			if p.Of == "" && MatchPath(glob, p.Path) {
 				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})

@@ -371,7 +371,8 @@ func (l *Layout) Largest() int {
 	return n
 }
 
-// opened returns a layer followed by its inner layers, if it is a block.
+// opened returns a layer followed by its inner layers, if it is a block. Each inner layer reads the one before it, and the first
+// one reads what the block reads.
 func (p Placed) opened() []Placed {
 	b, ok := p.Layer.(layers.Block)
 	if !ok {
@@ -379,9 +380,12 @@ func (p Placed) opened() []Placed {
 	}
 	p.Parameters = nil
 	list := []Placed{p}
-	in := p.In
+	in, from := p.In, p.From
+	if _, scales := p.Layer.(*layers.Relative); scales { // what its first layer reads has no name
+		from = nil
+	}
 	for i, l := range b.Inner() {
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, In: in, origin: p.origin}
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, From: from, In: in, origin: p.origin}
 		inner.Kind = language.NameOf(p.origin, placeOf(inner.Path), l)
 		if l == nil {
 			return list
@@ -393,7 +397,7 @@ func (p Placed) opened() []Placed {
 			}
 		}
 		list = append(list, inner.opened()...)
-		in = inner.Out
+		in, from = inner.Out, []string{inner.Path}
 	}
 	return list
 }

@@ -396,6 +396,14 @@ func (m *Model) TermName(i int) string {
 	return fmt.Sprintf("%s.%d", kind, n)
 }
 
+// Terms lists the names of the loss terms, see [Model.TermName].
+func (m *Model) Terms() (names []string) {
+	for i := range m.Losses {
+		names = append(names, m.TermName(i))
+	}
+	return names
+}
+
 // Canonical returns the name of a model and the settings that differ from their defaults, as text. Models with the same
 // training and measurements have equal texts. The text does not depend on the order of keys, the spelling of numbers,
 // written defaults or the description. It also stays the same if a later version adds a setting with a default.

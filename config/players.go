@@ -139,10 +139,7 @@ func (w *walk) player(name string, p Player) bool {
 	for _, glob := range p.Trains {
 		w.glob(part, "", "trains", glob)
 	}
-	var terms []string
-	for i := range m.Losses {
-		terms = append(terms, m.TermName(i))
-	}
+	terms := m.Terms()
 	for _, term := range p.Losses {
 		if !slices.Contains(terms, term) && !m.inDoubt("loss") {
 			w.report(part, "", "losses", fmt.Sprintf("losses: the model has no loss term %q", term), table.Suggest(term, terms))

@@ -20,13 +20,18 @@ type Wanted struct {
 
 // Wanted returns the requirements of the terms and layers of the model on columns other than images.
 func (m *Model) Wanted(l *Layout) (list []Wanted) {
-	for _, p := range l.Stacked() {
+	inside := map[string][]string{} // by the path of a layer inside a block
+	for _, p := range l.Layers() {
+		columns := l.unchanged(p.From, inside)
+		if l.at[p.Path] == nil && rearranges(p.Layer) {
+			inside[p.Path] = columns
+		}
 		i, ok := p.Layer.(layers.Indexing)
 		if !ok {
 			continue
 		}
 		n := float32(i.Indices())
-		for _, name := range l.unchanged(p.From) {
+		for _, name := range columns {
 			list = append(list, Wanted{Column: name, Layer: true,
 				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
 				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
@@ -66,24 +71,27 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 	return list
 }
 
-// unchanged returns the columns among names, and the columns that reach one of the names only through layers that
-// rearrange values.
-func (l *Layout) unchanged(names []string) (columns []string) {
+// unchanged returns the columns among names, and the columns that reach one of the names only through layers that rearrange
+// values. inside has these columns for the layers inside blocks.
+func (l *Layout) unchanged(names []string, inside map[string][]string) (columns []string) {
 	for _, name := range names {
+		columns = append(columns, inside[name]...)
 		if _, column := l.Column(name); column {
 			columns = append(columns, name)
-			continue
-		}
-		p, published := l.Of(name)
-		if p == nil || published != "" {
-			continue
-		}
-		switch p.Layer.(type) {
-		case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
-			columns = append(columns, l.unchanged(p.From)...)
+		} else if p, published := l.Of(name); p != nil && published == "" && rearranges(p.Layer) {
+			columns = append(columns, l.unchanged(p.From, inside)...)
 		}
 	}
 	return columns
+}
+
+// rearranges reports whether a layer only rearranges the values of its input, or leaves some out.
+func rearranges(l layers.Layer) bool {
+	switch l.(type) {
+	case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
+		return true
+	}
+	return false
 }
 
 // ReadsLabels reports whether a part of the model reads the labels of the training images.
