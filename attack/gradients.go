@@ -65,7 +65,8 @@ func (t *Trial) begin(x, clean []float32, start, i int) {
 	}
 }
 
-// march performs all steps on x, the starting points of the images with the indices of.
+// march performs all steps on x, the starting points of some of the images. The argument of contains the indices of
+// these images.
 func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	return s.batches(indices(len(of)), func(batch []int, n int) error {
 		images := make([]int, len(batch))
@@ -83,9 +84,9 @@ func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	})
 }
 
-// race moves x, the starting points of the images with the indices of, until each image is misclassified or has made
-// all steps. One program for a fixed number of images computes the gradients. When an image is done, the next one takes
-// its place.
+// race moves x, the starting points of some of the images, until each image is misclassified or has made all steps. The
+// argument of contains the indices of these images. One program for a fixed number of images computes the gradients.
+// When an image is done, the next one takes its place.
 func (t *Trial) race(s *subject, model WhiteBox, x []float32, of []int) error {
 	places, classes := min(atOnce, s.inputs), model.Classes()
 	type place struct{ image, steps int }

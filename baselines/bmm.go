@@ -61,7 +61,7 @@ func (s *BMM) New(shape []int, seed uint64) (Model, error) {
 type bernoulli struct {
 	components, pixels int
 	floor              float64
-	p                  []float64 // components x pixels
+	p                  []float64 // means, components x pixels
 }
 
 // begin implements family.
@@ -104,7 +104,7 @@ func (b *bernoulli) maximise(counts, sums []float64) {
 	}
 }
 
-// held implements family. It returns none, because pixels that are always 0 or 1 are common.
+// held implements family. It returns no components, because pixels that are always 0 or 1 are common.
 func (b *bernoulli) held() ([]int, string) { return nil, "" }
 
 func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {

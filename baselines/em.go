@@ -16,14 +16,14 @@ import (
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
 //
-//	E  computes, for every image, the distribution of its hidden variables under the present parameters, and adds the
+//	E  computes, for every image, the distribution of its hidden variables for the current parameters, and adds the
 //	   expected sufficient statistics and the log-likelihood,
-//	M  replaces the parameters by those that these statistics make most likely.
+//	M  replaces the parameters by the maximum-likelihood parameters for these statistics.
 //
-// The log-likelihood never falls. It is the bound of the iteration, computed before its M step.
+// The log-likelihood never falls. It is computed before the M step of the iteration.
 //
-// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32 numbers after every
-// iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
+// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32
+// numbers after every iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
 //
 // Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
 type em struct {
@@ -41,11 +41,11 @@ type em struct {
 type hidden interface {
 	// start sets the initial parameters, which depend only on the seed of the method and the images.
 	start(m *em, images Images) error
-	// size is the number of sufficient statistics.
+	// size returns the number of sufficient statistics.
 	size() int
 	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
 	expect(sums, rows []float64, n int) float64
-	// maximise sets the most likely parameters for the statistics of n images.
+	// maximise sets the maximum-likelihood parameters for the statistics of n images.
 	maximise(sums []float64, n int)
 	// notes lists warnings about parameters that have reached a bound.
 	notes() []string
@@ -60,7 +60,7 @@ type hidden interface {
 	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (otherwise to the
 	// decoded image).
 	atoms() (values []float64, absolute bool)
-	// freedom is the number of free parameters.
+	// freedom returns the number of free parameters.
 	freedom() int
 	// sampler returns a function that draws one row. Several goroutines may call it.
 	sampler() func(row []float64, r *rand.Rand)

@@ -40,7 +40,7 @@ func blobs(seed uint64, n, d, k int, spread float64) []float32 {
 	return x
 }
 
-// The bound never falls, on many random data, also where the floor acts.
+// On many random data sets the log-likelihood never falls, even if the floor takes effect.
 func TestTheBoundNeverFalls(t *testing.T) {
 	t.Parallel()
 	cases := 1000
@@ -75,7 +75,8 @@ func TestTheBoundNeverFalls(t *testing.T) {
 	}
 }
 
-// rising fits a model and reports whether a bound held a parameter in the end.
+// rising fits a model, checks that the log-likelihood never falls, and reports whether a parameter has reached a bound at the
+// end.
 func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool {
 	t.Helper()
 	objectives := fit(t, m, Matrix{x, d})
@@ -87,7 +88,7 @@ func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool 
 	return len(Notes(m)) > 0
 }
 
-// The responsibilities and densities are those of plain loops over the definition.
+// The responsibilities and densities equal those of plain loops over the definition.
 func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 	const n, d, k = 90, 3, 4
 	x := blobs(3, n, d, k, 3)
@@ -144,7 +145,7 @@ func plainCovariance(g *gaussian, c int) []float64 {
 	return s
 }
 
-// plainNormal is the density of a normal distribution, by elimination.
+// plainNormal returns the density of a normal distribution, computed by elimination.
 func plainNormal(x, s []float64) float64 {
 	d := len(x)
 	a, y := append([]float64{}, s...), append([]float64{}, x...)
@@ -172,7 +173,7 @@ func plainNormal(x, s []float64) float64 {
 	return math.Exp(-square/2) / math.Sqrt(math.Pow(2*math.Pi, float64(d))*det)
 }
 
-// With a small common spherical covariance EM is k-means: from the same centres it makes the same steps.
+// With a small common spherical covariance, EM equals k-means: from the same centres both perform the same steps.
 func TestSmallVariancesAreKMeans(t *testing.T) {
 	const n, d, k = 300, 4, 6
 	x := blobs(9, n, d, k, 1)
@@ -222,7 +223,8 @@ func TestSmallVariancesAreKMeans(t *testing.T) {
 	}
 }
 
-// Probabilistic PCA has a closed form, at which EM begins and stays: the noise is the mean of the variances that the components leave.
+// Probabilistic PCA has a closed-form solution, at which EM starts and remains. The noise variance is the mean of the
+// variances of the omitted components.
 func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	const n, d, k = 400, 6, 2
 	x := blobs(11, n, d, 1, 1)
@@ -262,7 +264,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	}
 }
 
-// A component on equal rows is named, and the likelihood stays finite.
+// A warning names a component on equal rows, and the likelihood remains finite.
 func TestACollapsingComponentIsNamed(t *testing.T) {
 	x := blobs(1, 40, 2, 1, 1)
 	for i := range 10 {
@@ -275,7 +277,7 @@ func TestACollapsingComponentIsNamed(t *testing.T) {
 	}
 }
 
-// mixtureOracles is testdata/mixtures.json, which testdata/mixtures.py writes.
+// mixtureOracles is the contents of testdata/mixtures.json, written by testdata/mixtures.py.
 type mixtureOracles struct {
 	X, Y            []float32
 	Dim, Components int
@@ -297,7 +299,7 @@ func readMixtures(t *testing.T) *mixtureOracles {
 	return &o
 }
 
-// From the same start, the bounds of 50 iterations are scikit-learn's.
+// From the same start, the log-likelihoods of 50 iterations equal those of scikit-learn.
 func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	for covariance, want := range o.Bounds {
@@ -327,7 +329,7 @@ func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	}
 }
 
-// Both find the maximum of the likelihood of factor analysis.
+// Tessera and scikit-learn reach the same maximum of the likelihood of factor analysis.
 func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
@@ -345,7 +347,7 @@ func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	}
 }
 
-// Four well separated groups are four components, by BIC and by the likelihood of images that were held out.
+// For four well separated clusters, BIC and the likelihood of held-out images select four components.
 func TestTheNumberOfComponentsIsFound(t *testing.T) {
 	const n, d, groups = 400, 2, 4
 	r := random.Stream(4, "groups", 0)

@@ -75,7 +75,7 @@ type latent struct {
 	k, d     int
 
 	loadings []float64 // W, k x d
-	noise    []float64 // s, per pixel
+	noise    []float64 // s, one value per pixel
 	least    []float64 // one value: the minimum noise variance
 
 	inferred   []float64 // B, k x d
@@ -123,7 +123,7 @@ func (f *latent) start(m *em, images Images) error {
 	return nil
 }
 
-// bound sets all noise variances to their mean if equal is set, and raises those below the minimum to the minimum.
+// bound sets all noise variances to their mean if equal is set, and raises smaller ones to the minimum.
 func (f *latent) bound() {
 	if f.settings.Equal {
 		mean := 0.0
