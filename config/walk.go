@@ -466,7 +466,7 @@ func placeOf(path string) string {
 	return part
 }
 
-// bytesText returns the size of values in float32 as text.
+// bytesText returns the size of the given number of float32 values as text.
 func bytesText(values int) string {
 	bytes := 4 * float64(values)
 	if bytes < 1e9 {
