@@ -144,9 +144,9 @@ func ofPlayer(p config.Moving, err error) error {
 	return fmt.Errorf("player %q: %w", p.Name, err)
 }
 
-// weighted builds all terms, multiplied by their weights and by factor. It returns the terms for which read is true, by
-// index, and their sum, which is nil if there are none. Other terms are built only because they add inputs. The
-// returned terms are tapped, unless the request is for the input gradient.
+// weighted builds all terms, multiplied by their weights and by factor. It returns those terms, by index, for which the
+// function read returns true, and their sum, which is nil if there are none. Other terms are built only because they
+// add inputs. The returned terms are tapped, unless the request is for the input gradient.
 func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
 	nodes = map[int]*gorgonia.Node{}
 	for _, i := range terms {

@@ -193,8 +193,8 @@ var simd = sync.OnceValue(func() selection {
 
 var choice = sync.OnceValue(func() *chosen { return choose(simd(), os.Getenv("TESSERA_BLAS")) })
 
-// choose opens the BLAS that wanted names. If wanted is empty, it opens a BLAS only if this package has no assembly for
-// the machine.
+// choose opens a BLAS: the library that wanted names or, if wanted is empty and this package has no assembly for the
+// machine, the best installed one.
 func choose(s selection, wanted string) *chosen {
 	c := &chosen{selection: s}
 	for _, b := range c.backends {

@@ -88,7 +88,8 @@ type Schedule interface {
 var Schedules = part.New[Schedule]("schedule")
 
 // Rate returns the learning rate of a step: the base rate, times the schedule's factor at the beginning of the step,
-// times the warm-up factor. The step counts from 1 over the whole run, which has epochs epochs of stepsPerEpoch steps.
+// times the warm-up factor. The step counts from 1 over the whole run. The run has the given number of epochs, each of
+// stepsPerEpoch steps.
 //
 // The warm-up factor rises linearly, step/(warmupEpochs*stepsPerEpoch), and reaches 1 at the last step of the warm-up.
 // It does not start at 0, which would waste a step. 0 epochs disable the warm-up. The schedule starts at the first

@@ -251,7 +251,8 @@ func (o *owner) receiveFailure() error {
 	return o.peerFailure
 }
 
-// advanceAll advances every active operation and adds passed to its waiting time.
+// advanceAll advances every active operation. It adds the time since the last poll, passed, to the waiting time of
+// each.
 func (o *owner) advanceAll(passed time.Duration) (progressed bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {
