@@ -71,7 +71,7 @@ func (s *Answers) Check() error {
 	return nil
 }
 
-// WithInner implements [data.Outer]. Without the key of, it returns s unchanged.
+// WithInner implements [data.Outer]. Without the key `of` it returns s unchanged.
 func (s *Answers) WithInner(other func(data.Source) data.Source) data.Source {
 	if s.Of == nil {
 		return s

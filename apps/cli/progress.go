@@ -332,8 +332,8 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
-// clear removes the table from the screen. The lines that follow remain. The first of them is the number of trials that were
-// already done.
+// clear removes the table from the screen, so that lines can follow that remain on the screen. The first of these lines is the
+// number of trials that were already done.
 func (p *sweepProgress) clear() {
 	if p.live > 0 {
 		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)
