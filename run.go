@@ -31,11 +31,11 @@ type Run struct {
 	Path   string        // folder of the run, or name of the file from which the run was read
 	Epoch  int           // epoch of the parameters, with early stopping the best one; for a baseline, iterations
 	Step   int           // number of optimizer steps of the parameters
-	Result *train.Result // how the training ended; nil for a run that was read from a file
+	Result *train.Result // result of the training; nil for a run that was read from a file
 
 	mu      turns         // locked during computations
-	coder   metrics.Coder // nil in the zero Run
-	network *graph.Model  // nil for a baseline
+	coder   metrics.Coder // the coder; nil in the zero Run
+	network *graph.Model  // the auto-encoder; nil for a baseline
 	scaling *data.Scaling // scaling of samples for the coder; nil if there is none
 	span    [2]float32    // range of the fitted samples
 	classes []string      // names of the classes; nil if unknown
@@ -242,6 +242,26 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 	return values, err
 }
 
+// ErrNoSampler is the error for a model of which no images can be drawn.
+var ErrNoSampler = errors.New("the model is no distribution of images: gmm, bmm and factor_analysis are")
+
+// Draw returns n images drawn at random from the distribution that the model has learned, in the units before scaling. Image i depends
+// only on the seed and i. The error is [ErrNoSampler] for a model that is no distribution.
+func (r *Run) Draw(n int, seed uint64) (images []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		sampler, ok := metrics.As[metrics.Sampler](c)
+		if !ok {
+			return fmt.Errorf("run %s: kind %q: %w", r.Path, r.Model.Kind, ErrNoSampler)
+		}
+		images, err = sampler.Draw(n, seed)
+		return err
+	})
+	if err == nil {
+		r.scaling.Undo(images)
+	}
+	return images, err
+}
+
 // Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
 // code. A baseline decodes.
 func (r *Run) Decodes() error {
@@ -266,8 +286,8 @@ func (r *Run) Reconstructs() error {
 	return nil
 }
 
-// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels
-// among them. A baseline reads images.
+// Columns returns descriptions of the columns from which a value is computed: images, and the columns that a head or a layer
+// reads, labels among them. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
@@ -275,8 +295,8 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.named(r.network.ColumnsOf(value))
 }
 
-// InFile describes the columns that a file must contain for [Run.Given] to return the given columns. Drawn columns are
-// replaced by the columns from which they are drawn.
+// InFile returns descriptions of the columns that a file must contain for [Run.Given] to return the given columns. Drawn
+// columns are replaced by the columns from which they are drawn.
 func (r *Run) InFile(columns []data.Column) []data.Column {
 	if r == nil || r.Model == nil {
 		return columns

@@ -3,6 +3,7 @@ package baselines
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"tessera/config"
 	"tessera/engine/ir"
@@ -118,3 +119,15 @@ func (b *bernoulli) values() map[string][]float64 { return map[string][]float64{
 func (b *bernoulli) means() ([]float64, bool) { return b.p, true }
 
 func (b *bernoulli) free() int { return b.components * b.pixels }
+
+// sampler implements family.
+func (b *bernoulli) sampler() func(row []float64, component int, r *rand.Rand) {
+	return func(row []float64, component int, r *rand.Rand) {
+		for j, p := range b.p[component*b.pixels : (component+1)*b.pixels] {
+			row[j] = 0
+			if r.Float64() < p {
+				row[j] = 1
+			}
+		}
+	}
+}

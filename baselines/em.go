@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"tessera/engine/ir"
+	"tessera/internal/random"
+	"tessera/internal/volume"
+	"tessera/parallel/team"
 )
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
@@ -58,6 +62,8 @@ type hidden interface {
 	atoms() (values []float64, absolute bool)
 	// freedom returns the number of free parameters.
 	freedom() int
+	// sampler returns a function that draws one row. Several goroutines may call it.
+	sampler() func(row []float64, r *rand.Rand)
 }
 
 // Names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
@@ -209,6 +215,29 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 	densities := make([]float64, n)
 	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
 	return densities, nil
+}
+
+// Draw implements [metrics.Sampler].
+func (m *em) Draw(n int, seed uint64) ([]float32, error) {
+	if m.atoms == nil {
+		return nil, errUnfitted
+	}
+	size, ok := volume.Within([]int{n, m.pixels}, math.MaxInt32)
+	if n < 0 || !ok {
+		return nil, fmt.Errorf("baselines: got %d images to draw, want from 0 to %d", n, math.MaxInt32/m.pixels)
+	}
+	images, draw := make([]float32, size), m.hidden.sampler()
+	const grain = 64
+	team.For(n, grain, func(from, to int) {
+		row := make([]float64, m.pixels)
+		for i := from; i < to; i++ {
+			draw(row, random.Stream(seed, "draw", uint64(i)))
+			for j, v := range row {
+				images[i*m.pixels+j] = float32(v + m.origin[j])
+			}
+		}
+	})
+	return images, nil
 }
 
 // Freedom implements [metrics.Density].

@@ -2,11 +2,14 @@ package baselines
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"tessera/internal/random"
+	"tessera/metrics"
 )
 
 // blobs draws n rows of d values from k normal distributions of different shapes.
@@ -394,4 +397,123 @@ func TestExponentialsAreThoseOfTheLibrary(t *testing.T) {
 	if sum := exps([]float64{0, math.NaN(), 0}, 0); !math.IsNaN(sum) {
 		t.Errorf("the sum with NaN is %v", sum)
 	}
+}
+
+// Drawn images have the mean and the covariance of the model, which plain loops compute from its parameters, and do not depend on their number.
+func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
+	t.Parallel()
+	const n, d, draws = 200, 3, 20000
+	x := blobs(3, n, d, 3, 2)
+	for i := range n { // values that go together
+		x[i*d+1] += x[i*d]
+	}
+	unit := slices.Clone(x)
+	for i := range unit {
+		unit[i] = min(max(unit[i]/8+0.5, 0), 1)
+	}
+	methods := []Method{&FactorAnalysis{Components: 1, Floor: 1e-3, Iterations: 30}, &BMM{Components: 3, Init: "kmeans", Floor: 1e-3, Iterations: 30, Restarts: 2}}
+	for _, c := range []string{full, diagonal, spherical, tied} {
+		methods = append(methods, &GMM{Components: 3, Covariance: c, Init: "kmeans", Floor: 1e-3, Iterations: 30, Restarts: 1})
+	}
+	for _, method := range methods {
+		images, name := Matrix{x, d}, fmt.Sprintf("%T %+v", method, method)
+		if _, ok := method.(*BMM); ok {
+			images = Matrix{unit, d}
+		}
+		m := newModel(t, method, []int{d}, 1)
+		if s, ok := metrics.As[metrics.Sampler](m); !ok {
+			t.Fatalf("%s: nothing can be drawn", name)
+		} else if _, err := s.Draw(1, 1); err == nil {
+			t.Errorf("%s: drawn before the fit", name)
+		}
+		fit(t, m, images)
+		s, _ := metrics.As[metrics.Sampler](m)
+		drawn, err := s.Draw(draws, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		few, _ := s.Draw(10, 7)
+		other, _ := s.Draw(10, 8)
+		if !slices.Equal(few, drawn[:10*d]) || slices.Equal(few, other) {
+			t.Errorf("%s: the first images depend on the number, or not on the seed", name)
+		}
+		mean, covariance := moments(t, m, d)
+		for i := range d {
+			got := 0.0
+			for k := range draws {
+				got += float64(drawn[k*d+i]) / draws
+			}
+			if off := math.Abs(got - mean[i]); off > 5*math.Sqrt(covariance[i*d+i]/draws) {
+				t.Errorf("%s: mean %d: got %v, want %v", name, i, got, mean[i])
+			}
+			for j := range d {
+				got := 0.0
+				for k := range draws {
+					got += (float64(drawn[k*d+i]) - mean[i]) * (float64(drawn[k*d+j]) - mean[j]) / draws
+				}
+				scale := math.Sqrt(covariance[i*d+i] * covariance[j*d+j])
+				if math.Abs(got-covariance[i*d+j]) > 0.05*scale {
+					t.Errorf("%s: covariance %d, %d: got %v, want %v", name, i, j, got, covariance[i*d+j])
+				}
+			}
+		}
+	}
+	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(-1, 1); err == nil {
+		t.Error("a negative number of images was drawn")
+	}
+}
+
+// moments are the mean and the covariance of a density of d values.
+func moments(t *testing.T, m Model, d int) (mean, covariance []float64) {
+	t.Helper()
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	e := m.(*em)
+	mean, covariance = make([]float64, d), make([]float64, d*d)
+	if f, ok := e.hidden.(*latent); ok {
+		for i := range d {
+			mean[i] = e.origin[i]
+			for j := range d {
+				for q := range f.k {
+					covariance[i*d+j] += f.loadings[q*d+i] * f.loadings[q*d+j]
+				}
+			}
+			covariance[i*d+i] += f.noise[i]
+		}
+		return mean, covariance
+	}
+	h := e.hidden.(*mixture)
+	centre := func(k, i int) float64 { values, _ := h.means(); return values[k*d+i] + e.origin[i] }
+	for k, w := range h.weights {
+		for i := range d {
+			mean[i] += w * centre(k, i)
+		}
+	}
+	for k, w := range h.weights {
+		for i := range d {
+			for j := range d {
+				within := 0.0
+				switch f := h.family.(type) {
+				case *bernoulli:
+					if i == j {
+						within = f.p[k*d+i] * (1 - f.p[k*d+i])
+					}
+				case *gaussian:
+					switch {
+					case f.covariance == full:
+						within = f.variances[k*d*d+i*d+j]
+					case f.covariance == tied:
+						within = f.variances[i*d+j]
+					case i == j && f.covariance == diagonal:
+						within = f.variances[k*d+i]
+					case i == j:
+						within = f.variances[k]
+					}
+				}
+				covariance[i*d+j] += w * (within + (centre(k, i)-mean[i])*(centre(k, j)-mean[j]))
+			}
+		}
+	}
+	return mean, covariance
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -280,4 +281,16 @@ func (f *latent) freedom() int {
 		noise = 1
 	}
 	return f.k*f.d - f.k*(f.k-1)/2 + noise + f.d
+}
+
+// sampler implements hidden: W'z plus noise, with standard normal z.
+func (f *latent) sampler() func(row []float64, r *rand.Rand) {
+	return func(row []float64, r *rand.Rand) {
+		for j, v := range f.noise {
+			row[j] = math.Sqrt(v) * r.NormFloat64()
+		}
+		for q := range f.k {
+			kernel.Float64().AddScaled(row, row, f.loadings[q*f.d:(q+1)*f.d], r.NormFloat64())
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -107,7 +108,7 @@ type gaussian struct {
 	share              float64 // floor, as a fraction of the mean variance of the pixels
 
 	centres    []float64 // components x pixels, minus the origin
-	variances  []float64 // per component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
+	variances  []float64 // variances of each component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
 	floor      []float64 // minimum variance, one value
 	scatter    []float64 // mean of the products of all rows; only for a tied covariance
 	precisions []float64 // inverse of the covariance; only for a tied covariance
@@ -455,4 +456,35 @@ func (g *gaussian) free() int {
 		return means + matrix
 	}
 	return means + g.components*g.each()
+}
+
+// sampler implements family: m_k + L_k z with L_k L_k' = S_k and standard normal z.
+func (g *gaussian) sampler() func(row []float64, component int, r *rand.Rand) {
+	d, each := g.pixels, g.each()
+	var lower []mat.TriDense
+	if g.covariance == full || g.covariance == tied {
+		lower = make([]mat.TriDense, len(g.variances)/each)
+		for k := range lower {
+			var c mat.Cholesky
+			c.Factorize(mat.NewSymDense(d, slices.Clone(g.variances[k*each:(k+1)*each]))) // the parameters of a fitted model are sound
+			c.LTo(&lower[k])
+		}
+	}
+	return func(row []float64, component int, r *rand.Rand) {
+		z := make([]float64, d)
+		for j := range z {
+			z[j] = r.NormFloat64()
+		}
+		for j, m := range g.centres[component*d : (component+1)*d] {
+			switch g.covariance {
+			case full, tied:
+				for i := range j + 1 {
+					m += lower[component%len(lower)].At(j, i) * z[i]
+				}
+			default:
+				m += math.Sqrt(g.variances[component*each+j%each]) * z[j]
+			}
+			row[j] = m
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -30,7 +31,7 @@ type mixture struct {
 	eta       []float64 // natural parameters, components x features
 	constants []float64 // log w_k + c_k
 
-	unused sync.Pool // of *scratch
+	unused sync.Pool // contains *scratch
 }
 
 // family is the distribution of the components.
@@ -56,6 +57,8 @@ type family interface {
 	means() (values []float64, absolute bool)
 	// free returns the number of free parameters without the weights.
 	free() int
+	// sampler returns a function that draws a row of a component. Several goroutines may call it.
+	sampler() func(row []float64, component int, r *rand.Rand)
 }
 
 // parameters implements hidden.
@@ -67,6 +70,23 @@ func (m *mixture) parameters() map[string][]float64 {
 
 // atoms implements hidden.
 func (m *mixture) atoms() ([]float64, bool) { return m.means() }
+
+// sampler implements hidden.
+func (m *mixture) sampler() func(row []float64, r *rand.Rand) {
+	draw, total := m.family.sampler(), kernel.Float64().Sum(m.weights)
+	return func(row []float64, r *rand.Rand) {
+		k, left := -1, r.Float64()*total
+		for j, w := range m.weights {
+			if w > 0 { // rounding may leave something behind the last weight
+				k = j
+			}
+			if left -= w; left < 0 {
+				break
+			}
+		}
+		draw(row, k, r)
+	}
+}
 
 // freedom implements hidden.
 func (m *mixture) freedom() int { return m.components - 1 + m.free() }
