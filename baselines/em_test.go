@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/internal/random"
@@ -516,4 +517,16 @@ func moments(t *testing.T, m Model, d int) (mean, covariance []float64) {
 		}
 	}
 	return mean, covariance
+}
+
+// Values whose squares are no float32 numbers are an error that names the first of them, not a density of NaN.
+func TestTooLargeValuesAreNamed(t *testing.T) {
+	x := blobs(1, 20, 2, 1, 1)
+	x[7] = 1e20
+	for _, method := range []Method{&GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 5, Restarts: 1}, &FactorAnalysis{Components: 1, Floor: 1e-3, Iterations: 5}} {
+		err := newModel(t, method, []int{2}, 1).Begin(t.Context(), Matrix{x, 2})
+		if err == nil || !strings.Contains(err.Error(), "sample 3, value 1: got 1e+20") {
+			t.Errorf("%T: got %v", method, err)
+		}
+	}
 }
