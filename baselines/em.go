@@ -12,6 +12,7 @@ import (
 	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/metrics"
 	"tessera/parallel/team"
 )
 
@@ -254,6 +255,27 @@ func (m *em) Draw(n int, seed uint64) ([]float32, error) {
 		}
 	})
 	return images, nil
+}
+
+// Components implements [metrics.Mixture].
+func (m *em) Components() []metrics.Component {
+	h, ok := m.hidden.(*mixture)
+	if !ok || m.atoms == nil {
+		return nil
+	}
+	means, _ := h.means()
+	list := make([]metrics.Component, h.components)
+	for k := range list {
+		mean := slices.Clone(means[k*m.pixels : (k+1)*m.pixels])
+		for j, o := range m.origin {
+			mean[j] += o
+		}
+		list[k] = metrics.Component{Weight: h.weights[k], Mean: mean}
+		if g, ok := h.family.(*gaussian); ok {
+			list[k].Covariance = g.covarianceOf(k)
+		}
+	}
+	return list
 }
 
 // Freedom implements [metrics.Density].

@@ -42,6 +42,7 @@ func figureKinds() []figureKind {
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},
 		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"reliability", "accuracy of classifiers over their confidence, before and after a calibration", 1, many, drawReliability},
+		{"mixture", "samples and components of a mixture with ellipses, its log-likelihood over iterations, responsibilities and weights", 1, 1, drawMixture},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
