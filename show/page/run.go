@@ -46,6 +46,7 @@ type Run struct {
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
+	Mixture  picture // components of a mixture; "" for other models
 	Heads    []HeadPlots
 	Settings []comparison.Line
 	Origin   Origin
@@ -143,6 +144,9 @@ func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evalu
 		return err
 	}
 	if r.Units, err = v.units(); err != nil {
+		return err
+	}
+	if r.Mixture, err = v.mixture(r.Path); err != nil {
 		return err
 	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
