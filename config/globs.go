@@ -10,7 +10,7 @@ import (
 	"tessera/part/table"
 )
 
-// glob checks that the glob in a key matches at least one parameter, or one of the names in also.
+// glob checks that the glob in a key matches at least one parameter, or one of the additional names.
 func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	if _, err := path.Match(glob, ""); err != nil {
 		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
@@ -29,8 +29,8 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. still reports
-// whether a parameter does not change.
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. The function
+// still reports whether training leaves a parameter unchanged.
 func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return

@@ -286,6 +286,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
 	}
 	w.decomposing()
+	w.misplaced()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		w.search()
 	}
@@ -466,7 +467,7 @@ func placeOf(path string) string {
 	return part
 }
 
-// bytesText returns the size of values in float32 as text.
+// bytesText returns the size of the given number of float32 values as text.
 func bytesText(values int) string {
 	bytes := 4 * float64(values)
 	if bytes < 1e9 {
@@ -482,8 +483,8 @@ type Fitted interface {
 	Fits(images, pixels int) error
 }
 
-// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. The product of each is the
-// number of values of one tensor per component. The bound is that of a layer's parameters.
+// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. A tensor has the shape each
+// for every component; what is its name in the error. The bound is the same as for the parameters of a layer.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {
