@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"reflect"
+	"slices"
 
 	"tessera/config"
 	"tessera/data"
@@ -37,7 +38,7 @@ func (r *Results) comparedMetrics() [][]string {
 }
 
 // Differences returns the differences of all settings from the setting with index from, paired by seed, each with its 95 %
-// confidence interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference.
+// confidence interval: see [metrics.PairedDifference]. [metrics.CorrectHolm] takes all of them together. A difference is the value of the setting minus that of the reference.
 // sets are the data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs. If
 // from is not the index of a setting, or if the numbers of sets and settings differ, no setting has pairs.
 func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
@@ -70,6 +71,7 @@ func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 			break
 		}
 	}
+	metrics.CorrectHolm(slices.Concat(d.Paired...))
 	return d
 }
 
