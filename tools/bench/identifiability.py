@@ -149,7 +149,7 @@ if __name__ == "__main__":
     file = f"{OUT}/results.jsonl"
     results = [json.loads(line) for line in open(file)] if os.path.exists(file) else []
     have = {(r["method"], r["data"], r["extra"], r["seed"]) for r in results}
-    todo = sorted((j for j in jobs() if j not in have), key=lambda j: j[3])
+    todo = sorted((j for j in jobs() if j not in have), key=lambda j: (list(METHODS).index(j[0]) > 0, j[3]))
     for _, name, _, seed in todo:
         planted(OUT, name, seed)
     with futures.ThreadPoolExecutor(int(sys.argv[4]) if len(sys.argv) > 4 else 1) as pool, open(file, "a") as log:
