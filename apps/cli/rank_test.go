@@ -84,10 +84,6 @@ extends = "a"
 dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "unrolled", units = 8 }, { kind = "residual", layers = [{ kind = "dense", units = 5 }, { kind = "dense", units = 8 }] }, { kind = "relu" }]
 train = { epochs = 1 }
-[model.coded]
-extends = "several"
-decoder = []
-loss = []
 `)
 	out := b.must(0, "rank", "a", "--ranks", "4,8,16", "--figure", "a.svg")
 	var chosen []string
@@ -111,7 +107,7 @@ loss = []
 	for args, says := range map[string]string{
 		"a":                     "--ranks is missing",
 		"a --ranks 4 --folds 1": "folds: got 1, want >= 2",
-		"coded --ranks 4":       "the model has no decoder",
+		"classifier --ranks 4":  "the model has no decoder",
 	} {
 		out := b.must(exitUsage, append([]string{"rank"}, strings.Fields(args)...)...)
 		b.contains(args, out.stderr, says)
