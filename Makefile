@@ -19,7 +19,7 @@ CONCURRENT = . ./apps/serve ./augment ./data ./data/morph ./engine ./kernel ./me
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability missing
+.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability missing trial
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -94,6 +94,14 @@ missing: ## the table and the picture of docs/missing.md; TESSERA_DATA is the fo
 	@mkdir -p $(MISSING)
 	$(GO) -C tools run ./missing $(abspath $(MISSING))
 	cp $(MISSING)/missing.png docs/img/missing.png
+
+# The pages of attacked classifiers: their runs and results are kept in TRIAL.
+TRIAL ?= .trial
+trial: ## the tables of docs/robustness.md and docs/reproduction/robust-parts.md and its figures; TESSERA_DATA is the folder that holds mnist/ and fashion-mnist/; hours
+	@mkdir -p $(TRIAL)
+	$(GO) -C tools run ./trial victims $(abspath $(TRIAL))
+	$(GO) -C tools run ./trial parts $(abspath $(TRIAL))
+	cp $(TRIAL)/robust-parts-l2.png $(TRIAL)/robust-parts-linf.png docs/reproduction
 
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
 REPORTS ?= .reports

@@ -1,9 +1,9 @@
-// Package attack computes adversarial examples and measures their effect: images that hardly differ from clean ones, but that a model
-// reconstructs badly.
+// Package attack computes adversarial examples and measures their effect: images that hardly differ from clean ones,
+// but that a model reconstructs or classifies badly.
 //
 // An adversarial example x' = x + d lies in the ball |d| <= epsilon around a clean image x and has pixels in [0,1]. The
-// attack follows the gradient, with respect to x', of the error between the model's output for x' and the clean x. The model
-// computes this gradient; the package does not depend on its graph.
+// attack follows the gradient, with respect to x', of the error between the model's output for x' and the clean x. The
+// model computes this gradient; the package does not depend on its graph.
 package attack
 
 import (
@@ -24,15 +24,16 @@ import (
 //
 //	linf: d = epsilon sign(g)        l2: d = epsilon g / |g|
 //
-// (Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015). pgd takes several shorter steps
-// and projects d back into the ball after each (Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep Learning Models
-// Resistant to Adversarial Attacks, 2018):
+// (Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015). pgd takes several shorter
+// steps and projects d back into the ball after each of them (Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep
+// Learning Models Resistant to Adversarial Attacks, 2018):
 //
 //	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
 //
-// Both start from the clean image and clip x' to Range, [0,1] by default, after every step. A pixel whose clean value is outside this
-// range may not move further away from it. Only Restarts use randomness: pgd then starts again from random points in the ball and
-// keeps, for each image, the example with the largest error. A single start may miss the worst example in the ball.
+// Both start from the clean image and clip x' to Range, [0,1] by default, after every step. A pixel whose clean value
+// is outside of this range may not move further away from it. Only Restarts use random numbers: pgd then starts again
+// from random points in the ball and keeps, for each image, the example with the largest error. A single start may miss
+// the worst example in the ball.
 type Attack struct {
 	Method   Method  `toml:"method" doc:"fgsm: one step of length epsilon; pgd: several steps, each projected into the ball"`
 	Norm     Norm    `toml:"norm" doc:"norm of the perturbation"`
@@ -40,17 +41,17 @@ type Attack struct {
 	Steps    int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
 	StepSize float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
 
-	Restarts int    // number of further starts of pgd, from random points in the ball, in [0,1000]; adversarial training uses none
-	Seed     uint64 // of the random points
+	Restarts int    // number of additional starts of pgd, from random points in the ball, in [0,1000]; adversarial training uses none
+	Seed     uint64 // seed of the random points
 
-	Range [2]float32 // the smallest and the largest value of a pixel; zeros stand for 0 and 1
+	Range [2]float32 // smallest and largest value of a pixel; if both are 0, the range is [0,1]
 }
 
-// mostSteps is the largest number of steps and of restarts of an attack. More are probably a typo, and they would compute for hours
-// without a chance to interrupt the batch.
+// mostSteps is the maximum number of steps and of restarts of an attack. A larger number is probably a typo. It would
+// compute for hours, and a batch cannot be interrupted.
 const mostSteps = 1000
 
-// Default is the attack without settings: PGD with ten steps in a small linf ball.
+// Default returns the default attack: PGD with ten steps in a small linf ball.
 func Default() Attack { return Attack{Method: PGD, Norm: LInf, Epsilon: 0.05, Steps: 10} }
 
 // Method selects how the attack follows the gradient.
@@ -70,14 +71,14 @@ type Norm string
 
 // The norms.
 const (
-	LInf Norm = "linf" // the largest difference of a pixel
+	LInf Norm = "linf" // the largest absolute difference of a pixel
 	L2   Norm = "l2"   // the Euclidean norm
 )
 
 // Choices lists the norms.
 func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
 
-// Check reports the first invalid setting as a part.KeyError.
+// Check returns the first invalid setting as a part.KeyError.
 func (a *Attack) Check() error {
 	wrong := func(key string, got, want any) error {
 		return part.KeyErrorf(key, "got %v, want %v", got, want)
@@ -93,7 +94,7 @@ func (a *Attack) Check() error {
 		return wrong("steps", a.Steps, fmt.Sprintf("in [1,%d]", mostSteps))
 	case !(a.StepSize >= 0) || math.IsInf(a.StepSize, 0):
 		return wrong("step_size", a.StepSize, "> 0, or 0 for 2.5 epsilon / steps")
-	case a.Epsilon > math.MaxFloat32: // the type of the images
+	case a.Epsilon > math.MaxFloat32: // pixels are float32
 		return wrong("epsilon", a.Epsilon, fmt.Sprintf("at most %.2g", math.MaxFloat32))
 	case a.StepSize > math.MaxFloat32:
 		return wrong("step_size", a.StepSize, fmt.Sprintf("at most %.2g", math.MaxFloat32))
@@ -105,7 +106,7 @@ func (a *Attack) Check() error {
 	return nil
 }
 
-// Rounds is the number of gradient steps of the attack.
+// Rounds returns the number of gradient steps from one start.
 func (a *Attack) Rounds() int {
 	if a.Method == FGSM {
 		return 1
@@ -113,7 +114,7 @@ func (a *Attack) Rounds() int {
 	return a.Steps
 }
 
-// step is the length of one step.
+// step returns the length of one step in the norm of the ball.
 func (a *Attack) step() float64 {
 	switch {
 	case a.Method == FGSM:
@@ -124,8 +125,9 @@ func (a *Attack) step() float64 {
 	return 2.5 * a.Epsilon / float64(a.Steps)
 }
 
-// Move takes one step for one or several complete images, each with that number of pixels. It moves x, which equals clean before the
-// first step, along the gradient and projects it. An l2 step along a zero or non-finite gradient does not move x.
+// Move takes one step for one or several complete images. pixels is the number of values of an image. It moves x along
+// the gradient and projects it. Before the first step x must equal clean. An l2 step along a zero or non-finite
+// gradient does not move x.
 func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
 	for at := 0; at < len(x); at += pixels {
 		to := at + pixels
@@ -144,7 +146,7 @@ func (a *Attack) moveLinf(x, clean, gradient []float32) {
 	for i, g := range gradient {
 		v, c := x[i], clean[i]
 		if g != 0 && g == g {
-			v += math.Float32frombits(steps | math.Float32bits(g)&(1<<31)) // step in the direction of the gradient
+			v += math.Float32frombits(steps | math.Float32bits(g)&(1<<31)) // a step of length steps with the sign of g
 		}
 		x[i] = min(max(min(max(v, c-radius), c+radius), min(c, low)), max(c, high))
 	}
@@ -162,12 +164,12 @@ func (a *Attack) moveL2(x, clean, gradient []float32) {
 		squares += d * d
 	}
 	shrink := min(1, a.Epsilon/math.Sqrt(squares))
-	for i, c := range clean { // clipping brings x nearer to the clean image, which lies within the bounds
+	for i, c := range clean { // clipping cannot leave the ball: it moves x towards the clean image, which lies within the bounds
 		x[i] = a.bounded(c+float32(shrink*(float64(x[i])-float64(c))), c)
 	}
 }
 
-// span is the range of pixels.
+// span returns the range of pixel values.
 func (a *Attack) span() (low, high float32) {
 	if a.Range == [2]float32{} {
 		return 0, 1
@@ -175,13 +177,13 @@ func (a *Attack) span() (low, high float32) {
 	return a.Range[0], a.Range[1]
 }
 
-// bounded clips v to the range of pixels, or to the clean value if that is further out.
+// bounded clips v to the range of pixel values. If clean lies outside of the range, it extends the range to clean.
 func (a *Attack) bounded(v, clean float32) float32 {
 	low, high := a.span()
 	return min(max(v, min(clean, low)), max(clean, high))
 }
 
-// norm returns the l2 norm.
+// norm returns the l2 norm of values.
 func norm(values []float32) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -203,7 +205,7 @@ func (a *Attack) Perturb(target Target, clean []float32) ([]float32, error) {
 	return a.perturb(context.Background(), target, clean, 0)
 }
 
-// perturb is [Attack.Perturb] for consecutive images, the first of which has the index first.
+// perturb is like [Attack.Perturb] for consecutive images. first is the index of the first one.
 func (a *Attack) perturb(ctx context.Context, target Target, clean []float32, first int) ([]float32, error) {
 	worst := append([]float32(nil), clean...)
 	if err := a.follow(target, worst, clean); err != nil || a.Restarts == 0 {
@@ -237,7 +239,7 @@ func (a *Attack) perturb(ctx context.Context, target Target, clean []float32, fi
 	return worst, nil
 }
 
-// follow takes all steps from x.
+// follow moves x, the starting points, by all steps of the attack.
 func (a *Attack) follow(target Target, x, clean []float32) error {
 	pixels := volume.Of(target.Shape())
 	for range a.Rounds() {
@@ -250,7 +252,7 @@ func (a *Attack) follow(target Target, x, clean []float32) error {
 	return nil
 }
 
-// scatter sets x to random points of the balls around the clean images, uniform in the ball before pixels are clipped.
+// scatter sets x to the starting points of a restart: random points of the balls around the clean images.
 func (a *Attack) scatter(x, clean []float32, pixels, restart, first int) {
 	for i := range len(clean) / pixels {
 		r := random.Stream(a.Seed, fmt.Sprintf("attack/restart/%d", restart), uint64(first+i))
@@ -259,8 +261,8 @@ func (a *Attack) scatter(x, clean []float32, pixels, restart, first int) {
 	}
 }
 
-// Scatter sets x to random points of the balls around clean images, each with pixels values, uniform in the ball before
-// pixels are clipped.
+// Scatter sets x to random points of the balls around the clean images. pixels is the number of values of an image. The
+// points are uniform in the ball before pixels are clipped.
 func (a *Attack) Scatter(x, clean []float32, pixels int, r *rand.Rand) {
 	for at := 0; at < len(x); at += pixels {
 		if a.Norm == L2 {
@@ -273,8 +275,8 @@ func (a *Attack) Scatter(x, clean []float32, pixels int, r *rand.Rand) {
 	}
 }
 
-// scatterL2 sets x to a random point of the l2 ball around clean. The direction is drawn by Gaussian numbers; the length is epsilon times
-// the n-th root of a uniform number, where n is the number of values.
+// scatterL2 sets x to a random point of the l2 ball around clean. The direction is a normalised Gaussian vector. The
+// length is epsilon times the n-th root of a uniform number, where n is the number of values.
 func (a *Attack) scatterL2(x, clean []float32, r *rand.Rand) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
@@ -285,7 +287,7 @@ func (a *Attack) scatterL2(x, clean []float32, r *rand.Rand) {
 	}
 }
 
-// imageErrors returns the squared error between the output and the clean image, for every image.
+// imageErrors returns, for every image, the squared error between the output and the clean image.
 func imageErrors(target Target, images, clean []float32, pixels int) ([]float64, error) {
 	codes, err := target.Encode(images)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"tessera/part"
 )
 
-// scaling is a linear model by plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
+// scaling is a linear model in plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
 type scaling struct {
 	factor float64
 	failed error
@@ -41,7 +41,7 @@ func (s scaling) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, s.failed
 }
 
-// images are n of values in [low, high].
+// images returns n values in [low, high].
 func images(n int, low, high float64) []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, n*6)
@@ -51,7 +51,8 @@ func images(n int, low, high float64) []float32 {
 	return x
 }
 
-// The worst change of a linear model is known: along x in the l2 ball, every pixel outwards in the linf ball.
+// The worst perturbation of a linear model is known: along x in the l2 ball, and away from 0 at every pixel in the linf
+// ball.
 func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 	const epsilon, factor, n = 0.05, 1.5, 4
 	x := images(n, 0.2, 0.8)
@@ -85,7 +86,7 @@ func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 
 func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 	x := images(3, 0.3, 0.6)
-	clear(x[6:12]) // an image whose code is 0 has no relative change
+	clear(x[6:12]) // an image whose code is 0 has no relative change of the code
 	a := attack.Attack{Method: attack.FGSM, Norm: attack.L2, Epsilon: 0.1}
 	r, err := attack.Measure(context.Background(), scaling{factor: 1.5}, x, []attack.Attack{a})
 	if err != nil {
@@ -104,7 +105,7 @@ func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 	}
 }
 
-// bumpy has gradients of any direction and size, zero and infinite ones too.
+// bumpy is a model with gradients of any direction and size, including zero and infinite ones.
 type bumpy struct{ scaling }
 
 func (bumpy) InputGradient(images, _ []float32) ([]float32, error) {
@@ -124,10 +125,10 @@ func (bumpy) InputGradient(images, _ []float32) ([]float32, error) {
 
 func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
 	x := images(40, 0, 1)
-	for i := 6 * 20; i < 6*30; i++ { // black and white pixels
+	for i := 6 * 20; i < 6*30; i++ { // black and white images
 		x[i] = float32(i % 2)
 	}
-	x[6*30], x[6*31] = -0.5, 1.75 // may go no further out
+	x[6*30], x[6*31] = -0.5, 1.75 // outside of the range: these pixels may not move further away from it
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
 		for _, epsilon := range []float64{1e-3, 0.1, 0.7, 5} {
 			for _, a := range []attack.Attack{{Method: attack.FGSM, Norm: norm, Epsilon: epsilon},
@@ -149,7 +150,7 @@ func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
 					if norm == attack.L2 {
 						distance = math.Sqrt(squares)
 					}
-					if distance > epsilon*(1+1e-6)+1e-7 { // rounding of pixels
+					if distance > epsilon*(1+1e-6)+1e-7 { // allows for the rounding of pixels
 						t.Fatalf("%+v: image %d moves by %v", a, at/6, distance)
 					}
 					if at == 0 && distance != 0 {
@@ -241,7 +242,7 @@ func TestMoveAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The images that a model which only makes everything brighter gives back worst are brighter ones.
+// A model that only makes images brighter has its largest errors on brighter images.
 func ExampleAttack_Perturb() {
 	a := attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.25}
 	x, _ := a.Perturb(scaling{factor: 2}, []float32{0, 0.25, 0.5, 0.625, 0.875, 1})
@@ -249,7 +250,8 @@ func ExampleAttack_Perturb() {
 	// Output: [0 0.5 0.75 0.875 1 1]
 }
 
-// humped has the output v³ for the value v: its error has a hump below a clean value and grows without bound above.
+// humped is a model with the output v³ for the value v. Its error has a local maximum below the clean value and grows
+// without bound above.
 type humped struct{ scaling }
 
 func (humped) value(v float64) float64 { return v * v * v }
@@ -270,7 +272,8 @@ func (h humped) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, nil
 }
 
-// The clean value 0.1 lies on the slope towards the hump: one start goes there, the larger errors lie beyond a valley.
+// At the clean value 0.1 the gradient leads to the local maximum, so a single start ends there. Larger errors lie
+// beyond a local minimum.
 func TestRestartsFindWorseExamples(t *testing.T) {
 	x := make([]float32, 6*4)
 	for i := range x {

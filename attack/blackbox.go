@@ -9,19 +9,19 @@ import (
 	"tessera/internal/random"
 )
 
-// The black boxes: attacks on classifiers that know no gradients, only the answers to queries. One query is one image.
+// The black-box attacks. They use only the answers of a classifier to queries, no gradients. One query is one image.
 const (
-	// Square changes random squares (Andriushchenko, Croce, Flammarion and Hein, Square Attack: a Query-Efficient Black-box Adversarial
-	// Attack via Random Search, 2020). It sees the logits.
+	// Square changes random squares and reads the logits (Andriushchenko, Croce, Flammarion and Hein, Square Attack: a
+	// Query-Efficient Black-box Adversarial Attack via Random Search, 2020).
 	Square Method = "square"
-	// Score takes the steps of pgd along a gradient that it estimates from finite differences of logits ([Estimator]).
+	// Score takes the steps of pgd along a gradient that is estimated from finite differences of logits ([Estimator]).
 	Score Method = "score"
-	// Decision sees the predicted class only: HopSkipJump walks along the boundary between the classes (Chen, Jordan and Wainwright,
-	// HopSkipJumpAttack: A Query-Efficient Decision-Based Attack, 2020).
+	// Decision is HopSkipJump. It reads only the predicted class and moves along the boundary between the classes
+	// (Chen, Jordan and Wainwright, HopSkipJumpAttack: A Query-Efficient Decision-Based Attack, 2020).
 	Decision Method = "decision"
 )
 
-// HeadMethods lists the methods of attacks on classifiers.
+// HeadMethods lists all methods for classifiers, with and without gradients.
 func HeadMethods() []string {
 	return []string{string(FGSM), string(PGD), string(Square), string(Score), string(Decision)}
 }
@@ -29,16 +29,18 @@ func HeadMethods() []string {
 // blackBox reports whether the method needs no gradients.
 func (m Method) blackBox() bool { return m == Square || m == Score || m == Decision }
 
-// Estimator is how score estimates a gradient of f by 2 n queries, with differences of length h = 0.001 of the range of pixels.
+// Estimator selects how score estimates the gradient of a function f. An estimate takes 2 n queries with differences of
+// length h, which is 0.001 of the range of pixel values.
 type Estimator string
 
 // The estimators.
 const (
-	// Coordinates takes the central difference of every pixel: n is the number of pixels.
+	// Coordinates uses the central difference for every pixel: n is the number of pixels.
 	Coordinates Estimator = "coordinates"
 	// NES is the mean of (f(x + hu) - f(x - hu)) u / 2h over n normal directions u (Ilyas, Engstrom, Athalye and Lin 2018).
 	NES Estimator = "nes"
-	// SPSA is the same over directions of random signs (Spall 1992; Uesato, O'Donoghue, van den Oord and Kohli 2018).
+	// SPSA is the same mean over directions of random signs (Spall 1992; Uesato, O'Donoghue, van den Oord and Kohli
+	// 2018).
 	SPSA Estimator = "spsa"
 )
 
@@ -47,14 +49,14 @@ func (Estimator) Choices() []string {
 	return []string{string(Coordinates), string(NES), string(SPSA)}
 }
 
-// The defaults of black boxes.
+// The defaults of the black-box attacks.
 const (
 	usualQueries = 1000
-	usualSamples = 20 // directions of an estimate
+	usualSamples = 20 // number of directions of an estimate
 	mostQueries  = 1_000_000
 )
 
-// budget is the number of queries for one image.
+// budget returns the maximum number of queries for one image.
 func (t *Trial) budget() int {
 	if t.Queries > 0 {
 		return t.Queries
@@ -62,41 +64,27 @@ func (t *Trial) budget() int {
 	return usualQueries
 }
 
-// pieces are the numbers of images of one run: a program for each is compiled once.
-var pieces = []int{500, 50, 5}
+// pieces lists the batch sizes of the queries, largest first. A program is compiled once for each.
+var pieces = []int{500, 50, 5, 1}
 
-// ask returns the outcomes of any number of images with these labels.
+// ask returns the outcomes of any number of images with the given labels.
 func (s *subject) ask(x []float32, labels []int) (all outcomes, err error) {
 	for len(labels) > 0 {
-		size := pieces[len(pieces)-1]
-		for _, n := range pieces {
-			if n <= len(labels) {
-				size = n
-				break
-			}
-		}
-		n := min(size, len(labels))
-		one, of := x[:n*s.pixels], labels[:n]
-		if n < size { // filled with the first image
-			one, of = slices.Clone(one), slices.Clone(of)
-			for range size - n {
-				one, of = append(one, one[:s.pixels]...), append(of, of[0])
-			}
-		}
+		n := pieces[slices.IndexFunc(pieces, func(size int) bool { return size <= len(labels) })]
 		if err := s.ctx.Err(); err != nil {
 			return all, err
 		}
-		o, err := s.judge(s.model, one, of)
+		o, err := s.judge(s.model, x[:n*s.pixels], labels[:n])
 		if err != nil {
 			return all, err
 		}
-		all.wrong, all.margin, all.loss = append(all.wrong, o.wrong[:n]...), append(all.margin, o.margin[:n]...), append(all.loss, o.loss[:n]...)
+		all.wrong, all.margin, all.loss = append(all.wrong, o.wrong...), append(all.margin, o.margin...), append(all.loss, o.loss...)
 		x, labels = x[n*s.pixels:], labels[n:]
 	}
 	return all, nil
 }
 
-// value is what the attack maximises for image k.
+// value returns the objective that the attack maximises, for image k.
 func (t *Trial) value(o outcomes, k int) float64 {
 	if t.objective() == Margin {
 		return o.margin[k]
@@ -104,8 +92,8 @@ func (t *Trial) value(o outcomes, k int) float64 {
 	return o.loss[k]
 }
 
-// byQueries returns the examples of a black box, and for each image the number of queries after which it was misclassified: 0 for one
-// that is misclassified without an attack, -1 for one that resists.
+// byQueries returns the examples of a black-box attack. spent is the number of queries after which each image was
+// misclassified: 0 for an image that is misclassified without an attack, -1 for an image that is never misclassified.
 func (t *Trial) byQueries(s *subject) (x []float32, spent []int, err error) {
 	x, spent = slices.Clone(s.images), make([]int, s.inputs)
 	clean, err := s.ask(s.images, s.labels)
@@ -126,8 +114,8 @@ func (t *Trial) byQueries(s *subject) (x []float32, spent []int, err error) {
 	return x, spent, nil
 }
 
-// score attacks image i by estimated gradients, from x, which it moves. It returns the number of queries until it is misclassified, -1 if
-// it is not.
+// score attacks image i by estimated gradients. It starts from x and moves x. It returns the number of queries after
+// which the image was misclassified, or -1.
 func (t *Trial) score(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
 	n := usualSamples
 	switch {
@@ -191,13 +179,13 @@ func (t *Trial) draw(directions []float32, pixels int, r *rand.Rand) {
 	}
 }
 
-// CurvePoint is the accuracy after a number of queries per image.
+// CurvePoint is a point of the curve of the accuracy against the number of queries per image.
 type CurvePoint struct {
 	Queries  int     `json:"queries"`
 	Accuracy float64 `json:"accuracy"`
 }
 
-// curve is the accuracy after 1, 2, 5, 10, 20, 50, ... queries and after all of them.
+// curve returns the accuracy after 1, 2, 5, 10, 20, 50, ... queries and after budget queries.
 func curve(spent []int, budget int) (points []CurvePoint) {
 	at := func(queries int) {
 		right := 0
@@ -219,9 +207,9 @@ func curve(spent []int, budget int) (points []CurvePoint) {
 	}
 }
 
-// masked lists the black boxes that are stronger than the gradient attacks in the same ball, by more than a hundredth of the
-// images. The gradients are then misleading (Athalye, Carlini and Wagner, Obfuscated Gradients Give a False Sense of
-// Security, 2018).
+// masked lists the black-box attacks that are stronger than the gradient attacks in the same ball: their accuracy is
+// lower by more than 0.01. The gradients are then misleading (Athalye, Carlini and Wagner, Obfuscated Gradients Give a
+// False Sense of Security, 2018).
 func masked(results []TrialResult) (list []string) {
 	for _, black := range results {
 		if !black.Method.blackBox() {

@@ -12,13 +12,13 @@ import (
 	"tessera/part"
 )
 
-// blind hides the gradients of a classifier.
+// blind is a classifier without gradients.
 type blind struct{ *plane }
 
 func (blind) Gradient() {}
 
-// Every black box comes near the known robust accuracy of a linear classifier, without gradients; finite differences of every pixel reach
-// it.
+// Every black-box attack comes close to the robust accuracy of a linear classifier, which is known. Finite differences
+// of every pixel reach it.
 func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 	p, x, labels := twoClasses(150)
 	white := func(norm attack.Norm) attack.Trial {
@@ -41,7 +41,7 @@ func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 			"decision":    {attack.Trial{Attack: attack.Attack{Method: attack.Decision}, Queries: 1000}, 0.08},
 		} {
 			if c.Norm = norm; norm == attack.L2 && name == "square" {
-				continue // needs larger images
+				continue // this method needs larger images
 			}
 			c.Epsilon = 0.1
 			run := func() *attack.Judgement {
@@ -89,7 +89,7 @@ func (w wide) Logits(images []float32) (logits []float32, err error) {
 	return logits, nil
 }
 
-// The square attack in l2 keeps its length and finds most of what can be found.
+// The square attack in l2 uses the whole length epsilon and finds most of the examples that exist.
 func TestSquaresOfLengthEpsilon(t *testing.T) {
 	w := wide{make([]float64, 64)}
 	length := 0.0
@@ -99,7 +99,7 @@ func TestSquaresOfLengthEpsilon(t *testing.T) {
 	}
 	const n, epsilon = 40, 0.8
 	x, labels := make([]float32, n*64), make([]int, n)
-	for i := range labels { // along the weights, at distances of 0 to 2 epsilon from the boundary
+	for i := range labels { // at distances of 0 to 2 epsilon from the boundary, in the direction of the weights
 		at := 2 * epsilon * float64(i) / n
 		for k, v := range w.weights {
 			x[i*64+k] = float32(0.5 + v*at/math.Sqrt(length))
@@ -115,7 +115,8 @@ func TestSquaresOfLengthEpsilon(t *testing.T) {
 	}
 }
 
-// saturated is a classifier whose head is so steep that its probabilities are 0 and 1 in float32: cross entropy has no gradient.
+// saturated is a classifier with logits so large that its probabilities are 0 and 1 in float32. Cross entropy then has
+// no gradient.
 type saturated struct{ *plane }
 
 func (s saturated) Logits(images []float32) ([]float32, error) {
@@ -136,7 +137,7 @@ func (s saturated) Gradient(objective attack.Objective, images, targets []float3
 	return steep.Gradient(objective, images, targets)
 }
 
-// An attack by gradients that is weaker than one that sees the decisions alone is reported: its gradients are masked.
+// A gradient attack that is weaker than an attack by decisions alone is reported, because its gradients are masked.
 func TestMaskedGradientsAreReported(t *testing.T) {
 	p, x, labels := twoClasses(60)
 	pgd := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 10}}

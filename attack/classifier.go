@@ -13,35 +13,35 @@ import (
 
 // Classifier is a model whose head predicts classes. All slices are row-major.
 type Classifier interface {
-	// Shape is the shape of one image.
+	// Shape returns the shape of one image.
 	Shape() []int
-	// Classes is the number of logits of an image.
+	// Classes returns the number of classes, which is the number of logits of an image.
 	Classes() int
-	// Logits returns the logits of images; they are valid until the next call of a method.
+	// Logits returns the logits of images. They are valid until the next call of a method.
 	Logits(images []float32) ([]float32, error)
 }
 
-// WhiteBox is a classifier whose gradients are known.
+// WhiteBox is a classifier whose gradients are available.
 type WhiteBox interface {
 	Classifier
-	// Gradient returns the gradient of an objective with respect to the images, and their logits; both are valid until the
-	// next call of a method. targets are the one-hot classes of the images, (n, classes). The objective is summed over the
-	// images.
+	// Gradient returns the gradient of an objective with respect to the images, and the logits of the images. Both are
+	// valid until the next call of a method. The objective is summed over the images. targets are the classes of the
+	// images as one-hot rows, (n, classes).
 	Gradient(objective Objective, images, targets []float32) (gradient, logits []float32, err error)
 }
 
-// Trial is one attack on a classifier. fgsm and pgd are those of [Attack], with the gradient of an objective.
+// Trial is one attack on a classifier. The methods fgsm and pgd are those of [Attack], with the gradient of Objective.
 type Trial struct {
 	Attack
-	Objective   Objective // CrossEntropy (also "") or Margin
-	RandomStart bool      // the first start of pgd is also a random point of the ball, not the image itself
-	Queries     int       // of square, score and decision for one image; 0 is 1000
-	Estimator   Estimator // of the gradient of score; "" is NES
-	Samples     int       // directions of one estimate of nes and spsa; 0 is 20
-	Early       bool      // pgd stops at the first misclassification of an image: faster for the accuracy, but the risk is underestimated
+	Objective   Objective // CrossEntropy or Margin; "" means CrossEntropy
+	RandomStart bool      // the first start of pgd is a random point of the ball, too, and not the clean image
+	Queries     int       // maximum number of queries per image for square, score and decision; 0 means 1000
+	Estimator   Estimator // estimator of the gradient for score; "" means NES
+	Samples     int       // number of directions per estimate for nes and spsa; 0 means 20
+	Early       bool      // pgd stops at the first misclassification of an image: the accuracy is computed faster, but the risk is underestimated
 }
 
-// Check reports the first invalid setting as a part.KeyError.
+// Check returns the first invalid setting as a part.KeyError.
 func (t *Trial) Check() error {
 	if t.Objective != "" && t.Objective != CrossEntropy && t.Objective != Margin {
 		return part.KeyErrorf("objective", "got %v, want %v", t.Objective, []Objective{CrossEntropy, Margin})
@@ -65,7 +65,7 @@ func (t *Trial) Check() error {
 	case t.Restarts != 0:
 		return part.KeyErrorf("restarts", "got %d, want 0: %s has none", t.Restarts, t.Method)
 	}
-	a := t.Attack // the norm, the ball and the steps are those of pgd
+	a := t.Attack // the norm, the ball and the steps have the same rules as in pgd
 	a.Method, a.Steps = PGD, 1
 	return a.Check()
 }
@@ -74,16 +74,16 @@ func (t *Trial) Check() error {
 type subject struct {
 	ctx            context.Context
 	model          Classifier
-	images         []float32 // clean
+	images         []float32 // clean images
 	labels         []int
-	pixels, inputs int // of one image; number of images
+	pixels, inputs int // number of values of an image; number of images
 }
 
-// atOnce is the number of images of one run of a classifier.
+// atOnce is the maximum number of images that a classifier computes together.
 const atOnce = 500
 
-// batches calls f for the images at these indices in pieces of equal size: the last piece is padded with the first images, so
-// that one compiled program suffices. Only the first n of a piece count.
+// batches calls f with the given indices in batches of equal size, so that one compiled program suffices. The last
+// batch is padded with the first indices. Only the first n indices of a batch count.
 func (s *subject) batches(indices []int, f func(batch []int, n int) error) error {
 	size := min(atOnce, s.inputs)
 	for from := 0; from < len(indices); from += size {
@@ -107,7 +107,7 @@ func (s *subject) image(values []float32, i int) []float32 {
 	return values[i*s.pixels : (i+1)*s.pixels]
 }
 
-// gathered returns the images at these indices.
+// gathered returns copies of the images with the given indices.
 func (s *subject) gathered(values []float32, indices []int) []float32 {
 	x := make([]float32, len(indices)*s.pixels)
 	for k, i := range indices {
@@ -116,7 +116,7 @@ func (s *subject) gathered(values []float32, indices []int) []float32 {
 	return x
 }
 
-// classes returns the classes of the images at these indices.
+// classes returns the classes of the images with the given indices.
 func (s *subject) classes(indices []int) []int {
 	labels := make([]int, len(indices))
 	for k, i := range indices {
@@ -125,14 +125,14 @@ func (s *subject) classes(indices []int) []int {
 	return labels
 }
 
-// outcomes are the results of images under attack.
+// outcomes contains the results for images under attack, one element per image.
 type outcomes struct {
 	wrong  []bool
 	margin []float64 // max_{j != c} z_j - z_c
 	loss   []float64 // -log p_c
 }
 
-// judge returns the outcomes of the rows of x, which have these labels.
+// judge returns the outcomes of the images x with the given labels.
 func (s *subject) judge(model Classifier, x []float32, labels []int) (outcomes, error) {
 	o := outcomes{make([]bool, len(labels)), make([]float64, len(labels)), make([]float64, len(labels))}
 	logits, err := model.Logits(x)
@@ -151,7 +151,7 @@ func (s *subject) judge(model Classifier, x []float32, labels []int) (outcomes, 
 	return o, nil
 }
 
-// margin is max_{j != c} z_j - z_c.
+// margin returns max_{j != c} z_j - z_c.
 func margin(z []float32, c int) float64 {
 	most := math.Inf(-1)
 	for j, v := range z {
@@ -162,7 +162,7 @@ func margin(z []float32, c int) float64 {
 	return most - float64(z[c])
 }
 
-// logLoss is -log softmax(z)_c.
+// logLoss returns -log softmax(z)_c.
 func logLoss(z []float32, c int) float64 {
 	most, sum := float64(slices.Max(z)), 0.0
 	for _, v := range z {
@@ -171,7 +171,7 @@ func logLoss(z []float32, c int) float64 {
 	return most + math.Log(sum) - float64(z[c])
 }
 
-// oneHot returns the classes of images as rows.
+// oneHot returns the classes of images as one-hot rows.
 func oneHot(labels []int, classes int) []float32 {
 	rows := make([]float32, len(labels)*classes)
 	for i, c := range labels {
@@ -180,7 +180,7 @@ func oneHot(labels []int, classes int) []float32 {
 	return rows
 }
 
-// Follow moves whole images x, the starting points, by all steps of the attack.
+// Follow moves complete images x, the starting points, by all steps of the attack.
 func (t *Trial) Follow(model WhiteBox, x, clean []float32, labels []int) error {
 	pixels, targets := volume.Of(model.Shape()), oneHot(labels, model.Classes())
 	for range t.Rounds() {
@@ -196,13 +196,13 @@ func (t *Trial) Follow(model WhiteBox, x, clean []float32, labels []int) error {
 	return nil
 }
 
-// settle moves images into the ball and into the range of pixels exactly: float32 arithmetic may leave the ball by a rounding. The ball
-// is measured in float64.
+// settle moves images exactly into the ball and into the range of pixel values, because float32 arithmetic may leave
+// the ball by rounding. The ball is measured in float64.
 func (a *Attack) settle(x, clean []float32, pixels int) {
 	for i, c := range clean {
 		v := a.bounded(x[i], c)
 		if d := float64(v) - float64(c); a.Norm == LInf && math.Abs(d) > a.Epsilon {
-			v = float32(float64(c) + math.Copysign(a.Epsilon, d)) // next to the bound: few steps are left
+			v = float32(float64(c) + math.Copysign(a.Epsilon, d)) // start next to the bound, so that few steps are needed
 			for math.Abs(float64(v)-float64(c)) > a.Epsilon {
 				v = math.Nextafter32(v, c)
 			}
@@ -227,8 +227,8 @@ func (a *Attack) settle(x, clean []float32, pixels int) {
 	}
 }
 
-// largest is the largest norm of the differences of images from the clean ones, in float64. It is an error if one exceeds the ball, or if
-// a pixel leaves the range of pixels.
+// largest returns the largest norm of the differences between images and clean images, in float64. It returns an error
+// if one of them exceeds the ball, or if a pixel leaves the range of pixel values.
 func (a *Attack) largest(x, clean []float32, pixels int) (most float64, err error) {
 	for at := 0; at < len(x); at += pixels {
 		one, of := x[at:at+pixels], clean[at:at+pixels]

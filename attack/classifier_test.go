@@ -13,10 +13,10 @@ import (
 	"tessera/part"
 )
 
-// plane is a linear classifier of 6 pixels by plain loops: z_j = w_j x, of as many classes as rows.
+// plane is a linear classifier of 6 pixels in plain loops: z_j = w_j x. It has one class per row of weights.
 type plane struct {
 	rows [][]float64
-	runs int // calls with images
+	runs int // number of calls with images
 }
 
 func (*plane) Shape() []int   { return []int{2, 3} }
@@ -66,7 +66,7 @@ func (p *plane) Gradient(objective attack.Objective, images, targets []float32) 
 	return gradient, logits, err
 }
 
-// twoClasses has images of known margins and their classes.
+// twoClasses returns a classifier, n images with known margins, and their classes.
 func twoClasses(n int) (*plane, []float32, []int) {
 	p := &plane{rows: [][]float64{{1, -2, 0.5, 0, 1, -1}, {-1, 1, 0.25, 0.5, -1, 1}}}
 	x := images(n, 0.35, 0.65)
@@ -80,8 +80,8 @@ func twoClasses(n int) (*plane, []float32, []int) {
 	return p, x, labels
 }
 
-// An image of a linear classifier of two classes is misclassified within exactly its distance from the boundary: its margin over the dual
-// norm of the difference of the weights.
+// A linear classifier of two classes can be made to misclassify an image exactly within the distance of the image from
+// the boundary. This distance is the margin divided by the dual norm of the difference of the weights.
 func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 	p, x, labels := twoClasses(700)
 	const epsilon = 0.1
@@ -132,7 +132,8 @@ func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 	}
 }
 
-// Pixels stay in their range, which need not be [0,1], and every perturbation in its ball, in float64: 0.3 is no float32.
+// Pixels stay in their range, which need not be [0,1], and every perturbation stays in its ball. The ball is measured
+// in float64, in which 0.3 is not a float32 number.
 func TestExamplesOfClassifiersStayInTheBallAndInTheRange(t *testing.T) {
 	p, x, labels := twoClasses(40)
 	for i := range x {
@@ -155,20 +156,20 @@ func TestExamplesOfClassifiersStayInTheBallAndInTheRange(t *testing.T) {
 
 func TestWilsonsInterval(t *testing.T) {
 	p, x, labels := twoClasses(50)
-	for i := range 10 { // 40 of 50 are right
+	for i := range 10 { // 10 of 50 images are wrong
 		labels[i] = 1 - labels[i]
 	}
 	j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{{Attack: attack.Default()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 0.8 and 50 images in Wilson's formula
+	// Wilson's interval for 0.8 of 50 images
 	if a := j.Accuracy; a.Value != 0.8 || math.Abs(a.Low-0.6696289) > 1e-6 || math.Abs(a.High-0.8875625) > 1e-6 {
 		t.Errorf("got %+v", a)
 	}
 }
 
-// A gradient of the attacked model is at least as strong as one of another model on the same images.
+// An attack with the gradients of the attacked model is at least as strong as one with the gradients of another model.
 func TestTransferIsNotStrongerThanTheWhiteBox(t *testing.T) {
 	p, x, labels := twoClasses(300)
 	r := rand.New(rand.NewPCG(5, 6))

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// hop is HopSkipJump on one image: x' is a misclassified image that comes nearer to the clean one.
+// hop is HopSkipJump for one image. The attack moves a misclassified image closer to the clean one.
 type hop struct {
 	*Trial
 	s      *subject
@@ -17,8 +17,8 @@ type hop struct {
 	random *rand.Rand
 }
 
-// decision attacks image i by its predicted classes alone and sets x to the nearest misclassified image in the ball. It returns the number
-// of queries until one lies in the ball, -1 if none does.
+// decision attacks image i by its predicted classes alone, and sets x to the nearest misclassified image that it finds
+// in the ball. It returns the number of queries until it finds one, or -1.
 func (t *Trial) decision(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
 	h := &hop{t, s, s.image(s.images, i), s.labels[i], 0, t.budget(), r}
 	far, err := h.begin()
@@ -36,7 +36,7 @@ func (t *Trial) decision(s *subject, i int, x []float32, r *rand.Rand) (int, err
 	return h.asked, nil
 }
 
-// away returns the distance from the clean image.
+// away returns the distance of x from the clean image in the norm of the attack.
 func (h *hop) away(x []float32) float64 {
 	if h.Norm == L2 {
 		return distance(x, h.clean)
@@ -48,7 +48,7 @@ func (h *hop) away(x []float32) float64 {
 	return most
 }
 
-// wrong asks whether images are misclassified.
+// wrong reports for each image whether it is misclassified. It counts the queries.
 func (h *hop) wrong(x []float32) ([]bool, error) {
 	n := len(x) / h.s.pixels
 	h.asked += n
@@ -56,7 +56,8 @@ func (h *hop) wrong(x []float32) ([]bool, error) {
 	return o.wrong, err
 }
 
-// begin looks for a misclassified image: random ones first, then the other images of the attack. It returns nil if there is none.
+// begin returns a misclassified image, or nil if it finds none. It tries random images first, then the other images of
+// the attack.
 func (h *hop) begin() ([]float32, error) {
 	low, high := h.span()
 	for k := range min(50, h.budget) + h.s.inputs {
@@ -80,7 +81,7 @@ func (h *hop) begin() ([]float32, error) {
 	return nil, nil
 }
 
-// theta is the relative width of the bracket at which a search for the boundary ends.
+// theta returns the relative width of the interval at which a bisection ends.
 func (h *hop) theta() float64 {
 	d := float64(h.s.pixels)
 	if h.Norm == L2 {
@@ -89,7 +90,8 @@ func (h *hop) theta() float64 {
 	return 1 / (d * d)
 }
 
-// between returns the image at a fraction of the way from the clean image to x; for linf, x clipped to a ball.
+// between returns an image between the clean image and x. In l2 it lies at the fraction share of the way. In linf it is
+// x clipped to the ball whose radius is the fraction share of the distance.
 func (h *hop) between(x []float32, share float64) []float32 {
 	y := make([]float32, len(x))
 	radius := share * h.away(x)
@@ -105,7 +107,7 @@ func (h *hop) between(x []float32, share float64) []float32 {
 	return y
 }
 
-// bisect returns a misclassified image next to the boundary, between the clean image and x, which is misclassified.
+// bisect returns a misclassified image next to the boundary, between the clean image and x. x must be misclassified.
 func (h *hop) bisect(x []float32) ([]float32, error) {
 	low, high, best := 0.0, 1.0, x
 	for high-low > max(h.theta(), 1e-6) && h.asked < h.budget {
@@ -124,8 +126,8 @@ func (h *hop) bisect(x []float32) ([]float32, error) {
 	return best, nil
 }
 
-// round estimates the direction of the boundary's normal at x, takes the longest step of dist/sqrt(round) times a power of 1/2 that stays
-// misclassified, and returns to the boundary.
+// round makes one iteration from x. It estimates the direction of the boundary's normal. Then it takes the longest step
+// that leaves the image misclassified, of length dist/sqrt(round) times a power of 1/2, and returns to the boundary.
 func (h *hop) round(x []float32, round int) ([]float32, error) {
 	low, high := h.span()
 	away, d := h.away(x), float64(h.s.pixels)
@@ -160,8 +162,8 @@ func (h *hop) round(x []float32, round int) ([]float32, error) {
 	return x, nil
 }
 
-// normal estimates the direction in which images become misclassified, from the answers to n random images around x. It is nil without
-// queries.
+// normal estimates the direction in which images become misclassified, from the answers to n random images around x. It
+// returns nil if n < 1.
 func (h *hop) normal(x []float32, radius float64, n int) ([]float64, error) {
 	if n < 1 {
 		return nil, nil
@@ -189,7 +191,7 @@ func (h *hop) normal(x []float32, radius float64, n int) ([]float64, error) {
 			mean += 2
 		}
 	}
-	if mean /= float64(n); math.Abs(mean) == 1 { // all answers are the same: their mean direction
+	if mean /= float64(n); math.Abs(mean) == 1 { // all answers are equal: the estimate is the mean of the directions
 		mean = 0
 	}
 	g, squares := make([]float64, len(x)), 0.0

@@ -8,9 +8,10 @@ import (
 	"tessera/parallel/team"
 )
 
-// byGradient returns the worst adversarial examples that fgsm or pgd finds: for each image the example of
-// all starts that is misclassified, and of several such examples the one with the largest objective. The first start attacks every image,
-// the others attack the images that are still classified correctly. s.model computes the examples.
+// byGradient returns the worst adversarial example that fgsm or pgd finds for each image. An example that is
+// misclassified is worse than one that is not; otherwise the one with the larger objective is worse. The first start
+// attacks every image, further starts attack the images that are still classified correctly. s.model computes the
+// objective of the examples.
 func (t *Trial) byGradient(s *subject) ([]float32, error) {
 	model, ok := s.model.(WhiteBox)
 	if !ok {
@@ -57,14 +58,15 @@ func (t *Trial) byGradient(s *subject) ([]float32, error) {
 	return worst, nil
 }
 
-// begin sets x, which is clean, to the point where a start begins for image i.
+// begin moves x, which equals clean, to the point from which a start attacks image i.
 func (t *Trial) begin(x, clean []float32, start, i int) {
 	if start > 0 || t.RandomStart {
 		t.Scatter(x, clean, len(clean), random.Stream(t.Seed, fmt.Sprintf("attack/restart/%d", start-1), uint64(i)))
 	}
 }
 
-// march performs all steps on x, the starting points of these images.
+// march performs all steps on x, the starting points of some of the images. The argument of contains the indices of
+// these images.
 func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	return s.batches(indices(len(of)), func(batch []int, n int) error {
 		images := make([]int, len(batch))
@@ -82,12 +84,13 @@ func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	})
 }
 
-// race moves x, the starting points of these images, until each is misclassified, at most by all steps. One program for a fixed number of
-// images computes the gradients: when an image is done, the next one takes its place.
+// race moves x, the starting points of some of the images, until each image is misclassified or has made all steps. The
+// argument of contains the indices of these images. One program for a fixed number of images computes the gradients.
+// When an image is done, the next one takes its place.
 func (t *Trial) race(s *subject, model WhiteBox, x []float32, of []int) error {
 	places, classes := min(atOnce, s.inputs), model.Classes()
 	type place struct{ image, steps int }
-	at := make([]place, places) // image -1: nobody's
+	at := make([]place, places) // image -1 means that the place is free
 	moving, clean, targets := make([]float32, places*s.pixels), make([]float32, places*s.pixels), make([]float32, places*classes)
 	for p := range at {
 		at[p].image = -1
@@ -149,7 +152,7 @@ func worse(objective Objective, a outcomes, k int, b outcomes, i int) bool {
 	return a.loss[k] > b.loss[i]
 }
 
-// indices lists 0, ..., n-1.
+// indices returns 0, ..., n-1.
 func indices(n int) []int {
 	list := make([]int, n)
 	for i := range list {

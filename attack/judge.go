@@ -10,15 +10,15 @@ import (
 	"tessera/internal/volume"
 )
 
-// Accuracy is the share of images that are classified correctly, with its 95 % confidence interval by Wilson's score, which treats the
-// images as independent draws.
+// Accuracy is the share of images that are classified correctly, with its 95 % confidence interval by Wilson's score.
+// The interval treats the images as independent draws.
 type Accuracy struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// accuracy returns the accuracy if right of n images are classified correctly.
+// accuracy returns the accuracy for right correctly classified images of n.
 func accuracy(right, n int) Accuracy {
 	const z = 1.959963984540054 // the 97.5 % quantile of the normal distribution
 	p, of := float64(right)/float64(n), float64(n)
@@ -38,12 +38,12 @@ type TrialResult struct {
 	Restarts    int          `json:"restarts,omitempty"`
 	RandomStart bool         `json:"random_start,omitempty"`
 	Early       bool         `json:"early,omitempty"`
-	Queries     int          `json:"queries,omitempty"` // queries per image of a black box
+	Queries     int          `json:"queries,omitempty"` // maximum number of queries per image of a black-box attack
 	Estimator   Estimator    `json:"estimator,omitempty"`
-	Curve       []CurvePoint `json:"curve,omitempty"` // of a black box: accuracy over queries
-	Accuracy    Accuracy     `json:"accuracy"`        // of the adversarial examples: robust accuracy
-	Risk        float64      `json:"risk"`            // mean cross entropy of the adversarial examples, in nats: adversarial risk
-	Largest     float64      `json:"largest"`         // norm of a perturbation, in float64; at most epsilon
+	Curve       []CurvePoint `json:"curve,omitempty"` // accuracy against the number of queries, for a black-box attack
+	Accuracy    Accuracy     `json:"accuracy"`        // robust accuracy: accuracy on the adversarial examples
+	Risk        float64      `json:"risk"`            // adversarial risk: mean cross entropy on the adversarial examples, in nats
+	Largest     float64      `json:"largest"`         // largest norm of a perturbation, in float64; at most epsilon
 }
 
 // Judgement is the effect of several attacks on a classifier.
@@ -51,19 +51,19 @@ type Judgement struct {
 	Model    string        `json:"model"`
 	Dataset  string        `json:"dataset"`
 	Head     string        `json:"head"`
-	From     string        `json:"from,omitempty"` // the model for which the examples were computed, if different
+	From     string        `json:"from,omitempty"` // model for which the examples were computed, if it is another one
 	Images   int           `json:"images"`
-	Accuracy Accuracy      `json:"accuracy"` // of clean images
-	Risk     float64       `json:"risk"`     // mean cross entropy of clean images, in nats: standard risk
-	Range    [2]float32    `json:"range"`    // of pixels
+	Accuracy Accuracy      `json:"accuracy"` // accuracy on clean images
+	Risk     float64       `json:"risk"`     // standard risk: mean cross entropy on clean images, in nats
+	Range    [2]float32    `json:"range"`    // range of pixel values
 	Trials   []TrialResult `json:"trials"`
-	Masked   []string      `json:"masked,omitempty"` // balls in which a black box is stronger than the gradient attacks
+	Masked   []string      `json:"masked,omitempty"` // balls in which a black-box attack is stronger than the gradient attacks
 }
 
-// Judge runs each trial on images whose classes are known and measures the model on the adversarial examples. They are computed with the
-// gradients of source; nil stands for the model itself. With another source, the attack tests whether examples transfer. No example
-// exceeds its ball, which is verified in float64.
-// The result is deterministic.
+// Judge runs each trial on images whose classes are known, and measures the model on the adversarial examples. The
+// examples are computed with the gradients of source, or of the model itself if source is nil. With another model as
+// source, Judge measures whether examples transfer. No example exceeds its ball, which is verified in float64. The
+// result is deterministic.
 func Judge(ctx context.Context, model, source Classifier, images []float32, labels []int, trials []Trial) (*Judgement, error) {
 	own := source == nil
 	if own {
@@ -114,7 +114,7 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 	return j, nil
 }
 
-// queried is the effect of a black box.
+// queried returns the result of a black-box attack.
 func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error) {
 	r = TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Queries: t.budget()}
 	if t.Method == Score {
@@ -131,7 +131,7 @@ func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error)
 	return r, err
 }
 
-// objective is the function that the attack maximises.
+// objective returns the function that the attack maximises.
 func (t *Trial) objective() Objective {
 	if t.Objective == "" {
 		return CrossEntropy
@@ -139,7 +139,7 @@ func (t *Trial) objective() Objective {
 	return t.Objective
 }
 
-// newSubject checks the images and their classes.
+// newSubject returns a classifier with its images. It returns an error if the images or their classes are invalid.
 func newSubject(ctx context.Context, model, source Classifier, images []float32, labels []int) (*subject, error) {
 	switch {
 	case ctx == nil:
@@ -165,7 +165,7 @@ func newSubject(ctx context.Context, model, source Classifier, images []float32,
 	return s, nil
 }
 
-// risk is the accuracy and the mean cross entropy of a model on images.
+// risk returns the accuracy and the mean cross entropy, in nats, of a model on the images x.
 func (s *subject) risk(model Classifier, x []float32) (a Accuracy, risk float64, err error) {
 	right := 0
 	err = s.batches(indices(s.inputs), func(batch []int, n int) error {

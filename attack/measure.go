@@ -10,19 +10,19 @@ import (
 	"tessera/part"
 )
 
-// Target is a model that can be attacked. All slices are row-major: n images with the number of values of Shape(), or n codes
-// with Units() values each.
+// Target is a model that can be attacked. All slices are row-major: n images with the number of values of Shape(), or n
+// codes with Units() values each.
 type Target interface {
-	// Shape is the shape of one image.
+	// Shape returns the shape of one image.
 	Shape() []int
-	// Units is the number of units of a code.
+	// Units returns the number of units of a code.
 	Units() int
 	// Encode returns the codes of images.
 	Encode(images []float32) (codes []float32, err error)
 	// Decode returns the images of codes.
 	Decode(codes []float32) (images []float32, err error)
-	// InputGradient returns the gradient, with respect to images, of the reconstruction error between the outputs for images
-	// and the clean images. Each image has its own gradient; its scale does not matter.
+	// InputGradient returns the gradient of the reconstruction error between the outputs for images and the clean
+	// images, with respect to images. The scale of the gradient may differ between images.
 	InputGradient(images, clean []float32) (gradient []float32, err error)
 }
 
@@ -36,8 +36,8 @@ type Result struct {
 	Steps      int     `json:"steps"`
 	Restarts   int     `json:"restarts"`
 	StepSize   float64 `json:"step_size"`
-	MSE        float64 `json:"mse"`         // between the output for attacked images and the clean images, mean over pixels and images
-	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 if there is none
+	MSE        float64 `json:"mse"`         // squared error between the output for attacked images and the clean images, mean over pixels and images
+	CodeChange float64 `json:"code_change"` // |h(x')-h(x)| / |h(x)|, mean over the images whose code is not 0; 0 if there are none
 }
 
 // Report is the effect of several attacks on a model.
@@ -45,7 +45,7 @@ type Report struct {
 	Model   string   `json:"model"`
 	Dataset string   `json:"dataset"`
 	Images  int      `json:"images"`
-	MSE     float64  `json:"mse"` // of the output for clean images
+	MSE     float64  `json:"mse"` // mean squared error of the output for clean images
 	Attacks []Result `json:"attacks"`
 }
 
@@ -93,11 +93,11 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Att
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// sums are the sums over the images from which a Result is computed.
+// sums contains the sums over the images from which a Result is computed.
 type sums struct {
-	squares float64 // of errors
+	squares float64 // sum of the squared errors
 	changes float64
-	codes   int // that are not 0
+	codes   int // number of codes that are not 0
 }
 
 func (s *sums) mean() float64 {
@@ -107,7 +107,7 @@ func (s *sums) mean() float64 {
 	return s.changes / float64(s.codes)
 }
 
-// measureBatch adds one batch to the sums; first is the index of its first image.
+// measureBatch adds one batch to the sums. first is the index of its first image.
 func measureBatch(ctx context.Context, target Target, x []float32, first int, attacks []Attack, clean *sums, attacked []sums) error {
 	codes, err := clean.add(target, x, x, nil)
 	if err != nil {
@@ -128,8 +128,8 @@ func measureBatch(ctx context.Context, target Target, x []float32, first int, at
 	return nil
 }
 
-// add adds the errors of a model on images, compared with the clean images and their codes, and returns the codes of the
-// images.
+// add adds the errors of a model on images to the sums and returns the codes of the images. The errors compare with the
+// clean images and with their codes.
 func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float32, error) {
 	codes, err := target.Encode(images)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float3
 	return codes, nil
 }
 
-// distance is the l2 norm of a - b.
+// distance returns the l2 norm of a - b.
 func distance(a, b []float32) float64 {
 	sum := 0.0
 	for i, v := range a {

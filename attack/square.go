@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// square attacks image i by random search, starting from x, which it updates: it replaces a random square of the perturbation
-// and keeps the change if the margin grows. It returns the number of queries until the image is misclassified, -1 if it is
-// not.
+// square attacks image i by random search. It starts from x and updates x: in each step it replaces a random square of
+// the perturbation and keeps the change if the margin grows. It returns the number of queries after which the image was
+// misclassified, or -1.
 func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
 	shape := s.model.Shape()
 	g := grid{1, s.pixels, 1}
@@ -50,11 +50,11 @@ func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error
 	return -1, nil
 }
 
-// grid is the shape of images; a vector is one row.
+// grid is the shape of images. A vector is an image of one row.
 type grid struct{ height, width, channels int }
 
-// side is the side of the square for query q: the square covers a fraction of 0.8 of the image at first and less later, as in
-// the paper for 10,000 queries.
+// side returns the side of the square for query q, in pixels. The square covers a fraction of 0.8 of the image at first
+// and less later, as in the paper's schedule for 10,000 queries.
 func (g grid) side(q, budget int) int {
 	share := 0.8
 	for _, n := range []int{10, 50, 200, 500, 1000, 2000, 4000, 6000, 8000} {
@@ -68,10 +68,11 @@ func (g grid) side(q, budget int) int {
 	return min(max(1, int(math.Round(math.Sqrt(share*float64(g.height*g.width))))), max(1, min(g.height, g.width)-1))
 }
 
-// at is the index of a value.
+// at returns the index of the value at row y, column x and channel c.
 func (g grid) at(y, x, c int) int { return (y*g.width+x)*g.channels + c }
 
-// window returns a random position and the size of a square with the given side, clipped to the image. In a vector it is a segment.
+// window returns a random position for a square with the given side, and its size clipped to the image. In a vector the
+// square is a segment.
 func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
 	h, w = min(side, g.height), min(side, g.width)
 	return r.IntN(g.height - h + 1), r.IntN(g.width - w + 1), h, w
@@ -80,12 +81,12 @@ func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
 // sign draws -1 or 1.
 func sign(r *rand.Rand) float64 { return float64(2*r.IntN(2) - 1) }
 
-// shifted is a pixel moved by d, within the range.
+// shifted returns clean + d, clipped to the range of pixel values.
 func (a *Attack) shifted(clean float32, d float64) float32 {
 	return a.bounded(clean+float32(d), clean)
 }
 
-// stripes is the first perturbation in linf: every column of every channel moves up or down.
+// stripes sets x to the first perturbation in linf: every column of every channel moves up or down by epsilon.
 func (t *Trial) stripes(x, clean []float32, g grid, r *rand.Rand) {
 	for column := range g.width {
 		for c := range g.channels {
@@ -98,10 +99,11 @@ func (t *Trial) stripes(x, clean []float32, g grid, r *rand.Rand) {
 	}
 }
 
-// patch moves a square of every channel up or down, until a pixel changes.
+// patch moves a random square up or down by epsilon, separately in every channel. It repeats the draw of the signs
+// until a pixel changes.
 func (t *Trial) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
 	top, left, h, w := g.window(side, r)
-	for range 10 { // with one channel and one pixel half of the draws change nothing
+	for range 10 { // repeated, because with one channel and one pixel half of the draws change nothing
 		changed := false
 		for c := range g.channels {
 			d := t.Epsilon * sign(r)
@@ -120,7 +122,7 @@ func (t *Trial) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
 	}
 }
 
-// tiles is the first perturbation in l2: hills of random signs on a grid of about 5 x 5.
+// tiles sets x to the first perturbation in l2: pairs of hills with random signs, on a grid of about 5 x 5.
 func (t *Trial) tiles(x, clean []float32, g grid, r *rand.Rand) {
 	side := max(2, min(g.height, g.width)/5)
 	delta := make([]float64, len(x))
@@ -137,7 +139,8 @@ func (t *Trial) tiles(x, clean []float32, g grid, r *rand.Rand) {
 	t.lengthened(x, clean, delta)
 }
 
-// hill replaces the perturbation of a square by hills, with the length that the square and a second one, which is cleared, had.
+// hill replaces the perturbation in a random square by a pair of hills. A second random square is set to 0. The new
+// perturbation has the length that the perturbations of both squares had.
 func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 	if side = max(3, side); side%2 == 0 {
 		side++
@@ -157,7 +160,7 @@ func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 			v := delta[g.at(top+k/side, left+k%side, c)]
 			own += v * v
 		}
-		for k := range side * side { // the second square, without what is in the first
+		for k := range side * side { // the second square, without the part that lies in the first
 			y, column := top2+k/side, left2+k%side
 			if y >= top && y < top+side && column >= left && column < left+side {
 				continue
@@ -183,7 +186,7 @@ func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 	t.lengthened(x, clean, delta)
 }
 
-// lengthened sets x to the clean image with a perturbation of length epsilon.
+// lengthened sets x to the clean image plus delta, scaled to length epsilon.
 func (t *Trial) lengthened(x, clean []float32, delta []float64) {
 	squares := 0.0
 	for _, v := range delta {
@@ -195,13 +198,14 @@ func (t *Trial) lengthened(x, clean []float32, delta []float64) {
 	}
 }
 
-// twoHills is a square of length 1: one hill in its upper half, one of the other sign below, or the same turned.
+// twoHills returns a square with l2 norm 1. It contains a positive hill in its upper half and a negative hill in its
+// lower half, or the same square transposed.
 func twoHills(side int, r *rand.Rand) []float64 {
 	values := make([]float64, side*side)
 	half := side / 2
 	put := func(from, rows int, up float64) {
 		cy, cx := rows/2, side/2
-		for n := range max(cy, cx) + 1 { // rings of weight 1/(n+1)² around the centre
+		for n := range max(cy, cx) + 1 { // rings around the centre, the n-th with weight 1/(n+1)²
 			for y := max(0, cy-n); y <= min(rows-1, cy+n); y++ {
 				for x := max(0, cx-n); x <= min(side-1, cx+n); x++ {
 					values[(from+y)*side+x] += up / float64((n+1)*(n+1))

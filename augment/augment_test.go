@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// tried returns n draws of a on one image.
+// tried returns n augmented images of src, with different random numbers.
 func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]float32 {
 	t.Helper()
 	change, err := Prepare(a, shape)
@@ -24,7 +24,7 @@ func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]
 	return all
 }
 
-// near reports whether a share of n draws is p, within five standard deviations.
+// near reports whether a frequency of count/n is compatible with the probability p: within five standard deviations.
 func near(count, n int, p float64) bool {
 	return math.Abs(float64(count)-p*float64(n)) <= 5*math.Sqrt(p*(1-p)*float64(n))
 }
@@ -45,7 +45,7 @@ func TestARectangleHasTheAreaThatIsDrawnAndLiesInTheImage(t *testing.T) {
 			if b.top < 0 || b.left < 0 || b.top+b.height > h+1e-9 || b.left+b.width > w+1e-9 {
 				t.Fatalf("%+v: %+v is not inside", in, b)
 			}
-			// Where a rectangle of that area and ratio fits, the ratio is as wanted.
+			// If a rectangle with this area and this ratio fits, the ratio is in the given range.
 			shape := b.width / b.height
 			if low, high := area*w/h, w/h/area; shape < max(0.5, low)-1e-9 && high > 0.5 || shape > min(2, high)+1e-9 && low < 2 {
 				t.Fatalf("%+v: %+v has the ratio %v; [%v, %v] fits", in, b, shape, low, high)
@@ -58,7 +58,7 @@ func TestARectangleHasTheAreaThatIsDrawnAndLiesInTheImage(t *testing.T) {
 }
 
 func TestFlipMirrorsEachWayByItself(t *testing.T) {
-	src := []float32{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 0, 0.55} // 2 x 3 x 2
+	src := []float32{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 0, 0.55} // shape 2 x 3 x 2
 	count := map[[2]bool]int{}
 	for _, got := range tried(t, &Flip{Horizontal: true, Vertical: true, Probability: 0.3}, src, []int{2, 3, 2}, 2000) {
 		for _, way := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
@@ -124,7 +124,7 @@ func TestShiftMovesByEveryDistanceEquallyOften(t *testing.T) {
 
 func TestEraseReplacesOneRectangle(t *testing.T) {
 	src := slices.Repeat([]float32{0.5}, 20*30*2)
-	src[0] = 0.25 // the mean is not 0.5
+	src[0] = 0.25 // so that the mean is not 0.5
 	for fill, isFill := range map[string]func(float32) bool{
 		"black": func(v float32) bool { return v == 0 }, "white": func(v float32) bool { return v == 1 },
 		"mean": func(v float32) bool { return v == float32(0.5-0.25/1200) }, "random": func(v float32) bool { return v != 0.5 },
@@ -149,7 +149,7 @@ func TestEraseReplacesOneRectangle(t *testing.T) {
 			if changed != area {
 				t.Fatalf("%s: %d values of %d in the rectangle change", fill, changed, area)
 			}
-			if share := float64(area) / 1200; share < 0.08 || share > 0.33 { // whole pixels
+			if share := float64(area) / 1200; share < 0.08 || share > 0.33 { // the area is rounded to whole pixels
 				t.Fatalf("%s: a share of %v is erased", fill, share)
 			}
 		}
@@ -160,7 +160,7 @@ func TestEraseReplacesOneRectangle(t *testing.T) {
 }
 
 func TestBrightnessAndContrastScaleByOneFactor(t *testing.T) {
-	src := []float32{0, 0.125, 0.25, 0.5, 0.3125} // of mean 0.2375
+	src := []float32{0, 0.125, 0.25, 0.5, 0.3125} // the mean is 0.2375
 	spread := func(name string, factors []float64) {
 		if low, high := slices.Min(factors), slices.Max(factors); low < 0.7-1e-6 || low > 0.72 || high > 1.3+1e-6 || high < 1.28 {
 			t.Errorf("%s: factors from %v to %v, want 0.7 to 1.3", name, low, high)
@@ -205,7 +205,7 @@ func TestNoiseHasItsMeanAndStandardDeviation(t *testing.T) {
 	}
 }
 
-// The extremes over the disk, by plain loops; package morph has its own tests.
+// The oracle computes the maximum and the minimum over the disk by plain loops. Package morph has separate tests.
 func TestDilateAndErodeTakeTheExtremesOverTheDisk(t *testing.T) {
 	in, radius := size{6, 7, 2}, 2
 	src := patterned(in)

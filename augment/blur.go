@@ -5,16 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// Blur convolves the image, with that Probability, with a Gaussian of standard deviation s from U[Sigma], channel by
-// channel:
+// Blur convolves the image, channel by channel, with a Gaussian of standard deviation s from U[Sigma]:
 //
 //	y(i, j) = sum over |k|, |l| <= R of w(k) w(l) x(i + k, j + l),  w(k) proportional to exp(-k² / 2s²), sum of w = 1
 //
-// R = round(4 s). Beyond the edge the image is mirrored (edge pixels repeated), which keeps the mean of the image. A
-// probability of 0, or Sigma = [0, 0], changes nothing.
+// R = round(4 s). The image is blurred with probability Probability. Beyond the edge the image is mirrored, with the
+// edge pixels repeated, which keeps the mean of the image. A probability of 0, or Sigma = [0, 0], changes nothing.
 //
-// Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, with its
-// defaults; the result equals scipy.ndimage.gaussian_filter.
+// Source: Chen et al., A simple framework for contrastive learning of visual representations, 2020, appendix A, with
+// its defaults; the result equals scipy.ndimage.gaussian_filter.
 type Blur struct {
 	Sigma       []float64 `toml:"sigma" want:"in [0,1000]" doc:"[low, high]: the standard deviation, in pixels"`
 	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of blurring the image"`
@@ -24,7 +23,7 @@ func init() {
 	Registry.Register("blur", "convolution with a Gaussian of random width", func() Augmentation { return &Blur{Sigma: []float64{0.1, 2}, Probability: 0.5} })
 }
 
-// Check refuses a range that is not [low, high].
+// Check returns an error if Sigma is not [low, high].
 func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
 
 // Clips implements [Clipper].
@@ -55,10 +54,11 @@ func newSmoother(in size, sigma float64) *smoother {
 	return &smoother{in, make([]float64, radius+1), make([]float64, in.stride()), make([]float64, (in.width+2*radius)*in.channels)}
 }
 
-// reach is the distance in pixels up to which a Gaussian has weights.
+// reach returns the radius in pixels within which a Gaussian has non-zero weights.
 func reach(sigma float64) int { return int(math.Round(4 * sigma)) }
 
-// smooth writes src convolved with the Gaussian of that standard deviation to dst: first the columns, then the rows.
+// smooth writes src convolved with a Gaussian of standard deviation sigma to dst. It convolves first along the columns,
+// then along the rows.
 func (s *smoother) smooth(dst, src []float32, sigma float64) {
 	radius, in := reach(sigma), s.in
 	w, sum, padded := s.weights[:radius+1], s.sum, s.padded[:(in.width+2*radius)*in.channels]
@@ -81,7 +81,7 @@ func (s *smoother) smooth(dst, src []float32, sigma float64) {
 	}
 }
 
-// gaussian writes the weights of distances 0, 1, ... from the centre.
+// gaussian writes the weights at the distances 0, 1, ... from the centre to w.
 func gaussian(w []float64, sigma float64) {
 	w[0] = 1
 	total := 1.0
@@ -103,8 +103,8 @@ func add[T float32 | float64](sum []float64, weight float64, x []T) {
 	}
 }
 
-// mirrored returns the index of the pixel at position i of an image of n pixels and its mirror images: ... 1 0 | 0 1 ...
-// n-1 | n-1 ...
+// mirrored returns the index of the pixel at position i of an image of n pixels that is continued by its mirror images:
+// ... 1 0 | 0 1 ... n-1 | n-1 ...
 func mirrored(i, n int) int {
 	i %= 2 * n
 	if i < 0 {

@@ -2,13 +2,13 @@ package augment
 
 import "math/rand/v2"
 
-// Brightness multiplies all values of the image by one factor, clipped to [0,1]:
+// Brightness multiplies all values of the image by the same factor f and clips them to [0,1]:
 //
 //	y = clip(f x),  f from U[max(0, 1 - By), 1 + By]
 //
 // Black stays black. By = 0 changes nothing.
 //
-// Source: as torchvision's ColorJitter; Chen et al., A simple framework for contrastive learning of visual
+// Source: torchvision's ColorJitter; Chen et al., A simple framework for contrastive learning of visual
 // representations, 2020, appendix A.
 type Brightness struct {
 	By float64 `toml:"by" want:"in [0,10]" doc:"largest distance of the factor from 1"`

@@ -13,31 +13,31 @@ import (
 
 // Chain applies augmentations in order to images of one shape. It is safe for concurrent use.
 //
-// Every step of every image has a separate random stream: the draws of one step do not affect another step, and the result
-// does not depend on the number of goroutines.
+// Every step of every image has a separate random stream. The draws of one step therefore do not affect another step,
+// and the result does not depend on the number of goroutines.
 type Chain struct {
 	steps  []Augmentation
 	shape  []int
 	pixels int
 
 	mu   sync.Mutex
-	idle []*worker // grows to the maximum number of concurrent goroutines
+	idle []*worker // idle workers; the list grows to the maximum number of concurrent goroutines
 }
 
 // worker is the memory and the random generators of one goroutine.
 type worker struct {
-	changes      []Change  // of the steps
-	a, b         []float32 // one image each: results between steps
+	changes      []Change  // changes of the steps
+	a, b         []float32 // results between steps, one image each
 	image, step  rand.PCG
-	images, each *rand.Rand // they read image and step
+	images, each *rand.Rand // images reads the stream of an image, each the stream of one step
 }
 
-// seed starts the stream of one image.
+// seed is the seed of the random streams of one image.
 type seed struct{ high, low uint64 }
 
-// NewChain returns the chain of those augmentations for images of shape (height, width) or (height, width, channels). A
-// chain without augmentations copies. NewChain returns an error if a setting is invalid or an augmentation does not accept
-// the shape.
+// NewChain returns a chain of the given augmentations for images of shape (height, width) or (height, width, channels).
+// A chain without augmentations copies the images. NewChain returns an error if a setting is invalid or an augmentation
+// does not accept the shape.
 func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
 	if err := checkShape(shape); err != nil {
 		return nil, err
@@ -51,10 +51,10 @@ func NewChain(steps []Augmentation, shape []int) (*Chain, error) {
 	return c, nil
 }
 
-// Apply writes the augmented images src to dst: any number of images, one after the other. Both have the same length and
-// share no memory. r gives a seed for every image, in order: the first images of a batch do not depend on the number of
-// following images. Apply returns an error if the lengths differ or are not a whole number of images, or if an augmentation
-// can no longer be prepared.
+// Apply writes the augmented images src to dst. src contains any number of images, one after the other. Both slices
+// have the same length and share no memory. r provides a seed for every image, in order, so that the results for the
+// first images of a batch do not depend on the number of images that follow. Apply returns an error if the lengths
+// differ or are not a whole number of images, or if an augmentation can no longer be prepared.
 func (c *Chain) Apply(dst, src []float32, r *rand.Rand) error {
 	if len(dst) != len(src) || len(src)%c.pixels != 0 {
 		return fmt.Errorf("augment: %d values into %d, want as many, and a multiple of %d", len(src), len(dst), c.pixels)
@@ -64,7 +64,7 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) error {
 	for i := range seeds {
 		seeds[i] = seed{r.Uint64(), r.Uint64()}
 	}
-	const grain = 16 // images that one goroutine takes at a time; training asks for as many on each of its threads, which start no further ones
+	const grain = 16 // images per goroutine; a training thread passes at most this many, so that no further goroutine starts
 	var failed atomic.Pointer[error]
 	team.For(n, grain, func(from, to int) {
 		w, err := c.take()
@@ -115,7 +115,7 @@ func (c *Chain) take() (*worker, error) {
 	return c.newWorker()
 }
 
-// newWorker prepares the steps once more.
+// newWorker prepares the steps for another goroutine.
 func (c *Chain) newWorker() (*worker, error) {
 	w := &worker{a: make([]float32, c.pixels), b: make([]float32, c.pixels)}
 	w.images, w.each = rand.New(&w.image), rand.New(&w.step)

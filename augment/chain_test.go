@@ -23,7 +23,7 @@ func newChain(t *testing.T, shape []int, steps ...augment.Augmentation) *augment
 	return c
 }
 
-// every returns one of every augmentation, with its defaults.
+// every returns one augmentation of every kind, with its defaults.
 func every() []augment.Augmentation {
 	var steps []augment.Augmentation
 	for _, e := range augment.Registry.All() {
@@ -32,7 +32,7 @@ func every() []augment.Augmentation {
 	return steps
 }
 
-// apply applies c to dst.
+// apply applies c to src and ends the test on an error.
 func apply(t *testing.T, c *augment.Chain, dst, src []float32, r *rand.Rand) {
 	t.Helper()
 	if err := c.Apply(dst, src, r); err != nil {
@@ -42,7 +42,7 @@ func apply(t *testing.T, c *augment.Chain, dst, src []float32, r *rand.Rand) {
 
 func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
 
-// images returns n equal images of that shape.
+// images returns n equal images of the given shape.
 func images(n int, shape []int) []float32 {
 	var all []float32
 	for range n {
@@ -74,7 +74,7 @@ func TestAChainAppliesItsStepsInOrder(t *testing.T) {
 	}
 }
 
-// The number of images and of goroutines, and what the chain did before, change no bit.
+// The number of images, the number of goroutines and earlier calls do not change any bit.
 func TestAnImageOfABatchDependsOnTheGeneratorAndItsPlaceOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	shape, n := []int{9, 7, 2}, 41
@@ -120,7 +120,7 @@ func TestManyGoroutinesShareAChain(t *testing.T) {
 	wait.Wait()
 }
 
-// What a step draws changes no other step.
+// The random numbers that one step draws do not affect the other steps.
 func TestEveryStepHasAStreamOfItsOwn(t *testing.T) {
 	shape := []int{6, 6}
 	src := images(8, shape)
@@ -130,7 +130,7 @@ func TestEveryStepHasAStreamOfItsOwn(t *testing.T) {
 	none, noise := erase(0.1), &augment.Noise{Std: 0.1}
 	few, many := make([]float32, len(src)), make([]float32, len(src))
 	apply(t, newChain(t, shape, none, noise), few, src, generator(2))
-	apply(t, newChain(t, shape, &augment.Noise{}, noise), many, src, generator(2)) // draws, and changes nothing
+	apply(t, newChain(t, shape, &augment.Noise{}, noise), many, src, generator(2)) // draws random numbers, but does not change the image
 	if !slices.Equal(few, many) {
 		t.Error("noise depends on what the step before draws")
 	}
@@ -145,7 +145,7 @@ func TestAChainAllocatesNothingPerImage(t *testing.T) {
 	}
 }
 
-// grey takes images without channels only.
+// grey is an augmentation that accepts only images without channels.
 type grey struct{ augment.Flip }
 
 func (g *grey) Prepare(shape []int) (augment.Change, error) {
@@ -193,7 +193,7 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 	newChain(t, good, &grey{})
 }
 
-// Zero settings, as a program has them that sets nothing, are an error or work.
+// Zero settings, as in a Go program that sets no fields, give an error or work.
 func TestZeroSettingsDoNotPanic(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Crop{}, &augment.Flip{}, &augment.Rotate{}, &augment.Shift{}, &augment.Erase{},
 		&augment.Brightness{}, &augment.Contrast{}, &augment.Blur{}, &augment.Noise{}, &augment.Dilate{}, &augment.Erode{}} {
@@ -206,7 +206,8 @@ func TestZeroSettingsDoNotPanic(t *testing.T) {
 	}
 }
 
-// Without a chain too, nothing is made of an invalid setting or shape; later changes of the settings have no effect.
+// Prepare, called without a chain, also checks the settings and the shape. Later changes of the settings have no
+// effect.
 func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Dilate{Radius: -1, Probability: 1}, &augment.Erode{Radius: -1, Probability: 1},
 		&augment.Shift{Pixels: -1}, &augment.Blur{Probability: 1}, &augment.Crop{Ratio: []float64{1, 1}}, &augment.Erase{Fill: "mean"}, (*augment.Flip)(nil)} {
@@ -240,7 +241,7 @@ func TestAChainReturnsAnErrorForOtherLengths(t *testing.T) {
 	apply(t, c, nil, nil, generator(1))
 }
 
-// once can be prepared once only; its change runs inside.
+// once is an augmentation that can be prepared only once. Its change calls inside.
 type once struct {
 	augment.Noise
 	prepared bool
@@ -255,7 +256,7 @@ func (o *once) Prepare([]int) (augment.Change, error) {
 	return func([]float32, []float32, *rand.Rand) { o.inside() }, nil
 }
 
-// While a goroutine is inside a chain, another one needs another worker.
+// While one goroutine runs a chain, another goroutine needs another worker.
 func TestAChainReturnsAnErrorOfALaterPreparation(t *testing.T) {
 	shape, a := []int{2, 2}, &once{}
 	c := newChain(t, shape, a)

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Crop cuts a random rectangle out of the image and enlarges it to the size of the image, bilinearly: with the rectangle
-// at (top, left) of size (h, w) in an image of size (H, W),
+// Crop cuts a random rectangle out of the image and enlarges it bilinearly to the size of the image. For a rectangle at
+// (top, left) of size (h, w) in an image of size (H, W),
 //
 //	y(i, j) = x(top + (i + 1/2) h/H - 1/2, left + (j + 1/2) w/W - 1/2)
 //
-// where x(u, v) between pixels is the bilinear mean of the four nearest; beyond the edge the nearest pixel is used. The
-// area, as a fraction of the image's area, is uniform over Scale. The ratio of width to height in pixels is log-uniform
-// over those values in Ratio for which the rectangle fits into the image. The position is uniform. Scale = [1, 1] changes
-// nothing.
+// where x(u, v) between pixels is the bilinear interpolation of the four nearest pixels. Beyond the edge the nearest
+// pixel is used. The area, as a fraction of the image's area, is uniform over Scale. The ratio of width to height in
+// pixels is log-uniform over those values in Ratio for which the rectangle fits into the image. The position is
+// uniform. Scale = [1, 1] changes nothing.
 //
-// Unlike torchvision's RandomResizedCrop, the rectangle need not consist of whole pixels, and no draw is rejected: the
-// area is always as drawn.
+// Unlike in torchvision's RandomResizedCrop, the rectangle need not consist of whole pixels, and no draw is rejected,
+// so that the area is always as drawn.
 //
 // Source: Szegedy et al., Going deeper with convolutions, 2015; in contrastive learning Chen et al., A simple framework
 // for contrastive learning of visual representations, 2020.
@@ -32,7 +32,7 @@ func init() {
 		func() Augmentation { return &Crop{Scale: []float64{0.08, 1}, Ratio: []float64{3.0 / 4, 4.0 / 3}} })
 }
 
-// Check refuses ranges that are not [low, high].
+// Check returns an error if Scale or Ratio is not [low, high].
 func (c *Crop) Check() error {
 	return errors.Join(checkRange("scale", c.Scale), checkRange("ratio", c.Ratio))
 }
@@ -43,7 +43,7 @@ func (c *Crop) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { enlarge(dst, src, in, drawBox(r, scale, ratio, in)) }, nil
 }
 
-// enlarge writes the rectangle b of src, in the size of src, to dst.
+// enlarge writes the rectangle b of src, enlarged to the size of src, to dst.
 func enlarge(dst, src []float32, in size, b box) {
 	down, right := b.height/float64(in.height), b.width/float64(in.width)
 	for i := range in.height {
@@ -60,7 +60,8 @@ func enlarge(dst, src []float32, in size, b box) {
 	}
 }
 
-// between returns the two pixels of 0..n-1 that a position lies between, and how far it is from the first to the second.
+// between returns the two pixels of 0..n-1 between which a position lies, and its fraction of the way from the first to
+// the second.
 func between(at float64, n int) (first, second int, fraction float64) {
 	at = min(max(at, 0), float64(n-1))
 	floor := math.Floor(at)
@@ -68,8 +69,8 @@ func between(at float64, n int) (first, second int, fraction float64) {
 	return first, min(first+1, n-1), at - floor
 }
 
-// mix returns a + fraction (b - a). In float64 its rounding is lost when the value becomes a float32 again, so that no
-// value leaves the interval between a and b.
+// mix returns a + fraction (b - a). It computes in float64, so that the result, rounded to float32, lies between a and
+// b.
 func mix[T float32 | float64](a, b T, fraction float64) float64 {
 	return float64(a) + fraction*(float64(b)-float64(a))
 }

@@ -6,9 +6,9 @@ import (
 	"tessera/data/morph"
 )
 
-// Dilate replaces every pixel, with that Probability for the whole image, by the largest in the disk of that Radius around
-// it, channel by channel: the flat dilation of the image, which thickens bright shapes. Radius 1 is the cross of five
-// pixels. A radius or a probability of 0 changes nothing.
+// Dilate replaces every pixel by the largest pixel in the disk of radius Radius around it, channel by channel. It does
+// so for the whole image with probability Probability. The result is the flat dilation of the image, which thickens
+// bright shapes. The disk of radius 1 is a cross of five pixels. A radius or a probability of 0 changes nothing.
 //
 // Source: Serra, Image analysis and mathematical morphology, 1982; see package morph.
 type Dilate struct {
@@ -25,7 +25,7 @@ func (d *Dilate) Prepare(shape []int) (Change, error) {
 	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
 }
 
-// filtered is the change by a morphological filter.
+// filtered returns the change that applies a morphological filter with the given probability.
 func filtered(op morph.Operator, radius int, probability float64, shape []int) (Change, error) {
 	f, err := morph.NewFilter(op, radius, shape)
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// Erase replaces the pixels of a random rectangle, with that Probability. The area is uniform over Scale as a fraction of
-// the image's, the ratio of width to height log-uniform over Ratio as far as the rectangle fits, both sides rounded to
-// whole pixels and at least one, the place uniform. Fill selects the new values: values of U[0,1), drawn for every pixel
-// and channel ("random"), the mean of the image ("mean"), 0 ("black") or 1 ("white"). A probability of 0 changes nothing.
+// Erase replaces the pixels of a random rectangle, with probability Probability. The area, as a fraction of the image's
+// area, is uniform over Scale. The ratio of width to height is log-uniform over those values in Ratio for which the
+// rectangle fits. Both sides are rounded to whole pixels and are at least 1. The position is uniform. Fill selects the
+// new values: "random" draws each value from U[0,1), "mean" is the mean of the image, "black" is 0, "white" is 1. A
+// probability of 0 changes nothing.
 //
-// Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are the paper's, rounded.
-// "mean" is the mean of the image; the paper uses the mean of the data set.
+// Source: Zhong, Zheng, Kang, Li and Yang, Random erasing data augmentation, 2020. The defaults are the paper's,
+// rounded. "mean" is the mean of the image; the paper uses the mean of the data set.
 type Erase struct {
 	Probability float64   `toml:"probability" want:"in [0,1]" doc:"probability of erasing a rectangle"`
 	Scale       []float64 `toml:"scale" want:"in (0,1]" doc:"[low, high]: the area of the rectangle as a fraction of the image"`
@@ -27,7 +28,7 @@ func init() {
 	})
 }
 
-// Check refuses ranges that are not [low, high].
+// Check returns an error if Scale or Ratio is not [low, high].
 func (e *Erase) Check() error {
 	return errors.Join(checkRange("scale", e.Scale), checkRange("ratio", e.Ratio))
 }
@@ -39,7 +40,7 @@ func (e *Erase) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { own.erase(dst, src, in, r) }, nil
 }
 
-// erase writes src with one rectangle replaced to dst.
+// erase copies src to dst and replaces the pixels of a random rectangle.
 func (e *Erase) erase(dst, src []float32, in size, r *rand.Rand) {
 	copy(dst, src)
 	if !happens(r, e.Probability) {
@@ -65,7 +66,7 @@ func (e *Erase) erase(dst, src []float32, in size, r *rand.Rand) {
 	}
 }
 
-// wholePixels rounds a length to 1..n pixels.
+// wholePixels rounds a length to a whole number of pixels from 1 to n.
 func wholePixels(length float64, n int) int { return min(max(int(math.Round(length)), 1), n) }
 
 // mean returns the mean of the values of an image.

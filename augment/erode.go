@@ -2,9 +2,9 @@ package augment
 
 import "tessera/data/morph"
 
-// Erode replaces every pixel, with that Probability for the whole image, by the smallest in the disk of that Radius around
-// it, channel by channel: the flat erosion of the image, which thins bright shapes. Radius 1 is the cross of five pixels. A
-// radius or a probability of 0 changes nothing.
+// Erode replaces every pixel by the smallest pixel in the disk of radius Radius around it, channel by channel. It does
+// so for the whole image with probability Probability. The result is the flat erosion of the image, which thins bright
+// shapes. The disk of radius 1 is a cross of five pixels. A radius or a probability of 0 changes nothing.
 //
 // Source: Serra, Image analysis and mathematical morphology, 1982; see package morph.
 type Erode struct {

@@ -7,7 +7,7 @@ import (
 	"tessera/augment"
 )
 
-// invert is a user-defined augmentation: it turns white into black with a probability.
+// invert is a user-defined augmentation that inverts images with a given probability.
 type invert struct {
 	Probability float64 `toml:"probability" want:"in [0,1]" doc:"of inverting the image"`
 }
@@ -24,8 +24,8 @@ func (v *invert) Prepare(shape []int) (augment.Change, error) {
 	}, nil
 }
 
-// A user-defined augmentation is a struct with settings and Prepare. augment.Registry.Register makes it a kind of
-// models.toml; a Chain takes it without that.
+// A user-defined augmentation is a struct with settings and a method Prepare. A Chain accepts it directly.
+// augment.Registry.Register makes it available in models.toml.
 func Example_ownAugmentation() {
 	steps := []augment.Augmentation{&invert{Probability: 1}, &augment.Flip{Horizontal: true, Probability: 1}}
 	chain, err := augment.NewChain(steps, []int{1, 4})
@@ -33,7 +33,7 @@ func Example_ownAugmentation() {
 		fmt.Println(err)
 		return
 	}
-	images := []float32{0, 0.25, 0.5, 1, 1, 1, 0, 0} // two images of one row
+	images := []float32{0, 0.25, 0.5, 1, 1, 1, 0, 0} // two images, each with one row
 	views := make([]float32, len(images))
 	if err := chain.Apply(views, images, rand.New(rand.NewPCG(1, 1))); err != nil {
 		fmt.Println(err)

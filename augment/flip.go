@@ -2,11 +2,11 @@ package augment
 
 import "math/rand/v2"
 
-// Flip mirrors the image: left to right where Horizontal is true, top to bottom where Vertical is true, each independently
-// with that Probability. Values are moved, not computed. A probability of 0 changes nothing.
+// Flip mirrors the image: left to right if Horizontal is true, and top to bottom if Vertical is true, each
+// independently with probability Probability. Values are moved, not computed. A probability of 0 changes nothing.
 //
-// Source: for example Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional neural networks,
-// 2012.
+// Source: for example Krizhevsky, Sutskever and Hinton, ImageNet classification with deep convolutional neural
+// networks, 2012.
 type Flip struct {
 	Horizontal  bool    `toml:"horizontal" doc:"mirror left to right"`
 	Vertical    bool    `toml:"vertical" doc:"mirror top to bottom"`
@@ -23,7 +23,7 @@ func (f *Flip) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { own.flip(dst, src, in, r) }, nil
 }
 
-// flip writes src or a mirror image of it to dst.
+// flip writes src or one of its mirror images to dst.
 func (f *Flip) flip(dst, src []float32, in size, r *rand.Rand) {
 	horizontal, vertical := happens(r, f.Probability) && f.Horizontal, happens(r, f.Probability) && f.Vertical
 	for y := range in.height {

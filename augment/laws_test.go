@@ -42,7 +42,7 @@ func TestAugmentationsObeyTheLawsWithOtherSettings(t *testing.T) {
 	}
 }
 
-// neutral holds settings with which an augmentation leaves every image as it is.
+// neutral lists settings with which an augmentation does not change any image.
 var neutral = map[string][]augment.Augmentation{
 	"crop":       {&augment.Crop{Scale: []float64{1, 1}, Ratio: []float64{0.75, 4.0 / 3}}, &augment.Crop{Scale: []float64{1, 1}, Ratio: []float64{7, 9}}},
 	"flip":       {&augment.Flip{Horizontal: true, Vertical: true}, &augment.Flip{Probability: 1}},
@@ -83,7 +83,7 @@ func TestNeutralSettingsLeaveEveryImageAsItIs(t *testing.T) {
 	}
 }
 
-// randomImage returns an image of that shape, the same at every call.
+// randomImage returns an image of the given shape. Every call returns the same image.
 func randomImage(shape []int) []float32 {
 	n, r := 1, rand.New(rand.NewPCG(28, 28))
 	for _, d := range shape {

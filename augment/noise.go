@@ -2,7 +2,7 @@ package augment
 
 import "math/rand/v2"
 
-// Noise adds independent Gaussian noise to every value, clipped to [0,1]:
+// Noise adds independent Gaussian noise to every value and clips the result to [0,1]:
 //
 //	y = clip(x + Std n),  n from N(0, 1)
 //

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Rotate turns the image about its centre by an angle a from U[-Degrees, Degrees], counter-clockwise for a > 0, and
-// interpolates bilinearly: with u and v the distances of pixel (i, j) from the centre, downwards and to the right,
+// Rotate rotates the image about its centre by an angle a from U[-Degrees, Degrees], counter-clockwise for a > 0, and
+// interpolates bilinearly. With u and v the distances of pixel (i, j) from the centre, downwards and to the right,
 //
 //	y(i, j) = x(centre + (u cos a + v sin a, v cos a - u sin a))
 //
@@ -29,7 +29,7 @@ func (t *Rotate) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { turn(dst, src, in, uniform(r, -degrees, degrees), fill) }, nil
 }
 
-// turn writes src turned by an angle in degrees to dst.
+// turn writes src rotated by an angle in degrees to dst.
 func turn(dst, src []float32, in size, degrees float64, fill float32) {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	middleY, middleX := float64(in.height-1)/2, float64(in.width-1)/2

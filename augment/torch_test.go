@@ -8,12 +8,13 @@ import (
 	"testing"
 )
 
-// torch_augment.json holds what PyTorch and SciPy compute in float64; torch_augment.py beside it wrote it.
+// torch_augment.json contains results of PyTorch and SciPy in float64. It is written by torch_augment.py in the same
+// folder.
 //
 //go:embed testdata/torch_augment.json
 var torchAugment []byte
 
-// peerCase is one operation on the image of patterned.
+// peerCase is one operation on the image that patterned returns.
 type peerCase struct {
 	Shape   []int
 	Box     []float64
@@ -53,7 +54,7 @@ func TestOperationsAgreeWithPyTorchAndSciPy(t *testing.T) {
 	}
 }
 
-// patterned returns the image of torch_augment.py.
+// patterned returns the image that torch_augment.py uses.
 func patterned(in size) []float32 {
 	var image []float32
 	for y := range in.height {

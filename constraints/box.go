@@ -35,7 +35,7 @@ func (b *Box) Project(w []float32, _ []int) {
 	kernel.Clamp(w, float32(b.Min), float32(b.Max))
 }
 
-// Violation implements [Constraint]: the largest distance of a weight from the interval.
+// Violation implements [Constraint]. It is the largest distance of a weight from the interval.
 func (b *Box) Violation(w []float32, _ []int) float64 {
 	low, high := float32(b.Min), float32(b.Max)
 	var worst float32

@@ -33,7 +33,7 @@ func TestProjectionsOfKnownPoints(t *testing.T) {
 	equal(t, "max_norm", projected(&constraints.MaxNorm{Max: 2}, []int{2, 2}, 3, 4, 0, -1), 1.2, 1.6, 0, -1)
 }
 
-// duchi is the projection onto the simplex by sorting, of Duchi et al., 2008, figure 1, in float64.
+// duchi returns the projection onto the simplex by sorting, in float64 (Duchi et al., 2008, figure 1).
 func duchi(row []float32, sum float64) []float32 {
 	sorted := slices.Clone(row)
 	slices.SortFunc(sorted, func(a, b float32) int { return cmp.Compare(b, a) })
@@ -79,7 +79,7 @@ func TestSparseRowsHaveTheSparseness(t *testing.T) {
 	equal(t, "nothing positive", projected(c, []int{1, 3}, -1, -4, -2), 0, 0, 0)
 }
 
-// The oracle is the orthogonal factor P Q of the singular value decomposition P S Q of gonum.
+// The oracle is the orthogonal factor P Q of gonum's singular value decomposition P S Q.
 func TestOrthogonalIsTheFactorOfThePolarDecomposition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, size := range [][2]int{{1, 5}, {3, 7}, {7, 3}, {6, 6}, {20, 50}, {50, 1}} {
@@ -110,7 +110,7 @@ func TestOrthogonalIsTheFactorOfThePolarDecomposition(t *testing.T) {
 	}
 }
 
-// Rows that depend on each other take directions that are orthogonal to the others.
+// Rows that depend linearly on other rows get directions that are orthogonal to the other rows.
 func TestOrthogonalCompletesDependentRows(t *testing.T) {
 	c, shape := constraints.Orthogonal{}, []int{3, 4}
 	for _, w := range [][]float32{make([]float32, 12), {1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 1}, {1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}} {

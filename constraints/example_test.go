@@ -6,7 +6,7 @@ import (
 	"tessera/constraints"
 )
 
-// Several constraints are projected in order: here non-negative atoms of length 1.
+// Several constraints are applied in order. Here they give non-negative atoms of norm 1.
 func ExampleConstraint() {
 	atoms, shape := []float32{3, -1, 4, -2, 0, 5}, []int{2, 3}
 	for _, c := range []constraints.Constraint{constraints.NonNeg{}, constraints.UnitNorm{}} {

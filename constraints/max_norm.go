@@ -1,7 +1,7 @@
 package constraints
 
-// MaxNorm keeps every row (atom) within a ball: the projection argmin ||v-w|| over ||v|| <= Max, row by row, which is
-// v = w * min(1, Max / ||w||).
+// MaxNorm keeps the norm of every row (atom) at most Max: the projection argmin ||v-w|| over ||v|| <= Max, row by row,
+// which is v = w * min(1, Max / ||w||).
 //
 // Source: Srebro and Shraibman, Rank, trace-norm and max-norm, 2005; used with dropout by Srivastava et al., 2014.
 type MaxNorm struct {
@@ -22,7 +22,7 @@ func (m *MaxNorm) Project(w []float32, shape []int) {
 	}
 }
 
-// Violation implements [Constraint]: the largest excess of a row's length over Max.
+// Violation implements [Constraint]. It is the largest excess of the norm of a row over Max.
 func (m *MaxNorm) Violation(w []float32, shape []int) float64 {
 	return worstRow(w, shape, func(row []float32) float64 { return length(row) - m.Max })
 }

@@ -8,17 +8,17 @@ import (
 	"tessera/kernel"
 )
 
-// Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. If there are more
-// rows than values in a row, the columns are orthonormal instead. V is the orthogonal factor of the polar decomposition of W:
-// for the singular value decomposition W = P S Q it is P Q. Zero vectors, and vectors that depend linearly on others, get new
-// directions: the nearest point is not unique then.
+// Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. If there
+// are more rows than values in a row, the columns are orthonormal instead. V is the orthogonal factor of the polar
+// decomposition of W: for the singular value decomposition W = P S Q it is P Q. Zero vectors, and vectors that depend
+// linearly on others, get new directions, because the nearest point is then not unique.
 //
-// After a training step W is nearly orthonormal: the Newton-Schulz iteration, W <- (3 W - W W' W)/2, converges in a few rounds
-// of 4 k² n operations, for k rows of n values. Otherwise rotations of pairs of rows make W orthogonal (the one-sided Jacobi
-// method), the rows are scaled to norm 1, and the rotations are undone. This takes about a hundred times as long. All
-// computations are in float64. Sources: Schönemann, A generalized solution of the orthogonal Procrustes problem, 1966; Björck and Bowie, An
-// iterative algorithm for computing the best estimate of an orthogonal matrix, 1971; Hestenes, Inversion of matrices by
-// biorthogonalization and related results, 1958.
+// After a training step W is nearly orthonormal. The Newton-Schulz iteration, W <- (3 W - W W' W)/2, then converges in
+// a few rounds of 4 k² n operations, for k rows of n values. Otherwise rotations of pairs of rows make W orthogonal
+// (the one-sided Jacobi method), the rows are scaled to norm 1, and the rotations are undone. This takes about a
+// hundred times as long. All computations are in float64. Sources: Schönemann, A generalized solution of the orthogonal
+// Procrustes problem, 1966; Björck and Bowie, An iterative algorithm for computing the best estimate of an orthogonal
+// matrix, 1971; Hestenes, Inversion of matrices by biorthogonalization and related results, 1958.
 type Orthogonal struct{}
 
 func init() {
@@ -37,7 +37,7 @@ type frame struct {
 
 var frames = sync.Pool{New: func() any { return &frame{} }}
 
-// load reads a parameter of that shape.
+// load copies a parameter of the given shape into the frame.
 func (f *frame) load(w []float32, shape []int) {
 	rows := 1
 	if len(shape) > 1 {
@@ -52,7 +52,7 @@ func (f *frame) load(w []float32, shape []int) {
 	}
 }
 
-// place is the index in vectors of element i of the parameter.
+// place returns the index in vectors of element i of the parameter.
 func (f *frame) place(i int) int {
 	if f.byRow {
 		return i
@@ -62,7 +62,7 @@ func (f *frame) place(i int) int {
 
 func (f *frame) vector(i int) []float64 { return f.vectors[i*f.n:][:f.n] }
 
-// violation is the largest difference between an inner product of two vectors and that of orthonormal vectors.
+// violation returns the largest absolute difference between the Gram matrix of the vectors and the identity.
 func (f *frame) violation() float64 {
 	worst := 0.0
 	for i := range f.k {
@@ -87,8 +87,8 @@ func (Orthogonal) Project(w []float32, shape []int) {
 	f.load(w, shape)
 	switch worst, norm := f.distance(); {
 	case !(worst > rounding):
-		return // orthonormal, or NaN
-	case norm < 0.9: // converges below 1
+		return // already orthonormal, or NaN
+	case norm < 0.9: // the iteration converges if norm < 1
 		f.iterate()
 	default:
 		f.orthogonalise()
@@ -100,7 +100,8 @@ func (Orthogonal) Project(w []float32, shape []int) {
 	}
 }
 
-// distance computes the Gram matrix. It returns the largest element and the Euclidean norm of its difference from the identity.
+// distance computes the Gram matrix. It returns the largest absolute element and the Euclidean norm of the difference
+// between this matrix and the identity.
 func (f *frame) distance() (worst, norm float64) {
 	f.gram = slices.Grow(f.gram[:0], f.k*f.k)[:f.k*f.k]
 	kernel.Float64().Gemm(false, true, f.k, f.k, f.n, 1, f.vectors, f.n, f.vectors, f.n, 0, f.gram, f.k)
@@ -114,7 +115,7 @@ func (f *frame) distance() (worst, norm float64) {
 	return worst, math.Sqrt(norm)
 }
 
-// iterate makes nearly orthonormal vectors orthonormal, up to rounding.
+// iterate makes nearly orthonormal vectors orthonormal up to rounding.
 func (f *frame) iterate() {
 	const rounds, enough = 20, 1e-12
 	f.sum = slices.Grow(f.sum[:0], f.k*f.n)[:f.k*f.n]
@@ -133,7 +134,7 @@ func (f *frame) undo() {
 	kernel.Float64().Gemm(true, false, f.k, f.n, f.k, 1, f.turns, f.k, f.sum, f.n, 0, f.vectors, f.n)
 }
 
-// Violation implements [Constraint]: the largest difference of an element of V V' from the identity.
+// Violation implements [Constraint]. It is the largest absolute difference between V V' and the identity.
 func (Orthogonal) Violation(w []float32, shape []int) float64 {
 	if len(w) == 0 {
 		return 0
@@ -144,7 +145,7 @@ func (Orthogonal) Violation(w []float32, shape []int) float64 {
 	return f.violation()
 }
 
-// orthogonalise rotates pairs of vectors until all are orthogonal, up to rounding.
+// orthogonalise rotates pairs of vectors until all vectors are orthogonal up to rounding.
 func (f *frame) orthogonalise() {
 	const rounds, tolerance = 60, 1e-15
 	f.turns = slices.Grow(f.turns[:0], f.k*f.k)[:f.k*f.k]
@@ -172,7 +173,8 @@ func (f *frame) orthogonalise() {
 	}
 }
 
-// normalise scales all vectors to norm 1. Vectors that are nearly 0 compared with the longest one get new directions.
+// normalise scales all vectors to norm 1. Vectors whose norm is nearly 0 relative to the longest vector get new
+// directions.
 func (f *frame) normalise() {
 	longest := 0.0
 	for i := range f.k {
@@ -194,8 +196,8 @@ func (f *frame) normalise() {
 	}
 }
 
-// complete replaces vector i by an axis from which the components along all other vectors are removed, scaled to norm 1. If the rest is
-// nearly 0, vector i becomes 0.
+// complete replaces vector i by a unit vector along an axis, without its components along all other vectors, and scales
+// it to norm 1. If almost nothing remains, vector i becomes 0.
 func (f *frame) complete(i, axis int) {
 	v := f.vector(i)
 	clear(v)
@@ -211,14 +213,14 @@ func (f *frame) complete(i, axis int) {
 			}
 		}
 	}
-	if l := inner(v, v); l > 0.25/float64(f.n) { // the squared components of all axes add up to at least 1, so one axis exceeds this bound
+	if l := inner(v, v); l > 0.25/float64(f.n) { // the squared norms that remain of all axes add up to at least 1, so one axis exceeds this bound
 		stretch(v, 1/math.Sqrt(l))
 	} else {
 		clear(v)
 	}
 }
 
-// turn rotates a pair of vectors.
+// turn rotates the vectors a and b in their plane by an angle with cosine c and sine s.
 func turn(a, b []float64, c, s float64) {
 	for i, x := range a {
 		y := b[i]
@@ -233,7 +235,7 @@ func stretch(v []float64, factor float64) {
 }
 
 func inner(a, b []float64) float64 {
-	var s [4]float64 // four sums at a time: one alone would wait for each addition
+	var s [4]float64 // four independent sums, so that an addition need not wait for the previous one
 	i := 0
 	for ; i+4 <= len(a); i += 4 {
 		s[0] += a[i] * b[i]

@@ -2,11 +2,12 @@ package constraints
 
 import "math"
 
-// UnitNorm keeps every row (atom) at Euclidean norm 1: the projection argmin ||v-w|| over ||v|| = 1, row by row, which is v
-// = w / ||w||.
+// UnitNorm keeps every row (atom) at Euclidean norm 1: the projection argmin ||v-w|| over ||v|| = 1, row by row, which
+// is v = w / ||w||.
 //
-// All points of the sphere have the same distance from a row of zeros. Its values all become 1/sqrt(n): this choice is deterministic and,
-// like scaling, keeps a non-negative parameter non-negative, so nonneg followed by unit_norm satisfies both constraints.
+// If a row is 0, all points of the sphere have the same distance from it, and its values all become 1/sqrt(n). This
+// choice is deterministic. Like scaling, it keeps a non-negative parameter non-negative, so nonneg followed by
+// unit_norm satisfies both constraints.
 type UnitNorm struct{}
 
 func init() {
@@ -29,7 +30,7 @@ func (UnitNorm) Project(w []float32, shape []int) {
 	}
 }
 
-// Violation implements [Constraint]: the largest difference of a row's length from 1.
+// Violation implements [Constraint]. It is the largest absolute difference between the norm of a row and 1.
 func (UnitNorm) Violation(w []float32, shape []int) float64 {
 	return worstRow(w, shape, func(row []float32) float64 { return math.Abs(length(row) - 1) })
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// zipMagic begins an NPZ file of NumPy: a zip archive of NPY files, stored or deflated. The name of an array is that of its
-// file without .npy.
+// zipMagic is the beginning of an NPZ file of NumPy: a zip archive of NPY files, stored or deflated. The name of an array is
+// the name of its file without .npy.
 const zipMagic = "PK\x03\x04"
 
 // openNPZ lists the arrays of an NPZ file.

@@ -10,8 +10,9 @@ import (
 	"tessera/parallel/team"
 )
 
-// Two processes of one thread compared with one process of two threads, in batches of 128; the processes are goroutines. The runs
-// alternate, so that both see the same machine; the ratio is that of the medians.
+// The benchmark compares two processes of one thread with one process of two threads, in batches of 128. The processes
+// are goroutines. The runs alternate, so that both see the same machine. The reported ratio is the ratio of the
+// medians.
 func BenchmarkTwoProcessesBesideTwoThreads(b *testing.B) {
 	for _, name := range []string{"shallow-nonneg-kl", "asym-nonneg-kl", "simclr", "residual-encoder"} {
 		b.Run(name, func(b *testing.B) {
@@ -44,13 +45,13 @@ func timed(f func()) time.Duration {
 	return time.Since(began)
 }
 
-// middle is the median in microseconds.
+// middle returns the median of times in microseconds.
 func middle(times []time.Duration) float64 {
 	return float64(slices.Sorted(slices.Values(times))[len(times)/2]) / float64(time.Microsecond)
 }
 
-// BenchmarkEncode encodes batches of 1000 images in memory with the shallow encoder, as a library call, and for
-// comparison computes that encoder's matrix product alone, with the same kernels and team.
+// BenchmarkEncode encodes batches of 1000 images in memory with the shallow encoder, by a library call. For comparison
+// it computes only the matrix product of that encoder, with the same kernels and team.
 func BenchmarkEncode(b *testing.B) {
 	const images = 1000
 	team := team.New(2)

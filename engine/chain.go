@@ -9,10 +9,11 @@ import (
 	"tessera/kernel"
 )
 
-// tile is the number of elements that a chain processes at a time: its registers fit into the first-level cache.
+// tile is the number of elements that a chain processes at a time. The registers of one tile fit into the first-level
+// cache.
 const tile = 1024
 
-// slot is the access of a chain to one buffer.
+// slot describes how a chain accesses one buffer.
 type slot[T ir.Float] struct {
 	cell  *cell[T]
 	value *ir.Value
@@ -23,23 +24,23 @@ type slot[T ir.Float] struct {
 type chain[T ir.Float] struct {
 	kernels    *kernels[T]
 	dims       []int // collapsed iteration space; dims[0] is the slowest axis
-	units      int   // number of units that threads share: the length of the slowest axis before collapsing
-	columns    bool  // threads share the fastest of two axes instead of the slowest
+	units      int   // number of units that threads divide among themselves: the length of the slowest axis before collapsing
+	columns    bool  // threads divide the faster of two axes instead of the slower
 	code       []instruction[T]
 	vectors    []slot[T] // table entries: read or written tile by tile
 	scalars    []slot[T] // read once per row
 	sinks      []sink[T]
 	registers  int
-	fixed      []T // numbers known at compile time; the scalars follow them in chainThread.numbers
+	fixed      []T // numbers known at compile time; in chainThread.numbers they precede the scalars
 	members    []*ir.Value
-	overwrites map[*ir.Value]*ir.Value // from a written value to the read value whose memory it can overwrite
+	overwrites map[*ir.Value]*ir.Value // maps a written value to the read value whose memory it can overwrite
 	threads    []chainThread[T]
 }
 
 // chainThread is the scratch memory of one thread.
 type chainThread[T ir.Float] struct {
-	table   [][]T // registers, then vectors
-	numbers []T   // fixed, then scalars
+	table   [][]T // registers, followed by vectors
+	numbers []T   // fixed numbers, followed by scalars
 	memory  []T   // memory of the registers
 	in      [][]T // args of a foreign function
 	offsets []int // offsets of vectors, scalars and sinks in the current row
@@ -57,8 +58,8 @@ const (
 	foreignForm
 )
 
-// instruction computes one member for one tile. Vector operands are indices of chainThread.table, scalars of
-// chainThread.numbers.
+// instruction computes one member of the group for one tile. Vector operands are indices of chainThread.table, scalar
+// operands are indices of chainThread.numbers.
 type instruction[T ir.Float] struct {
 	form    form
 	dst     int
@@ -73,7 +74,7 @@ type instruction[T ir.Float] struct {
 // run computes the elements of units [from, to) on the given thread.
 func (c *chain[T]) run(thread, from, to int) {
 	t := &c.threads[thread]
-	if len(c.dims) == 1 { // flat: one row
+	if len(c.dims) == 1 { // one row only
 		per := c.dims[0] / c.units
 		c.row(thread, t, from*per, to*per)
 		return
@@ -85,13 +86,13 @@ func (c *chain[T]) run(thread, from, to int) {
 			return
 		}
 	}
-	index := make([]int, 0, 8) // on the stack
+	index := make([]int, 0, 8) // small, so that it stays on the stack
 	index = append(index, make([]int, len(c.dims)-1)...)
 	for index[0] = from; index[0] < to; {
 		c.seek(t, index)
 		c.seekPanels(t, index[0], left, right)
 		c.row(thread, t, left, right)
-		for i := len(index) - 1; i >= 0; i-- { // the next row
+		for i := len(index) - 1; i >= 0; i-- { // go to the next row
 			index[i]++
 			if i == 0 || index[i] < c.dims[i] {
 				break
@@ -101,7 +102,7 @@ func (c *chain[T]) run(thread, from, to int) {
 	}
 }
 
-// seek sets the offsets of every slot to a row and loads the row's numbers.
+// seek moves the offsets of every slot to the row at index and loads the numbers of the row.
 func (c *chain[T]) seek(t *chainThread[T], index []int) {
 	k := 0
 	at := func(s *slot[T]) int {
@@ -125,7 +126,7 @@ func (c *chain[T]) seek(t *chainThread[T], index []int) {
 	}
 }
 
-// seekPanels adjusts the offsets of vectors that are stored as panels to a row within a thread's columns.
+// seekPanels corrects the offsets of vectors that are stored as panels, for a row and a thread's columns [left, right).
 func (c *chain[T]) seekPanels(t *chainThread[T], row, left, right int) {
 	for i := range c.vectors {
 		if s := &c.vectors[i]; s.cell.panels {
@@ -184,7 +185,8 @@ func (in *instruction[T]) do(t *chainThread[T], n int) {
 	}
 }
 
-// compileChain turns a group into a chain for at most threads threads; cells gives the buffer of every base value.
+// compileChain turns a group into a chain for the given maximum number of threads. cells maps every base value to its
+// buffer.
 func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.Value]*cell[T], threads int) (*chain[T], error) {
 	b := &chainBuilder[T]{fusion: f, group: g, cells: cells, place: map[*ir.Value]int{}, number: map[*ir.Value]int{},
 		chain: &chain[T]{kernels: k, members: g.members, units: g.bounds[len(g.bounds)-1] / g.bounds[max(0, len(g.bounds)-2)]}}
@@ -234,12 +236,12 @@ func (b *chainBuilder[T]) countUses() {
 			b.uses[skipReshapes(a)]++
 		}
 		if _, ok := v.Op.(ir.Reduction); ok {
-			b.uses[skipReshapes(v.Args[0])] += len(b.group.members) // sinks read after all instructions
+			b.uses[skipReshapes(v.Args[0])] += len(b.group.members) // the sinks read after all instructions
 		}
 	}
 }
 
-// compute adds the instruction for a pointwise member.
+// compute adds the instruction that applies f to the args of the pointwise member v.
 func (b *chainBuilder[T]) compute(v *ir.Value, f ir.Function) error {
 	in := instruction[T]{}
 	var vectors, numbers []int
@@ -296,7 +298,7 @@ func foreignFunction[T ir.Float](f ir.Function, k *kernels[T]) func(dst []T, in 
 	return nil
 }
 
-// asVectors returns every arg of v as a table entry; it first expands numbers into registers.
+// asVectors returns a table entry for every arg of v. It expands args that are numbers into registers.
 func (b *chainBuilder[T]) asVectors(v *ir.Value) []int {
 	var in, expanded []int
 	for _, a := range v.Args {
@@ -309,7 +311,7 @@ func (b *chainBuilder[T]) asVectors(v *ir.Value) []int {
 		}
 		in = append(in, *vector)
 	}
-	b.free = append(b.free, expanded...) // free again after v: its destination may be one of them
+	b.free = append(b.free, expanded...) // free for later instructions: v itself may be written to one of them
 	return in
 }
 
@@ -362,7 +364,7 @@ func (b *chainBuilder[T]) release(v *ir.Value) {
 	}
 }
 
-// destination returns the table entry that v is written to: the buffer if v is stored, otherwise a register.
+// destination returns the table entry to which v is written: its buffer if v is stored, otherwise a register.
 func (b *chainBuilder[T]) destination(v *ir.Value) int {
 	if b.fusion.stored(v) {
 		b.chain.vectors = append(b.chain.vectors, slot[T]{cell: b.cells[v], value: v, axes: split(contiguous(v.Shape), b.group.bounds)})
@@ -401,7 +403,7 @@ func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
 	if err != nil {
 		return err
 	}
-	if vector == nil { // a number in every element
+	if vector == nil { // the number fills a vector
 		r := b.register()
 		b.chain.code = append(b.chain.code, instruction[T]{form: fillForm, dst: r, a: *number})
 		vector = &r
@@ -411,8 +413,8 @@ func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
 	return nil
 }
 
-// collapse joins axes that every slot can traverse as a single axis. Two axes remain if threads share columns and all slots
-// are matrices.
+// collapse merges axes that every slot can traverse as a single axis. Two axes remain if threads share columns and all
+// slots are matrices.
 func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
 	var walks []*slot[T]
@@ -442,7 +444,7 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 	for _, x := range joined[0] {
 		c.dims = append(c.dims, x.length)
 	}
-	if len(c.dims) == 0 { // one element
+	if len(c.dims) == 0 { // a single element
 		c.dims, c.units = []int{1}, 1
 		for _, s := range walks {
 			s.axes = []axis{{1, 1}}
@@ -454,11 +456,12 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 	}
 }
 
-// reuse finds written values that can overwrite a read value: both have the same layout, nothing else reads the old value,
-// and in every tile the last read precedes the write. The chain then needs less cache.
+// reuse finds written values that can overwrite a read value. Both must have the same layout, nothing else may read the
+// old value, and in every tile the last read must precede the write. Overwriting reduces the memory of the chain, so
+// that more of it stays in the cache.
 func (b *chainBuilder[T]) reuse() {
 	c := b.chain
-	last := make([]int, len(c.vectors)) // instruction that reads a vector last
+	last := make([]int, len(c.vectors)) // index of the instruction that reads a vector last
 	read := func(entry, when int) {
 		if entry < 0 {
 			last[-entry-1] = max(last[-entry-1], when)
@@ -497,12 +500,13 @@ func (b *chainBuilder[T]) reuse() {
 	}
 }
 
-// replaceable reports whether w may be written over r: r is computed elsewhere, and read only by this group.
+// replaceable reports whether w may be written over r: another step computes r, r is not a wanted value, and only this
+// group reads r.
 func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	switch r.Op.(type) {
 	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise:
 	default:
-		return false // leaves are not the engine's memory; the results of chains and foreign ops are not overwritten
+		return false // leaves are not in the engine's memory; the results of chains and foreign ops are not overwritten
 	}
 	if volume.Of(r.Shape) != volume.Of(w.Shape) || slices.ContainsFunc(b.fusion.module.wanted, func(v *ir.Value) bool { return skipReshapes(v) == r }) {
 		return false
@@ -510,7 +514,7 @@ func (b *chainBuilder[T]) replaceable(r, w *ir.Value) bool {
 	return !slices.ContainsFunc(b.fusion.readers[r], func(v *ir.Value) bool { return b.fusion.groupOf[v] != b.group })
 }
 
-// order fixes the order of the table: registers, then vectors; fixed numbers, then scalars.
+// order fixes the order of the tables: registers precede vectors, and fixed numbers precede scalars.
 func (b *chainBuilder[T]) order() {
 	c := b.chain
 	entry := func(i *int) {
@@ -550,7 +554,7 @@ func (b *chainBuilder[T]) order() {
 	}
 }
 
-// scratch allocates the working memory of the threads.
+// scratch allocates the scratch memory of the threads.
 func (b *chainBuilder[T]) scratch(threads int) {
 	c := b.chain
 	for i := range c.sinks {
@@ -573,8 +577,8 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	}
 }
 
-// isolated returns n elements that share no cache line with other data, because threads that write to the same line slow each
-// other down.
+// isolated returns n elements that share no cache line with other data. Threads that write to the same cache line slow
+// each other down.
 func isolated[E any](n int) []E {
 	const line = 128 // bytes; processors fetch pairs of lines
 	return make([]E, n+2*line)[line : line+n : line+n]
@@ -584,14 +588,14 @@ func isolated[E any](n int) []E {
 type sink[T ir.Float] struct {
 	slot[T]
 	f       ir.Reducer
-	across  bool        // reduces the slowest axis: every thread has its own accumulators
+	across  bool        // the slowest axis is reduced: every thread has its own accumulators
 	vectors [][]T       // accumulators per thread if the fastest axis remains
 	numbers [][]float64 // accumulators per thread if the fastest axis is reduced
 	source  int         // index of the reduced vector in the table
 }
 
-// take folds one tile into the sink. The results of the tile's row start at off in the reduction's output; at is the position
-// of the tile in the row.
+// take folds one tile into the sink. off is the offset of the row's results in the output of the reduction. at is the
+// position of the tile in the row.
 func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
 	folded := s.axes[len(s.axes)-1].step == 0
 	switch {
@@ -620,7 +624,7 @@ func (s *sink[T]) foldNumber(k *kernels[T], acc float64, values []T) float64 {
 	return acc + float64(k.set.Sum(values))
 }
 
-// reset prepares the accumulators that thread will fold into.
+// reset prepares the accumulators for the units [from, to) of a thread.
 func (c *chain[T]) reset(thread, from, to int) {
 	for i := range c.sinks {
 		s := &c.sinks[i]

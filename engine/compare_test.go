@@ -16,7 +16,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// program is a graph under test, built by hand.
+// program is a hand-built graph under test.
 type program struct {
 	*graph.Program
 	t testing.TB
@@ -64,7 +64,7 @@ func (p *program) loss(n *G.Node) {
 	}
 }
 
-// must returns n, or ends the test.
+// must returns n. It panics if err is not nil.
 func must(n *G.Node, err error) *G.Node {
 	if err != nil {
 		panic(err)
@@ -72,8 +72,8 @@ func must(n *G.Node, err error) *G.Node {
 	return n
 }
 
-// compare builds the program twice and checks every tap and gradient of the engine against the tape machine, over
-// several runs with new inputs.
+// compare builds the program twice, for the engine and for the tape machine. It compares every tap and gradient of the
+// two over several runs with new inputs.
 func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build func(p *program)) *Plan[T] {
 	t.Helper()
 	reference, compiled := newProgram(t, dtypeOf[T]()), newProgram(t, dtypeOf[T]())
@@ -119,7 +119,7 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 	return got
 }
 
-// near checks what differ returns.
+// near reports the error of differ, if any.
 func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float64) {
 	t.Helper()
 	if err := differ(what, got, want, tolerance); err != nil {
@@ -127,12 +127,13 @@ func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float6
 	}
 }
 
-// elementTolerance is the tolerance of an element, relative to the largest magnitude, in multiples of the tolerance of the
-// tensor's norm.
+// elementTolerance is the tolerance of one element relative to the largest magnitude, in multiples of the tolerance of
+// the norm of the tensor.
 const elementTolerance = 4
 
-// differ returns an error unless ||got-want|| <= tolerance ||want|| and, for every element,
-// |got-want| <= elementTolerance tolerance max|want|: one wrong element of many is small in the norm.
+// differ returns an error unless ||got-want|| <= tolerance ||want|| and, for every element, |got-want| <=
+// elementTolerance tolerance max|want|. The second condition is needed because one wrong element among many changes the
+// norm little.
 func differ[T ir.Float](what string, got, want []T, tolerance float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
@@ -162,7 +163,7 @@ func TestOneWrongElementOfManyIsFound(t *testing.T) {
 		want[i] = 1
 	}
 	got := slices.Clone(want)
-	got[777] += 1e-4 // 3e-7 in the norm
+	got[777] += 1e-4 // changes the norm by 3e-7 only
 	if differ("ones", got, want, 1e-5) == nil {
 		t.Error("an element that is off by 1e-4 was not found")
 	}
@@ -171,7 +172,7 @@ func TestOneWrongElementOfManyIsFound(t *testing.T) {
 	}
 }
 
-// shallow is the study's auto-encoder with a sparsity term.
+// shallow returns a function that builds the study's auto-encoder with a sparsity term.
 func shallow(batch, pixels, units int) func(p *program) {
 	return func(p *program) {
 		x := p.input("x", batch, pixels)
@@ -179,7 +180,7 @@ func shallow(batch, pixels, units int) func(p *program) {
 		v, c := p.parameter("v", units, pixels), p.parameter("c", pixels)
 		h := must(G.Sigmoid(must(G.BroadcastAdd(must(G.Mul(x, w)), b, nil, []byte{0}))))
 		y := must(G.LeakyRelu(must(G.BroadcastAdd(must(G.Mul(h, v)), c, nil, []byte{0})), 0.1))
-		rows := must(G.Mean(must(G.Square(must(G.Sub(y, x)))), 1)) // one axis at a time: the reference adds naively in float32
+		rows := must(G.Mean(must(G.Square(must(G.Sub(y, x)))), 1)) // one axis at a time, because the reference adds sequentially in float32
 		mse := must(G.Mean(rows))
 		mean := must(G.Mean(h, 0))
 		number := func(f float64) *G.Node {
@@ -207,7 +208,7 @@ func TestCompiledShallowAgreesWithTheTapeMachine(t *testing.T) {
 			})
 		}
 	}
-	compare[float64](t, 3, 1e-12, shallow(20, 300, 64)) // divided
+	compare[float64](t, 3, 1e-12, shallow(20, 300, 64)) // large enough that products are divided among the threads
 	plan := compare[float32](t, 2, 1e-5, shallow(128, 784, 100))
 	t.Log("\n" + plan.String())
 }
@@ -244,7 +245,7 @@ func BenchmarkShallowStep(b *testing.B) {
 					}
 				}
 			})
-			b.Run("products", func(b *testing.B) { // the lower bound: the step's own matrix products
+			b.Run("products", func(b *testing.B) { // the matrix products of the step alone: a lower bound of its time
 				work := func(thread int) {
 					for _, ph := range plan.phases {
 						for _, st := range ph.shared {
@@ -264,7 +265,7 @@ func BenchmarkShallowStep(b *testing.B) {
 	}
 }
 
-// dtypeOf is Gorgonia's name of T.
+// dtypeOf returns Gorgonia's type for T.
 func dtypeOf[T ir.Float]() tensor.Dtype {
 	if ir.DtypeOf[T]() == ir.Float64 {
 		return tensor.Float64
@@ -272,7 +273,7 @@ func dtypeOf[T ir.Float]() tensor.Dtype {
 	return tensor.Float32
 }
 
-// compileProgram compiles a graph's program.
+// compileProgram compiles the module of a graph program.
 func compileProgram[T ir.Float](p *graph.Program, team *team.Team) (*Plan[T], error) {
 	m, err := p.Module()
 	if err != nil {

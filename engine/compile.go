@@ -17,13 +17,13 @@ type compiler[T ir.Float] struct {
 	plan       *Plan[T]
 	kernels    *kernels[T]
 	cells      map[*ir.Value]*cell[T]
-	boxes      map[*ir.Value]*any // opaque values, which are not tensors in the program's precision
+	boxes      map[*ir.Value]*any // opaque values: those that are not tensors in the program's precision
 	fusion     *fusion
-	overwrites map[*ir.Value]*ir.Value // from a value to the value whose memory it overwrites, see place
+	overwrites map[*ir.Value]*ir.Value // maps a value to the value whose memory it overwrites; see place
 	scratch    []*cell[T]              // one per thread, shared by all steps
 	mostlyZero map[*ir.Value]bool      // values that products check for zeros
 	steps      []*step
-	sent       []*message[T] // in the order of sending
+	sent       []*message[T] // messages that complete at the end of the run, in the order of sending
 }
 
 func (c *compiler[T]) compile() error {
@@ -67,7 +67,7 @@ func (c *compiler[T]) bindLeaves() {
 	}
 }
 
-// makeCell creates a cell or a box for a value that is stored in memory.
+// makeCell creates a cell, or a box for an opaque value, if v is stored in memory.
 func (c *compiler[T]) makeCell(v *ir.Value) {
 	switch o := v.Op.(type) {
 	case ir.Product, partialProduct, selectedProduct, ir.Transpose, ir.Blockwise, ir.Unitwise, ir.Reduction, ir.AllReduce, ir.AllGather:
@@ -85,7 +85,7 @@ func (c *compiler[T]) makeCell(v *ir.Value) {
 	}
 }
 
-// makeSteps creates one step per group and one per value outside groups, in topological order.
+// makeSteps creates a step for each group and for each value outside groups, in topological order.
 func (c *compiler[T]) makeSteps() error {
 	done := map[any]bool{}
 	var visit func(v *ir.Value) error
@@ -129,7 +129,7 @@ func (c *compiler[T]) placeAll() {
 			cell.data = arena[b.offset : b.offset+b.len : b.offset+b.len]
 		}
 	}
-	for _, v := range p.module.values { // in topological order: the overwritten value already has its data
+	for _, v := range p.module.values { // in topological order, so that the overwritten value already has its data
 		if overwritten := c.overwrites[v]; overwritten != nil {
 			c.cells[v].data = c.cells[overwritten].data
 		}
@@ -236,7 +236,7 @@ func (c *compiler[T]) productStep(v *ir.Value, o ir.Product) *step {
 		writes: []operand{{v, result}}, flops: flops, columns: w.columns}
 }
 
-// partialStep returns the step for a product that is summed over one thread's columns of A. The other threads are idle in
+// partialStep returns the step for a product that sums over one thread's columns of A. The other threads are idle in
 // this step.
 func (c *compiler[T]) partialStep(v *ir.Value, o partialProduct) *step {
 	w := &partial[T]{c.multiply(v, o.Product), o.thread}
@@ -256,7 +256,7 @@ func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
 		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k, zeros: c.zerosIn(a, b)}
 }
 
-// zerosIn names the operand of a product whose values are probably almost all zeros. It is a hint: the product checks the
+// zerosIn returns which operand of a product is probably almost all zeros. The result is a hint: the product checks the
 // values in every run.
 func (c *compiler[T]) zerosIn(a, b *ir.Value) kernel.Zeros {
 	switch {
@@ -268,7 +268,7 @@ func (c *compiler[T]) zerosIn(a, b *ir.Value) kernel.Zeros {
 	return kernel.NoZeros
 }
 
-// findZeros marks kernel results that are almost all zeros, and values that are computed from them element by element.
+// findZeros marks kernel results that are almost all zeros, and values computed from them element by element.
 func (c *compiler[T]) findZeros() {
 	for _, v := range c.plan.module.values {
 		switch o := v.Op.(type) {
@@ -293,7 +293,7 @@ func (c *compiler[T]) transposeStep(v *ir.Value, o ir.Transpose) *step {
 		reads: []operand{{skipReshapes(v.Args[0]), whole}}, writes: []operand{{v, rows}}}
 }
 
-// chainStep describes the buffers that a chain reads and writes.
+// chainStep returns the step for a chain, with the buffers that the chain reads and writes.
 func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	st := &step{name: chainName(g), work: ch, units: ch.units, serial: g.size < serialBelow, flops: float64(g.size * len(g.members)), columns: ch.columns,
 		divisible: true, prepare: ch.reset, overwrites: ch.overwrites}
@@ -311,7 +311,7 @@ func chainStep[T ir.Float](ch *chain[T], g *group) *step {
 	return st
 }
 
-// way is the part of the slot's buffer that one unit of the chain accesses.
+// way returns the part of the slot's buffer that one unit of the chain accesses.
 func (s *slot[T]) way(inColumns bool) way {
 	first, last := s.axes[0], s.axes[len(s.axes)-1]
 	switch all := first.step*first.length == volume.Of(s.value.Shape); {
@@ -323,11 +323,11 @@ func (s *slot[T]) way(inColumns bool) way {
 	return whole
 }
 
-// makePanels stores the columns of a matrix thread by thread if every step that accesses the matrix shares its columns. The
-// rows of such a panel are contiguous. Without panels, the processor would prefetch, at the end of a thread's part of a row,
-// memory that another thread is about to write.
+// makePanels stores a matrix thread by thread if every step that accesses it shares its columns. The columns of one
+// thread form a panel, whose rows are contiguous. Without panels, the processor would prefetch memory past the end of a
+// thread's part of a row, which another thread is about to write.
 func (c *compiler[T]) makePanels() {
-	units := map[*ir.Value]int{} // of the steps that access a value by columns; -1 if a step accesses it otherwise
+	units := map[*ir.Value]int{} // number of units of the steps that access a value by columns; -1 if a step accesses it otherwise
 	for _, st := range c.steps {
 		for _, r := range slices.Concat(st.reads, st.writes) {
 			if u, known := units[r.value]; r.way != columns || st.serial || known && u != st.units {
@@ -340,7 +340,7 @@ func (c *compiler[T]) makePanels() {
 	for _, w := range c.plan.module.wanted {
 		units[skipReshapes(w)] = -1
 	}
-	for _, v := range slices.Backward(c.plan.module.values) { // an overwriting value comes before the overwritten one
+	for _, v := range slices.Backward(c.plan.module.values) { // backwards, so that an overwriting value is visited before the value that it overwrites
 		if _, isLeaf := v.Op.(ir.Leaf); isLeaf || units[v] <= 0 || len(v.Shape) != 2 || v.Shape[1] != units[v] {
 			units[v] = -1
 		}
@@ -366,9 +366,9 @@ type block struct {
 // align is the alignment of blocks in elements: a multiple of the cache line in both precisions.
 const align = 16
 
-// place assigns a range of one arena to every written value; values that are alive at the same time do not overlap. Wanted
-// values stay alive to the end. The largest values are placed first, each at the lowest free offset. overwrites maps a value
-// to the value that it overwrites element by element: both share a range.
+// place assigns a range of one arena to every written value. The ranges of values that are alive at the same time do
+// not overlap. Wanted values stay alive to the end. The largest values are placed first, each at the lowest free
+// offset. overwrites maps a value to the value that it overwrites element by element; the two share a range.
 func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value) (blocks []block, total int) {
 	live := map[*ir.Value]*block{}
 	for i, p := range phases {
@@ -409,7 +409,7 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 	return blocks, total
 }
 
-// lowest is the smallest offset at which b overlaps no placed block with an intersecting lifetime.
+// lowest returns the smallest offset at which b overlaps no placed block that is alive at the same time.
 func lowest(b *block, placed []block) int {
 	var busy []block
 	for _, p := range placed {

@@ -12,7 +12,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// number is the constant f in the program's precision.
+// number returns the constant f in the program's precision.
 func (p *program) number(f float64) *G.Node {
 	if p.Dtype == tensor.Float32 {
 		return G.NewConstant(float32(f))
@@ -20,8 +20,8 @@ func (p *program) number(f float64) *G.Node {
 	return G.NewConstant(f)
 }
 
-// anything are programs over operations of every kind that Gorgonia can put into a graph, most of which the engine
-// knows nothing about.
+// anything lists programs with every kind of op that Gorgonia can put into a graph. Most of these ops are foreign to
+// the engine.
 var anything = map[string]func(p *program){
 	"convolution, pooling": func(p *program) {
 		x, w := p.input("x", 2, 3, 8, 8), p.parameter("w", 4, 3, 3, 3)
@@ -57,7 +57,7 @@ var anything = map[string]func(p *program){
 	"vectors": func(p *program) {
 		x, w, v := p.input("x", 6, 5), p.parameter("w", 5), p.parameter("v", 6)
 		y := must(G.Mul(x, w))
-		p.tap("outer", must(G.OuterProd(v, w))) // Gorgonia's own gradient of it has the wrong shape
+		p.tap("outer", must(G.OuterProd(v, w))) // Gorgonia's own gradient of the outer product has the wrong shape
 		p.loss(must(G.Mul(must(G.Tanh(y)), v)))
 	},
 	"batched products": func(p *program) {
@@ -148,7 +148,7 @@ func TestAnOpThatFailsIsAnErrorNotAHang(t *testing.T) {
 
 var _ ir.Backend = Backend{}
 
-// failing is an op of a user's own that panics or fails in turn.
+// failing is a user-defined op that alternately panics and fails.
 type failing struct{}
 
 var failures int

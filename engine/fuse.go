@@ -8,7 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// group is a set of pointwise values and reductions that one pass over one iteration space computes. It becomes one chain.
+// group is a set of pointwise values and reductions that are computed in one pass over one iteration space. It becomes
+// one chain.
 type group struct {
 	members []*ir.Value // in topological order after fuse
 	bounds  []int       // boundaries of the iteration space
@@ -24,8 +25,9 @@ type fusion struct {
 	messages map[int][]*ir.Value
 }
 
-// fuse partitions the pointwise values and the reductions into groups. It visits values against the data flow: a value is
-// computed in the pass that uses it (the last one if there are several), and a reduction in the pass that computes its arg.
+// fuse partitions the pointwise values and the reductions into groups. It visits values against the data flow. A
+// pointwise value is computed in the pass that uses it, the last such pass if there are several. A reduction is
+// computed in the pass that computes its arg.
 func fuse(m *module) *fusion {
 	f := &fusion{module: m, readers: map[*ir.Value][]*ir.Value{}, groupOf: map[*ir.Value]*group{}, messages: map[int][]*ir.Value{}}
 	f.findReaders()
@@ -40,7 +42,7 @@ func fuse(m *module) *fusion {
 	return f
 }
 
-// spaceOf is the iteration space of a fusible value.
+// spaceOf returns the iteration space of a value; ok is false if the value cannot be fused.
 func spaceOf(v *ir.Value) ([]int, bool) {
 	switch v.Op.(type) {
 	case ir.Pointwise:
@@ -89,7 +91,8 @@ func (f *fusion) place(v *ir.Value, space []int) {
 	}
 }
 
-// inRegister reports whether r can read v in the pass that computes v: r needs v element by element, and v is not a reduction.
+// inRegister reports whether r can read v from a register in the pass that computes v: r reads v element by element,
+// and v is not a reduction.
 func inRegister(v, r *ir.Value) bool {
 	if _, ok := v.Op.(ir.Reduction); ok {
 		return false
@@ -98,7 +101,7 @@ func inRegister(v, r *ir.Value) bool {
 	return ok && volume.Of(space) == volume.Of(v.Shape)
 }
 
-// join merges g and h if their spaces have a common factorisation and neither needs the other to be complete.
+// join merges g and h if their spaces have a common factorisation and neither needs complete results of the other.
 func (f *fusion) join(g, h *group) {
 	if g.size != h.size {
 		return
@@ -114,8 +117,9 @@ func (f *fusion) join(g, h *group) {
 	}
 }
 
-// needsComplete reports whether to can start only after from has ended: to reads a reduction or a broadcast of from, or a
-// path through other values connects them. A path that enters another group continues from all members of that group.
+// needsComplete reports whether one group can start only after another group has ended. This is so if the group to
+// reads a reduction or a broadcast of the group from, or if a path through other values connects them. A path that
+// enters another group continues from all members of that group.
 func (f *fusion) needsComplete(from, to *group) bool {
 	seen := map[*ir.Value]bool{}
 	var reached func(values []*ir.Value) bool
@@ -148,8 +152,8 @@ func (f *fusion) needsComplete(from, to *group) bool {
 	return reached(from.members)
 }
 
-// blocked returns the values that must wait for r: r itself or, if r belongs to a message, the values of this message and of
-// all later ones.
+// blocked returns the values that must wait for r. If r belongs to a message, they are the values of this message and
+// of all later ones; otherwise only r itself.
 func (f *fusion) blocked(r *ir.Value) []*ir.Value {
 	first, ok := ir.MessageOf(r.Op)
 	if !ok {
@@ -164,8 +168,8 @@ func (f *fusion) blocked(r *ir.Value) []*ir.Value {
 	return list
 }
 
-// stored reports whether v must be in memory after its group's pass: it is wanted, or a reader cannot use the register of the
-// group.
+// stored reports whether v must be in memory after the pass of its group: v is wanted, or one of its readers cannot
+// read the register.
 func (f *fusion) stored(v *ir.Value) bool {
 	if slices.ContainsFunc(f.module.wanted, func(w *ir.Value) bool { return skipReshapes(w) == v }) {
 		return true
@@ -175,16 +179,17 @@ func (f *fusion) stored(v *ir.Value) bool {
 	})
 }
 
-// axis is one factor of an iteration space with its stride in a buffer; stride 0 repeats.
+// axis is one factor of an iteration space with its stride in a buffer. Stride 0 repeats the same elements.
 type axis struct{ length, step int }
 
 // access describes how a chain accesses a buffer: axes from the slowest to the fastest.
 type access struct {
-	base *ir.Value // the value in memory: never a reshape or a broadcast
+	base *ir.Value // value in memory; never a reshape or a broadcast
 	axes []axis
 }
 
-// accessOf resolves reshapes and one broadcast. ok is false for a broadcast of a broadcast; materializeViews removes these.
+// accessOf describes how to read v through reshapes and one broadcast. ok is false for a broadcast of a broadcast,
+// which materializeViews removes.
 func accessOf(v *ir.Value) (a access, ok bool) {
 	v = skipReshapes(v)
 	if _, ok := v.Op.(ir.Broadcast); !ok {
@@ -216,7 +221,7 @@ func skipReshapes(v *ir.Value) *ir.Value {
 	}
 }
 
-// contiguous returns the axes of a row-major tensor.
+// contiguous returns the axes of a row-major tensor of the given shape.
 func contiguous(shape []int) []axis {
 	axes := make([]axis, len(shape))
 	step := 1
@@ -227,8 +232,8 @@ func contiguous(shape []int) []axis {
 	return axes
 }
 
-// boundaries returns the products of the lengths of the last 1, 2, ... axes, which describe how axes divide an iteration
-// space. Axes of length 1 add none.
+// boundaries returns the products of the lengths of the last 1, 2, ... axes. They describe how the axes divide an
+// iteration space. Axes of length 1 are skipped.
 func boundaries(shape []int) []int {
 	b := []int{1}
 	n := 1
@@ -241,7 +246,8 @@ func boundaries(shape []int) []int {
 	return b
 }
 
-// refine merges two sets of boundaries of spaces of equal size. ok is false if there is no common factorisation.
+// refine merges the boundaries a and b of two spaces of equal size. ok is false if the spaces have no common
+// factorisation.
 func refine(a, b []int) (united []int, ok bool) {
 	united = slices.Concat(a, b)
 	slices.Sort(united)
@@ -254,10 +260,10 @@ func refine(a, b []int) (united []int, ok bool) {
 	return united, true
 }
 
-// split divides axes at the boundaries of a finer space, slowest axis first.
+// split divides axes at the boundaries bounds of a finer space. Axes are listed from the slowest to the fastest.
 func split(axes []axis, bounds []int) []axis {
 	var out []axis
-	inner := 1 // product of the axes handled so far, from the fastest
+	inner := 1 // product of the lengths of the axes handled so far, starting with the fastest axis
 	k := 1
 	for i := len(axes) - 1; i >= 0; i-- {
 		rest, step := axes[i].length, axes[i].step
@@ -274,13 +280,13 @@ func split(axes []axis, bounds []int) []axis {
 	return out
 }
 
-// collapse joins neighbouring axes that every access can traverse as one. The slowest axis is not joined, except if all axes
-// become one and flat allows it. All lists have the same number of axes.
+// collapse merges neighbouring axes that every access can traverse as one axis. The slowest axis is merged only if flat
+// is true and all axes become one. All lists of axes must have the same length.
 func collapse(all [][]axis, flat bool) (joined [][]axis) {
 	if len(all) == 0 || len(all[0]) == 0 {
 		return all
 	}
-	joinable := func(i int) bool { // axis i with axis i+1
+	joinable := func(i int) bool { // reports whether axes i and i+1 can be merged
 		for _, axes := range all {
 			if axes[i].step != axes[i+1].step*axes[i+1].length {
 				return false

@@ -13,8 +13,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// message is one collective operation: an all-reduce of one or several values, or an all-gather. Values without other readers
-// are combined in place; others are copied.
+// message is one collective operation: an all-reduce of one or several values, or an all-gather. Values without other
+// readers are reduced in place; other values are copied.
 type message[T ir.Float] struct {
 	values   []*ir.Value
 	args, to []*cell[T]
@@ -23,16 +23,16 @@ type message[T ir.Float] struct {
 	op       collective.Op
 	late     bool // started by the step, completed at the end of the run
 	pending  collective.Pending
-	memory   []T // the values one after the other, or the gathered parts; nil if the only value is combined in place
+	memory   []T // the values of the message, concatenated, or the gathered parts; nil if the only value is reduced in place
 	counts   []int
-	part     []T // a copy of a gathered input, whose memory changes with every Bind
-	mine     any // the data that this process sends, as an interface: memory, part or a cell's data
-	all      any // the gathered data, as an interface
+	part     []T // a copy of a gathered input; the memory of an input changes with every Bind
+	mine     any // data that this process sends, stored as an interface value: memory, part or the data of a cell
+	all      any // gathered data, stored as an interface value
 }
 
 func (w *message[T]) run(int, int, int) {
 	if w.failure.first != nil {
-		return // the processes no longer agree on what comes next
+		return // after an error the processes may not agree on the next message
 	}
 	if err := w.send(); err != nil {
 		w.failure.set(fmt.Errorf("engine: %v: %w", w.values[0].Op, err))
@@ -77,7 +77,7 @@ func (w *message[T]) complete() {
 	w.deliver()
 }
 
-// deliver copies the combined values to their cells.
+// deliver copies the reduced or gathered values to their cells.
 func (w *message[T]) deliver() {
 	if w.memory == nil {
 		return
@@ -94,7 +94,7 @@ func (w *message[T]) arrange() {
 		return
 	}
 	o := w.values[0].Op.(ir.AllGather)
-	per := len(w.memory) / o.Outer // elements of one outer part of the batch
+	per := len(w.memory) / o.Outer // number of elements of one outer part of the batch
 	from, before := w.memory, 0
 	for _, count := range w.counts {
 		rows := count / o.Outer
@@ -105,7 +105,7 @@ func (w *message[T]) arrange() {
 	}
 }
 
-// messageStep returns the step for a message. Steps of messages keep their order.
+// messageStep returns the step for a message. The steps of messages are run in their order.
 func (c *compiler[T]) messageStep(values []*ir.Value) *step {
 	w := &message[T]{values: values, group: c.plan.group, failure: &c.plan.failure}
 	st := &step{name: values[0].Op.String(), work: w, units: 1, serial: true}
@@ -126,7 +126,8 @@ func (c *compiler[T]) messageStep(values []*ir.Value) *step {
 	return st
 }
 
-// combinedInPlace reports whether an all-reduce may overwrite its arg: a step computes the arg, and nothing else reads it.
+// combinedInPlace reports whether an all-reduce may overwrite its arg: a step computes the arg, and nothing else reads
+// the arg.
 func (c *compiler[T]) combinedInPlace(v, arg *ir.Value) bool {
 	if _, gathers := v.Op.(ir.AllGather); gathers {
 		return false
@@ -154,7 +155,7 @@ func (c *compiler[T]) keepOrder() {
 	}
 }
 
-// bindMessages allocates the messages' memory, after that of the values.
+// bindMessages allocates the memory of the messages. It runs after the values have their memory.
 func (c *compiler[T]) bindMessages() {
 	for _, w := range c.sent {
 		total := 0
@@ -190,10 +191,10 @@ func (c *compiler[T]) bindMessages() {
 	}
 }
 
-// CompileShared compiles the part of a program that this process of a group runs: its inputs, and some of its taps, contain
-// only the process's images of the batch (see [Partition]). For a nil group and a group of one it equals [Compile]. If
-// goroutines act as processes, they need separate programs if an op of Gorgonia has state, such as its max pooling; no layer
-// of this module uses such an op.
+// CompileShared compiles the part of a program that this process of a group runs. Its inputs and some of its taps
+// contain only the process's images of the batch (see [Partition]). For a nil group or a group of one process it is
+// equivalent to [Compile]. If goroutines act as processes, they need separate programs if an op of Gorgonia has state,
+// such as its max pooling. No layer of this module uses such an op.
 func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group collective.Group) (*Plan[T], error) {
 	if group == nil || group.Size() == 1 {
 		return Compile[T](program, members)
@@ -205,7 +206,7 @@ func CompileShared[T ir.Float](program *ir.Module, members *team.Team, group col
 	return compile[T](part.Module, members, group)
 }
 
-// Partition simplifies a program and returns the part for process rank of size (see [shard.Partition]).
+// Partition simplifies a program and returns the part that process rank of size runs (see [shard.Partition]).
 func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 	if program == nil {
 		return nil, errors.New("engine: no program to partition")
@@ -222,7 +223,8 @@ func Partition(program *ir.Module, rank, size int) (*shard.Program, error) {
 	return shard.Partition(m.program(program), rank, size)
 }
 
-// Traffic describes how much each process sends and receives if several processes run a program together.
+// Traffic returns a description of how much each process sends and receives if several processes run a program
+// together.
 func Traffic(program *ir.Module, processes int) (string, error) {
 	part, err := Partition(program, 0, processes)
 	if err != nil {
@@ -242,7 +244,7 @@ func Traffic(program *ir.Module, processes int) (string, error) {
 	return text, nil
 }
 
-// program returns a program with the values of m.
+// program returns a module with the simplified values of m and the inputs and parameters of from.
 func (m *module) program(from *ir.Module) *ir.Module {
 	to, wanted := *from.Clone(), m.wanted
 	next := func() *ir.Value {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
-	_ "tessera/baselines" // models.toml declares some
+	_ "tessera/baselines" // for the baselines declared in models.toml
 	"tessera/config"
 	"tessera/data"
 	"tessera/engine/ir"
@@ -23,7 +23,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// shipped returns every auto-encoder of models.toml. All tests share them, and change none.
+// shipped returns every auto-encoder of models.toml. All tests share the models and must not change them.
 func shipped(t testing.TB) []*config.Model {
 	t.Helper()
 	models, err := readShipped()
@@ -55,7 +55,7 @@ var readShipped = sync.OnceValues(func() (models []*config.Model, err error) {
 	return models, nil
 })
 
-// shapeOf is the shape of a model's images.
+// shapeOf returns the shape of a model's images.
 func shapeOf(t testing.TB, m *config.Model) []int {
 	t.Helper()
 	shape, ok := m.Dataset.Source.Shape(data.Dirs{})
@@ -65,14 +65,14 @@ func shapeOf(t testing.TB, m *config.Model) []int {
 	return shape
 }
 
-// pair is one training program on both back ends.
+// pair is one training program on two back ends: the tape machine as reference and the engine.
 type pair[T ir.Float] struct {
 	model          *graph.Model
-	program        *graph.Program // the reference's
+	program        *graph.Program // program of the reference
 	reference, got ir.Runner[T]
 }
 
-// newReference returns a pair that has only the reference.
+// newReference returns a pair without the engine.
 func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 	t.Helper()
 	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
@@ -99,11 +99,13 @@ func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Tea
 	return p
 }
 
-// step runs both on the same images and noise at the same weights, compares everything, and moves the weights against
-// the reference's gradients. Where rounding puts the input of a leaky relu on the other side of 0, its derivative jumps: among
-// the millions of inputs of a deep encoder that is common in single precision. There a batch also agrees where it is as
-// near to double precision as the reference is, and one that does neither is followed by another, twice: an error, unlike
-// rounding, is in all of them. Double precision has one batch.
+// step runs both back ends with the same weights on the same images and noise, and compares all results. Then it moves
+// the weights along the negative gradients of the reference.
+//
+// In float32, rounding may move the input of a leaky relu across 0, where the derivative jumps. With the millions of
+// inputs of a deep encoder this is common. A batch in float32 therefore also passes if the engine is about as close to
+// float64 as the reference is. If a batch fails, step tries up to two more batches: an error in the engine, unlike
+// rounding, would fail all of them. In float64 there is one batch.
 func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
 	t.Helper()
 	batches := 1
@@ -132,8 +134,8 @@ func (p pair[T]) step(t *testing.T, step int, tolerance float64) {
 	}
 }
 
-// compareExactly returns what differs from the reference and is further from double precision than three times what the
-// reference is.
+// compareExactly compares both back ends with the reference in float64. It returns an error for each result that
+// differs from the float32 reference and whose distance from float64 is more than three times that of the reference.
 func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) error {
 	t.Helper()
 	exact := newReference[float64](t, p.model, p.program.Batch)
@@ -159,7 +161,7 @@ func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) e
 	return errors.Join(differences...)
 }
 
-// distance is the norm of the difference.
+// distance returns the norm of single - double.
 func distance[T ir.Float](single []T, double []float64) float64 {
 	difference := make([]float64, len(double))
 	for i, v := range double {
@@ -168,7 +170,7 @@ func distance[T ir.Float](single []T, double []float64) float64 {
 	return norm(difference)
 }
 
-// sampled is an input of one batch: noise of its sampler, or images half of whose pixels are 0.
+// sampled returns an input of one batch: noise drawn by its sampler, or images half of whose pixels are 0.
 func sampled(in graph.Input, batch uint64) []float32 {
 	values := make([]float32, volume.Of(in.Shape))
 	if in.Sampler != nil {
@@ -182,7 +184,7 @@ func sampled(in graph.Input, batch uint64) []float32 {
 	return values
 }
 
-// bind gives both the images and the noise of one batch.
+// bind binds the same images and noise of one batch on both back ends.
 func (p pair[T]) bind(t *testing.T, batch uint64) {
 	t.Helper()
 	for i, in := range p.program.Inputs {
@@ -198,7 +200,7 @@ func (p pair[T]) bind(t *testing.T, batch uint64) {
 	}
 }
 
-// compare runs both at the reference's weights and returns what differs.
+// compare runs both back ends with the weights of the reference and returns the differences.
 func (p pair[T]) compare(t *testing.T, tolerance float64) error {
 	t.Helper()
 	for i := range p.program.Parameters {
@@ -217,7 +219,7 @@ func (p pair[T]) compare(t *testing.T, tolerance float64) error {
 	return errors.Join(differences...)
 }
 
-// zero is the norm below which a gradient is only rounding error, compared with the largest gradient.
+// zero returns the norm below which a gradient counts as rounding error, relative to the largest gradient.
 func (p pair[T]) zero(tolerance float64) float64 {
 	largest := 0.0
 	for i := range p.program.Parameters {
@@ -226,8 +228,8 @@ func (p pair[T]) zero(tolerance float64) float64 {
 	return tolerance * largest
 }
 
-// run runs both and compares what they assign to the parameters: in float32 those are shared, so that the second must
-// start from what the first began with.
+// run runs both back ends and compares the values that they assign to parameters. In float32 both share the memory of
+// these parameters, so run restores the initial values before the second run.
 func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 	t.Helper()
 	before, moved := p.state(p.reference), [2][][]T{}
@@ -246,7 +248,7 @@ func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 	return differences
 }
 
-// norm is the square root of the sum of squares.
+// norm returns the square root of the sum of the squares.
 func norm[T ir.Float](values []T) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -255,7 +257,7 @@ func norm[T ir.Float](values []T) float64 {
 	return math.Sqrt(sum)
 }
 
-// state returns copies of the parameters that a program moves itself.
+// state returns copies of the parameters that a program updates itself.
 func (p pair[T]) state(r ir.Runner[T]) (values [][]T) {
 	for _, u := range p.program.Updates {
 		values = append(values, slices.Clone(r.Parameter(p.program.IndexOf(u.Parameter))))
@@ -263,7 +265,8 @@ func (p pair[T]) state(r ir.Runner[T]) (values [][]T) {
 	return values
 }
 
-// distinct leaves out models whose layers and losses are those of an earlier one: only their settings differ.
+// distinct returns the models without those that have the layers and losses of an earlier one and differ only in
+// settings.
 func distinct(models []*config.Model) []*config.Model {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(models, func(m *config.Model) bool {
@@ -284,7 +287,7 @@ func distinct(models []*config.Model) []*config.Model {
 	})
 }
 
-// built is the model of a declaration. A hook that lends parameters, such as a teacher, lends copies.
+// built builds the graph of a model. A hook that lends parameters, such as a teacher, lends copies.
 func built(t testing.TB, spec *config.Model) *graph.Model {
 	t.Helper()
 	m, err := graph.New(spec, shapeOf(t, spec))
@@ -306,7 +309,7 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 	defer team.Close()
 	models := shipped(t)
 	first := distinct(shipped(t))
-	if testing.Short() { // as the race detector runs it
+	if testing.Short() { // -short is set by the run under the race detector
 		models = first
 	}
 	for _, spec := range models {
@@ -314,7 +317,7 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 			m := built(t, spec)
 			double := newPair[float64](t, m, 5, team)
 			double.step(t, 0, 1e-12)
-			if testing.Short() || !slices.Contains(first, spec) { // only settings differ
+			if testing.Short() || !slices.Contains(first, spec) { // the model differs from an earlier one only in settings
 				return
 			}
 			double.step(t, 1, 1e-12)
@@ -326,7 +329,8 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 	}
 }
 
-// A shipped model with an op that runs on one thread, on copies, by its own Do would be slow without a word.
+// No shipped model has a foreign op, which would run on one thread, on copies, by its own Do method. Such an op would
+// make the model slow without a message.
 func TestTheEngineKnowsEveryOpOfTheShippedModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs nothing, so the race detector finds nothing")
@@ -360,7 +364,7 @@ func wantKnownOps(t *testing.T, m *graph.Model) {
 	}
 }
 
-// layered are models of the layers on images and on tokens that shipped models do not have.
+// layered declares models with the layers on images and on tokens that no shipped model has.
 const layered = `
 [model.pooled]
 dataset = "bars"
@@ -434,7 +438,7 @@ func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 			}
 			m := built(t, spec)
 			threads, batches := []int{1, 2}, []int{1, 2, 5}
-			if testing.Short() { // as the race detector runs it
+			if testing.Short() { // -short is set by the run under the race detector
 				threads, batches = []int{2}, []int{5}
 			}
 			for _, threads := range threads {

@@ -29,8 +29,9 @@ func newModule(program *ir.Module) *module {
 	return m
 }
 
-// rebuild visits every value that the wanted values depend on, args first, and replaces it by the result of f, which sees the
-// replaced args. Every pass uses it. Values that are no longer needed are removed. It reports whether f replaced any value.
+// rebuild visits every value that the wanted values depend on, args first, and replaces it by the result of f. The args
+// of the value passed to f are already replaced. Every pass uses rebuild. Values that are no longer needed are removed.
+// rebuild reports whether f replaced any value.
 func (m *module) rebuild(f func(*ir.Value) *ir.Value) (changed bool) {
 	done := map[*ir.Value]*ir.Value{}
 	var visit func(*ir.Value) *ir.Value
@@ -74,8 +75,9 @@ func (m *module) readers() map[*ir.Value]int {
 // String lists the values, one per line.
 func (m *module) String() string { return ir.Text(m.values) }
 
-// materializeViews stores views that their reader cannot resolve: broadcasts and constants that are wanted, or that another
-// broadcast, a matrix product, a transpose, an op in blocks or units, a foreign op or a message reads.
+// materializeViews stores views that their reader cannot resolve: broadcasts and constants that are wanted values, or
+// that are read by another broadcast, a matrix product, a transpose, an op in blocks or units, a foreign op or a
+// message.
 func materializeViews(m *module) {
 	copies := map[*ir.Value]*ir.Value{}
 	materialized := func(v *ir.Value) *ir.Value {
@@ -185,8 +187,8 @@ func foldReduction[T ir.Float](v *ir.Value, o ir.Reduction) *ir.Value {
 	return ir.Uniform(c, v.Shape)
 }
 
-// merge combines equal operations on equal args into one value (common subexpressions) and reports whether there were any. It
-// skips foreign ops, which may have state.
+// merge combines equal operations on equal args into one value (common subexpressions). It reports whether it combined
+// any. It skips foreign ops, which may have state.
 func merge(m *module) bool {
 	seen := map[string]*ir.Value{}
 	number := map[*ir.Value]int{}
@@ -203,8 +205,8 @@ func merge(m *module) bool {
 	})
 }
 
-// mergeKey identifies an operation, its shape and its args. The args of additions and multiplications are sorted by first
-// occurrence, so that a+b and b+a are the same value.
+// mergeKey identifies an operation, its shape and its args. The args of additions and multiplications are sorted by
+// first occurrence, so that a+b and b+a are the same value.
 func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%T %v %v%s", v.Op, v.Op, v.Shape, identity(v.Op))
@@ -225,7 +227,8 @@ func mergeKey(v *ir.Value, number map[*ir.Value]int) string {
 	return b.String()
 }
 
-// identity distinguishes ops with equal texts: the text of an op may omit attributes, its hash includes all.
+// identity returns a text that distinguishes ops with equal texts. The text of an op may omit attributes, its hash
+// includes all.
 func identity(o ir.Op) string {
 	switch o := o.(type) {
 	case ir.Pointwise:
@@ -266,8 +269,8 @@ func rewrite[T ir.Float](m *module) bool {
 	})
 }
 
-// nestedReductions: a reduction to a scalar of a reduction of the same kind is one reduction. A constant factor between the
-// two, as in sum(c*sum(x)), moves outside.
+// nestedReductions: a reduction to a scalar of a reduction of the same kind becomes one reduction. A constant factor
+// between the two, as in sum(c*sum(x)), moves outside.
 func nestedReductions(v *ir.Value, r ir.Reduction) *ir.Value {
 	a := v.Args[0]
 	if len(v.Shape) > 0 {
@@ -328,20 +331,20 @@ func isReduction(v *ir.Value, f ir.Reducer) bool {
 	return ok && r.F == f
 }
 
-// rules lists the rules in the order in which they are tried; a rule returns nil if it does not apply.
+// rules lists the rules in the order in which they are tried. A rule returns nil if it does not apply.
 func rules[T ir.Float]() []func(v *ir.Value, f ir.Function) *ir.Value {
 	return []func(v *ir.Value, f ir.Function) *ir.Value{
 		neutralElement, signs, mirroredSigmoid, divisionByConstant[T], nestedFactors[T], hoistBroadcast,
 	}
 }
 
-// representable reports whether T can represent a constant that a rule computes: it neither overflows nor becomes 0.
+// representable reports whether T can represent a constant c that a rule computes: c neither overflows nor becomes 0.
 func representable[T ir.Float](c float64) bool {
 	rounded := float64(T(c))
 	return rounded != 0 && !math.IsInf(rounded, 0) && !math.IsNaN(rounded)
 }
 
-// applied returns the args of v and true if v is the function f of them.
+// applied returns the args of v and true if v is computed by the function f.
 func applied(v *ir.Value, f ir.Primitive) ([]*ir.Value, bool) {
 	p, ok := v.Op.(ir.Pointwise)
 	if !ok || p.F != f {
@@ -457,8 +460,8 @@ func nestedFactors[T ir.Float](v *ir.Value, f ir.Function) *ir.Value {
 	return nil
 }
 
-// hoistBroadcast: a function of values that are all broadcast from one smaller shape is computed in that shape and broadcast
-// once.
+// hoistBroadcast: a function of values that are all broadcast from one smaller shape is computed in that shape, and the
+// result is broadcast once.
 func hoistBroadcast(v *ir.Value, f ir.Function) *ir.Value {
 	var small []int
 	for _, a := range v.Args {
@@ -488,16 +491,16 @@ func hoistBroadcast(v *ir.Value, f ir.Function) *ir.Value {
 	return &ir.Value{Op: ir.Broadcast{}, Args: []*ir.Value{ir.Point(f, small, args...)}, Shape: v.Shape}
 }
 
-// A trained weight and its gradient are written at every step. Values that one processor writes and another one reads next
-// must move between their caches. Every thread therefore permanently keeps one part of a trained matrix along its longer
-// side, rows or columns: only this thread reads the part, computes its gradient and updates it. Only values of the shorter
-// side, which are fewer, move between caches.
+// A trained weight and its gradient are written at every step. Values that one processor writes and another processor
+// reads next must move between their caches. Every thread therefore always works on the same part of a trained matrix
+// along its longer side, rows or columns: only this thread reads the part, computes its gradient and updates it. Only
+// values along the shorter side, which are fewer, move between caches.
 //
-// A product with such a matrix is shared along that side. If the result has that side, a thread computes columns of the
-// result. If the product sums over that side, divide makes a sum of partial products, one per thread, which the next chain
-// adds up.
+// A product with such a matrix is divided along the longer side. If the result has that side, a thread computes columns
+// of the result. If the product sums over that side, divide makes a sum of partial products, one per thread, which the
+// next chain adds up.
 
-// partialProduct is A op(B), summed over one thread's columns of A.
+// partialProduct is the product A op(B), summed over one thread's columns of A.
 type partialProduct struct {
 	ir.Product
 	thread int
@@ -505,7 +508,7 @@ type partialProduct struct {
 
 func (p partialProduct) String() string { return p.Product.String() + " partial" }
 
-// Dividing smaller matrices costs more in barriers than it saves.
+// Minimum sizes of divided matrices. Dividing smaller matrices costs more in barriers than it saves.
 const (
 	minDivided = 1 << 14 // number of elements
 	minShare   = 64      // length of a thread's part of the longer side
@@ -546,7 +549,7 @@ func (m *module) keeps(v *ir.Value, threads int) bool {
 	return v.Shape[0] <= longer && volume.Of(b.Shape) >= minDivided && longer >= minShare*threads
 }
 
-// summedAlong reports whether the product is summed over the longer side of B.
+// summedAlong reports whether the product o sums over the longer side of B.
 func summedAlong(v *ir.Value, o ir.Product) bool {
 	b := v.Args[1].Shape
 	return (b[0] >= b[1]) != o.TransB
@@ -559,18 +562,19 @@ func (m *module) byColumns(v *ir.Value, threads int) bool {
 		return false
 	}
 	if m.keeps(v, threads) {
-		return true // products that sum along the longer side have been divided
+		return true // divide has already replaced products that sum along the longer side
 	}
 	rows, columns, depth := v.Shape[0], v.Shape[1], v.Args[0].Shape[1]
-	// A product that reads A by rows stays in the phase that makes A's rows, unless packing all of B twice costs more.
+	// A product that reads A by rows stays in the phase that computes the rows of A, unless packing all of B in both
+	// threads costs more.
 	return columns > rows && (o.TransA || depth*columns >= packedTwice)
 }
 
 // packedTwice is the number of elements of B above which packing B in two threads is too slow.
 const packedTwice = 1 << 20
 
-// inColumns reports whether threads share the columns of a group's matrices rather than their rows: if a product computes
-// columns of the group's input, or a partial product reads columns of its output.
+// inColumns reports whether threads divide the matrices of a group by columns rather than by rows. This is so if a
+// product computes columns of the group's input, or a partial product reads columns of its output.
 func (f *fusion) inColumns(g *group, threads int) bool {
 	matrix := func(v *ir.Value) bool { return len(v.Shape) == 2 && volume.Of(v.Shape) == g.size }
 	return slices.ContainsFunc(g.members, func(v *ir.Value) bool {

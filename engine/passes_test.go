@@ -14,7 +14,7 @@ import (
 	"tessera/ops"
 )
 
-// lowered builds a program in double precision and lowers it.
+// lowered builds a graph in float64 and returns it as a module.
 func lowered(t *testing.T, build func(p *program)) *module {
 	t.Helper()
 	p := newProgram(t, tensor.Float64)
@@ -26,7 +26,7 @@ func lowered(t *testing.T, build func(p *program)) *module {
 	return newModule(m)
 }
 
-// want compares the text of a module, less indentation, with a drawing of it.
+// want compares the text of a module with drawing, ignoring indentation.
 func want(t *testing.T, m *module, drawing string) {
 	t.Helper()
 	var lines []string
@@ -87,7 +87,7 @@ func TestMergeComputesEqualExpressionsOnce(t *testing.T) {
 		%5 -[4] %2 %3`)
 }
 
-// scaling multiplies by a factor that its text does not tell, as ops of a user's own may.
+// scaling multiplies by a factor that its text omits, as user-defined ops may.
 type scaling struct {
 	failing
 	by float64
@@ -107,7 +107,7 @@ func (s scaling) Float64(dst []float64, in [][]float64, _ int) {
 	}
 }
 
-// parallelScaling is the same in units.
+// parallelScaling is scaling in units.
 type parallelScaling struct {
 	failing
 	by float64
@@ -148,7 +148,7 @@ func TestRewriteRules(t *testing.T) {
 	x := func() *ir.Value { return &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: shape, Name: "x"} }
 	c := func(v float64) *ir.Value { return ir.Uniform(v, shape) }
 	of := func(f ir.Primitive, args ...*ir.Value) *ir.Value { return ir.Point(f, shape, args...) }
-	y := x() // read twice
+	y := x() // has two readers
 	for _, test := range []struct {
 		name string
 		from *ir.Value
@@ -205,7 +205,8 @@ func TestRewriteMakesNoConstantThatThePrecisionCannotHold(t *testing.T) {
 	}
 }
 
-// The first round makes one product of x/4, and no value less; that the two products are one shows in the second only.
+// The first round only rewrites x/4 as a product and does not remove a value. Only the second round finds that the two
+// products are equal.
 func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
 	shape := []int{8}
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: shape, Name: "x"}
@@ -220,7 +221,7 @@ func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
 	}
 }
 
-// formula writes a pointwise value as text.
+// formula returns the formula of a pointwise value as text.
 func formula(v *ir.Value) string {
 	if c, ok := ir.ConstantOf(v); ok {
 		return fmt.Sprint(c)
@@ -267,7 +268,7 @@ func TestFuseMakesOnePassOfWhatOnePassCanCompute(t *testing.T) {
 		sizes = append(sizes, g.size)
 	}
 	slices.Sort(sizes)
-	if fmt.Sprint(sizes) != "[1 10 320 320 1568]" { // the sum of the terms, KL, the code, its gradient, the output
+	if fmt.Sprint(sizes) != "[1 10 320 320 1568]" { // sizes of the sum of the terms, the KL term, the code, its gradient and the output
 		t.Errorf("groups of %v elements", sizes)
 	}
 }
@@ -337,7 +338,7 @@ func TestScheduleWaitsWhereRowsMix(t *testing.T) {
 	}
 }
 
-// weighted is x W and d Wᵀ of a batch of 32 and a matrix of that shape.
+// weighted returns the products x W and d Wᵀ for a batch of 32 and a matrix W of the given shape.
 func weighted(rows, columns int, trained bool) (m *module, forward, backward *ir.Value) {
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 0}, Shape: []int{32, rows}, Name: "x"}
 	d := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf, Index: 1}, Shape: []int{32, columns}, Name: "d"}
@@ -403,7 +404,7 @@ func TestDivideLeavesWhatItDoesNotHelp(t *testing.T) {
 	}
 }
 
-// TestBandsAgreeWithTheTapeMachine goes through chains, sums over the batch and convolutions in several parts per thread.
+// TestBandsAgreeWithTheTapeMachine covers chains, sums over the batch and convolutions, with several bands per thread.
 func TestBandsAgreeWithTheTapeMachine(t *testing.T) {
 	const batch, threads = 48, 2
 	geometry := ops.Convolution{In: [3]int{32, 32, 8}, Out: [3]int{32, 32, 8}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1}

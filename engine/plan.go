@@ -44,11 +44,11 @@ type Plan[T ir.Float] struct {
 	taps       []*cell[T]
 	gradients  []*cell[T] // nil for a parameter without a gradient
 	updates    []*cell[T]
-	updated    [][]T // the parameters to which updates are assigned
+	updated    [][]T // parameters to which updates are assigned
 	blocks     []block
-	arena      int // in elements
+	arena      int // size in elements
 	job        func(thread int)
-	between    []func() // functions between phases, run by the last thread to reach a phase
+	between    []func() // functions between phases; the last thread to reach a phase runs them
 	failure    failure
 	group      collective.Group
 	sent       []*message[T] // messages that complete at the end of the run
@@ -57,9 +57,9 @@ type Plan[T ir.Float] struct {
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct {
 	Team *team.Team // nil: each plan runs on the calling goroutine
-	// Group contains the processes that run every program together, each on its images of the batch (see package ir/shard).
-	// Nil means a single process. All processes run the same programs in the same order. Each has a copy of the parameters;
-	// the copies stay equal.
+	// Group contains the processes that run every program together, each on its images of the batch (see package
+	// ir/shard). Nil means a single process. All processes must run the same programs in the same order. Each process
+	// has a copy of the parameters, and the copies stay equal.
 	Group collective.Group
 }
 
@@ -84,11 +84,12 @@ func (b Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	return CompileShared[float32](m, b.Team, b.Group)
 }
 
-// Compile compiles a program for a team; with a nil team, the plan runs on the calling goroutine. T must be the precision of
-// the program, which [ir.Module.Check] must accept.
+// Compile compiles a program for a team. With a nil team, the plan runs on the calling goroutine. T must be the
+// precision of the program. Compile returns an error if [Module.Check] does.
 //
-// Plans of one program share the ops that only Gorgonia implements. If such an op has state, as gorgonia.MaxPool2D does,
-// goroutines that run plans concurrently need separate programs. The programs of [graph.Model.Program] have separate ops.
+// Plans of one program share the ops that only Gorgonia implements. If such an op has state, as gorgonia.MaxPool2D
+// does, goroutines that run plans concurrently need separate programs. The programs of [graph.Model.Program] have
+// separate ops.
 func Compile[T ir.Float](program *ir.Module, members *team.Team) (*Plan[T], error) {
 	return compile[T](program, members, nil)
 }
@@ -101,7 +102,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 		return nil, errors.New("engine: no program to compile")
 	}
 	if members == nil {
-		members = team.New(1) // starts no goroutines, so nothing has to be closed
+		members = team.New(1) // a team of one starts no goroutines, so it need not be closed
 	}
 	if want := ir.DtypeOf[T](); want != program.Dtype {
 		return nil, fmt.Errorf("engine: precision: got a program in %v, want %v", program.Dtype, want)
@@ -126,7 +127,8 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	return plan, nil
 }
 
-// maxRounds bounds the repetitions of the passes. Models need a few; rules that undo each other would repeat forever.
+// maxRounds is the maximum number of repetitions of the passes. Models need a few. Rules that undo each other would
+// repeat forever.
 const maxRounds = 100
 
 // optimise simplifies the module and materializes the views that their consumers cannot read.
@@ -147,8 +149,8 @@ func simplify[T ir.Float](m *module) {
 	fold[T](m)
 }
 
-// failure records the first error of a run. Foreign ops and user-defined kernels may fail or panic on any thread; the other
-// threads must not wait forever at a barrier.
+// failure records the first error of a run. Foreign ops and user-defined kernels may fail or panic on any thread. The
+// other threads must then not wait forever at a barrier.
 type failure struct {
 	mu    sync.Mutex
 	first error
@@ -162,14 +164,14 @@ func (f *failure) set(err error) {
 	}
 }
 
-// guard turns a panic into a failure.
+// guard recovers a panic and records it as the failure. It must be deferred.
 func (f *failure) guard() {
 	if r := recover(); r != nil {
 		f.set(fmt.Errorf("engine: %v", r))
 	}
 }
 
-// makeJob prepares the work of every thread, so that a run allocates nothing.
+// makeJob prepares the work of every thread once, so that a run allocates nothing.
 func (c *compiler[T]) makeJob() {
 	p := c.plan
 	p.between = make([]func(), len(p.phases))
@@ -257,7 +259,7 @@ func (p *Plan[T]) Close() error { return nil }
 
 var _ ir.Runner[float32] = (*Plan[float32])(nil)
 
-// chainName lists the functions of a chain, in order.
+// chainName lists the functions of a group, in order.
 func chainName(g *group) string {
 	var names []string
 	for _, v := range g.members {
@@ -266,7 +268,8 @@ func chainName(g *group) string {
 	return strings.Join(names, " ")
 }
 
-// String prints the plan: its phases and, for every step, its functions, the shapes of its results, its bytes and FLOPs.
+// String prints the plan: its phases and, for every step, the functions, the shapes of the results, the bytes and the
+// FLOPs.
 func (p *Plan[T]) String() string {
 	var b strings.Builder
 	var steps int
@@ -290,7 +293,8 @@ func (p *Plan[T]) String() string {
 	return b.String()
 }
 
-// shared describes the units that threads share: rows or columns of the result or, for a partial product, columns of A.
+// shared describes the units that threads divide: rows or columns of the result or, for a partial product, columns of
+// A.
 func (s *step) shared() string {
 	if s.columns {
 		return fmt.Sprintf("%d columns", s.units)
@@ -311,7 +315,7 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
 }
 
-// width is the size of an element in bytes.
+// width returns the size of an element in bytes.
 func (p *Plan[T]) width() int {
 	var zero T
 	if _, ok := any(zero).(float32); ok {

@@ -13,7 +13,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// trained returns a training plan of a shipped model, its images set.
+// trained returns a shipped model and its training plan, with images bound.
 func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Model, *Plan[float32]) {
 	t.Helper()
 	for _, spec := range shipped(t) {
@@ -42,7 +42,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 	return nil, nil
 }
 
-// results are all that a plan computed, one after the other.
+// results runs a plan and returns all its results, concatenated. It ends the test on an error.
 func results(t *testing.T, plan *Plan[float32]) []float32 {
 	t.Helper()
 	all, err := computed(plan)
@@ -52,7 +52,7 @@ func results(t *testing.T, plan *Plan[float32]) []float32 {
 	return all
 }
 
-// computed is results for other goroutines than that of the test, which must not end the test.
+// computed is like results but returns the error. Goroutines other than that of the test must not end the test.
 func computed(plan *Plan[float32]) ([]float32, error) {
 	if err := plan.Run(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func TestPlansRunSideBySide(t *testing.T) {
 	defer shared.Close()
 	var all sync.WaitGroup
 	for i := range 4 {
-		members := shared // two plans on one team, two on separate teams
+		members := shared // two plans on one team, and two plans on separate teams
 		if i >= 2 {
 			members = team.New(2)
 			defer members.Close()
@@ -176,7 +176,7 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared := 0 // what convolutions read in place of their filters
+	prepared := 0 // number of values that convolutions read in place of their filters
 	for _, v := range plan.module.values {
 		if u, ok := v.Op.(ir.Unitwise); ok && !u.Kernel.ByUnit(0) {
 			prepared += volume.Of(v.Shape)

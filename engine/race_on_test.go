@@ -2,5 +2,5 @@
 
 package engine
 
-// raceEnabled says that the race detector is on; it allocates.
+// raceEnabled is true if the race detector is on. The race detector allocates memory.
 const raceEnabled = true

@@ -8,16 +8,17 @@ import (
 	"tessera/parallel/team"
 )
 
-// phase is a set of steps between two barriers. The last thread to reach the barrier first runs the serial steps, one after
-// the other; then every thread runs its units of the shared steps, in order, without waiting for the others.
+// phase is a set of steps between two barriers. The last thread to reach the barrier first runs the serial steps, one
+// after the other. Then every thread runs its units of the shared steps, in order, without waiting for the others.
 type phase struct {
 	serial []*step
 	shared []*step
-	bands  []band // of the shared steps
+	bands  []band // bands of the shared steps
 }
 
-// schedule arranges steps, given in an order that respects their dependencies, into as few phases as possible. A step may
-// join the phase of a step whose results it reads if both have the same units and unit i needs only unit i.
+// schedule arranges steps into as few phases as possible. The steps are given in an order that respects their
+// dependencies. A step may join the phase of a step whose results it reads if both have the same units and unit i of
+// the reader needs only unit i of the results.
 func schedule(steps []*step) []phase {
 	s := &scheduler{done: map[*step]bool{}, writer: map[*ir.Value]*step{}}
 	for _, st := range steps {
@@ -44,8 +45,8 @@ func schedule(steps []*step) []phase {
 	return phases
 }
 
-// delay moves a shared step into a later phase if only that phase reads its result, unit by unit: the result is then read
-// while it is in the caches.
+// delay moves a shared step into a later phase if only that phase reads its result, unit by unit. The result is then
+// read while it is in the caches.
 func delay(phases []phase) {
 	for i := len(phases) - 2; i >= 0; i-- {
 		for _, st := range slices.Clone(phases[i].shared) {
@@ -57,7 +58,8 @@ func delay(phases []phase) {
 	}
 }
 
-// readingPhase returns the only phase that reads results of st, if its shared steps read them in the same units; otherwise 0.
+// readingPhase returns the only phase that reads results of st, if its shared steps read them in the same units.
+// Otherwise it returns 0.
 func readingPhase(st *step, phases []phase) int {
 	found := 0
 	for i, p := range phases {
@@ -81,7 +83,7 @@ type scheduler struct {
 	writer map[*ir.Value]*step
 }
 
-// takeSerial removes the serial steps that can run now, one after the other.
+// takeSerial removes from left the serial steps that can run now, one after the other.
 func (s *scheduler) takeSerial(left []*step) (taken, rest []*step) {
 	for _, st := range left {
 		if st.serial && s.ready(st, nil) {
@@ -94,7 +96,7 @@ func (s *scheduler) takeSerial(left []*step) (taken, rest []*step) {
 	return taken, rest
 }
 
-// takeShared removes all shared steps that can run in one phase.
+// takeShared removes from left all shared steps that can run in one phase.
 func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 	in := map[*step]bool{}
 	for _, st := range left {
@@ -111,7 +113,8 @@ func (s *scheduler) takeShared(left []*step) (taken, rest []*step) {
 	return taken, rest
 }
 
-// ready reports whether every value that st reads has been computed, or is computed unit by unit in the same phase.
+// ready reports whether every value that st reads has been computed, or is computed unit by unit by a step in the same
+// phase.
 func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	if st.after != nil && !s.done[st.after] {
 		return false
@@ -128,24 +131,26 @@ func (s *scheduler) ready(st *step, in map[*step]bool) bool {
 	return true
 }
 
-// writes reports whether unit i of w writes exactly the values that unit i of the reader of r reads.
+// writes reports whether unit i of w writes exactly the values that unit i of the reader reads as r.
 func writes(w *step, r operand) bool { return slices.Contains(w.writes, r) }
 
-// band is a sequence of shared steps of a phase that a thread processes a few units at a time: the results of one step are
-// then still in the caches when the next step reads them.
+// band is a sequence of shared steps of a phase that a thread runs on a few units at a time. The results of one step
+// are then still in the caches when the next step reads them.
 type band struct {
 	steps []*step
-	units int // number of units at a time
+	units int // number of units that are processed at a time
 }
 
-// bandValues is the number of values that the steps of a band access at a time: half of a second-level cache.
+// bandValues is the number of values that the steps of a band access at a time. They occupy half of the second-level
+// cache.
 const bandValues = 1 << 18
 
-// The sizes of larger bands are multiples of wholeTiles, so that products whose units are rows have only full tiles.
+// If a band has more than wholeTiles units at a time, their number is a multiple of wholeTiles. Products whose units
+// are rows then have only full tiles.
 const wholeTiles = 12
 
-// bands groups the shared steps of a phase. A step joins the previous band if it reads, row by row, values that the band
-// writes row by row. Products form separate bands, because they are faster with more rows at a time.
+// bands groups the shared steps of a phase. A step joins the previous band if it reads, row by row, values that this
+// band writes row by row. Products form separate bands, because they are faster with more rows at a time.
 func bands(shared []*step) []band {
 	var list []band
 	for _, st := range shared {
@@ -176,7 +181,8 @@ func joins(st *step, before []*step) bool {
 	})
 }
 
-// valuesPerUnit is the number of values that a unit of the steps reads and writes; shared memory counts once.
+// valuesPerUnit returns the number of values that one unit of the steps reads and writes. Memory that several steps
+// access counts once.
 func valuesPerUnit(steps []*step) int {
 	n, counted := 0, map[*ir.Value]bool{}
 	for _, st := range steps {
@@ -193,7 +199,7 @@ func valuesPerUnit(steps []*step) int {
 	return max(1, n)
 }
 
-// run computes a thread's units of a band.
+// run computes the band for a thread's share of the units.
 func (b *band) run(thread, threads int) {
 	from, to := team.Share(b.steps[0].units, thread, threads)
 	for _, st := range b.steps {

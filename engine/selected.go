@@ -6,8 +6,9 @@ import (
 	"tessera/engine/ir"
 )
 
-// selectedProduct is a [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only the
-// copied elements are computed. Its args are A, B and the value that determines these elements.
+// selectedProduct is an [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only
+// the copied elements of the product are computed. The args are A, B and the value that determines which elements are
+// copied.
 type selectedProduct struct {
 	ir.Product
 	of    ir.Blockwise
@@ -16,8 +17,8 @@ type selectedProduct struct {
 
 func (p selectedProduct) String() string { return fmt.Sprintf("%v of %v", p.of, p.Product) }
 
-// selectedShare is the minimum ratio of all elements of a row to computed ones at which computing single elements is faster
-// than tiles.
+// selectedShare is the minimum ratio of the length of a row to the number of computed elements. Above this ratio,
+// computing single elements is faster than computing tiles.
 const selectedShare = 16
 
 // selectElements joins a product with an op that copies a few of its elements, if nothing else reads the product.
@@ -41,19 +42,19 @@ func selectElements(m *module) {
 	})
 }
 
-// selected computes a [selectedProduct]; its units are rows. The elements have the same bits as in the complete product if
-// the order of a Gemm's additions depends only on the number of summands.
+// selected computes a [selectedProduct]. Its units are rows. The elements have the same bits as in the complete
+// product, provided that the order of a Gemm's additions depends only on the number of summands.
 type selected[T ir.Float] struct {
 	kernels *kernels[T]
 	a, b, c *cell[T]
-	by      *cell[T] // determines the computed elements
+	by      *cell[T] // determines which elements are computed
 	n, k    int
 	threads []selectedThread[T]
 }
 
 // selectedThread is the scratch memory of one thread.
 type selectedThread[T ir.Float] struct {
-	places  func(x []T) []int // indices of the computed elements of a row
+	places  func(x []T) []int // returns the indices of the computed elements of a row
 	rows    []T               // rows of B, one for each index
 	results []T
 }
@@ -76,7 +77,7 @@ func (w *selected[T]) run(thread, from, to int) {
 
 func (w *selected[T]) finish(int) {}
 
-// selectedStep is the step of a [selectedProduct].
+// selectedStep returns the step of a [selectedProduct].
 func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
 	a, b, by := skipReshapes(v.Args[0]), skipReshapes(v.Args[1]), skipReshapes(v.Args[2])
 	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], by: c.cells[by], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}

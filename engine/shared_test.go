@@ -17,7 +17,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// crew is a program on one process, and on the processes of a local group.
+// crew is a program compiled for one process and for the processes of a local group.
 type crew[T ir.Float] struct {
 	program *graph.Program
 	alone   *Plan[T]
@@ -25,7 +25,7 @@ type crew[T ir.Float] struct {
 	members []*Plan[T]
 }
 
-// newCrew compiles the training program of m for batch images on that many processes of one thread each.
+// newCrew compiles the training program of m for a batch of images, on processes of one thread each.
 func newCrew[T ir.Float](t testing.TB, m *graph.Model, batch, processes int) *crew[T] {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
@@ -35,8 +35,9 @@ func newCrew[T ir.Float](t testing.TB, m *graph.Model, batch, processes int) *cr
 	return crewOf[T](t, p, processes, nil)
 }
 
-// crewOf compiles a program. again builds it once more, for programs with ops of Gorgonia that keep a state between calls, as its
-// max pooling does: two goroutines must not run the same op. With nil the processes share the ops.
+// crewOf compiles a program. again builds the program once more for each process. It is needed for programs with ops of
+// Gorgonia that have state, such as its max pooling, because two goroutines must not run the same op. If again is nil,
+// the processes share the ops.
 func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int, again func() *graph.Program) *crew[T] {
 	t.Helper()
 	c := &crew[T]{program: p}
@@ -67,7 +68,7 @@ func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int, again fun
 	return c
 }
 
-// separate returns the program with its own parameters, as every process has them.
+// separate returns the program with copies of the parameters, as every process has its own.
 func separate(m *ir.Module) *ir.Module {
 	m = m.Clone()
 	m.Parameters = slices.Clone(m.Parameters)
@@ -77,7 +78,8 @@ func separate(m *ir.Module) *ir.Module {
 	return m
 }
 
-// rows are the images of a process in values of the whole batch, in both halves of the values if they have two views.
+// rows returns the part of values that process rank reads: its images, from both halves of the values if there are two
+// views.
 func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 	from, to := shard.Rows(c.program.Batch, rank, len(c.members))
 	rest := len(values) / (outer * c.program.Batch)
@@ -88,7 +90,7 @@ func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 	return part
 }
 
-// bind gives all programs the images and the noise of one batch.
+// bind binds the images and the noise of one batch to all programs.
 func (c *crew[T]) bind(t testing.TB, batch uint64) {
 	t.Helper()
 	for i, in := range c.program.Inputs {
@@ -107,7 +109,7 @@ func (c *crew[T]) bind(t testing.TB, batch uint64) {
 	}
 }
 
-// run runs the members at the same time.
+// run runs the processes concurrently.
 func (c *crew[T]) run(t testing.TB) {
 	t.Helper()
 	errs := make([]error, len(c.members))
@@ -121,7 +123,7 @@ func (c *crew[T]) run(t testing.TB) {
 	}
 }
 
-// compare runs the program on one process and on several, and returns what differs.
+// compare runs the program on one process and on several, and returns the differences.
 func (c *crew[T]) compare(t testing.TB, tolerance float64) error {
 	t.Helper()
 	if err := c.alone.Run(); err != nil {
@@ -155,7 +157,7 @@ func (c *crew[T]) compare(t testing.TB, tolerance float64) error {
 	return errors.Join(wrong...)
 }
 
-// descend moves the parameters of all programs against their gradients.
+// descend moves the parameters of all programs along the negative gradients.
 func (c *crew[T]) descend(rate T) {
 	for _, plan := range append([]*Plan[T]{c.alone}, c.members...) {
 		for i := range c.program.Parameters {
@@ -167,8 +169,8 @@ func (c *crew[T]) descend(rate T) {
 	}
 }
 
-// Sums over the batch, batch norm, contrastive losses, noise: what several processes compute together is what one process
-// computes, also where they have different numbers of images.
+// Several processes together compute the same as one process, also if they have different numbers of images: sums over
+// the batch, batch norm, contrastive losses and noise.
 func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 	const batch, small = 10, 1 << 19
 	for _, spec := range append(distinct(shipped(t)), others(t)...) {
@@ -179,7 +181,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 				values += len(p.Data)
 			}
 			for processes := 2; processes <= 4; processes++ {
-				large, race := values > small, testing.Short() // as the race detector runs it
+				large, race := values > small, testing.Short() // -short is set by the run under the race detector
 				if large && race || (large || race) && processes != 3 {
 					continue // 10 images on 3 processes is the hardest case
 				}
@@ -193,7 +195,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 	}
 }
 
-// others are models with layers and losses that shipped models do not have.
+// others returns models with layers and losses that no shipped model has.
 func others(t *testing.T) (models []*config.Model) {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte(layered+unusual))
@@ -210,7 +212,8 @@ func others(t *testing.T) (models []*config.Model) {
 	return models
 }
 
-// unusual are models whose objective needs more of the whole batch, or derivatives of derivatives of layers.
+// unusual declares models whose objective depends on more of the whole batch, or on derivatives of derivatives of
+// layers.
 const unusual = `
 [model.sparse]
 dataset = "bars"
@@ -238,8 +241,9 @@ view = [{ augment = [{ kind = "noise" }] }]
 loss = [{ kind = "ssim" }, { kind = "nt_xent" }, { kind = "log" }]
 `
 
-// Ops that the partition does not understand, sums and maxima along any axis, batched products: also what no layer does is
-// computed as one process does it. Inputs whose first axis is that of the first input hold images.
+// Ops outside of any layer are also computed as on one process: ops that the partition does not support, sums and
+// maxima along any axis, and batched products. An input contains images if its first axis has the length of the first
+// axis of the first input.
 func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
 	for name, build := range anything {
 		t.Run(name, func(t *testing.T) {
@@ -260,8 +264,8 @@ func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
 	}
 }
 
-// Only contrastive losses, which compare every image with every other one, gather; no op of a shipped model runs on the whole
-// batch because the partition does not understand it.
+// Only contrastive losses, which compare every image with every other one, gather values. The partition supports every
+// op of the shipped models, so no op runs on the whole batch as a fallback.
 func TestOnlyContrastiveLossesGather(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs nothing, so the race detector finds nothing")
@@ -287,11 +291,11 @@ func TestOnlyContrastiveLossesGather(t *testing.T) {
 	}
 }
 
-// Training diverges from that of one process by rounding only. The test is the same for a batch that leaves the processes
-// unequal numbers of images.
+// Training on several processes differs from training on one process only by rounding. This also holds for a batch that
+// gives the processes different numbers of images.
 func TestTwentyStepsOfProcessesAreThoseOfOne(t *testing.T) {
 	steps := 20
-	if testing.Short() { // as the race detector runs it
+	if testing.Short() { // -short is set by the run under the race detector
 		steps = 2
 	}
 	for name, processes := range map[string][]int{"shallow-nonneg-kl": {2, 4}, "simclr": {3}} {
@@ -316,7 +320,7 @@ func shippedModel(t testing.TB, name string) *graph.Model {
 	return m
 }
 
-// Averages of the gradients of independent shards are another objective, which the tests above would find.
+// The average of the gradients of independent shards belongs to another objective. The tests above would detect it.
 func TestAveragesOfGradientsAreAnotherObjective(t *testing.T) {
 	const batch, processes = 12, 2
 	m := shippedModel(t, "shallow-nonneg-kl")
@@ -350,7 +354,7 @@ func TestAveragesOfGradientsAreAnotherObjective(t *testing.T) {
 	}
 }
 
-// Teams of several threads divide products and chains in other ways.
+// Teams of several threads divide products and chains differently.
 func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 	for _, name := range []string{"shallow-nonneg-kl", "simclr"} {
 		m := shippedModel(t, name)
@@ -373,7 +377,7 @@ func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 	}
 }
 
-// A batch of fewer images than processes is computed by every process as a whole.
+// If a batch has fewer images than there are processes, every process computes the whole batch.
 func TestFewerImagesThanProcesses(t *testing.T) {
 	c := newCrew[float64](t, shippedModel(t, "shallow-nonneg-kl"), 2, 3)
 	c.bind(t, 0)
@@ -413,7 +417,7 @@ func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A part of a program means nothing to one process alone.
+// A process cannot run a part of a program without its group.
 func TestAPartOfAProgramNeedsItsGroup(t *testing.T) {
 	c := newCrew[float32](t, shippedModel(t, "shallow"), 4, 2)
 	if _, err := Compile[float32](c.parts[0].Module, nil); err == nil || !strings.Contains(err.Error(), "group") {

@@ -10,7 +10,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// sparseModels have codes that are almost all zeros: rectified or not, with and without biases, and two after each other.
+// sparseModels declares models whose codes are almost all zeros: with and without rectification, with and without
+// biases, and with two sparse codes in sequence.
 const sparseModels = `
 [model.rectified]
 dataset = "bars"
@@ -44,7 +45,7 @@ encoder = [{ kind = "dense", units = 600, activation = "relu" }, { kind = "top_k
 decoder = [{ kind = "dense" }]
 `
 
-// ordinary returns a program whose kernels keep to themselves that their results are almost all zeros.
+// ordinary returns the program with kernels that do not report that their results are almost all zeros.
 func ordinary(m *ir.Module) *ir.Module {
 	m = m.Clone()
 	for _, v := range m.Values() {
@@ -55,7 +56,7 @@ func ordinary(m *ir.Module) *ir.Module {
 	return m
 }
 
-// sameSparse runs the training program of a model with and without the knowledge of zeros and compares all bits.
+// sameSparse runs the training program of a model with and without reported zeros, and compares all bits.
 func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepare func(m *graph.Model)) {
 	t.Helper()
 	m := built(t, spec)
@@ -127,7 +128,7 @@ func TestProductsWithoutZerosChangeNoBit(t *testing.T) {
 					t.Fatal(err)
 				}
 				for threads := 1; threads <= 3; threads++ {
-					if !testing.Short() || threads == 3 && name == "finite" { // -short: as the race detector runs it
+					if !testing.Short() || threads == 3 && name == "finite" { // -short is set by the run under the race detector
 						sameSparse[float32](t, spec, threads, prepare)
 					}
 				}
@@ -172,8 +173,8 @@ func selections(m *module) (n int) {
 	return n
 }
 
-// The gradient with respect to a code is computed where a value is kept, if few are. The loss of `linear` adds to it before; a tied
-// decoder's product is another one.
+// If few values of a code are kept, only their gradients are computed. This excludes `linear`, where the loss adds to
+// the product first, `tied`, whose product is of another kind, and `many`, which keeps too many values.
 func TestOnlyTheSelectedElementsOfAProductAreComputed(t *testing.T) {
 	for name, want := range map[string]int{"rectified": 1, "plain": 1, "linear": 0, "twice": 2, "tied": 0, "many": 0} {
 		m := newModule(sparseProgram(t, name))

@@ -10,14 +10,17 @@ import (
 	"tessera/kernel"
 )
 
-// cell is the buffer of one value. Its data are set when the plan is compiled; those of inputs by every Bind.
+// cell is the buffer of one value. Its data are set when the plan is compiled. The data of an input are set by every
+// Bind.
 type cell[T ir.Float] struct {
 	data []T
-	// panels is true if a matrix is stored as one panel per thread: the columns of each thread, one thread after the other.
+	// panels is true if the matrix is stored as one panel per thread, one after the other. A panel contains the columns
+	// of its thread.
 	panels bool
 }
 
-// columns returns the offset of row 0 of a thread's columns [from, to) in an m x n matrix, and the distance to the next row.
+// columns returns the offset of row 0 of a thread's columns [from, to) in an m x n matrix, and the distance between
+// rows.
 func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 	if c.panels {
 		return from * m, to - from
@@ -29,16 +32,16 @@ func (c *cell[T]) columns(m, n, from, to int) (at, stride int) {
 type work interface {
 	// run computes units [from, to) on the given thread.
 	run(thread, from, to int)
-	// finish combines the results of the threads after all have run.
+	// finish combines the results of the threads. It is called after all threads have run.
 	finish(threads int)
 }
 
-// way is the part of a buffer that unit i of a step accesses.
+// way is the part of a buffer that one unit of a step accesses. For unit i it is:
 type way uint8
 
 const (
 	whole   way = iota // any part
-	rows               // the i-th of as many equal parts as there are units
+	rows               // the i-th of the equal parts of the buffer, one part per unit
 	columns            // column i of a matrix
 )
 
@@ -61,7 +64,7 @@ type step struct {
 	name   string
 	work   work
 	units  int
-	serial bool // too small, or not safe to share
+	serial bool // the step is too small to share, or not safe to share
 	reads  []operand
 	writes []operand
 	flops  float64
@@ -69,23 +72,24 @@ type step struct {
 	columns bool
 	// overwrites maps values to the values that they overwrite.
 	overwrites map[*ir.Value]*ir.Value
-	// divisible is true if running a few units at a time is as fast as running all at once.
+	// divisible is true if running a few units at a time is as fast as running all units at once.
 	divisible bool
-	// after is a step that must run first although this step does not read its results: all processes send messages in the
-	// same order.
+	// after is a step that must run first although this step does not read its results. It is set because all processes
+	// must send messages in the same order.
 	after *step
-	// prepare is called for a thread's units before the first of them is run; nil for most steps.
+	// prepare is called for a thread's units before the first of them is run. It is nil for most steps.
 	prepare func(thread, from, to int)
 }
 
-// begin prepares a thread's units [from, to).
+// begin calls prepare for a thread's units [from, to), if it is set.
 func (s *step) begin(thread, from, to int) {
 	if s.prepare != nil {
 		s.prepare(thread, from, to)
 	}
 }
 
-// serialBelow is the number of elements above which sharing a step is worth a barrier.
+// serialBelow is the number of elements below which a step is serial, because sharing it costs more than the barrier
+// saves.
 const serialBelow = 2048
 
 // permute copies the elements of a tensor into another order of axes.
@@ -124,7 +128,7 @@ type blocks[T ir.Float] struct {
 	op   ir.Blockwise
 	args []*cell[T]
 	to   *cell[T]
-	in   [][][]T // per thread
+	in   [][][]T // inputs per thread
 }
 
 func (w *blocks[T]) run(thread, from, to int) {
@@ -143,15 +147,16 @@ func (w *blocks[T]) run(thread, from, to int) {
 
 func (w *blocks[T]) finish(int) {}
 
-// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the columns
-// of a single product. Each thread packs its share of one operand and all of the other, so the longer side should be divided.
+// multiply is a matrix product, batched if there are more than two axes. Its units are the rows of the result, or the
+// columns if there is a single product. Each thread packs its share of one operand and all of the other, so the longer
+// side should be divided.
 type multiply[T ir.Float] struct {
 	kernels        *kernels[T]
 	a, b, c        *cell[T]
 	transA, transB bool
 	m, n, k        int
 	columns        bool
-	zeros          kernel.Zeros // the operand that is probably almost all zeros
+	zeros          kernel.Zeros // operand that is probably almost all zeros
 }
 
 // gemm computes an m x n part of the result. It skips the zeros of a sparse operand if that is faster.
@@ -174,7 +179,7 @@ func (w *multiply[T]) run(_, from, to int) {
 		w.gemm(to-from, w.n, w.k, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), w.c.data[from*w.n:], w.n)
 		return
 	}
-	for from < to { // rows of consecutive matrices
+	for from < to { // the rows may belong to consecutive matrices
 		matrix, row := from/w.m, from%w.m
 		rows := min(w.m-row, to-from)
 		w.multiply(w.a.data[matrix*w.m*w.k:], w.b.data[matrix*w.k*w.n:], w.c.data[matrix*w.m*w.n:], row, row+rows)
@@ -196,7 +201,7 @@ func (w *multiply[T]) multiply(a, b, c []T, top, bottom int) {
 	w.gemm(bottom-top, w.n, w.k, a, lda, b, w.ldb(), c[top*w.n:], w.n)
 }
 
-// multiplyColumns computes columns [left, right) of the only product.
+// multiplyColumns computes columns [left, right) of a product that is not batched.
 func (w *multiply[T]) multiplyColumns(left, right int) {
 	if left == right || w.m == 0 {
 		return
@@ -213,7 +218,7 @@ func (w *multiply[T]) multiplyColumns(left, right int) {
 	w.gemm(w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
 }
 
-// ldb is the stored distance between rows of B.
+// ldb returns the distance between the stored rows of B.
 func (w *multiply[T]) ldb() int {
 	if w.transB {
 		return w.k
@@ -223,7 +228,7 @@ func (w *multiply[T]) ldb() int {
 
 func (w *multiply[T]) finish(int) {}
 
-// partial computes a [partialProduct]: its units are the columns of A.
+// partial computes a [partialProduct]. Its units are the columns of A.
 type partial[T ir.Float] struct {
 	multiply[T]
 	thread int
@@ -283,7 +288,7 @@ func (w *foreignOp[T]) do() error {
 	return nil
 }
 
-// copied returns a copy of a value: some ops overwrite or transpose their inputs in place.
+// copied returns a copy of the value a, because some ops overwrite or transpose their inputs in place.
 func (w *foreignOp[T]) copied(a *ir.Value) ir.Tensor {
 	if box := w.boxes[skipReshapes(a)]; box != nil {
 		return ir.Tensor{Shape: a.Shape, Data: *box}
@@ -296,8 +301,8 @@ type units[T ir.Float] struct {
 	op      ir.Units
 	args    []*cell[T]
 	to      *cell[T]
-	in      [][][]T    // per thread
-	scratch []*cell[T] // per thread
+	in      [][][]T    // inputs per thread
+	scratch []*cell[T] // scratch memory per thread
 }
 
 func (w *units[T]) run(thread, from, to int) {
@@ -327,7 +332,7 @@ func newScratch[T ir.Float](threads int) []*cell[T] {
 	return cells
 }
 
-// unitStep returns the step for an op in units. All such steps share their scratch memory.
+// unitStep returns the step for an op in units. All such steps share one scratch memory per thread.
 func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
 	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
@@ -345,8 +350,8 @@ func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	return st
 }
 
-// kernels contains the elementwise kernels of one precision by primitive, in the forms that a chain needs: on vectors, and
-// with a number on either side.
+// kernels contains the elementwise kernels of one precision, by primitive. A chain needs three forms: vectors only, a
+// number on the right, and a number on the left.
 type kernels[T ir.Float] struct {
 	set    *kernel.Set[T]
 	unary  [ir.Primitives]kernel.Unary[T]
@@ -390,7 +395,7 @@ func newKernels[T ir.Float](s *kernel.Set[T]) *kernels[T] {
 	return k
 }
 
-// fallBack fills in plain loops where a kernel is missing.
+// fallBack adds plain loops for the forms of a primitive that have no kernel.
 func (k *kernels[T]) fallBack(p ir.Primitive) {
 	eval := p.Eval
 	if p.Args() == 1 {
@@ -426,7 +431,7 @@ func (k *kernels[T]) fallBack(p ir.Primitive) {
 	}
 }
 
-// startOf is the initial value of the accumulators of a reduction.
+// startOf returns the initial value of the accumulators of a reduction.
 func startOf(r ir.Reducer) float64 {
 	if r == ir.Max {
 		return math.Inf(-1)

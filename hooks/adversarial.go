@@ -97,7 +97,7 @@ func (h *adversary) begin() (err error) {
 	return nil
 }
 
-// examples is the number of images in a batch that adversarial examples replace.
+// examples returns the number of images in a batch that adversarial examples replace.
 func (h *adversary) examples(size int) int {
 	return min(size, max(1, int(math.Round(h.Share*float64(size)))))
 }

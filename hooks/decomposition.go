@@ -112,7 +112,7 @@ type decomposed struct {
 	row    int       // number of values of an image's levels
 	bytes  []byte    // levels of all images; nil if the levels are floats or not cached
 	floats []float32 // levels of all images; nil if the levels are bytes or not cached
-	pool   sync.Pool // of workspaces
+	pool   sync.Pool // contains *workspace
 }
 
 // workspace is the memory of one goroutine for a decomposition.

@@ -61,7 +61,7 @@ func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
 	}
 }
 
-// An image of each range, and a layer that may not be changed.
+// The hook sets low and gain of a new layer, and does not change a layer whose parameters are frozen or from another run.
 func TestANewTrainingRescalesTheChannels(t *testing.T) {
 	f := newFake(t, []float32{0, 0, 0, 1})
 	made, err := data.NewFloats([]int{2, 2}, []float32{0, 0, 0, 1, 0.5, 0.5, 0.5, 0.5}, nil)

@@ -31,7 +31,7 @@ func (*Decorrelation) Stage() Stage { return Prepare }
 // Replicated implements [Replicated].
 func (*Decorrelation) Replicated() (state bool) { return false }
 
-// notDecorrelating is the error of a model without the layer.
+// notDecorrelating is the error for a model whose first layer is not decorrelate.
 var notDecorrelating = part.KeyError{Key: "encoder", Problem: "its first layer is not decorrelate"}
 
 // Suits implements [Selective].
@@ -64,7 +64,7 @@ func (*Decorrelation) Attach(t Training) (*Active, error) {
 	}}, nil
 }
 
-// decorrelation returns weight and bias of the layer, for these samples and the groups of a column.
+// decorrelation fits the layer to the samples and to the groups in a column. It returns the layer's weight and bias.
 func decorrelation(images *data.Images, column string) (weight, bias []float32, err error) {
 	fail := func(problem string) error {
 		return &data.Error{Problem: fmt.Sprintf("decorrelate: the column %q %s", column, problem)}
@@ -141,10 +141,11 @@ func decorrelation(images *data.Images, column string) (weight, bias []float32, 
 	return weight, bias, nil
 }
 
-// rankTolerance is the share of the largest eigenvalue, or singular value, below which one counts as 0.
+// rankTolerance is relative to the largest eigenvalue or singular value: values below it are treated as 0.
 const rankTolerance = 1e-10
 
-// removal is R P R⁻¹ of the covariance s and the covariances with the groups; directions without variance are left as they are.
+// removal returns the matrix R P R⁻¹ of layers.Decorrelate, from the covariance s of the values and the covariances cross of
+// the values with the groups. Directions without variance are mapped to 0 in R and in R⁻¹.
 func removal(s *mat.SymDense, cross *mat.Dense) (*mat.Dense, error) {
 	p, k := cross.Dims()
 	var eigen mat.EigenSym

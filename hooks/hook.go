@@ -69,6 +69,7 @@ type Preparing interface {
 type Declared struct {
 	Pixels      int  // values of one image
 	Decodes     bool // the model has a decoder
+	Terms       int  // number of loss terms
 	Preparation any  // required by the encoder's first layer, see layers.Preparing; nil if none is required
 
 	// Parameters lists the parameters that match a glob, without values, in the order of the model.
@@ -88,6 +89,13 @@ type Distorting interface{ Distorts() }
 // Lender is implemented by hooks that provide a second set of values for all parameters ([Active.Lend]): a second model,
 // whose values losses select by the name of the hook (key teacher).
 type Lender interface{ Lends() }
+
+// Separating is implemented by hooks that read the gradients of single loss terms ([Gradients.Terms]). Only then do the
+// programs of the steps compute them.
+type Separating interface {
+	// Separates lists the names of these terms, nil for all terms of the model.
+	Separates() []string
+}
 
 // Globbed is implemented by hooks that apply to the parameters that match a glob. At least one of them must be trainable.
 type Globbed interface {
@@ -173,7 +181,7 @@ type Active struct {
 	// this function.
 	Best func() *BestEpoch
 
-	// Rate is the factor of the learning rate in the current step.
+	// Rate returns the factor of the learning rate in the current step.
 	Rate func() float64
 
 	Save    func(s *State)
@@ -212,9 +220,21 @@ type Gradients struct {
 	// parameter is then not updated.
 	Values [][]float32
 
+	// Terms contains the gradients of the weighted loss terms that [Separating] hooks of the model name, in the order of the
+	// model. They must not be written. Values contains the sum of all terms, these and the others.
+	Terms []TermGradient
+
 	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters after the
-	// projections of hooks ([Active.Project]), and replaces Values. The hook must then restore the parameters. Running averages of layers are not updated a second time.
+	// projections of hooks ([Active.Project]), and replaces Values and Terms. The hook must then restore the parameters.
+	// Running averages of layers are not updated a second time.
 	Again func() error
+}
+
+// TermGradient is the gradient of one loss term with respect to each parameter of [Gradients.Of]. It is nil for a parameter
+// that the term does not depend on, and for one whose player does not minimise the term in this step.
+type TermGradient struct {
+	Term   string // its name, as in metrics.jsonl without "loss."
+	Values [][]float32
 }
 
 // Epoch describes a complete epoch.
@@ -224,7 +244,7 @@ type Epoch struct {
 	Metrics metrics.Values // the loss, its terms and the metrics, with the keys of metrics.jsonl
 }
 
-// error is the error of the epoch: val_mse; without a decoder val_loss; without val_loss the sum of the heads' negative
+// error returns the error of the epoch: val_mse; without a decoder val_loss; without val_loss the sum of the heads' negative
 // log-likelihoods on the validation images; if none of these is measured, the training loss.
 func (e *Epoch) error() float64 {
 	for _, name := range []string{"val_mse", "val_loss"} {
@@ -271,7 +291,8 @@ type Training interface {
 	// Project applies the constraints and the projections of hooks to p, as after every step. It may be called in the same
 	// functions as Rewrite.
 	Project(p *Parameter)
-	// Preparation describes the preparation of the encoder's first layer, nil if it has none. See layers.Preparing.
+	// Preparation returns the preparation that the encoder's first layer requires, nil if it requires none. See
+	// layers.Preparing.
 	Preparation() any
 	// Images returns the training images in the order of the data set. Available from Active.Prepare on.
 	Images() *data.Images
@@ -287,12 +308,12 @@ type Training interface {
 	// Random returns the hook's random stream for a counter, for example the step. Equal counters give equal numbers, even
 	// after a resume.
 	Random(counter int) *rand.Rand
-	// Epoch is the number of complete epochs; Step is the number of complete steps.
+	// Epoch returns the number of complete epochs; Step returns the number of complete steps.
 	Epoch() int
 	Step() int
 	// Stop ends the training after the current epoch.
 	Stop()
-	// Threads is the number of goroutines of Do, which calls f(0), ..., f(Threads()-1) concurrently and waits for all.
+	// Threads returns the number of goroutines of Do. Do calls f(0), ..., f(Threads()-1) concurrently and waits for all.
 	Threads() int
 	Do(f func(thread int))
 }
@@ -332,8 +353,8 @@ type Program interface {
 // HeadProgram computes the gradient and the logits for an attack on a head. It is not safe for concurrent use.
 type HeadProgram interface {
 	// Run returns the gradient with respect to images and the logits of the head; both are valid until the next Run. targets
-	// are the one-hot classes of the images, or probabilities for [attack.KL]. nil stands for zeros and suffices if only the
-	// logits are needed.
+	// are the one-hot classes of the images, or probabilities for [attack.KL]. Nil targets mean zeros: they suffice if only
+	// the logits are needed.
 	Run(images, targets []float32) (gradient, logits []float32, err error)
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The oracle sorts the indices.
+// The expected indices come from sorting all indices by weight.
 func TestPruningTakesTheSmallest(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 200 {

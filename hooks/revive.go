@@ -21,7 +21,7 @@ import (
 //
 // With `residuals` the direction is that of the largest residual: v = r / ||r||, with r = max(0, x - y) of the image with the
 // largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
-// same missing part. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
+// same direction. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
@@ -167,8 +167,8 @@ func (h *reviving) directions() (next func() (x []float32, ok bool), err error) 
 	}, err
 }
 
-// lacking is directions for the key residuals: each direction is subtracted from all residuals before the next one is
-// selected.
+// lacking is [reviving.directions] for the key residuals: it subtracts each direction from all residuals before it selects the
+// next one.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	var residuals [][]float32
 	err = h.run(h.decode, func(x, y []float32) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// deadSecond is a training whose units 0 and 2 reconstruct the pixels 0 and 1, and whose unit 1 is dead.
+// deadSecond returns a training whose units 0 and 2 reconstruct the pixels 0 and 1, and whose unit 1 is dead.
 func deadSecond(t *testing.T) *fake {
 	f := newFake(t, []float32{1, 0, 0, 0}, []float32{0, 1, 0, 0}, []float32{0, 0, 0.3, 0}, []float32{0, 0, 0.6, 0.8})
 	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
@@ -136,7 +136,8 @@ func TestReviveWantsOneDenseEncoder(t *testing.T) {
 	}
 }
 
-// The first pixel of the worst image is reconstructed: only the rest is missing, and the next unit gets what is then missing.
+// The first pixel of the worst image is already reconstructed: the first dead unit gets the residual of this image, and the
+// second one gets the largest residual that then remains.
 func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
 	f := newFake(t, []float32{1, 0, 0.6, 0.8}, []float32{0, 0.5, 0.3, 0.4})
 	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data

@@ -7,7 +7,7 @@ import (
 	"tessera/losses"
 )
 
-// The oracle adds up the weights of all steps, in float64.
+// The expected average is the weighted sum over all steps, in float64.
 func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	f := newFake(t, []float32{1, 0, 0, 0})
 	const decay = 0.75

@@ -15,15 +15,16 @@ import (
 
 // library is a loaded BLAS.
 type library struct {
-	path         string // as loaded
-	core         string // the CPU of its kernels, as reported by the library
+	path         string // path as given to the loader
+	core         string // CPU for which the library's kernels are made, as reported by the library
 	threading    string // serial, pthread, openmp or ""
 	sgemm, dgemm uintptr
 }
 
-// blasNames lists the libraries to try, in this order, if no library is named. On macOS these are the paths of Homebrew and
-// MacPorts. On Linux, Debian's folders come first, then the names that Debian, Fedora and Arch use in the loader's path.
-// Builds with POSIX threads come first, because several goroutines may call them. Builds with OpenMP are missing: see load.
+// blasNames lists the libraries to try, in this order, if no library is named. On macOS these are the paths of Homebrew
+// and MacPorts. On Linux, Debian's folders come first, then the names by which the loader finds the libraries of
+// Debian, Fedora and Arch. Builds with POSIX threads come first, because several goroutines may call them. Builds with
+// OpenMP are not listed; see load.
 func blasNames() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -43,7 +44,8 @@ func blasNames() []string {
 	return append(names, "libopenblasp.so.0", "libopenblas.so.0", "libopenblas.so")
 }
 
-// debianArch is the prefix of Debian's folder for this architecture. Libraries of other architectures may be installed too.
+// debianArch returns the name of Debian's library folder for this architecture, because libraries of other
+// architectures may be installed too.
 func debianArch() string {
 	if runtime.GOARCH == "arm64" {
 		return "/aarch64-"
@@ -51,7 +53,7 @@ func debianArch() string {
 	return "/x86_64-"
 }
 
-// openBLAS loads the library of that name or path, or the best installed library if name is empty.
+// openBLAS loads the library with the given name or path, or the best installed library if name is empty.
 func openBLAS(name string) (*library, error) {
 	if name != "" {
 		return load(name)
@@ -65,12 +67,12 @@ func openBLAS(name string) (*library, error) {
 	return nil, fmt.Errorf("no OpenBLAS found (looked for %s)", strings.Join(names, ", "))
 }
 
-// load opens a library and checks that goroutines may call it. The caller splits rows over goroutines, so each call must
-// stay on its thread. For builds with POSIX threads, describe sets one thread. Builds with OpenMP keep the number of threads
-// per calling thread: only the environment that the process was started with limits them all, and this package does not
-// change it.
+// load opens a library and checks that several goroutines may call it. The caller divides the rows among goroutines, so
+// each call must run on one thread. For builds with POSIX threads, describe sets the number of threads to one. Builds
+// with OpenMP have a separate number for each calling thread. Only the environment at the start of the process limits
+// all of them, and this package does not change the environment.
 func load(name string) (*library, error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // the loader would wait for a pipe's writer
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // for a named pipe, the loader would wait for a writer
 		return nil, fmt.Errorf("%s: is not a regular file", name)
 	}
 	handle, err := dlopen(name)
@@ -94,8 +96,8 @@ func load(name string) (*library, error) {
 	return lib, lib.verify()
 }
 
-// dlopen loads a library and restores the floating-point modes of the thread: a library built with -ffast-math switches
-// denormals off when it is loaded.
+// dlopen loads a library and then restores the floating-point modes of the thread. A library built with -ffast-math
+// disables denormals when it is loaded.
 func dlopen(name string) (uintptr, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -104,7 +106,8 @@ func dlopen(name string) (uintptr, error) {
 	return purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// describe asks OpenBLAS for its build and sets it to one thread; other BLAS libraries lack these functions.
+// describe reads the build of OpenBLAS and sets the number of its threads to one. Other BLAS libraries lack these
+// functions.
 func (l *library) describe(handle uintptr) (config string) {
 	if f, err := purego.Dlsym(handle, "openblas_set_num_threads"); err == nil {
 		purego.SyscallN(f, 1)
@@ -126,7 +129,7 @@ func (l *library) describe(handle uintptr) (config string) {
 	return config
 }
 
-// verify multiplies two small matrices, to detect a library with the same names and other conventions.
+// verify multiplies two small matrices, to detect a library that has the same function names but other conventions.
 func (l *library) verify() error {
 	a, b := []float32{1, 2, 3, 4, 5, 6}, []float32{7, 8, 9, 10, 11, 12}
 	want := [4]float32{58, 64, 139, 154}
@@ -138,9 +141,9 @@ func (l *library) verify() error {
 	return nil
 }
 
-// call contains the arguments of one product. It is on the heap because C gets the addresses of the arguments, and a
-// goroutine's stack may move at any call. Its pointers keep the operands alive, and on the heap, until the call returns.
-// Integers have 64 bits, which fits libraries with 32-bit and with 64-bit integers.
+// call contains the arguments of one product. It is on the heap because C receives the addresses of the arguments, and
+// a goroutine's stack may move at any call. Its pointers keep the operands alive, and on the heap, until the call
+// returns. Integers have 64 bits, which works for libraries with 32-bit and with 64-bit integers.
 type call[T Float] struct {
 	transA, transB         byte
 	m, n, k, lda, ldb, ldc int64
@@ -157,7 +160,7 @@ func newCall[T Float]() *call[T] {
 		at(unsafe.Pointer(&x.m)), at(unsafe.Pointer(&x.n)), at(unsafe.Pointer(&x.k)),
 		at(unsafe.Pointer(&x.alpha)), 0, at(unsafe.Pointer(&x.lda)), 0, at(unsafe.Pointer(&x.ldb)),
 		at(unsafe.Pointer(&x.beta)), 0, at(unsafe.Pointer(&x.ldc)),
-		1, 1, // the hidden lengths of the two strings
+		1, 1, // hidden arguments of Fortran: the lengths of the two strings
 	}
 	return x
 }
@@ -175,8 +178,8 @@ func (l *library) gemm64(transA, transB bool, m, n, k int, alpha float64, a []fl
 	gemmFortran(l.dgemm, &calls64, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 }
 
-// gemmFortran calls xgemm_, which is column-major: read so, the row-major matrices are their own transposes, and
-// C' = B' A'.
+// gemmFortran calls xgemm_, which expects column-major matrices. A row-major matrix in column-major order is its
+// transpose, so the call computes C' = B' A'.
 func gemmFortran[T Float](xgemm uintptr, calls *pool[call[T]], transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	if m == 0 || n == 0 || k == 0 || alpha == 0 {

@@ -4,7 +4,7 @@ package kernel
 
 import "errors"
 
-// library is a loaded BLAS; there is none on this system, or in a static build.
+// library is a loaded BLAS. It is never used on this system or in a static build.
 type library struct{ path, core, threading string }
 
 func openBLAS(string) (*library, error) {

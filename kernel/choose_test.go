@@ -157,7 +157,8 @@ func TestProductsRunSideBySideWithEqualBytes(t *testing.T) {
 	}
 }
 
-// Operands on a goroutine's stack are the trap of calls by address: the stack moves when it grows.
+// The operands of these products are on the stacks of goroutines. A call that passes addresses to C must handle this,
+// because a stack moves when it grows.
 func TestOperandsMayComeFromAStack(t *testing.T) {
 	for _, set := range choice().sets32 {
 		done := make(chan float32)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// invocation is one kernel of a set, called through its field: operands are a, b, c and the scalars s, t. A reduction
-// writes its result into dst[0].
+// invocation is one kernel of a set, called through its field. The operands are a, b, c and the scalars s, t. A
+// reduction writes its result to dst[0].
 type invocation[T Float] struct {
 	field   string
 	run     func(dst []T, x [3][]T, s, t T)
@@ -18,7 +18,8 @@ type invocation[T Float] struct {
 	reduces bool
 }
 
-// invocations finds every kernel of a set that maps or folds slices of T: tomorrow's is covered today.
+// invocations finds every kernel of a set that maps or reduces slices of T, by reflection. Kernels added later are
+// therefore tested, too.
 func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 	v := reflect.ValueOf(set).Elem()
 	for i := range v.NumField() {
@@ -43,7 +44,7 @@ func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 		case Reduce2[T]:
 			k.inputs, k.reduces, k.run = 2, true, func(dst []T, x [3][]T, _, _ T) { dst[0] = f(x[0], x[1]) }
 		case string, Gemm[T], SparseGemm[T], func(dst []T, src []uint8):
-			continue // tested by themselves
+			continue // other tests cover these
 		default:
 			panic(fmt.Sprintf("kernel of an unknown shape: %s %T", k.field, f))
 		}
@@ -52,7 +53,7 @@ func invocations[T Float](set *Set[T]) (list []invocation[T]) {
 	return list
 }
 
-// elementwiseSets are the sets that differ in more than their products.
+// elementwiseSets returns the sets that differ in other kernels than the products.
 func elementwiseSets() (list []*Set[float32]) {
 	for _, set := range choice().sets32 {
 		if !strings.HasPrefix(set.Name, "openblas") {
@@ -62,13 +63,14 @@ func elementwiseSets() (list []*Set[float32]) {
 	return list
 }
 
-// The bounds of the functions in units in the last place, as the documentation of Set states them.
+// functionBounds contains the error bounds of the functions in units in the last place, as documented in Set.
 var functionBounds = map[string]float64{
 	"Exp": 1.1, "Expm1": 2, "Log": 1, "Log1p": 2, "Sigmoid": 3, "Tanh": 3, "Softplus": 2, "InvSqrt": 1.5, "Cube": 1.5,
 }
 
-// tolerance is the maximum difference between a kernel and the portable one on these operands: a few roundings of the largest
-// intermediate where the order or the fusing of operations differs, the two bounds together for functions, else none.
+// tolerance returns the maximum difference between a kernel and the portable kernel on the given operands. For a
+// function it is the sum of both error bounds. For a kernel that orders or fuses operations differently, it is a few
+// roundings of the largest intermediate value. For all other kernels it is 0.
 func tolerance(field string, want float64, x [3]float64, s, t float64) float64 {
 	const eps = 0x1p-23
 	if bound, ok := functionBounds[field]; ok {
@@ -88,12 +90,13 @@ func tolerance(field string, want float64, x [3]float64, s, t float64) float64 {
 		return 0
 	}
 	if size > math.MaxFloat32 {
-		return math.Inf(1) // where the product overflows by itself, only fusing saves the sum
+		return math.Inf(1) // if the product alone overflows, only a fused operation gives a finite sum
 	}
 	return eps*size + 0x1p-148
 }
 
-// agree says whether got is the float32 want, up to the tolerance; NaN agrees with NaN and overflow with overflow.
+// agree reports whether got equals want, rounded to float32, up to the tolerance. NaN agrees with NaN, and overflow
+// with overflow.
 func agree(got, want float32, tolerance float64) bool {
 	if want != want || got != got {
 		return want != want && got != got || tolerance > math.MaxFloat32 || tolerance != tolerance
@@ -104,14 +107,14 @@ func agree(got, want float32, tolerance float64) bool {
 	return math.Abs(float64(got)-float64(want)) <= tolerance || math.IsInf(tolerance, 1)
 }
 
-// edges are the numbers where kernels go wrong.
+// edges lists numbers at which errors of kernels are likely.
 var edges = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 	0x1p-149, -0x1p-149, 0x1p-130, -0x1p-130, 0x1p-126, math.MaxFloat32, -math.MaxFloat32, 0.5, -0.5, 2, -2,
 	88.8, -88.8, -104, 1e-10, -1e-10, 3e38, 0.99999994, 1.0000001, -0.99999994,
 }
 
-// sample fills a slice with numbers of all sizes and, now and then, an edge.
+// sample fills x with random numbers. With wild, some of them are edges, and some have random bits.
 func sample(r *rand.Rand, x []float32, wild bool) {
 	for i := range x {
 		switch {
@@ -127,8 +130,8 @@ func sample(r *rand.Rand, x []float32, wild bool) {
 
 const canary = float32(-12345.678)
 
-// compareWithPortable runs a kernel and its portable twin on slices that start offset elements into a buffer, and
-// looks at what lies around dst.
+// compareWithPortable runs a kernel and the corresponding portable kernel on slices that start offset elements into a
+// buffer. It also checks that the elements around dst are unchanged.
 func compareWithPortable(t *testing.T, name string, k, reference invocation[float32], r *rand.Rand, n, offset int, wild bool) {
 	t.Helper()
 	var x [3][]float32
@@ -170,7 +173,7 @@ func compareWithPortable(t *testing.T, name string, k, reference invocation[floa
 	}
 }
 
-// foldTolerance is a bound on the rounding of a sum of float32 in any order.
+// foldTolerance returns a bound on the rounding error of a sum in float32, valid for every order of the summands.
 func foldTolerance(field string, x [3][]float32) float64 {
 	var size float64
 	for i, a := range x[0] {
@@ -187,7 +190,7 @@ func foldTolerance(field string, x [3][]float32) float64 {
 		}
 	}
 	if size > math.MaxFloat32 {
-		return math.Inf(1) // where partial sums may overflow, so may some orders only
+		return math.Inf(1) // partial sums may overflow in some orders only
 	}
 	return 0x1p-24 * size * (8 + float64(len(x[0]))/32)
 }
@@ -284,7 +287,7 @@ func TestReductionsRepeatToTheByte(t *testing.T) {
 				continue
 			}
 			var first float32
-			for offset := range 16 { // the same numbers at other addresses
+			for offset := range 16 { // the same numbers at different addresses
 				x := make([]float32, 1016)[offset:]
 				copy(x, buffer[:1000])
 				var dst [1]float32

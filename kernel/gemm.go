@@ -49,26 +49,26 @@ func scaleRows[T Float](m, n int, beta T, c []T, ldc int) {
 	}
 }
 
-// workspace is the scratch memory of one product in flight: its packed operands and the arguments of its tiles.
+// workspace is the scratch memory of one running product: its packed operands and the arguments of its tiles.
 type workspace[T Float] struct {
 	a, b  []T
 	lines []T // a few lines of B before they are transposed
 	tile  tile[T]
 }
 
-// tile contains the arguments of a micro-kernel, which reads them by offset. Distances are in bytes.
+// tile contains the arguments of a micro-kernel. The kernel reads the fields by their offsets. Distances are in bytes.
 type tile[T Float] struct {
 	a, b, c     unsafe.Pointer
-	k           int // at least 1
-	aRow, aStep int // from one row of op(A) to the next, from one k to the next
-	bStep       int // from one k to the next
+	k           int // depth of the product, at least 1
+	aRow, aStep int // distances between the rows of op(A), and between successive k
+	bStep       int // distance between successive k
 	cRow        int
-	last        int // elements in the last vector of a row of C, 1 to all
+	last        int // number of elements in the last vector of a row of C, at least 1
 	alpha, beta T
 }
 
-// The sizes of a workspace's parts in elements, sufficient for the blocks of every back end: 64 x 256 and 256 x 512 in
-// portable Go; 240 x 256 with padded lines, 256 x 512, and 8 lines of 256 in assembly.
+// The sizes of the parts of a workspace in elements. They suffice for the blocks of every back end: 64 x 256 and 256 x
+// 512 in portable Go; 240 x 256 with padded lines, 256 x 512, and 8 lines of 256 in assembly.
 const (
 	workspaceA     = 256 * 272
 	workspaceB     = 256 * 512
@@ -91,8 +91,8 @@ func workspaces[T Float]() *pool[workspace[T]] {
 	return any(&workspaces64).(*pool[workspace[T]])
 }
 
-// pool is a stack of idle scratch objects. Unlike a sync.Pool, it is not emptied by the garbage collector: after the
-// first calls there is one object per goroutine that computes, and further calls allocate nothing.
+// pool is a stack of idle scratch objects. Unlike a sync.Pool, it is not emptied by the garbage collector. After the
+// first calls it has one object per computing goroutine, and further calls allocate nothing.
 type pool[X any] struct {
 	fresh func() *X
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// matrix is a stored operand with its own leading dimension, its padding filled with NaN.
+// matrix returns a stored operand with its own leading dimension. The padding is NaN.
 func matrix[T Float](r *rand.Rand, rows, columns, ld int) []T {
 	x := make([]T, max(0, (rows-1)*ld+columns))
 	for i := range x {
@@ -21,7 +21,7 @@ func matrix[T Float](r *rand.Rand, rows, columns, ld int) []T {
 	return x
 }
 
-// checkProduct compares one call with plain loops in float64 and looks at the padding of C.
+// checkProduct compares one call with plain loops in float64, and checks that the padding of C is unchanged.
 func checkProduct[T Float](t *testing.T, s *Set[T], transA, transB bool, m, n, k int, alpha, beta T, pad int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(m*1000+n), uint64(k)))
@@ -75,7 +75,7 @@ func checkProduct[T Float](t *testing.T, s *Set[T], transA, transB bool, m, n, k
 
 func testGemm[T Float](t *testing.T, sets []*Set[T]) {
 	sizes := []int{0, 1, 2, 3, 5, 7, 8, 11, 12, 13, 16, 17, 23, 31, 32, 33, 48, 63, 65}
-	if raceEnabled { // plain loops take long
+	if raceEnabled { // plain loops are slow under the race detector
 		sizes = []int{0, 1, 3, 7, 12, 16, 33, 65}
 	}
 	for _, s := range sets {
@@ -89,7 +89,8 @@ func testGemm[T Float](t *testing.T, sets []*Set[T]) {
 						checkProduct(t, s, transA, transB, m, n, k, 1-beta/4, beta/2, (m+q)%3)
 					}
 				}
-				// Beyond one block in each direction, with A read in place and, of rows that would crowd in the cache, copied.
+				// Shapes of more than one block in each direction. A is read in place or, if its rows compete for the
+				// same sets of the cache, copied.
 				for q, shape := range [][3]int{{64, 100, 784}, {250, 40, 30}, {30, 520, 30}, {20, 30, 530}, {241, 257, 60}, {1, 600, 300},
 					{250, 260, 256}, {300, 1, 513}} {
 					checkProduct(t, s, transA, transB, shape[0], shape[1], shape[2], 0.5, T((q+flags)%2), q%2)
@@ -104,7 +105,8 @@ func TestGemmAgreesWithPlainLoops(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testGemm(t, choice().sets64) })
 }
 
-// shapes are the products of the workloads, the halves of C that one of two goroutines computes, and the textbook one.
+// shapes lists the products of the workloads, the halves of C that each of two goroutines computes, and a textbook
+// product.
 var shapes = []struct {
 	transA, transB bool
 	m, n, k        int

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded is memory between two pages that must not be touched: a read or write outside ends the test process.
+// guarded is memory between two inaccessible pages: a read or write outside of the memory ends the test process.
 type guarded[T Float] struct{ elements []T }
 
 func newGuarded[T Float](t *testing.T, pages int) guarded[T] {
@@ -29,7 +29,8 @@ func newGuarded[T Float](t *testing.T, pages int) guarded[T] {
 	return guarded[T]{unsafe.Slice((*T)(unsafe.Pointer(&inner[0])), len(inner)/int(unsafe.Sizeof(*new(T))))}
 }
 
-// slice returns n elements next to the lower or the upper guard.
+// slice returns n elements that end at the upper guard page if upper is true, and that start at the lower one
+// otherwise.
 func (g guarded[T]) slice(n int, upper bool) []T {
 	if upper {
 		return g.elements[len(g.elements)-n:]

@@ -2,11 +2,11 @@ package kernel
 
 import "math"
 
-// The optimizer steps: one pass over equally long slices of a parameter w, its gradient g and its state, which starts
-// at 0. w and the state change in place, g does not. The formulas are PyTorch's, element by element; hyper-parameters
-// are float64 and are rounded to float32 once per call, after 1-beta and the like have been computed, as there.
+// The optimizer steps make one pass over equally long slices: a parameter w, its gradient g and its state, which starts
+// at 0. w and the state change in place, g does not. The formulas are PyTorch's, element by element. As in PyTorch,
+// hyperparameters are float64; 1-beta and similar terms are computed in float64 and rounded to float32 once per call.
 // The steps use the length of the shortest slice. Goroutines may update parts of a parameter concurrently. In assembly,
-// numbers below 1.2e-38 (denormals) count as 0: decaying states would otherwise stay denormal, and slow.
+// numbers below 1.2e-38 (denormals) count as 0. Decaying states would otherwise stay denormal, and slow.
 
 // SGDParams are the settings of [SGD].
 type SGDParams struct {
@@ -14,8 +14,8 @@ type SGDParams struct {
 	Nesterov                  bool
 }
 
-// SGD is stochastic gradient descent: d = g + WeightDecay*w; with Momentum != 0, buf = Momentum*buf + d and then
-// d = d + Momentum*buf if Nesterov, else d = buf; w -= LR*d. buf may be nil when Momentum is 0.
+// SGD makes one step of stochastic gradient descent. d = g + WeightDecay*w. If Momentum != 0, buf = Momentum*buf + d;
+// then d = d + Momentum*buf if Nesterov, else d = buf. Finally w -= LR*d. buf may be nil if Momentum is 0.
 func SGD(w, g, buf []float32, p SGDParams) { steps().runSGD(w, g, buf, p) }
 
 // AdamParams are the settings of [Adam] and [AdamW] at step t, counted from 1.
@@ -25,11 +25,12 @@ type AdamParams struct {
 	Correction1, Correction2 float64
 }
 
-// Adam (Kingma and Ba 2015): d = g + WeightDecay*w; m = Beta1*m + (1-Beta1)*d; v = Beta2*v + (1-Beta2)*d*d;
-// w -= LR/Correction1 * m / (sqrt(v)/sqrt(Correction2) + Eps).
+// Adam makes one step of Adam (Kingma and Ba 2015): d = g + WeightDecay*w; m = Beta1*m + (1-Beta1)*d; v = Beta2*v +
+// (1-Beta2)*d*d; w -= LR/Correction1 * m / (sqrt(v)/sqrt(Correction2) + Eps).
 func Adam(w, g, m, v []float32, p AdamParams) { steps().runAdam(w, g, m, v, p, false) }
 
-// AdamW (Loshchilov and Hutter 2019) is [Adam] with decoupled weight decay: w -= LR*WeightDecay*w comes first, and d = g.
+// AdamW makes one step of [Adam] with decoupled weight decay (Loshchilov and Hutter 2019): first w -= LR*WeightDecay*w,
+// then the step with d = g.
 func AdamW(w, g, m, v []float32, p AdamParams) { steps().runAdam(w, g, m, v, p, true) }
 
 // AdadeltaParams are the settings of [Adadelta].
@@ -37,8 +38,8 @@ type AdadeltaParams struct {
 	LR, Rho, Eps, WeightDecay float64
 }
 
-// Adadelta (Zeiler 2012): d = g + WeightDecay*w; sq = Rho*sq + (1-Rho)*d*d;
-// u = d * sqrt(acc+Eps)/sqrt(sq+Eps); w -= LR*u; acc = Rho*acc + (1-Rho)*u*u.
+// Adadelta makes one step of Adadelta (Zeiler 2012): d = g + WeightDecay*w; sq = Rho*sq + (1-Rho)*d*d; u = d *
+// sqrt(acc+Eps)/sqrt(sq+Eps); w -= LR*u; acc = Rho*acc + (1-Rho)*u*u.
 func Adadelta(w, g, sq, acc []float32, p AdadeltaParams) { steps().runAdadelta(w, g, sq, acc, p) }
 
 // AdagradParams are the settings of [Adagrad].
@@ -46,7 +47,8 @@ type AdagradParams struct {
 	LR, Eps, WeightDecay float64
 }
 
-// Adagrad (Duchi, Hazan and Singer 2011): d = g + WeightDecay*w; sum += d*d; w -= LR*d/(sqrt(sum)+Eps).
+// Adagrad makes one step of Adagrad (Duchi, Hazan and Singer 2011): d = g + WeightDecay*w; sum += d*d; w -=
+// LR*d/(sqrt(sum)+Eps).
 func Adagrad(w, g, sum []float32, p AdagradParams) { steps().runAdagrad(w, g, sum, p) }
 
 // RMSPropParams are the settings of [RMSProp].
@@ -54,14 +56,16 @@ type RMSPropParams struct {
 	LR, Alpha, Eps, Momentum, WeightDecay float64
 }
 
-// RMSProp (Hinton 2012): d = g + WeightDecay*w; sq = Alpha*sq + (1-Alpha)*d*d; u = d/(sqrt(sq)+Eps); with
-// Momentum != 0, buf = Momentum*buf + u and then u = buf; w -= LR*u. buf may be nil when Momentum is 0.
+// RMSProp makes one step of RMSProp (Hinton 2012): d = g + WeightDecay*w; sq = Alpha*sq + (1-Alpha)*d*d; u =
+// d/(sqrt(sq)+Eps). If Momentum != 0, buf = Momentum*buf + u; then u = buf. Finally w -= LR*u. buf may be nil if
+// Momentum is 0.
 func RMSProp(w, g, sq, buf []float32, p RMSPropParams) { steps().runRMSProp(w, g, sq, buf, p) }
 
-// Clamp projects every element onto [lo, hi]; a NaN stays. Non-negativity is Clamp(w, 0, +Inf).
+// Clamp projects every element of w onto [lo, hi]; NaN stays NaN. Clamp(w, 0, +Inf) enforces non-negativity.
 func Clamp(w []float32, lo, hi float32) { elementwise32().Clamp(w, w, lo, hi) }
 
-// stepSet contains the optimizer steps of one back end. Their scalars are rounded; rest is 1 minus the factor before it.
+// stepSet contains the optimizer steps of one back end. The scalar arguments are already rounded to float32. rest,
+// rest1 and rest2 are 1 minus the factor before them.
 type stepSet struct {
 	name string
 	sgd  func(w, g []float32, lr, decay float32)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// stepSets returns the optimizer steps of every back end, the best first, the portable ones last.
+// stepSets returns the optimizer steps of every back end, with the best first and the portable one last.
 func stepSets() (list []*stepSet) {
 	for _, b := range choice().backends {
 		list = append(list, b.steps)
@@ -15,8 +15,8 @@ func stepSets() (list []*stepSet) {
 	return list
 }
 
-// rule is an optimizer with settings, as a step on a parameter with two values of state per element, and its formula
-// for one element in float64, written as PyTorch documents it.
+// rule is an optimizer with settings. It has a step on a parameter with two values of state per element, and the
+// formula for one element in float64 as in PyTorch's documentation.
 type rule struct {
 	name    string
 	run     func(s *stepSet, w, g, x, y []float32, step int)
@@ -128,7 +128,7 @@ func TestStepsFollowTheirFormulas(t *testing.T) {
 	}
 }
 
-// The state is worth its name only if a step split anywhere gives the same bytes.
+// A step that is split at any element gives the same bytes as one call.
 func TestStepsMayBeSplitAnywhere(t *testing.T) {
 	const n = 131
 	for _, s := range stepSets() {
@@ -181,7 +181,7 @@ func TestStepsLeaveTheFloatingPointModes(t *testing.T) {
 	}
 }
 
-// Three steps of PyTorch 1.13 (torch.optim, float32) on w = 1 with these gradients.
+// Reference: three steps of PyTorch 1.13 (torch.optim, float32) on w = 1 with these gradients.
 func TestPublicStepsGiveTheNumbersOfPyTorch(t *testing.T) {
 	for _, peer := range []struct {
 		name string

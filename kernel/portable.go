@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// portable returns the kernels in plain Go: the reference for all others, and the fallback on every machine.
+// portable returns the kernels in plain Go. They are the reference for all others and the fallback on every machine.
 func portable[T Float]() *Set[T] {
 	s := &Set[T]{Name: "portable", Gemm: gemmPortable[T]}
 	portableBinary(s)
@@ -201,7 +201,8 @@ func leaky[T Float](g, y, slope T) T {
 	return g * slope
 }
 
-// sigmoid computes the exponential of numbers <= 0 only, so it does not overflow and is precise for very negative numbers.
+// sigmoid computes exponentials of numbers <= 0 only, so it does not overflow, and very negative numbers give accurate
+// results.
 func sigmoid(a float64) float64 {
 	e := math.Exp(-math.Abs(a))
 	if a < 0 {
@@ -214,7 +215,7 @@ func softplus(a float64) float64 {
 	return larger(0, a) + math.Log1p(math.Exp(-math.Abs(a)))
 }
 
-// The blocks of the portable product: a panel of packed A (portableMC x portableKC) stays in the L1 or L2 cache, the
+// The blocks of the portable product. A panel of packed A (portableMC x portableKC) stays in the L1 or L2 cache. The
 // micro-kernel keeps a tile of portableTile x portableTile sums in registers.
 const (
 	portableTile = 4
@@ -223,8 +224,8 @@ const (
 	portableNC   = 512
 )
 
-// gemmPortable is [Gemm] in plain Go: both operands are packed into panels of four rows or columns, k after k, padded
-// with zeros, and multiplied tile by tile.
+// gemmPortable is [Gemm] in plain Go. It packs both operands into panels of four rows or columns, one k after the
+// other, padded with zeros, and multiplies the panels tile by tile.
 func gemmPortable[T Float](transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	scaleRows(m, n, beta, c, ldc)
@@ -259,7 +260,8 @@ func strides(trans bool, ld int) (row, column int) {
 	return ld, 1
 }
 
-// packPanels copies count lines of kc elements into panels of four lines, whose elements alternate.
+// packPanels copies count lines of kc elements into panels of four lines. In a panel, element i of all four lines
+// precedes element i+1.
 func packPanels[T Float](dst, src []T, count, kc, line, step int) {
 	for i := 0; i < count; i += portableTile {
 		panel := dst[i*kc : (i+portableTile)*kc]
@@ -293,7 +295,8 @@ func multiplyPanels[T Float](pa, pb []T, mc, nc, kc int, alpha T, c []T, ldc int
 	}
 }
 
-// tileProduct multiplies one panel of A by one of B. The sixteen sums are separate variables, so that they stay in registers.
+// tileProduct multiplies one panel of A by one panel of B. The sixteen sums are separate variables, so that they stay
+// in registers.
 func tileProduct[T Float](a, b []T) (t [portableTile][portableTile]T) {
 	var c00, c01, c02, c03, c10, c11, c12, c13, c20, c21, c22, c23, c30, c31, c32, c33 T
 	for len(a) >= 4 && len(b) >= 4 {
@@ -323,8 +326,8 @@ func tileProduct[T Float](a, b []T) (t [portableTile][portableTile]T) {
 	return [4][4]T{{c00, c01, c02, c03}, {c10, c11, c12, c13}, {c20, c21, c22, c23}, {c30, c31, c32, c33}}
 }
 
-// portableReduce sums in float64, one element after the other. The error of a float32 result is then about one rounding, which
-// makes it a reference for the back ends that sum in lanes.
+// portableReduce sets the reductions of s to plain loops. They sum in float64, one element after the other. The error
+// of a float32 result is then about one rounding, so they serve as a reference for back ends that sum in several lanes.
 func portableReduce[T Float](s *Set[T]) {
 	s.Sum = reduce(func(a T) float64 { return float64(a) })
 	s.SumAbs = reduce(func(a T) float64 { return math.Abs(float64(a)) })

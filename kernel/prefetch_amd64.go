@@ -3,7 +3,7 @@ package kernel
 //go:noescape
 func prefetch(first *byte, lines int)
 
-// Prefetch loads a slice into the cache before it is read, so that gathering scattered rows of a large array does not wait
+// Prefetch loads a slice into the cache before it is read. Gathering scattered rows of a large array then does not wait
 // for memory at every row. It has no other effect.
 func Prefetch(a []uint8) {
 	if len(a) > 0 {
@@ -14,8 +14,8 @@ func Prefetch(a []uint8) {
 //go:noescape
 func prefetchOwned(first *float32, lines int)
 
-// PrefetchOwned loads a slice into the cache before it is written, exclusively for this processor. Otherwise every write would
-// notify the processors that have read it. It has no other effect.
+// PrefetchOwned loads a slice into the cache before it is written, exclusively for this processor. Otherwise every
+// write would have to invalidate the copies in the caches of other processors. It has no other effect.
 func PrefetchOwned(a []float32) {
 	if len(a) > 0 {
 		prefetchOwned(&a[0], (4*len(a)+63)/64)

@@ -2,5 +2,5 @@
 
 package kernel
 
-// raceEnabled: the race detector makes sync.Pool, which purego uses, drop objects at random.
+// raceEnabled is true if the race detector is on. It makes sync.Pool, which purego uses, drop objects at random.
 const raceEnabled = true

@@ -13,9 +13,10 @@ func hasAVX512() bool {
 	return hasAVX2() && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL
 }
 
-// Up to these numbers of multiplications the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times faster; for more, it is
-// up to a tenth slower (one core each of two generations of Xeon, with the other core busy). tiledThin: if one side is a batch,
-// it is never slower, for any size of the weight.
+// Up to avx512BLASFrom and avx2BLASFrom multiplications, the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times
+// faster. Above, it is up to a tenth slower (measured on one core each of two generations of Xeon, with the other core
+// busy). If one side of a product is at most tiledThin, such as a batch, the assembly is never slower, for any size of
+// the weight.
 const (
 	avx512BLASFrom = 1600 * 1600 * 1600
 	avx2BLASFrom   = 1100 * 1100 * 1100
@@ -30,8 +31,8 @@ var (
 // hasAssembly reports whether this package has assembly for the machine, even if TESSERA_SIMD switches it off.
 func hasAssembly() bool { return hasAVX2() }
 
-// simdBackends lists the instruction sets that the CPU has and that limit (the value of TESSERA_SIMD) allows, the best
-// first, and the reason why there is no better one.
+// simdBackends returns the instruction sets that the CPU has, with the best one first. The value of TESSERA_SIMD,
+// limit, may exclude the best ones. It also returns the reason why no better one is used.
 func simdBackends(limit string) (s selection) {
 	switch limit {
 	case "", "avx512", "avx2":
@@ -86,7 +87,7 @@ func set64AVX2() *Set[float64] {
 	return s
 }
 
-// addScaledFMA is AddScaled of [Set] with the rounding of the products in assembly, for float64.
+// addScaledFMA is AddScaled of [Set] for float64. It rounds the products as the assembly does.
 func addScaledFMA(dst, a, b []float64, s float64) {
 	n := min(len(dst), len(a), len(b))
 	dst, a, b = dst[:n], a[:n], b[:n]

@@ -10,7 +10,7 @@ func simdBackends(string) selection {
 	return selection{note: "there are assembly kernels for amd64 only, not for " + runtime.GOARCH}
 }
 
-// floatModes returns 0: Go leaves the floating-point modes at their defaults, and only x86 libraries are known to change
-// them.
+// floatModes returns 0. Go leaves the floating-point modes at their defaults, and only x86 libraries are known to
+// change them.
 func floatModes() uint32   { return 0 }
 func setFloatModes(uint32) {}

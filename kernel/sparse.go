@@ -15,49 +15,50 @@ const (
 	ZerosInB
 )
 
-// A SparseGemm computes the result of a [Gemm] with alpha = 1 and beta = 0 without the products with the zeros of one operand. It
-// reports whether it has done so; if not, C is unchanged. It does so if at most one value in [sparseShare] of that operand differs
-// from 0, if the other operand has only finite values (0 times infinity is NaN), and if the rows that
-// it adds are contiguous: transB = false, and for ZerosInB also transA = true.
+// A SparseGemm computes the result of a [Gemm] with alpha = 1 and beta = 0, and skips the products with zeros of one
+// operand. It reports whether it has computed the result; if not, C is unchanged. It computes the result only if at
+// most one value in [sparseShare] of the sparse operand differs from 0, if the other operand has only finite values (0
+// times infinity is NaN), and if the rows that it adds are contiguous: transB must be false and, for ZerosInB, transA
+// must be true.
 //
-// The additions have the order of Gemm in assembly and in portable Go, so that the result has the same bits. One
-// exception is the sign of a zero that is the sum of nothing but products below the smallest denormal. A library's Gemm adds
-// in another order.
+// The additions have the order of Gemm in assembly and in portable Go, so the result has the same bits. The only
+// exception is the sign of a zero that is the sum of products that all lie below the smallest denormal. The Gemm of a
+// BLAS library adds in another order.
 type SparseGemm[T Float] = func(zeros Zeros, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool
 
-// sparseShare is the smallest number of values of an operand per non-zero value that make leaving out zeros worthwhile: a
-// product that is added alone costs about as much as ten in a tile.
+// sparseShare is the minimum ratio of all values to non-zero values of an operand at which skipping zeros is
+// worthwhile. A product that is added separately costs about as much as ten products in a tile.
 const sparseShare = 16
 
 // sparse contains the kernels of a [SparseGemm].
 type sparse[T Float] struct {
-	depth     func(k int) int // depth of the blocks that Gemm sums separately
-	addScaled BinaryScalar[T] // rounds like a product of Gemm and its addition
+	depth     func(k int) int // depth of the blocks that Gemm sums separately, for k summands
+	addScaled BinaryScalar[T] // rounds products and sums as Gemm does
 	add       Binary[T]
 	sumAbs    Reduce[T]
-	// transpose writes the transpose of a block of 32 bytes by as many rows, or is nil; see [tiles].
+	// transpose writes the transpose of a block of 32 bytes by as many rows. It may be nil; see [tiles].
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
 }
 
-// portableSparse returns the sparse product with the same blocks of the sum over k as gemmPortable.
+// portableSparse returns the sparse product that sums over k in the same blocks as gemmPortable.
 func portableSparse[T Float](s *Set[T]) SparseGemm[T] {
 	depth := func(int) int { return portableKC }
 	return sparse[T]{depth: depth, addScaled: s.AddScaled, add: s.Add, sumAbs: s.SumAbs}.gemm
 }
 
-// entries are the values of a matrix that differ from 0, line by line: rows or columns. Line i has places[starts[i]] and
-// following, in ascending order, up to starts[i+1].
+// entries lists the values of a matrix that differ from 0, line by line, where lines are rows or columns. The entries
+// of line i have the indices starts[i] to starts[i+1]-1 of places and values, with places in ascending order.
 type entries[T Float] struct {
 	starts []int
 	places []int32
 	values []T
 }
 
-// sparseSpace is the memory of one sparse product in flight.
+// sparseSpace is the memory of one running sparse product.
 type sparseSpace[T Float] struct {
 	rows, columns entries[T]
-	next          []int // per column: where its next entry goes
-	line          []T   // the sum of a block
+	next          []int // for each column, the position of its next entry
+	line          []T   // sum of a block
 	turned        []T   // lines of the transposed result
 }
 
@@ -73,7 +74,7 @@ func sparseSpaces[T Float]() *pool[sparseSpace[T]] {
 	return any(&sparseSpaces64).(*pool[sparseSpace[T]])
 }
 
-// gemm is [SparseGemm].
+// gemm implements [SparseGemm].
 func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	if transB || m == 0 || n == 0 || k == 0 || zeros == NoZeros || zeros == ZerosInB && !transA {
@@ -83,7 +84,7 @@ func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, ld
 	w := pool.take()
 	defer pool.give(w)
 	switch {
-	case zeros == ZerosInB: // Cᵀ = Bᵀ A
+	case zeros == ZerosInB: // computed as Cᵀ = Bᵀ A
 		if !w.find(s.sumAbs, k, n, b, ldb) || !s.finite(k, m, a, lda) {
 			return false
 		}
@@ -104,13 +105,14 @@ func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, ld
 	return true
 }
 
-// soon is the number of values that find lists, in addition to a row, before it gives up.
+// soon is the number of values that find may list beyond one full row and the permitted share before it gives up.
 const soon = 64
 
-// scanned is the number of values that are examined together: most groups of this size contain only zeros.
+// scanned is the number of values that are examined together. Most groups of this size contain only zeros.
 const scanned = 32
 
-// find lists the values of a matrix that differ from 0 row by row, and reports whether they are few. It gives up early.
+// find lists the values of a matrix that differ from 0, row by row, and reports whether they are few. It stops as soon
+// as there are too many.
 func (w *sparseSpace[T]) find(sumAbs Reduce[T], rows, columns int, x []T, ld int) bool {
 	l := &w.rows
 	l.starts, l.places, l.values = l.starts[:0], l.places[:0], l.values[:0]
@@ -139,7 +141,7 @@ func (w *sparseSpace[T]) find(sumAbs Reduce[T], rows, columns int, x []T, ld int
 	return len(l.places) <= rows*columns/sparseShare
 }
 
-// byColumn lists the values of rows column by column.
+// byColumn lists the values that find has listed by row, by column.
 func (w *sparseSpace[T]) byColumn(columns int) {
 	from, to := &w.rows, &w.columns
 	n := len(from.places)
@@ -162,7 +164,7 @@ func (w *sparseSpace[T]) byColumn(columns int) {
 	}
 }
 
-// sized returns a slice of n elements in the memory of x, if that is enough. The elements are undefined.
+// sized returns a slice of n elements, in the memory of x if that is large enough. The elements are undefined.
 func sized[E any](x []E, n int) []E {
 	if cap(x) < n {
 		return make([]E, n, n+n/4)
@@ -170,7 +172,7 @@ func sized[E any](x []E, n int) []E {
 	return x[:n]
 }
 
-// finite reports whether all values of a matrix are finite. It also reports false if their sum overflows.
+// finite reports whether all values of a matrix are finite. It returns false also if their sum overflows.
 func (s sparse[T]) finite(rows, columns int, x []T, ld int) bool {
 	for i := range rows {
 		if sum := s.sumAbs(x[i*ld : i*ld+columns]); sum-sum != 0 {
@@ -187,7 +189,8 @@ func (s sparse[T]) lines(w *sparseSpace[T], of *entries[T], m, n, k int, b []T, 
 	}
 }
 
-// sum writes a line of the sparse operand times a matrix of k rows to dst: a block of depth values after the other.
+// sum writes the product of a line of the sparse operand and a matrix of k rows to dst. It sums over one block of depth
+// rows after the other.
 func (s sparse[T]) sum(w *sparseSpace[T], of *entries[T], line, k int, x []T, ld int, dst []T) {
 	w.line = sized(w.line, len(dst))
 	depth := s.depth(k)
@@ -195,7 +198,7 @@ func (s sparse[T]) sum(w *sparseSpace[T], of *entries[T], line, k int, x []T, ld
 	into, end := dst, 0
 	for e := of.starts[line]; e < of.starts[line+1]; e++ {
 		at := int(of.places[e])
-		if at >= end { // the first of its block
+		if at >= end { // first entry of its block
 			if end > 0 {
 				if &into[0] != &dst[0] {
 					s.add(dst, dst, into)
@@ -212,7 +215,8 @@ func (s sparse[T]) sum(w *sparseSpace[T], of *entries[T], line, k int, x []T, ld
 	}
 }
 
-// turnedLines is the number of columns of C that are computed before they are written: a few cache lines of every row.
+// turnedLines is the number of columns of C that are computed before they are written together: a few cache lines of
+// every row.
 const turnedLines = 32
 
 // turned computes the n columns of C, each from one column of the sparse operand.
@@ -227,11 +231,11 @@ func (s sparse[T]) turned(w *sparseSpace[T], m, n, k int, a []T, lda int, c []T,
 	}
 }
 
-// turn writes the transpose of a matrix: in blocks that a kernel can transpose, a few rows of the result at a time, and the
-// rest one by one.
+// turn writes the transpose of a matrix to dst. Blocks that a kernel can transpose are written a few rows of the result
+// at a time, the rest element by element.
 func (s sparse[T]) turn(x []T, rows, columns int, dst []T, ld int) {
 	size := int(unsafe.Sizeof(x[0]))
-	wide, high := 0, 0 // transposed by the kernel
+	wide, high := 0, 0 // size of the part that the kernel transposes
 	if s.transpose != nil {
 		side := 32 / size
 		wide, high = columns&^(side-1), rows&^(side-1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sparseCase is a product one of whose operands is almost all zeros.
+// sparseCase is a product in which one operand is almost all zeros.
 type sparseCase[T Float] struct {
 	zeros   Zeros
 	transA  bool
@@ -18,7 +18,7 @@ type sparseCase[T Float] struct {
 	a, b, c []T
 }
 
-// newSparseCase returns a product whose sparse operand has one in share values, and C filled with 7.
+// newSparseCase returns a product whose sparse operand has one non-zero value in share values. C is filled with 7.
 func newSparseCase[T Float](r *rand.Rand, zeros Zeros, transA bool, m, n, k, share, pad int) *sparseCase[T] {
 	x := &sparseCase[T]{zeros: zeros, transA: transA, m: m, n: n, k: k}
 	rows, columns := m, k
@@ -45,7 +45,7 @@ func newSparseCase[T Float](r *rand.Rand, zeros Zeros, transA bool, m, n, k, sha
 	return x
 }
 
-// check fails unless the product without zeros has the same bits as the whole one, or is left to it where it may not be used.
+// check fails unless SparseGemm has the same bits as Gemm if used is true, and leaves C unchanged otherwise.
 func (x *sparseCase[T]) check(t *testing.T, s *Set[T], used bool) {
 	t.Helper()
 	want := append([]T(nil), x.c...)
@@ -70,7 +70,7 @@ var sparseKinds = []struct {
 	transA bool
 }{{ZerosInA, false}, {ZerosInA, true}, {ZerosInB, true}}
 
-// ownSets leaves out sets whose products a library computes: it adds in another order.
+// ownSets returns the sets without those whose products a library computes, because the library adds in another order.
 func ownSets[T Float](sets []*Set[T]) []*Set[T] {
 	if choice().blas != nil {
 		return sets[2:]
@@ -80,7 +80,7 @@ func ownSets[T Float](sets []*Set[T]) []*Set[T] {
 
 func testSparse[T Float](t *testing.T, sets []*Set[T]) {
 	shapes := [][3]int{{1, 1, 300}, {5, 33, 40}, {33, 70, 300}, {70, 40, 513}, {40, 64, 1000}, {300, 20, 260}, {3, 600, 2000}}
-	if raceEnabled { // to compare the bits of large ones takes long
+	if raceEnabled { // comparing the bits of large products is slow under the race detector
 		shapes = shapes[:4]
 	}
 	for _, s := range ownSets(sets) {
@@ -93,7 +93,7 @@ func testSparse[T Float](t *testing.T, sets []*Set[T]) {
 			}
 			newSparseCase[T](r, kind.zeros, kind.transA, 50, 60, 70, 2, 0).check(t, s, false)
 			newSparseCase[T](r, kind.zeros, kind.transA, 50, 60, 70, 1, 1).check(t, s, false)
-			newSparseCase[T](r, kind.zeros, kind.transA, 50, 60, 70, math.MaxInt, 1).check(t, s, true) // nothing but zeros
+			newSparseCase[T](r, kind.zeros, kind.transA, 50, 60, 70, math.MaxInt, 1).check(t, s, true) // the sparse operand has only zeros
 		}
 	}
 }
@@ -103,8 +103,8 @@ func TestAProductWithoutZerosHasTheBitsOfTheWholeOne(t *testing.T) {
 	t.Run("float64", func(t *testing.T) { testSparse(t, choice().sets64) })
 }
 
-// Infinity and NaN in the sparse operand are values like others. In the other operand they meet zeros, which makes NaN:
-// the whole product must be computed.
+// Infinity and NaN in the sparse operand are ordinary values. In the other operand they are multiplied by zeros, which
+// gives NaN, so the complete product must be computed.
 func TestAProductWithoutZerosKeepsInfinityAndNaN(t *testing.T) {
 	for _, s := range ownSets(choice().sets32) {
 		r := rand.New(rand.NewPCG(5, 6))
@@ -129,7 +129,7 @@ func TestAProductWithoutZerosKeepsInfinityAndNaN(t *testing.T) {
 	}
 }
 
-// Sums that cancel, and products below the smallest normal number.
+// The operands give sums that cancel, and products below the smallest normal number.
 func TestAProductWithoutZerosRoundsLikeTheWholeOne(t *testing.T) {
 	for _, s := range ownSets(choice().sets32) {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -164,7 +164,8 @@ func TestSparseGemmAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A transposed B has no rows to add, and of an A by rows a column is not one.
+// SparseGemm adds contiguous rows. A transposed B has none, and neither has the sparse operand B with an A that is not
+// transposed.
 func TestSparseGemmLeavesProductsOfColumnsToGemm(t *testing.T) {
 	x, c := make([]float32, 64), []float32{1, 2, 3, 4}
 	for _, s := range choice().sets32 {
@@ -175,7 +176,7 @@ func TestSparseGemmLeavesProductsOfColumnsToGemm(t *testing.T) {
 	}
 }
 
-// BenchmarkSparseGemm computes the products of a sparse auto-encoder's step for half of its units.
+// BenchmarkSparseGemm computes the products of one step of a sparse auto-encoder, for half of its units.
 func BenchmarkSparseGemm(b *testing.B) {
 	for _, kind := range sparseKinds {
 		m, n, k := 1024, 512, 4096

@@ -2,29 +2,29 @@ package kernel
 
 import "unsafe"
 
-// tiles are the micro-kernels of an instruction set: multiply[rows][vectors] computes a tile of that size.
+// tiles contains the micro-kernels of an instruction set. multiply[rows][vectors] computes a tile of that size.
 type tiles[T Float] struct {
-	rows      int // of the largest tile
+	rows      int // rows of the largest tile
 	lanes     int // elements of a vector
 	multiply  [13][3]func(t *byte)
-	packRows  [3]func(dst, src *byte, rows, step, last int) // by vectors
+	packRows  [3]func(dst, src *byte, rows, step, last int) // indexed by the number of vectors
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
 }
 
-// The blocks of the tiled product. A panel of B, blockK rows of one tile's width, stays in the L1 cache while the
-// rows of a block of A pass by, which stays in L2.
+// The blocks of the tiled product. A panel of B, blockK rows and one tile wide, stays in the L1 cache while it is
+// multiplied by all rows of a block of A. The block of A stays in the L2 cache.
 const (
 	blockK = 256
 	blockN = 512
 	blockM = 240
 )
 
-// Operands are copied if measurements show a gain. Panels of B are read in place if C has at most directRows rows, B has at
-// most directB elements and the rows of the panel are whole vectors. Panels of a larger B are copied, because they come from
-// main memory and are read more than once. A block of A is copied if C has at least copyColumns columns and more than
-// directRows rows, unless the distance of its rows is no multiple of crowding bytes: such rows do not compete for a few sets
-// of the cache. If A has at most streamA elements and the rows of the stored B are columns, panels are read one after the
-// other to their ends: such a panel is consecutive memory.
+// Thresholds for copying operands, from measurements. Panels of B are read in place if C has at most directRows rows, B
+// has at most directB elements, and the rows of the panel are whole vectors. Panels of a larger B are copied, because
+// they come from main memory and are read more than once. A block of A is copied if C has at least copyColumns columns
+// and more than directRows rows, and the distance of its rows is a multiple of crowding bytes. Rows at other distances
+// do not compete for a few sets of the cache. If A has at most streamA elements and the stored B is transposed, each
+// panel is read to its end before the next one, because such a panel is contiguous memory.
 const (
 	directRows  = 128
 	directB     = 1 << 20
@@ -38,12 +38,12 @@ type product[T Float] struct {
 	m, n, k     int
 	alpha, beta T
 	a, b, c     []T
-	ars, acs    int // from row to row and from column to column of op(A)
+	ars, acs    int // distances between the rows and between the columns of op(A)
 	brs, bcs    int
 	ldc         int
 }
 
-// gemm is [Gemm]: tiles of C over panels of B.
+// gemm implements [Gemm] by tiles of C, for one panel of B after the other.
 func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	if m == 0 || n == 0 || k == 0 || alpha == 0 {
@@ -72,15 +72,16 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	pool.give(w)
 }
 
-// sparse returns the sparse product with the same blocks of the sum over k as gemm.
+// sparse returns the sparse product that sums over k in the same blocks as gemm.
 func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
 	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose}.gemm
 }
 
-// tiledDepth is the depth of the blocks into which the sums over k are divided.
+// tiledDepth returns the depth of the blocks into which the sums over k are divided.
 func tiledDepth(k int) int { return (evenly(k, blockK) + 7) &^ 7 }
 
-// evenly returns the size of tiles if total is divided into as few equal tiles as possible, of at most limit each.
+// evenly divides total into as few tiles of nearly equal size as possible, and returns the size of a tile. No tile is
+// larger than limit.
 func evenly(total, limit int) int {
 	tiles := (total + limit - 1) / limit
 	return (total + tiles - 1) / tiles
@@ -91,7 +92,7 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	t := &w.tile
 	t.k, t.alpha, t.beta, t.cRow = kc, x.alpha, x.beta, x.ldc*size
-	deep := (kc + 7) &^ 7 // what a transposition may write
+	deep := (kc + 7) &^ 7 // rows that a transposition may write
 	for i, height := 0, evenly(x.m, blockM); i < x.m; i += height {
 		mc := min(height, x.m-i)
 		from := s.nearA(w, x, i, mc, p, kc, nc)
@@ -116,11 +117,11 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 // rowsOfA locates the rows of a block of op(A).
 type rowsOfA[T Float] struct {
 	at        []T
-	row, step int // from row to row and from k to k
+	row, step int // distances between rows and between successive k
 }
 
-// nearA copies a block of op(A) if its stride would use only a few sets of the cache and enough panels read it again. The copy
-// has the stored layout, lies on few memory pages and has a better stride.
+// nearA copies a block of op(A) if its stride uses only a few sets of the cache and enough panels read the block again.
+// The copy keeps the stored layout, lies on fewer memory pages and has a better stride.
 func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) rowsOfA[T] {
 	from := rowsOfA[T]{x.a[i*x.ars+p*x.acs:], x.ars, x.acs}
 	spread := x.acs == 1 && x.ars*int(unsafe.Sizeof(x.alpha))%crowding != 0
@@ -176,8 +177,8 @@ func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, wid
 	}
 }
 
-// transposeRest transposes fewer lines than a block has, or the last elements, in a copy that is padded with zeros. It may
-// write rows up to the next multiple of a block's side.
+// transposeRest transposes the lines or elements that do not fill a block. It uses a copy that is padded with zeros. It
+// may write rows up to the next multiple of the side of a block.
 func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, step int) {
 	size := int(unsafe.Sizeof(dst[0]))
 	side := 32 / size

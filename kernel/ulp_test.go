@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// oracles are the functions of one operand in float64.
+// oracles contains the functions of one operand in float64.
 var oracles = map[string]func(float64) float64{
 	"Exp": math.Exp, "Expm1": math.Expm1, "Log": math.Log, "Log1p": math.Log1p, "Sigmoid": sigmoid, "Tanh": math.Tanh,
 	"Softplus": softplus, "Sqrt": math.Sqrt, "Abs": math.Abs, "Sign": sign[float64],
@@ -17,8 +17,8 @@ var oracles = map[string]func(float64) float64{
 	"Neg":        func(x float64) float64 { return -x },
 }
 
-// ulps is the distance of got from want in units in the last place of float32 at want; 0 where both are the same NaN,
-// infinity or signed zero, infinite where only one is.
+// ulps returns the distance of got from want, in units in the last place of float32 at want. It is 0 if both are the
+// same NaN, infinity or signed zero, and infinite if only one of them is.
 func ulps(got float32, want float64) float64 {
 	rounded := float32(want)
 	switch {
@@ -31,20 +31,20 @@ func ulps(got float32, want float64) float64 {
 		return math.Min(0.5, math.Abs(float64(got)-want)/spacing(want))
 	case math.IsInf(float64(rounded), 0) != math.IsInf(float64(got), 0), got == 0 && rounded == 0:
 		if math.Abs(want) > math.MaxFloat32*0.9999999 && math.Abs(float64(got)) >= math.MaxFloat32 && want*float64(got) > 0 {
-			return 1 // on the border of overflow
+			return 1 // at the limit of overflow
 		}
 		return math.Inf(1)
 	}
 	return math.Abs(float64(got)-want) / spacing(want)
 }
 
-// spacing is the distance between float32 numbers around x.
+// spacing returns the distance between neighbouring float32 numbers at x.
 func spacing(x float64) float64 {
 	_, exponent := math.Frexp(x)
 	return math.Ldexp(1, max(exponent-24, -149))
 }
 
-// inputsOfAllSizes walks over all of float32 with a stride, the neighbourhoods of the powers of two and some edges.
+// inputsOfAllSizes returns every stride-th float32 number, the neighbours of the powers of two, and some edges.
 func inputsOfAllSizes(stride uint64) (inputs []float32) {
 	for bits := uint64(0); bits < 1<<32; bits += stride {
 		inputs = append(inputs, math.Float32frombits(uint32(bits)))
@@ -65,8 +65,8 @@ func inputsOfAllSizes(stride uint64) (inputs []float32) {
 }
 
 func TestFunctionsStayWithinTheirBounds(t *testing.T) {
-	stride := uint64(8209) // a prime: every exponent and many mantissas are met
-	if raceEnabled {       // the oracles take long
+	stride := uint64(8209) // a prime, so that every exponent and many mantissas occur
+	if raceEnabled {       // the oracles are slow under the race detector
 		stride = 104729
 	}
 	inputs := inputsOfAllSizes(stride)
@@ -109,14 +109,14 @@ func TestInstructionSetsAgreeToTheBit(t *testing.T) {
 		}
 	}
 	if len(vector) < 2 {
-		return // one instruction set agrees with itself
+		return // there is only one instruction set
 	}
 	inputs := inputsOfAllSizes(65537)
 	x, y := make([]float32, len(inputs)), make([]float32, len(inputs))
 	other := invocations(vector[1])
 	for i, k := range invocations(vector[0]) {
 		if k.reduces {
-			continue // their lanes differ
+			continue // the instruction sets reduce in different numbers of lanes
 		}
 		k.run(x, [3][]float32{inputs, inputs, inputs}, 0.3, 0.7)
 		other[i].run(y, [3][]float32{inputs, inputs, inputs}, 0.3, 0.7)

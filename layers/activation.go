@@ -49,7 +49,7 @@ func (n ActivationName) isLinear() bool {
 	return linear
 }
 
-// outputRange is the range of the named activation over all inputs.
+// outputRange returns the range of the named activation over all inputs.
 func (n ActivationName) outputRange() Interval {
 	activation, err := n.Activation()
 	if err != nil {

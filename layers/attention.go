@@ -13,18 +13,20 @@ import (
 //
 //	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
 //
-// where the softmax is over each row. Tokens lie along the input's last axis: patches of [Patches], rows of an image (height,
-// width), pixels of one with channels. The output has the input's shape. The layer publishes the softmax under the name
-// attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose columns are ordered by head, and
-// output, all of shape (features, features); with bias = true also query_bias, value_bias and output_bias, which start at 0.
-// There is no bias of the keys: it would have no effect. Vaswani et al., Attention Is All You Need, 2017.
+// where the softmax is over each row. Tokens lie along the input's last axis: the patches of [Patches], the rows of an image
+// (height, width), or the pixels of an image with channels. The output has the input's shape. The layer publishes the softmax
+// under the name attention, of shape (heads, tokens, tokens). Parameters: query, key and value, whose columns are ordered by
+// head, and output, all of shape (features, features). With bias = true there are also query_bias, value_bias and output_bias,
+// which start at 0; a bias of the keys would have no effect. Vaswani et al., Attention Is All You Need, 2017.
 //
-// With keys = "VALUE" the layer is cross-attention: keys and values are computed from the tokens of that value of the model, such as
-// the output of a layer of the encoder, X_other K_h and X_other V_h. It may have another number of tokens and of features; key and value
-// then have the shape (features of the other tokens, features), and the map (heads, tokens, other tokens).
+// With keys = "VALUE" the layer is cross-attention: keys and values are computed from the tokens of another value of the
+// model, such as the output of a layer of the encoder, as X_other K_h and X_other V_h. The number of tokens and of features of
+// this value may differ. key and value then have the shape (features of the other tokens, features), and the published weights
+// have the shape (heads, tokens, other tokens).
 //
-// With mask = "VALUE" only those of the tokens that give keys and values are attended to for which that value, one number for each of them,
-// is 1: sequences of different lengths (see [FirstTokens]). The weights of the others are exactly 0.
+// With mask = "VALUE" a token gives a key and a value only if its mask is 1. The mask contains one number for each of these
+// tokens, for example for sequences of different lengths (see [FirstTokens]). The attention weights of the other tokens are
+// exactly 0.
 type Attention struct {
 	Heads int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
 	Bias  bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
@@ -32,7 +34,7 @@ type Attention struct {
 	Mask  string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
 	Init  Init   `toml:"init" doc:"initial values of the weights"`
 
-	other, mask []int // the shapes of these values
+	other, mask []int // shapes of the values that keys and mask name
 }
 
 func init() {
@@ -56,7 +58,7 @@ func (a *Attention) Receive(shapes [][]int) {
 	}
 }
 
-// others is the shape of the tokens for keys and values, nil if it is unknown.
+// others returns the shape of the tokens for keys and values, nil if it is unknown.
 func (a *Attention) others(in []int) []int {
 	if a.Keys == "" {
 		return in

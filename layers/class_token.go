@@ -55,14 +55,14 @@ func (*ClassToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 }
 
 // TakeToken extracts one token of its input (tokens, features), or the mean of all tokens, as a vector (features). The token
-// that [ClassToken] adds has index 0. With mask = "VALUE" the mean is over the tokens for which that value, one number for
-// each token, is 1 (see [FirstTokens]); it is 0 if there are none.
+// that [ClassToken] adds has index 0. With mask = "VALUE" the mean is over the tokens whose mask is 1. The mask contains one
+// number for each token (see [FirstTokens]). Without such tokens the mean is 0.
 type TakeToken struct {
 	Token int    `toml:"token" want:">= 0" doc:"index of the token"`
 	Mean  bool   `toml:"mean" doc:"take the mean of all tokens instead"`
 	Mask  string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens of the mean and 0 for others; empty: all"`
 
-	mask []int // the shape of that value
+	mask []int // shape of the value that mask names
 }
 
 func init() {
@@ -126,7 +126,7 @@ func (t *TakeToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Columns(c.Flatten(x), t.Token*features, features), c.Err()
 }
 
-// mean is the mean of the tokens that the mask counts: a softmax of equal numbers weighs them.
+// mean returns the mean of the tokens whose mask is 1, computed as a softmax of equal numbers.
 func (t *TakeToken) mean(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	tokens, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {

@@ -84,7 +84,7 @@ func decomposed(l Decomposing, s Scope, x *gorgonia.Node) (*gorgonia.Node, error
 	return l.Rest(s, y)
 }
 
-// DecomposeOp is the spec of the op that decomposes images of that shape. See [morph.Decomposition].
+// DecomposeOp is the spec of the op that decomposes images of a given shape. See [morph.Decomposition].
 type DecomposeOp struct {
 	morph.Decomposition
 	Shape []int
@@ -151,7 +151,7 @@ func (l *linear[T]) push(dst, image, v []T) {
 	morph.Combine(l.of, channels(l.in), dst, v, w.levels)
 }
 
-// pull is the transpose of push.
+// pull applies the transpose of the linear map of [linear.push].
 func (l *linear[T]) pull(dst, image, v []T) {
 	w := l.space()
 	defer l.pool.Put(w)

@@ -7,7 +7,7 @@ import (
 	"tessera/data/morph"
 )
 
-// One level more than an int holds would be a negative number of channels.
+// With the largest int as the number of levels, the number of channels would overflow.
 func TestADecompositionHasABoundedNumberOfLevels(t *testing.T) {
 	for _, levels := range []int{morph.MaxLevels + 1, 1 << 62, math.MaxInt - 1, math.MaxInt} {
 		for _, original := range []bool{false, true} {

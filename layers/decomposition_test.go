@@ -10,7 +10,7 @@ import (
 	"tessera/layers"
 )
 
-// A new layer does not rescale yet: its output equals package morph's, in both precisions, for images of one and two
+// The output of a new layer is not rescaled. It equals that of package morph in both precisions, for images of one and two
 // channels.
 func TestDecompositionsEqualPackageMorph(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 11))

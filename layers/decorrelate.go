@@ -8,18 +8,19 @@ import (
 	"tessera/ops"
 )
 
-// Decorrelate removes from its inputs what a linear predictor could use to tell the groups of a column apart, y = x W + b. It is the first layer of
-// an encoder, and its parameters are fitted to the training samples before the first step (the hook decorrelation): with the mean m and the
-// covariance S of the samples, C the covariance of the values with the indicators of the groups, R = S^(-1/2) and P the orthogonal projection
-// onto the columns of R C,
+// Decorrelate removes the linear dependence of its inputs on the groups of a column, y = x W + b. It is the first layer of an
+// encoder. The hook decorrelation fits its parameters to the training samples before the first step. With the mean m and the
+// covariance S of the samples, the covariance C of the values with the indicators of the groups, R = S^(-1/2), and the
+// orthogonal projection P onto the columns of R C,
 //
 //	W = I - R P R⁻¹,  b = m R P R⁻¹
 //
-// Then the covariance of y with every indicator is 0, so that no linear predictor of the group is better than its frequency, and y is as near to x as any
-// such linear map can be in the metric of S. The group itself is not needed afterwards. A non-linear predictor may still find it. Samples of a negative group are left
-// out of the fit. A training in which all samples are of one group is an error. The work is O(values³).
+// The covariance of y with every indicator is then 0: no linear predictor of the group from y is better than the frequencies
+// of the groups. Among the linear maps with this property, this one changes x least in the metric of S. A non-linear predictor
+// may still find the group. The layer does not need the group of a sample after the fit. Samples with a negative group are
+// ignored by the fit. If all training samples are of one group, training returns an error. The cost is O(values³).
 //
-// Parameters, which the optimizer leaves as they are: weight W of shape (values, values), and bias b.
+// Parameters, which the optimizer does not update: weight W of shape (values, values), and bias b.
 //
 // Source: Belrose et al., LEACE: perfect linear concept erasure in closed form, NeurIPS 2023.
 type Decorrelate struct {
@@ -32,7 +33,7 @@ func init() {
 	})
 }
 
-// Decorrelation is the [Preparing.Preparation] of [Decorrelate].
+// Decorrelation is returned by the method Preparation of [Decorrelate].
 type Decorrelation struct{ Column string }
 
 // OutputShape implements [Layer].
@@ -60,7 +61,7 @@ func (*Decorrelate) Rest(_ Scope, prepared *gorgonia.Node) (*gorgonia.Node, erro
 	return prepared, nil
 }
 
-// identity is the initialisation of a matrix that changes nothing.
+// identity initialises a matrix as the identity.
 type identity struct{}
 
 // Fill implements [Init]. The matrix is square.

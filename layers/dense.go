@@ -62,7 +62,7 @@ func (d *Dense) OutputRange(Interval) Interval {
 	return d.Activation.outputRange()
 }
 
-// applyDense adds activation(x W + b) to the graph of x, the flattened images.
+// applyDense returns activation(x W + b) for x, the flattened images, without b if bias is false.
 func applyDense(s Scope, x *gorgonia.Node, name ActivationName, bias bool) (*gorgonia.Node, error) {
 	activation, err := name.Activation()
 	if err != nil {

@@ -29,7 +29,7 @@ func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // Noisy implements [Noisy].
 func (d *Dropout) Noisy() bool { return d.Rate != 0 }
 
-// OutputRange implements [Ranged]: the values that are kept are divided by 1 - rate.
+// OutputRange implements [Ranged]: the remaining values are divided by 1 - rate.
 func (d *Dropout) OutputRange(in Interval) Interval {
 	if d.Rate == 0 {
 		return in

@@ -8,10 +8,9 @@ import (
 	"tessera/part"
 )
 
-// Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units). An input
-// that is not a whole number from 0 to vocabulary - 1 gives NaN; in a column of the data set it is an error before the training. The input has
-// no gradient.
-// Parameter: weight E, of shape (vocabulary, units).
+// Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units).
+// Any input other than the whole numbers from 0 to vocabulary - 1 gives NaN. If the input is a column of the data set, such a
+// value is an error before the training. The input has no gradient. Parameter: weight E, of shape (vocabulary, units).
 type Embedding struct {
 	Vocabulary int  `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
 	Units      int  `toml:"units" want:"> 0" doc:"length of a row"`

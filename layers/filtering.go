@@ -59,13 +59,13 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 // AddsBias implements [Shifting].
 func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
 
-// kernelWidth is the width of a filter.
+// kernelWidth returns the width of a filter.
 func (f *Filtering) kernelWidth() int { return cmp.Or(f.KernelWidth, f.Kernel) }
 
-// strideWidth is the stride between columns.
+// strideWidth returns the stride between columns.
 func (f *Filtering) strideWidth() int { return cmp.Or(f.StrideWidth, f.Stride) }
 
-// reach is the number of rows and columns of the image that a filter spans, dilation included.
+// reach returns the number of rows and columns of the image that a filter spans, dilation included.
 func (f *Filtering) reach() (rows, columns int) {
 	return (f.Kernel-1)*f.Dilation + 1, (f.kernelWidth()-1)*f.Dilation + 1
 }

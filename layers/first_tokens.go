@@ -9,9 +9,10 @@ import (
 	"tessera/part"
 )
 
-// FirstTokens is the mask of sequences of different lengths: a length n, a column of one whole number, becomes a vector of `tokens` values, 1 for the first
-// n of them and 0 for the others, which fill the sequence up; a vector of lengths becomes one such row for each. [Attention], [Transformer] and [TakeToken] read such a mask by the key mask,
-// and so do loss terms. It has no parameters, and the length has no gradient.
+// FirstTokens turns the lengths of sequences into masks. A column of one whole number n becomes a vector of `tokens` values: 1
+// for the first n tokens, 0 for the others, which are padding. A vector of lengths becomes one such row for each length.
+// [Attention], [Transformer] and [TakeToken] read such a mask by the key mask, as do loss terms. The layer has no parameters,
+// and its input has no gradient.
 type FirstTokens struct {
 	Tokens int `toml:"tokens" want:"> 0" required:"true" doc:"number of tokens of the longest sequence"`
 }
@@ -52,7 +53,7 @@ func (f *FirstTokens) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // OutputRange implements [Ranged].
 func (*FirstTokens) OutputRange(Interval) Interval { return Interval{0, 1} }
 
-// fitsTokens returns an error for a mask that has not one number for each token.
+// fitsTokens returns an error for a mask that does not contain one number for each token.
 func fitsTokens(key, name string, shape []int, tokens int) error {
 	if volume.Of(shape) != tokens {
 		return part.KeyErrorf(key, "%q has the shape %v, want one number for each of %d tokens", name, shape, tokens)
@@ -60,7 +61,7 @@ func fitsTokens(key, name string, shape []int, tokens int) error {
 	return nil
 }
 
-// tokensRead is the reading of tokens that the key keys names, nil if it is empty.
+// tokensRead returns the reading of the tokens that the key `keys` names, nil if the key is empty.
 func tokensRead(name string, shape []int) []Reading {
 	if name == "" {
 		return nil
@@ -68,7 +69,7 @@ func tokensRead(name string, shape []int) []Reading {
 	return []Reading{{Key: "keys", Name: name, Shape: shape}}
 }
 
-// maskRead is the reading of a mask that a key names, nil if the key is empty.
+// maskRead returns the reading of the mask that a key names, nil if the key is empty.
 func maskRead(key, name string, shape []int) []Reading {
 	if name == "" {
 		return nil

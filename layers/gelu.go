@@ -28,7 +28,7 @@ const lowestGelu = -0.17
 // OutputRange implements [Ranged].
 func (Gelu) OutputRange(in Interval) Interval { return selfGated(in, lowestGelu) }
 
-// selfGated is the range of x f(x) with 0 <= f <= 1 and lower bound lowest.
+// selfGated returns the range of x f(x) for a function f with 0 <= f <= 1, if lowest is a lower bound of x f(x).
 func selfGated(in Interval, lowest float64) Interval {
 	if in.Low >= 0 {
 		lowest = 0

@@ -21,8 +21,8 @@ func imageOf(in []int) ([3]int, error) {
 	return [3]int{in[0], in[1], channels(in)}, nil
 }
 
-// channels is the length of the last axis of an image (height, width, channels) or of a vector; an image (height, width) has
-// one channel.
+// channels returns the length of the last axis of an image (height, width, channels) or of a vector; an image (height, width)
+// has one channel.
 func channels(shape []int) int {
 	if len(shape) == 2 {
 		return 1
@@ -109,9 +109,9 @@ func perChannel(c *ops.Chain, x, numbers *gorgonia.Node, f func(rows, row *gorgo
 	return c.Reshape(f(c.Flatten(x), c.Tile(numbers, places)), shape...)
 }
 
-// Padding is the number of pixels by which the filters of a convolution or the windows of a pooling may extend beyond the
-// image. Filters read zeros there. "same" gives an output of ceil(input / stride) rows and columns, with an odd pixel at the
-// end; "valid" is no padding; a number is the number of pixels on every side.
+// Padding is the number of pixels by which the filters of a convolution, or the windows of a pooling, may extend beyond the
+// image. Filters read zeros there. With "same" the output has ceil(input / stride) rows and columns; an odd number of padding
+// pixels has one more at the end. "valid" is no padding. A number is the number of pixels on every side.
 type Padding struct {
 	Same   bool
 	Pixels int // used if Same is false

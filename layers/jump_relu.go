@@ -6,12 +6,12 @@ import (
 	"tessera/ops"
 )
 
-// JumpRelu keeps the values of the flattened input that are above a learned threshold t_j of their unit: y = x if x > t_j and
-// 0 otherwise. It publishes active: 1 for units above their threshold, 0 for others. The loss l0 is the mean number of active
-// units. The derivative of y with respect to x is exact. The derivatives of y and active with respect to t are 0 almost
-// everywhere and are replaced by estimates: -t/width and -1/width where |x - t| < width/2, and 0 elsewhere. Parameter:
-// threshold, of shape (units). Source: Rajamanoharan et al., Jumping ahead: improving reconstruction fidelity with JumpReLU
-// sparse autoencoders, 2024.
+// JumpRelu sets values of the flattened input to 0 unless they exceed the learned threshold t_j of their unit: y = x if x >
+// t_j and 0 otherwise. The layer publishes the value active: 1 for units above their threshold, 0 for others. The loss l0 is
+// the mean number of active units. The derivative of y with respect to x is exact. The derivatives of y and active with
+// respect to t are 0 almost everywhere and are replaced by estimates: -t/width and -1/width where |x - t| < width/2, and 0
+// elsewhere. Parameter: threshold, of shape (units). Source: Rajamanoharan et al., Jumping ahead: improving reconstruction
+// fidelity with JumpReLU sparse autoencoders, 2024.
 type JumpRelu struct {
 	Threshold float64 `toml:"threshold" want:">= 0" doc:"initial threshold of every unit"`
 	Width     float64 `toml:"width" want:"> 0" doc:"width of the window around a threshold in which it has a gradient"`

@@ -11,8 +11,8 @@ import (
 	"tessera/layers"
 )
 
-// settings that a layer requires, or that are checked in addition to the defaults. A layer without an entry is checked with
-// its defaults. The test file of a layer may add entries.
+// settings lists the settings that a layer requires, or that are checked in addition to the defaults. A layer without an entry
+// is checked with its defaults. The test file of a layer may add entries.
 var settings = map[string][]map[string]any{
 	"dense": {
 		{"units": 4}, {"units": 1, "activation": layers.ActivationName("tanh")}, {"units": 4, "bias": false, "init": &layers.HeNormal{}},
@@ -61,7 +61,7 @@ var settings = map[string][]map[string]any{
 	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
 
-// received are the shapes of the values that layers read by name.
+// received contains the shapes of the values that layers read by name.
 var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}}
 
 func init() {
@@ -91,7 +91,7 @@ func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 	}
 }
 
-// titled is the name of a layer's test: the layer and its settings.
+// titled returns the name of a layer's test: the layer and its settings.
 func titled(name string, keys map[string]any) string {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		text := fmt.Sprintf("%v", keys[key])

@@ -70,8 +70,8 @@ func Names(list []Parameter) []string {
 	return names
 }
 
-// Value is a value that a layer publishes in addition to its output, such as a mean or attention weights. Its name in the
-// model is the path of the layer followed by Name, for example "encoder.2.mean".
+// Value is a value that a layer publishes in addition to its output, such as a mean or attention weights. The name of the
+// value in the model is the path of the layer followed by Name, for example "encoder.2.mean".
 type Value struct {
 	Name  string
 	Shape []int // for one input, without the batch axis
@@ -93,12 +93,12 @@ type Publisher interface {
 	Publishes(in []int) []Value
 }
 
-// Reading is a value that a layer reads by name: the key that contains the name, the name, and the shape for one input, nil
-// if unknown.
+// Reading describes a value that a layer reads by name: the key that contains the name, the name, and the shape for one input,
+// nil if unknown.
 type Reading struct {
 	Key, Name string
 	Shape     []int
-	Fixed     bool // it has no gradient through the layer, as a mask
+	Fixed     bool // no gradient flows through the value, for example a mask
 }
 
 // Reader is implemented by layers that read further values of the model by name, in addition to their input: other tokens, a
@@ -145,7 +145,7 @@ func Receive(l Layer, shape func(name string) []int) {
 // that restore the original shape. The parameters of the layers between them must not depend on the number of tokens.
 type Shortening interface {
 	Layer
-	// TrainingShape is the shape of the output in training for inputs of shape in. A previous layer may already have
+	// TrainingShape returns the shape of the output in training for inputs of shape in. A previous layer may already have
 	// shortened the input.
 	TrainingShape(in []int) []int
 }
@@ -161,7 +161,7 @@ type Estimated interface {
 // Indexing is implemented by layers whose inputs are whole numbers. Such inputs have no gradient.
 type Indexing interface {
 	Layer
-	// Indices is the number of valid input values: the whole numbers from 0 to Indices() - 1.
+	// Indices returns the number of valid input values: the whole numbers from 0 to Indices() - 1.
 	Indices() int
 }
 
@@ -222,7 +222,7 @@ func IsNoisy(l Layer) bool {
 
 // Expanding is implemented by layers whose intermediate tensors are larger than their inputs and outputs.
 type Expanding interface {
-	// Largest is the number of values of the largest intermediate tensor for one input of a valid shape in.
+	// Largest returns the number of values of the largest intermediate tensor for one input of a valid shape in.
 	Largest(in []int) int
 	// Expands describes the largest intermediate tensor, and how to make it smaller, for an error message.
 	Expands(in []int) (what, advice string)
@@ -262,7 +262,7 @@ type Block interface {
 
 // InnerError is the error of an invalid layer inside a block.
 type InnerError struct {
-	Index int // of the layer in the block
+	Index int // index of the layer in the block
 	Err   error
 }
 
@@ -341,7 +341,7 @@ func Inner(s Scope, i int, l Layer, in []int) Scope {
 	return named(s, strconv.Itoa(i), l, in)
 }
 
-// named is [Inner] with any prefix in place of the index.
+// named is like [Inner], with any prefix in place of the index.
 func named(s Scope, prefix string, l Layer, in []int) Scope {
 	inner := innerScope{Scope: s, prefix: prefix + "."}
 	if _, block := l.(Block); !block { // each of its layers depends on its own parameters
@@ -384,10 +384,10 @@ func (s innerScope) Frozen(names ...string) bool {
 	return s.Scope.Frozen(inner...)
 }
 
-// innerName is the name of a parameter of the i-th layer in a block.
+// innerName returns the name that the parameter of layer i has in its block.
 func innerName(i int, name string) string { return strconv.Itoa(i) + "." + name }
 
-// StackRange is the output range of the layers of a block.
+// StackRange returns the range of the outputs of a block, for inputs in the interval in.
 func StackRange(block []Layer, in Interval) Interval {
 	for _, l := range block {
 		if l == nil {

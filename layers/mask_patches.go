@@ -11,11 +11,11 @@ import (
 )
 
 // MaskPatches hides a fraction of the tokens of its input (tokens, features) in training: the output contains only the
-// remaining tokens, in order, so that the following layers skip the hidden ones. round(ratio tokens) tokens are hidden, but
-// at least one remains. The hidden tokens are drawn again for every image and step. At inference nothing is hidden: the
-// output is the input. The layer publishes the value mask, of shape (tokens): 1 for hidden tokens, 0 for others. [MaskTokens]
-// puts the tokens back in their places; a loss term with mask = "..." measures only the hidden tokens. Add the position
-// embedding before this layer. He et al., Masked autoencoders are scalable vision learners, 2022.
+// remaining tokens, in order, so that the following layers skip the hidden ones. round(ratio tokens) tokens are hidden, but at
+// least one remains. The hidden tokens are drawn again for every image and step. At inference nothing is hidden: the output is
+// the input. The layer publishes the value mask, of shape (tokens): 1 for hidden tokens, 0 for others. [MaskTokens] puts the
+// tokens back in their places; a loss term with mask = "..." measures only the hidden tokens. Add the position embedding
+// before this layer. He et al., Masked autoencoders are scalable vision learners, 2022.
 type MaskPatches struct {
 	Ratio float64 `toml:"ratio" want:"in [0,1)" doc:"share of the tokens that are hidden"`
 }
@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// hidden is the number of hidden tokens.
+// hidden returns the number of hidden tokens.
 func (m *MaskPatches) hidden(tokens int) int {
 	return min(tokens-1, int(math.Round(m.Ratio*float64(tokens))))
 }
@@ -87,7 +87,7 @@ func visibleOf(c *ops.Chain, mask *gorgonia.Node, visible, features int) (*gorgo
 	return c.Reshape(weights, batch, 1, visible, tokens), ops.Attention{Tokens: visible, Features: features, Heads: 1, Others: tokens}
 }
 
-// nothingOf returns zeros (batch, tokens) that depend on x only through its shape.
+// nothingOf returns zeros (batch, tokens). Its result depends only on the shape of x.
 func nothingOf(c *ops.Chain, x *gorgonia.Node, batch, tokens int) *gorgonia.Node {
 	first := c.Columns(c.Reshape(x, batch*tokens, x.Shape().TotalSize()/(batch*tokens)), 0, 1)
 	return c.Reshape(c.Lt(first, -math.MaxFloat32), batch, tokens)

@@ -7,8 +7,8 @@ import (
 	"tessera/part"
 )
 
-// MaxPlus maps the flattened input h of n values to `units` outputs in the max-plus algebra, y(i) = max over j of h(j) +
-// weight(j,i), with weight of shape (n, units). In a decoder the rows of weight are the atoms. Flat dilations commute with
+// MaxPlus maps the flattened input h of n values to `units` outputs in the max-plus algebra, y(i) = max over j of (h(j) +
+// weight(j,i)), where weight has shape (n, units). In a decoder the rows of weight are the atoms. Flat dilations commute with
 // maxima and with adding a constant. The dilated output therefore equals the output of the dilated atoms: the
 // max-approximation is exact. The derivative is 1 for the first unit that attains the maximum and 0 for the others.
 type MaxPlus struct {

@@ -17,7 +17,7 @@ const (
 	maxPlusRows, maxPlusPixels = 6, 36
 )
 
-// maxPlus evaluates the layer with these weights.
+// maxPlus returns the output of the layer for input h and weight w.
 func maxPlus(t *testing.T, h, w []float32) []float32 {
 	t.Helper()
 	g, err := gradcheck.Compile(gradcheck.Layer(&layers.MaxPlus{Units: len(w) / maxPlusUnits, Init: &layers.Zeros{}}, h, len(h)/maxPlusUnits,

@@ -12,7 +12,7 @@ import (
 	"tessera/layers"
 )
 
-// activations in plain Go, on one row.
+// activations contains each activation in plain Go, applied to one row.
 var activations = map[string]func(x []float64) []float64{
 	"linear":  each(func(x float64) float64 { return x }),
 	"sigmoid": each(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }),
@@ -92,7 +92,7 @@ func TestSharperSoftplusIsNearerToRelu(t *testing.T) {
 	}
 }
 
-// saturated are the limits of an activation and of its derivative far from 0.
+// saturated contains the limits of each activation and of its derivative far from 0.
 var saturated = map[string]struct{ low, lowSlope, high, highSlope float64 }{
 	"sigmoid":  {0, 0, 1, 0},
 	"tanh":     {-1, 0, 1, 0},

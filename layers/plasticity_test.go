@@ -9,8 +9,7 @@ import (
 	"tessera/layers"
 )
 
-// adapted applies the rule of the study to one unit with these inputs. It returns the activations and the next gain and
-// bias.
+// adapted applies the rule of the study to one unit with inputs g. It returns the activations and the next gain and bias.
 func adapted(g []float64, gain, bias, mean, rate float64) (h []float64, nextGain, nextBias float64) {
 	n := float64(len(g))
 	nextGain, nextBias = gain+rate/gain, bias

@@ -40,7 +40,7 @@ func (p *Position) Parameters(in []int) []Parameter {
 	return []Parameter{e}
 }
 
-// waves is the initialisation of a sinusoidal embedding.
+// waves initialises a sinusoidal embedding.
 type waves struct{}
 
 // Fill implements [Init].

@@ -22,7 +22,7 @@ func moments(x []float64) (mean, stddev float64) {
 	return mean, math.Sqrt(stddev)
 }
 
-// Each noise layer on an input of ones: expected mean, standard deviation and possible values.
+// The noise of each layer is measured on an input of ones: its mean, its standard deviation and its possible values.
 func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -61,7 +61,7 @@ type initCase struct {
 	bound        float64 // largest |value|, 0 for none
 }
 
-// inits with their settings and the expected moments for 300 inputs and 200 units.
+// inits lists initialisations with their settings and the expected moments for 300 inputs and 200 units.
 var inits = []initCase{
 	{"glorot_uniform", &layers.GlorotUniform{}, 0, math.Sqrt(2. / 500), math.Sqrt(6. / 500)},
 	{"glorot_normal", &layers.GlorotNormal{}, 0, math.Sqrt(2. / 500), 0},
@@ -97,7 +97,8 @@ func TestEveryInitHasItsMoments(t *testing.T) {
 	}
 }
 
-// The columns of a tall matrix, and the rows of a wide one, are orthogonal; a tensor is the matrix of its last axis.
+// The columns of a tall matrix, and the rows of a wide one, are orthogonal; a tensor is read as a matrix whose columns lie
+// along the last axis.
 func TestOrthogonalMatricesAreOrthogonal(t *testing.T) {
 	for _, shape := range [][]int{{7, 4}, {4, 7}, {5, 5}, {2, 2, 3, 4}, {1, 6}} {
 		rows, columns := 1, shape[len(shape)-1]

@@ -9,15 +9,16 @@ import (
 	"tessera/part"
 )
 
-// Relative makes a block of layers follow the scale of its input: with the root mean square s of the values of a sample,
+// Relative makes the output of a block of layers proportional to the scale of its input: with the root mean square s of the
+// values of a sample,
 //
 //	y = s block(x / s),  s = sqrt(mean of x² + 1e-20)
 //
 // The block sees samples of root mean square 1, whatever the unit of the data: its thresholds and biases are fractions of s.
 // If the input is multiplied by c > 0, so is the output: a brighter image has a proportionally larger code. The layers of the
 // block are declared like those of an encoder. The names of their parameters start with the layer's index in the block:
-// "0.weight" is the weight of its first layer, which a [Tied] decoder names as "encoder.0.0.weight". An all-zero sample gives
-// 0.
+// "0.weight" is the weight of its first layer, the name of this weight for a [Tied] decoder is "encoder.0.0.weight". An
+// all-zero sample gives 0.
 type Relative struct {
 	Layers []Layer `toml:"layers" doc:"layers of the block, in order" required:"true"`
 }
@@ -89,7 +90,7 @@ func (r *Relative) OutputRange(Interval) Interval {
 	return multiples(StackRange(r.Layers, Everything))
 }
 
-// multiples is the interval of all positive multiples of the values of i.
+// multiples returns the smallest interval that contains all positive multiples of the values of i.
 func multiples(i Interval) Interval {
 	if i.Low < 0 {
 		i.Low = math.Inf(-1)

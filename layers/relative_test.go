@@ -7,7 +7,7 @@ import (
 	"tessera/layers"
 )
 
-// y = s block(x / s): a block of tanh is linear at neither scale, but the scale of a sample passes through.
+// A block with tanh is not linear, but y = s block(x / s) scales with the sample.
 func TestRelativeFollowsTheScaleOfEachSample(t *testing.T) {
 	keys := blockOf(t, map[string]any{"kind": "tanh"})
 	x := []float64{3, 4, 0, 1, -1, 2}

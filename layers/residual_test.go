@@ -10,7 +10,7 @@ import (
 	"tessera/layers"
 )
 
-// blockOf is the setting of a residual with these layers: kind, then settings.
+// blockOf returns the settings of a block with these layers. Each layer is a table with its kind and settings.
 func blockOf(t *testing.T, list ...map[string]any) map[string]any {
 	block := make([]layers.Layer, len(list))
 	for i, keys := range list {
@@ -83,7 +83,7 @@ func TestResidualNamesTheParametersOfItsBlockByIndex(t *testing.T) {
 	}
 }
 
-// The block runs in the mode of the model: noise and batch statistics in training only.
+// The block runs in the mode of the model: noise and batch statistics are used in training only.
 func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 	keys := blockOf(t, map[string]any{"kind": "batch_norm", "momentum": 0.0}, map[string]any{"kind": "dropout", "rate": 0.5})
 	x := []float64{1, 2, 3, 5}
@@ -135,7 +135,7 @@ func TestResidualNamesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Tokens are read as images of one channel: concat says how to join their features.
+// Tokens are interpreted as images of one channel. The error of concat says how to join their features.
 func TestConcatNamesTokensThatDoNotFit(t *testing.T) {
 	c := fresh(t, "concat", blockOf(t, map[string]any{"kind": "token_dense", "units": 12}))()
 	const want = "layers: the block turns shape [4 16] into [4 12]; both are read as images of one channel: to join tokens, reshape them to [4 1 16] first"

@@ -6,8 +6,8 @@ import (
 	"tessera/part"
 )
 
-// TopK keeps the k largest values along the last axis of every input and sets the others to 0; of equal values it keeps the
-// first ones. After a relu, codes have at most k active units. Gradients flow only to the kept values. Makhzani and Frey,
+// TopK sets all values along the last axis of every input to 0, except for the k largest; of equal values the first ones
+// remain. After a relu, codes have at most k active units. Gradients flow only to the remaining values. Makhzani and Frey,
 // k-Sparse Autoencoders, 2013. Unlike in the paper, k is the same in training and at inference.
 type TopK struct {
 	K int `toml:"k" want:"> 0" doc:"number of values that are kept"`

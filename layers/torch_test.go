@@ -14,12 +14,12 @@ import (
 	"tessera/ops"
 )
 
-// torch_layers.json holds what PyTorch computes in float32; torch_layers.py beside it wrote it.
+// torch_layers.json contains results of PyTorch in float32, written by torch_layers.py.
 //
 //go:embed testdata/torch_layers.json
 var torchLayers []byte
 
-// torchCase is one layer on one batch; the derivatives are those of sum(y*seed).
+// torchCase contains a layer, a batch, and PyTorch's output and derivatives of sum(y*seed).
 type torchCase struct {
 	Layer      string
 	Settings   map[string]json.RawMessage
@@ -115,7 +115,7 @@ func (c torchCase) compare(t *testing.T, l layers.Layer) {
 	}
 }
 
-// wantRun compares the results of a run.
+// wantRun compares the results of a run with those of PyTorch.
 func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float32, parameters []layers.Parameter) {
 	t.Helper()
 	wantClose(t, "output", y, c.Y)
@@ -135,7 +135,8 @@ func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float3
 	}
 }
 
-// wantClose compares relative to the largest expected value; float32 rounding is below 1e-5 of it.
+// wantClose compares values with a tolerance relative to the largest expected value. Rounding in float32 is below 1e-5 of this
+// value.
 func wantClose(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {

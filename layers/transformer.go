@@ -13,16 +13,16 @@ import (
 //
 //	h = x + dropout(attention(layer_norm(x))),    y = h + dropout(W_2 dropout(activation(W_1 layer_norm(h))))
 //
-// W_1 maps the features of each token to `ratio` times as many, W_2 back, both with biases. The output has the input's shape.
-// With keys = "VALUE" the block also reads the tokens of another value of the model: after the self-attention it computes h +
-// dropout(cross-attention(layer_norm(h))), with keys and values from the unnormalised tokens of VALUE. The layer publishes
-// the attention weights as attention, (heads, tokens, tokens), and with keys also cross_attention, (heads, tokens, other
-// tokens). Its parameters are those of the layers norm1, attention, with keys also norm_cross and cross, then norm2, hidden
-// and output, such as attention.query and hidden.weight; see [Attention], [LayerNorm] and [TokenDense]. Attention has biases.
-// Xiong et al., On layer normalization in the transformer architecture, 2020.
+// W_1 maps the features of each token to `ratio` times as many, and W_2 maps them back; both have biases. The output has the
+// input's shape. With keys = "VALUE" the block also reads the tokens of another value of the model: after the self-attention
+// it computes h + dropout(cross-attention(layer_norm(h))), with keys and values from the unnormalised tokens of VALUE. The
+// layer publishes the attention weights as attention, (heads, tokens, tokens), and with keys also cross_attention, (heads,
+// tokens, other tokens). Its parameters are those of the layers norm1, attention, with keys also norm_cross and cross, then
+// norm2, hidden and output, such as attention.query and hidden.weight; see [Attention], [LayerNorm] and [TokenDense].
+// Attention has biases. Xiong et al., On layer normalization in the transformer architecture, 2020.
 //
-// mask and keys_mask name values with one number for each token, 1 for the tokens that are attended to: those of the input, and
-// those of the value that keys names (see [FirstTokens]).
+// The keys mask and keys_mask name values with one number for each token, 1 for the tokens that give keys and values. mask
+// applies to the tokens of the input, keys_mask to those of the value that keys names (see [FirstTokens]).
 type Transformer struct {
 	Heads      int            `toml:"heads" want:"> 0" doc:"number of attention heads"`
 	Ratio      float64        `toml:"ratio" want:"> 0" doc:"hidden units of a token for each of its features"`
@@ -34,7 +34,7 @@ type Transformer struct {
 	KeysMask   string         `toml:"keys_mask" optional:"true" doc:"the same for the tokens that keys names"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
 
-	other, mask, keysMask []int // the shapes of these values
+	other, mask, keysMask []int // shapes of the values that keys, mask and keys_mask name
 }
 
 func init() {
@@ -66,7 +66,7 @@ func (t *Transformer) branches(in []int) []branch {
 		{"output", &TokenDense{Units: features, Activation: "linear", Bias: true, Init: t.Init}}})
 }
 
-// hidden is the number of hidden units of a token.
+// hidden returns the number of hidden units of a token.
 func (t *Transformer) hidden(features int) int { return max(1, int(t.Ratio*float64(features)+0.5)) }
 
 // Reads implements [Reader].
@@ -88,7 +88,7 @@ func (t *Transformer) Receive(shapes [][]int) {
 	}
 }
 
-// Check returns an error for a mask of nothing.
+// Check returns an error for a keys_mask without keys.
 func (t *Transformer) Check() error {
 	if t.KeysMask != "" && t.Keys == "" {
 		return part.KeyErrorf("keys_mask", "is given without keys")

@@ -9,20 +9,20 @@ import (
 	"tessera/part"
 )
 
-// Unrolled computes a non-negative code y of the flattened input x by a few accelerated projected-gradient steps towards
-// the least squares fit x ≈ y Wᵀ, whose weight W of shape (inputs, units) has the atoms as columns. A [Tied] decoder uses
-// the same weight. From y(0) = 0 and z(1) = 0, for t = 1 to steps,
+// Unrolled computes a non-negative code y of the flattened input x by a few accelerated projected-gradient steps on the
+// least-squares problem x ≈ y Wᵀ. The weight W of shape (inputs, units) has the atoms as columns. A [Tied] decoder uses the
+// same weight. From y(0) = 0 and z(1) = 0, for t = 1 to steps,
 //
 //	y(t)   = max(0, z(t) - step_size_t (z(t) G - x W) / row - threshold_t),  G = Wᵀ W
 //	z(t+1) = y(t) + momentum_t (y(t) - y(t-1))
 //
-// element by element, where row contains the row sums of |G|: with a step_size of 1, and no threshold or momentum, no step
-// increases the error. The code is y(steps). G and row are computed once per batch, x W once per image: a code costs
-// inputs·units + (steps-1) units² multiplications in addition to G.
+// The formulas hold for each element; row contains the row sums of |G|. With a step_size of 1, and neither threshold nor
+// momentum, no step increases the error. The code is y(steps). G and row are computed once per batch, x W once per image: a
+// code costs inputs·units + (steps-1) units² multiplications in addition to G.
 //
 // Parameters: weight; step_size_1, ... of shape (units), initially 1; threshold_1, ... (units), initially 0, which make codes
-// sparse; and momentum_1, ... to steps-1, of shape (1), initially (t-1)/(t+2) as in Nesterov's method. Losses and constraints
-// act on the atoms as in any tied decoder.
+// sparse; and momentum_1, ..., momentum_(steps-1), of shape (1), initially (t-1)/(t+2) as in Nesterov's method. Losses and
+// constraints act on the atoms as in any tied decoder.
 //
 // Sources: Gregor and LeCun, Learning Fast Approximations of Sparse Coding, 2010 (unrolled steps with learned sizes and
 // thresholds); Chorowski and Zurada, Learning Understandable Neural Networks with Nonnegative Weight Constraints, 2015
@@ -94,7 +94,7 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		return c.Ramp(c.Neg(c.AddRow(down, s.Parameter(numbered("threshold", t)))), 1, 0)
 	}
 	y := step(1, nil, slope)
-	var before *gorgonia.Node // nil stands for 0
+	var before *gorgonia.Node // nil means 0
 	for t := 1; t < u.Steps; t++ {
 		moved := y
 		if before != nil {

@@ -13,7 +13,7 @@ func init() {
 	settings["unrolled"] = []map[string]any{{"units": 4, "steps": 3}, {"units": 3, "steps": 1}, {"units": 2, "steps": 2, "init": &layers.HeNormal{}}}
 }
 
-// descended is the code of one image x by plain loops: w[i][j] is pixel i of atom j.
+// descended returns the code of an image x, computed by plain loops; w[i][j] is pixel i of atom j.
 func descended(x []float64, w, size, threshold [][]float64, momenta []float64) []float64 {
 	units := len(w[0])
 	y, z := make([]float64, units), make([]float64, units)

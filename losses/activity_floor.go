@@ -7,12 +7,13 @@ import (
 	"tessera/ops"
 )
 
-// ActivityFloor keeps units in use. It is the sum over the units of max(0, 1 - t_j / p), where t_j is the mean activation
-// of unit j over the batch and p its minimum. A unit above the minimum gets no gradient; a unit below it gets a gradient of
-// constant size. The term cannot revive a relu unit that is active on no image, because its gradient is 0. Units of
-// softplus can always be revived.
+// ActivityFloor keeps units in use. The term is the sum over the units of max(0, 1 - t_j / p), where t_j is the mean
+// activation of unit j over the batch and p its minimum. A unit above the minimum gets no gradient; a unit below it gets a
+// gradient of constant size. The term cannot revive a relu unit that is active on no image, because its gradient is 0. Units
+// of softplus can always be revived.
 //
-// With `relative` the minimum is p times the mean activation of all units over the batch, so that it follows the scale of the codes.
+// With `relative` the minimum is p times the mean activation of all units over the batch, so that it follows the scale of the
+// codes.
 type ActivityFloor struct {
 	meanActivation
 	Floor    float64 `toml:"floor" want:"> 0" doc:"p, the minimum mean activation of every unit"`

@@ -9,7 +9,7 @@ import (
 	"tessera/losses"
 )
 
-// reading declares one thing and requests another.
+// reading declares one input and requests another.
 type reading struct {
 	reads losses.Reads
 	ask   func(v losses.Values) (any, error)

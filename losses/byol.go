@@ -9,13 +9,14 @@ import (
 	"tessera/part"
 )
 
-// BYOL predicts, from one view of an image, the teacher's value of the other view. With the predictions q_i and q'_i of the value
-// `on`, and t_i and t'_i what the teacher computes for the value `target` of the same views, it is
+// BYOL predicts, from one view of an image, the teacher's value for the other view. Let q_i and q'_i be the predictions of the
+// two views of image i (the value `on`), and t_i and t'_i the teacher's values of the same views (the value `target`). For n
+// images the term is
 //
 //	1/2n sum over i of (2 - 2 cos(q_i, t'_i)) + (2 - 2 cos(q'_i, t_i))
 //
-// No gradient flows through the teacher, a moving average of the model that [model.NAME.hook.teacher] declares; it runs in inference
-// mode. The prediction is a head that reads the projection, so that the model has one stack more than its teacher uses.
+// The teacher is a moving average of the model, declared by [model.NAME.hook.teacher]; it runs in inference mode, and no
+// gradient flows through it. The prediction is a head that reads the projection: the teacher does not need this head.
 //
 // Source: Grill et al., Bootstrap your own latent, 2020.
 type BYOL struct {
@@ -26,7 +27,7 @@ func init() {
 	Registry.Register("byol", "prediction of the teacher's value of the other view (BYOL)", func() Loss { return &BYOL{Target: "projection"} })
 }
 
-// On implements [Loss]: a head of that name.
+// On implements [Loss]. The default is a head named prediction.
 func (*BYOL) On() string { return "prediction" }
 
 // Reads implements [Loss].

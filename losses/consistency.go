@@ -6,9 +6,10 @@ import (
 )
 
 // Consistency penalises the distance of a value from the teacher's value for the same images. It is the mean over images and
-// units of (v - v')², where v is the value that `on` names and v' the same value computed by the teacher, a moving average of the model.
-// No gradient flows through v'. The teacher runs in inference mode, without noise and with running averages. The term thus
-// makes the model's value robust to the noise of its layers. [model.NAME.hook.teacher] declares the teacher.
+// units of (v - v')², where v is the value `on`, and v' is the teacher's value for the same images. The teacher is a moving
+// average of the model. No gradient flows through v'. The teacher runs in inference mode, without noise and with running
+// averages. The term thus makes the model's value robust to the noise of its layers. [model.NAME.hook.teacher] declares the
+// teacher.
 //
 // Source: Tarvainen and Valpola, Mean teachers are better role models, NeurIPS 2017.
 type Consistency struct{}

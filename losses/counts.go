@@ -13,7 +13,7 @@ type Counts struct {
 	Samples *gorgonia.Node // (batch): the weights of the samples, >= 0; nil if all are 1
 }
 
-// leastCount is the smallest divisor: a smaller sum of counts is taken to be 0.
+// leastCount is the smallest divisor. A smaller sum of counts is treated as 0.
 const leastCount = 1e-30
 
 // MeanOf returns the masked and weighted mean of x, which has the shape of the value `on`, (batch, values):

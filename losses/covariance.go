@@ -5,12 +5,13 @@ import (
 	"tessera/ops"
 )
 
-// Covariance decorrelates the units of a value over the images of a batch. With C the covariance matrix of the d units, with n-1 degrees
-// of freedom, it is
+// Covariance decorrelates the units of a value over the images of a batch. Let C be the covariance matrix of the d units over
+// n images, with n-1 degrees of freedom. The term is
 //
 //	1/d sum over j != k of C_jk²
 //
-// With views it is the mean of the term over the two views. It works on any value, such as the code of an auto-encoder.
+// With views it is the mean of the term over the two views. It can be applied to any value, such as the code of an
+// auto-encoder.
 //
 // Source: Bardes, Ponce and LeCun, VICReg, 2022.
 type Covariance struct {
@@ -42,7 +43,7 @@ func (l *Covariance) Build(v Values) (*gorgonia.Node, error) {
 	return eachView(&c, z, l.Views, off), c.Err()
 }
 
-// offDiagonal is a square matrix with 0 on its diagonal.
+// offDiagonal returns a copy of a square matrix with 0 on its diagonal.
 func offDiagonal(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	return c.Do("off-diagonal", func() (*gorgonia.Node, error) { return ops.WithDiagonal(x, 0) })
 }

@@ -12,7 +12,7 @@ import (
 	"tessera/part"
 )
 
-// torch_cross_entropy.json holds what PyTorch computes in float64; torch_cross_entropy.py next to it wrote it.
+// torch_cross_entropy.json contains results of PyTorch in float64, written by torch_cross_entropy.py.
 //
 //go:embed testdata/torch_cross_entropy.json
 var torchCrossEntropy []byte
@@ -50,8 +50,14 @@ func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
 			}
 		}
 		leaves := map[string][][]float64{"labels": labelled(f.Labels, len(f.Logits[0]))}
-		if c.Kind == "trades" {
+		switch c.Kind {
+		case "trades":
 			leaves["clean"] = f.Clean
+		case "distillation":
+			leaves["value.teacher"] = f.Clean
+			if c.Settings["soft"] == 1.0 { // reads no labels
+				delete(leaves, "labels")
+			}
 		}
 		value, slope := valueOf(t, l, f.Logits, leaves)
 		if math.Abs(value-c.Value) > 1e-10 {

@@ -6,8 +6,8 @@ import (
 )
 
 // EpsilonL1 is a smooth absolute value, sum_j sqrt((p - t_j)² + epsilon), where t_j is the mean of unit j over the batch. Its
-// minimum is sqrt(epsilon) per unit, not 0. Lee, Lee, Abbeel and Ng, Efficient L1 Regularized Logistic Regression, 2006 (the
-// smoothing). Zhang and Lu use p = 0.
+// minimum is sqrt(epsilon) per unit, not 0. Sources: Lee, Lee, Abbeel and Ng, Efficient L1 Regularized Logistic Regression,
+// 2006 (the smoothing); Zhang and Lu use p = 0.
 type EpsilonL1 struct {
 	Targeted
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"smooths the corner at t = p"`

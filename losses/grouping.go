@@ -6,14 +6,14 @@ import (
 	"tessera/part"
 )
 
-// Grouping is embedded by the terms that measure how much a score depends on the group of a sample. With s_j the units of the score and 1_g whether
-// a sample is of group g, both over samples with weights that add up to 1, there are two measures:
+// Grouping is embedded by the terms that measure the dependence of a score on the group of a sample. Let s_j be unit j of the
+// score, 1_g the indicator of group g, and w the weights of the samples, which add up to 1. There are two measures:
 //
 //	correlation   mean over j and g of cov(s_j, 1_g)² / (var(s_j) var(1_g) + 1e-4): linear dependence, in [0,1)
 //	hsic          sum over g of u_g' K u_g,  u_g = w (1_g - share of g),  K_ik = exp(-|s_i - s_k|² / (2 bandwidth²)): any dependence
 //
-// Sources: Pearson's correlation; Gretton et al., Measuring statistical dependence with Hilbert-Schmidt norms, ALT 2005 (the biased estimate, with
-// K Gaussian and L_ik = 1 in equal groups, 0 otherwise).
+// Sources: Pearson's correlation; Gretton et al., Measuring statistical dependence with Hilbert-Schmidt norms, ALT 2005 (the
+// biased estimate, with K Gaussian and L_ik = 1 in equal groups, 0 otherwise).
 type Grouping struct {
 	Measure   string  `toml:"measure" oneof:"correlation hsic" doc:"how dependence is measured"`
 	Score     string  `toml:"score" oneof:"probabilities values" doc:"probabilities: the softmax of the units that on names; values: these units as they are"`
@@ -21,10 +21,10 @@ type Grouping struct {
 	Bandwidth float64 `toml:"bandwidth" want:"> 0" doc:"bandwidth of the kernel of hsic"`
 }
 
-// correlationFloor keeps the derivative of a correlation finite where the score hardly varies.
+// correlationFloor keeps the derivative of a correlation finite for a score that is almost constant.
 const correlationFloor = 1e-4
 
-// newGrouping has the defaults.
+// newGrouping returns a Grouping with the default settings.
 func newGrouping() Grouping {
 	return Grouping{Measure: "correlation", Score: "probabilities", Groups: 2, Bandwidth: 0.2}
 }
@@ -32,7 +32,7 @@ func newGrouping() Grouping {
 // On implements [Loss].
 func (Grouping) On() string { return "class" }
 
-// reads are the inputs of the terms.
+// reads returns the inputs of a term with this measure; values are further values that it reads.
 func (g Grouping) reads(values ...string) Reads {
 	r := Reads{Per: Means, On: true, Against: "group", Groups: g.Groups, Values: values}
 	if g.Measure == "hsic" {
@@ -58,7 +58,7 @@ func (g Grouping) score(c *ops.Chain, v Values) *gorgonia.Node {
 	return s
 }
 
-// isClass returns 1 for the samples whose whole number is k, otherwise 0, (batch, 1).
+// isClass returns the indicator of class k, (batch, 1), for classes x given as whole numbers.
 func isClass(c *ops.Chain, x *gorgonia.Node, k int) *gorgonia.Node {
 	return c.Clip(c.From(1, c.Abs(c.Shift(x, -float64(k)))), 0, 1)
 }
@@ -66,7 +66,7 @@ func isClass(c *ops.Chain, x *gorgonia.Node, k int) *gorgonia.Node {
 // column returns the first value of every sample, (batch, 1).
 func column(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node { return c.Columns(x, 0, 1) }
 
-// members returns whether a sample is of each group, (batch, 1) for each, and whether it is of any.
+// members returns the indicator of each group, (batch, 1), and the indicator known of the samples that belong to any group.
 func (g Grouping) members(c *ops.Chain, groups *gorgonia.Node) (of []*gorgonia.Node, known *gorgonia.Node) {
 	for k := range g.Groups {
 		one := isClass(c, groups, k)
@@ -79,7 +79,8 @@ func (g Grouping) members(c *ops.Chain, groups *gorgonia.Node) (of []*gorgonia.N
 	return of, known
 }
 
-// dependence is the measure for samples with these weights, (batch, 1), which need not add up to 1.
+// dependence returns the measure for a score and the indicators of the groups. weights are the samples' weights, (batch, 1);
+// their sum need not be 1.
 func (g Grouping) dependence(c *ops.Chain, score *gorgonia.Node, of []*gorgonia.Node, weights *gorgonia.Node) *gorgonia.Node {
 	if c.Err() != nil {
 		return nil
@@ -126,7 +127,7 @@ func (g Grouping) dependence(c *ops.Chain, score *gorgonia.Node, of []*gorgonia.
 	return c.Scale(sum, 1/float64(len(of)))
 }
 
-// kernel is K, (batch, batch).
+// kernel returns K, (batch, batch).
 func (g Grouping) kernel(c *ops.Chain, score *gorgonia.Node) *gorgonia.Node {
 	squares := c.Sum(c.Square(score), 1)
 	products := c.Scale(c.MatMul(score, c.Transpose(score)), 2)

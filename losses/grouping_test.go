@@ -7,7 +7,7 @@ import (
 	"tessera/losses"
 )
 
-// probabilities are the probabilities of logits.
+// probabilities returns the softmax of logits.
 func probabilities(x []float64) []float64 {
 	p, sum := make([]float64, len(x)), 0.0
 	for j, v := range x {
@@ -20,8 +20,8 @@ func probabilities(x []float64) []float64 {
 	return p
 }
 
-// correlation is the mean over the units of a score of its squared correlation with the group, the first value of the target: here it is a number
-// in [0,1], which belongs to group 1 to that degree.
+// correlation returns the oracle of the squared correlation between each unit of the score and the group, averaged over the
+// units. The first value of the target is a number in [0,1]: the degree to which a sample belongs to group 1.
 func correlation(score func([]float64) []float64) oracle {
 	return func(x, target [][]float64) float64 {
 		n, sum := float64(len(x)), 0.0
@@ -41,7 +41,7 @@ func correlation(score func([]float64) []float64) oracle {
 	}
 }
 
-// hsic is the trace of K H L H divided by n², from the matrices of the definition.
+// hsic returns trace(K H L H) / n², computed from the matrices of the definition.
 func hsic(x, target [][]float64) float64 {
 	n := len(x)
 	matrix := func(f func(i, j int) float64) [][]float64 {

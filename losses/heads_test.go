@@ -9,7 +9,7 @@ import (
 	"tessera/losses"
 )
 
-// valueOf returns the value of a loss on x and its gradient, with these values of the named leaves.
+// valueOf returns the value and the gradient of a loss on x. leaves are the values of the other inputs, by name.
 func valueOf(t *testing.T, l losses.Loss, x [][]float64, leaves map[string][][]float64) (value float64, slope [][]float64) {
 	t.Helper()
 	rows, columns := len(x), len(x[0])
@@ -29,7 +29,7 @@ func valueOf(t *testing.T, l losses.Loss, x [][]float64, leaves map[string][][]f
 
 func differs(got, want float64) bool { return !(math.Abs(got-want) <= 1e-12*(1+math.Abs(want))) }
 
-// softmax is the softmax of a row, in plain loops.
+// softmax returns the softmax of a row and the logarithm of its denominator, by plain loops.
 func softmax(z []float64) (p []float64, logSum float64) {
 	sum := 0.0
 	for _, v := range z {
@@ -42,7 +42,7 @@ func softmax(z []float64) (p []float64, logSum float64) {
 	return p, logSum
 }
 
-// labelled returns the labels as a term reads them; those below 0 are unknown.
+// labelled returns one-hot labels as a term reads them; negative labels are unknown and give rows of 0.
 func labelled(labels []int, classes int) [][]float64 {
 	rows := make([][]float64, len(labels))
 	for i, c := range labels {
@@ -168,7 +168,7 @@ func TestConsistencyIsTheMeanSquaredDistanceToTheTeacher(t *testing.T) {
 	}
 }
 
-// Invalid settings that only a program can make are errors, not NaN.
+// Invalid settings of a struct literal are errors and do not give NaN.
 func TestSettingsOutsideTheirRangeAreRefused(t *testing.T) {
 	for _, l := range []losses.Loss{
 		&losses.NTXent{}, &losses.NTXent{Temperature: -1}, &losses.NTXent{Temperature: math.NaN()},

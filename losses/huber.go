@@ -7,10 +7,10 @@ import (
 
 // Huber is the mean over pixels and batch of the Huber function of the error d = output - target:
 //
-//	d²/2 where |d| <= delta, and delta (|d| - delta/2) otherwise
+//	d²/2 for |d| <= delta, and delta (|d| - delta/2) otherwise
 //
-// It is PyTorch's HuberLoss with a smaller default delta: with PyTorch's delta = 1 all errors of images in [0,1] would be
-// squared. Source: Huber, Robust estimation of a location parameter, 1964.
+// The formula is PyTorch's HuberLoss with a smaller default delta: with PyTorch's delta = 1 all errors of images in [0,1]
+// would be squared. Source: Huber, Robust estimation of a location parameter, 1964.
 type Huber struct {
 	meanOnOutput
 	Delta float64 `toml:"delta" want:"> 0" doc:"error from which the loss grows linearly"`

@@ -5,17 +5,18 @@ import (
 	"tessera/ops"
 )
 
-// Independence is how much a score depends on the group of a sample, a column of whole numbers: see [Grouping] for the measures. At 0 the mean score
-// (correlation) or the distribution of the scores (hsic) is the same in all groups of the batch. A sample of a negative group is left out. Batches should be large: the
-// expectation over batches of n samples is larger than that of all samples by about 1/n.
+// Independence penalises the dependence of a score on the group of a sample. The group is a column of whole numbers; a sample
+// with a negative group is ignored. See [Grouping] for the measures. At 0 the mean score (correlation) or the distribution of
+// the scores (hsic) is the same in all groups of the batch. Batches should be large: the expected value on a batch of n
+// samples exceeds the value on all samples by about 1/n.
 //
 //	[[model.X.loss]]
 //	kind = "independence"
 //	on = "class"
 //	against = "group"
 //
-// Sources: Mary, Calauzènes and El Karoui, Fairness-aware learning for continuous attributes and treatments, ICML 2019; Pérez-Suay et al.,
-// Fair kernel learning, ECML 2017 (HSIC as the penalty).
+// Sources: Mary, Calauzènes and El Karoui, Fairness-aware learning for continuous attributes and treatments, ICML 2019;
+// Pérez-Suay et al., Fair kernel learning, ECML 2017 (HSIC as the penalty).
 type Independence struct{ Grouping }
 
 func init() {

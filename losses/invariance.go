@@ -5,13 +5,14 @@ import (
 	"tessera/ops"
 )
 
-// Invariance is the mean squared difference of the values of the two views of an image. With z_i and z'_i, of d units each, and n
-// images it is
+// Invariance is the mean squared difference of the values of the two views of an image. For n images with the values z_i and
+// z'_i of d units, the term is
 //
 //	1/nd sum over i of |z_i - z'_i|^2
 //
-// It is 0 if all values are equal, and therefore needs terms that prevent this: [Variance] and [Covariance]. VICReg is the sum of the
-// three with the weights 25, 25 and 2 and views = true; the weight 2 is the paper's 1 for each of the views.
+// The term is 0 if all images have the same value. The terms [Variance] and [Covariance] prevent this collapse. VICReg is the
+// sum of invariance (weight 25), variance (25) and covariance (2), the last two with views = true. The paper's weight of the
+// covariance is 1, but it adds the two views, whereas covariance averages them.
 //
 // Source: Bardes, Ponce and LeCun, VICReg: variance-invariance-covariance regularization, 2022.
 type Invariance struct{}
@@ -20,7 +21,7 @@ func init() {
 	Registry.Register("invariance", "mean squared difference of the values of the two views (VICReg)", func() Loss { return &Invariance{} })
 }
 
-// On implements [Loss]: a head of that name.
+// On implements [Loss]. The default is a head named projection.
 func (Invariance) On() string { return "projection" }
 
 // Reads implements [Loss].
@@ -37,8 +38,8 @@ func (Invariance) Build(v Values) (*gorgonia.Node, error) {
 	return c.Mean(c.Square(c.Sub(first, second))), c.Err()
 }
 
-// views are the values (n, d) of the first and of the second view of every image, from z (2n, d). Both values of an image are first put
-// into one row: then processes that divide the images need no others than their own.
+// views splits z, (2n, d), into the values of the first and of the second view of every image, each (n, d). The two values of
+// an image are first put into one row, so that a process that holds a part of the images needs no values of other processes.
 func views(c *ops.Chain, z *gorgonia.Node) (first, second *gorgonia.Node) {
 	n, d := z.Shape()[0]/2, z.Shape()[1]
 	halves := c.Reshape(z, 2, n, d)
@@ -47,7 +48,7 @@ func views(c *ops.Chain, z *gorgonia.Node) (first, second *gorgonia.Node) {
 	return c.Columns(pairs, 0, d), c.Columns(pairs, d, d)
 }
 
-// eachView is the mean of f over the two views, or f of all images if z is not computed from views.
+// eachView returns the mean of f over the two views. If ofViews is false, it returns f(z).
 func eachView(c *ops.Chain, z *gorgonia.Node, ofViews bool, f func(*gorgonia.Node) *gorgonia.Node) *gorgonia.Node {
 	if !ofViews {
 		return f(z)
@@ -59,5 +60,6 @@ func eachView(c *ops.Chain, z *gorgonia.Node, ofViews bool, f func(*gorgonia.Nod
 // centred subtracts the mean over the images from every unit.
 func centred(c *ops.Chain, z *gorgonia.Node) *gorgonia.Node { return c.SubRow(z, c.Mean(z, 0)) }
 
-// degrees are those of freedom of a variance of n images: n-1, which is 0 for one image, whose variance is 0.
+// degrees returns the degrees of freedom of the variance over n images, n-1. For one image it returns 1, because the sum of
+// squares is 0.
 func degrees(z *gorgonia.Node) float64 { return float64(max(1, z.Shape()[0]-1)) }

@@ -5,10 +5,10 @@ import (
 	"tessera/ops"
 )
 
-// L0 is the mean over the images of the number of active units of a jump_relu layer: the sum of the value active that the
-// layer publishes. `on` names the output of this layer; the default is the encoder's last layer. The gradient with respect to
-// the thresholds is the layer's estimate, for active and inactive units alike. Source: Rajamanoharan et al., Jumping ahead:
-// improving reconstruction fidelity with JumpReLU sparse autoencoders, 2024.
+// L0 is the mean over the images of the number of active units of a jump_relu layer: the sum of the published value active.
+// `on` names the output of this layer; the default is the encoder's last layer. The gradient with respect to the thresholds,
+// of active and inactive units, is the layer's estimate. Source: Rajamanoharan et al., Jumping ahead: improving reconstruction
+// fidelity with JumpReLU sparse autoencoders, 2024.
 type L0 struct{}
 
 func init() {

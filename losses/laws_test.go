@@ -8,12 +8,13 @@ import (
 	"tessera/losses"
 )
 
-// settings worth a separate check, besides the defaults.
+// settings lists the settings with which a loss is checked in addition to its defaults.
 var settings = map[string][]map[string]any{
 	"mse":               {{}, {"relative": true}},
 	"activity_floor":    {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
 	"cross_entropy":     {{}, {"label_smoothing": 0.2}, {"focal": 1.0}, {"focal": 2.5}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}, "label_smoothing": 0.1}},
 	"trades":            {{}, {"beta": 0.0}},
+	"distillation":      {{}, {"temperature": 4.0, "soft": 0.7}, {"soft": 0.0}},
 	"independence":      {{}, {"score": "values"}, {"groups": 3}, {"measure": "hsic"}, {"measure": "hsic", "score": "values", "bandwidth": 2.0}},
 	"separation":        {{}, {"score": "values"}, {"groups": 3, "classes": 3}, {"measure": "hsic"}},
 	"relevance":         {{}, {"bend": 1.0}},

@@ -18,8 +18,8 @@ import (
 
 // Loss is one term of the objective.
 type Loss interface {
-	// On is the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or a glob over parameter
-	// paths for a term that reads parameters.
+	// On returns the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or a glob over
+	// parameter paths for a term that reads parameters.
 	On() string
 	// Reads declares the inputs of the term. They depend only on the settings.
 	Reads() Reads
@@ -68,11 +68,11 @@ type Reads struct {
 	Unit  bool // the value `on` must lie in [0,1]
 	Views bool // the value `on` and Values are computed from the two views instead of the images: (2 batch, values)
 
-	// Against is the default of the key `against`: the column or value that the term compares the value `on` with. Both must
-	// have the same size. It is [Images], [Labels], or "" for a term that compares with nothing.
+	// Against is the default of the key `against`: the column or value to which the term compares the value `on`. Both must
+	// have the same size. It is [Images], [Labels], or "" for a term without the key.
 	Against string
-	Classes bool // the term compares with classes: the value `on` has one unit per class, see [Values.Against]
-	Groups  int  // if > 0, what it compares with are groups: one whole number for each sample, less than this
+	Classes bool // the value `against` contains classes: the value `on` has one unit per class, see [Values.Against]
+	Groups  int  // if > 0, the value `against` contains groups: one whole number below Groups for each sample
 	Counts  bool // the term is a mean that accepts the keys `mask` and `sample_weight`: see [MeanOf]
 
 	Values []string // further values by name
@@ -82,7 +82,7 @@ type Reads struct {
 	TeacherOf string // the name of the value that the teacher computes; "" for the value `on`
 	Clean     bool   // the value `on`, computed from the clean images: [Values.Clean]
 
-	Atoms    bool // the decoder from the layer of its atoms on: [Values.Dictionary]
+	Atoms    bool // the decoder, from the layer of its atoms on: [Values.Dictionary]
 	Jacobian bool // derivatives of the value `on` with respect to the images: [Values.Encoding]
 }
 
@@ -110,10 +110,10 @@ type UnitsChecker interface {
 	CheckUnits(units int) error
 }
 
-// AgainstChecker is implemented by terms that compare values of other sizes than equal ones, such as the parameters of a density with
-// a target.
+// AgainstChecker is implemented by terms that compare values of different sizes, such as the parameters of a density with a
+// target.
 type AgainstChecker interface {
-	// CheckAgainst reports why the term is not defined for a value `on` of that many values and a value `against` of that many.
+	// CheckAgainst returns an error if the term is not defined for values `on` and `against` of these sizes.
 	CheckAgainst(on, against int) error
 }
 
@@ -139,8 +139,8 @@ type Values interface {
 	// Clean returns the value `on` for the clean images, (batch, units). It equals On unless a hook changes the images of a
 	// step.
 	Clean() (*gorgonia.Node, error)
-	// Against returns the column or value `against`, which the term compares with, (batch, values). Images are the clean ones
-	// if the encoder reads distorted ones. Classes are one-hot, (batch, classes); the row of a sample without a class is 0.
+	// Against returns the column or value `against`, (batch, values). Images are the clean ones if the encoder reads distorted
+	// ones. Classes are one-hot, (batch, classes); the row of a sample without a class is 0.
 	Against() (*gorgonia.Node, error)
 	// Shape returns the shape of one sample of the value `against`: (height, width), (height, width, channels) or (values).
 	// For a term on the atoms it is the shape of an image.
@@ -346,7 +346,7 @@ func (onWeights) On() string { return "decoder.*.weight" }
 // Reads implements [Loss].
 func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
 
-// overWeights sums the scalar that one returns over the parameters that match `on`.
+// overWeights returns the sum of one(c, w) over the parameters w that match `on`; one returns a scalar.
 func overWeights(v Values, one func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node) (sum *gorgonia.Node, err error) {
 	weights, err := v.Weights()
 	var c ops.Chain

@@ -104,7 +104,7 @@ func (l *MaxApproximation) operate(c *ops.Chain, x *gorgonia.Node, shape []int) 
 	})
 }
 
-// maximum is the maximum of x(p + sign b) over the pixels b of the structuring element.
+// maximum returns, for each pixel p, the maximum of x(p + sign b) over the pixels b of the structuring element.
 func (l *MaxApproximation) maximum(x *gorgonia.Node, shape []int, sign int) (*gorgonia.Node, error) {
 	if l.Element.IsDisk() {
 		return ops.Dilate(x, shape, l.Radius)

@@ -39,7 +39,7 @@ func relativeReads(r Reads, relative bool) Reads {
 	return r
 }
 
-// share divides an error by the mean square of its targets. For all-zero targets the result is finite.
+// share returns err / square, where square is the mean square of the targets. For all-zero targets the result is finite.
 func share(c *ops.Chain, err, square *gorgonia.Node) *gorgonia.Node {
 	return c.Div(err, c.Shift(square, shareTiny))
 }

@@ -54,7 +54,7 @@ func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {
 	m := &losses.Multiplier{From: 0.01, Limit: 0.3, Rate: 0.05, Most: 0.1}
 	for _, c := range []struct {
 		weight, value, dead float64
-		says                string // "" for nothing
+		says                string // expected diagnosis; "" for none
 	}{
 		{0.1, 0.3, 0, ""},
 		{0.1, 0.305, 0, ""}, // within the scatter of batches

@@ -104,7 +104,7 @@ func smooth(alpha1, alpha2, kappa float64) oracle {
 	})
 }
 
-// atoms are the atoms of the decoder that gradcheck.Loss gives to penalties of atoms: images of two rows.
+// atoms returns the decoder's atoms that gradcheck.Loss passes to penalties of atoms, for images of two rows.
 func atoms(units int) [][]float64 {
 	return rowsOf(gradcheck.Values[float64](units*units, layers.Everything, random.Stream(gradcheck.Seed, "atoms", 0)), units)
 }
@@ -164,7 +164,7 @@ func overlap(h, _ [][]float64) float64 {
 
 func half(w float64) float64 { return w * w / 2 }
 
-// rms are the root mean squares of the columns.
+// rms returns the root mean square of each column.
 func rms(x [][]float64) []float64 {
 	out := make([]float64, len(x[0]))
 	for p := range out {
@@ -209,7 +209,7 @@ func relevance(bend float64) oracle {
 	}
 }
 
-// ratio is |h|_1 / |h|_2.
+// ratio returns |h|_1 / |h|_2.
 func ratio(h []float64) float64 {
 	var l1, l2 float64
 	for _, v := range h {
@@ -219,7 +219,7 @@ func ratio(h []float64) float64 {
 	return l1 / (math.Sqrt(l2) + 1e-7)
 }
 
-// oracles, each with the settings of the loss besides the defaults.
+// oracles lists a loss, its settings if they differ from the defaults, and its oracle.
 var oracles = []struct {
 	name     string
 	settings map[string]any

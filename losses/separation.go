@@ -5,12 +5,13 @@ import (
 	"tessera/ops"
 )
 
-// Separation is how much a score depends on the group of a sample given its label: the mean over the classes y, weighted by their shares n_y/n of the
-// samples whose class and group are known, of the dependence of [Independence] among the samples of class y. At 0 the mean score (or with hsic its
-// distribution) of the samples of a class is the same in all groups, so that the error rates are. The keys are those of independence, and `classes`.
+// Separation penalises the dependence of a score on the group of a sample given the label of the sample. It is the mean over
+// the classes y of the dependence of [Independence] among the samples of class y. The weight of a class is its share n_y/n of
+// the samples with a known class and group. At 0 the mean score (with hsic the distribution of the scores) of the samples of a
+// class is the same in all groups, and so are the error rates. The keys are those of independence, and `classes`.
 //
-// Source: Hardt, Price and Srebro, Equality of opportunity in supervised learning, NeurIPS 2016 (the criterion); Mary, Calauzènes and El Karoui,
-// Fairness-aware learning for continuous attributes and treatments, ICML 2019 (the penalty).
+// Source: Hardt, Price and Srebro, Equality of opportunity in supervised learning, NeurIPS 2016 (the criterion); Mary,
+// Calauzènes and El Karoui, Fairness-aware learning for continuous attributes and treatments, ICML 2019 (the penalty).
 type Separation struct {
 	Grouping
 	Classes int `toml:"classes" want:">= 2" doc:"number of classes of the labels, which are 0, 1, ...; a sample of a negative label is left out"`

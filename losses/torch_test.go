@@ -13,12 +13,12 @@ import (
 	"tessera/losses"
 )
 
-// torch_losses.json holds what PyTorch and SciPy compute in float64; torch_losses.py beside it wrote it.
+// torch_losses.json contains results of PyTorch and SciPy in float64, written by torch_losses.py.
 //
 //go:embed testdata/torch_losses.json
 var torchLosses []byte
 
-// torchCase is one loss of one batch with its gradient.
+// torchCase contains a loss, a batch, and the value and gradient that PyTorch computes.
 type torchCase struct {
 	Loss                string
 	Settings            map[string]any
@@ -28,7 +28,7 @@ type torchCase struct {
 	Value               float64
 }
 
-// shaped gives a term images of any shape.
+// shaped is a Values whose images have any given shape.
 type shaped struct {
 	losses.Values
 	shape      []int

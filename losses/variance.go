@@ -5,8 +5,9 @@ import (
 	"tessera/ops"
 )
 
-// Variance keeps the standard deviation of every unit over the images of a batch above a target T, so that a value does not collapse to
-// a constant. With s_j² the variance of unit j over n images, with n-1 degrees of freedom, and d units it is
+// Variance keeps the standard deviation of every unit over the images of a batch above a target T, so that a value does not
+// collapse to a constant. Let s_j² be the variance of unit j over n images, with n-1 degrees of freedom. For d units the term
+// is
 //
 //	1/d sum over j of max(0, T - sqrt(s_j² + 0.0001))
 //

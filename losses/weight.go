@@ -8,7 +8,7 @@ import (
 
 // Weight is the factor of a term during training: a number, [Constant], or a schedule.
 type Weight interface {
-	// At returns the weight after epoch epochs, which may be fractional; +Inf is the end of training.
+	// At returns the weight after the given number of epochs, which may be fractional; +Inf means the end of training.
 	At(epoch float64) float64
 }
 

@@ -2,8 +2,8 @@ package metrics
 
 import "slices"
 
-// The metric accuracy is the share of the images whose class has the largest logit of a head. Of equally large logits the
-// first counts. Images of an unknown class are left out.
+// The metric accuracy is the share of the images whose class has the largest logit of a head. If several logits are equally
+// large, the first one is the prediction. Images of an unknown class are ignored.
 func init() {
 	register("accuracy", "fraction of images whose class has the largest logit", Description{
 		Measures: []Measure{{Name: "accuracy", Better: Higher,

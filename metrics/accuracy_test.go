@@ -48,7 +48,8 @@ func TestAccuracyOfKnownLogits(t *testing.T) {
 	}
 }
 
-// Nobody asks for it: a model with heads shows it, each head by its name where there are several, and other models do not.
+// A model with labelled heads shows accuracy by default, for each head by its name if there are several. Other models do not
+// show it.
 func TestAccuracyIsShownWhereThereAreLabelledHeads(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 9))
 	s := labelledSample(r, 50, 3)

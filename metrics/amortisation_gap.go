@@ -21,15 +21,15 @@ const (
 	gapHalvings   = 14   // bisections of the interval of penalties
 )
 
-// AmortisationGap is the price of computing codes in one pass of an encoder instead of optimising them: the mean squared
-// error of the encoder's reconstructions minus the error of the best codes with the same atoms and the same sparsity,
-// absolute and as a share of the encoder's error. The best codes z of an image x minimise
+// AmortisationGap compares the codes of the encoder with optimal codes. It is the mean squared error of the encoder's
+// reconstructions minus the error of the best codes with the same atoms and the same sparsity, both as a difference and as a
+// share of the encoder's error. The best codes z of an image x minimise
 //
 //	|x - b - sum_j z_j w_j/|w_j||² / 2 + p |z|_1,  z >= 0
 //
 // with one penalty p for all images. p is chosen such that the mean Hoyer sparsity of z equals that of the encoder's
-// contributions h_j |w_j|. The solver is FISTA (Beck and Teboulle 2009) with 300 steps for each p, started at the previous
-// solution; p is found by 14 bisections. If the unpenalised codes are already sparser than the encoder's, p is 0.
+// contributions h_j |w_j|. The solver is FISTA (Beck and Teboulle 2009) with 300 steps for each p, starting from the previous
+// solution; 14 bisections determine p. If the codes without a penalty are already sparser than the encoder's, p is 0.
 //
 // A gap of 0 or less means that no better encoder is possible. The gap can be negative because an encoder may distribute
 // sparsity over the images better than an l1 penalty does. A large share means that a deeper encoder, more training or fewer
@@ -161,7 +161,7 @@ func (p *l1Codes) residuals(codes []float64) []float64 {
 	return r
 }
 
-// error is the mean squared error of codes over images and pixels.
+// error returns the mean squared error of codes over images and pixels.
 func (p *l1Codes) error(codes []float64) float64 {
 	sum := 0.0
 	for _, v := range p.residuals(codes) {
@@ -183,7 +183,7 @@ func (p *l1Codes) reconstructs(codes []float64, outputs []float32) bool {
 	return difference <= 1e-8*size
 }
 
-// sparsity is the mean over images of the Hoyer sparsity of the contributions.
+// sparsity returns the mean over images of the Hoyer sparsity of the contributions.
 func (p *l1Codes) sparsity(codes []float64) float64 {
 	sum := 0.0
 	for i := range p.n {

@@ -22,7 +22,7 @@ func planted(r *rand.Rand, n, k, pixels int) (atoms *Atoms, images, codes []floa
 	return atoms, matrixProduct(codes, atoms.Values, k, pixels), codes
 }
 
-// gapOf measures codes whose reconstructions are the sums of the atoms.
+// gapOf measures the gap of codes; their reconstructions are the sums of the atoms.
 func gapOf(t *testing.T, atoms *Atoms, images, codes []float32) (gap, share Value) {
 	t.Helper()
 	pixels := atoms.Pixels()
@@ -40,8 +40,8 @@ func gapOf(t *testing.T, atoms *Atoms, images, codes []float32) (gap, share Valu
 	return v[0], v[1]
 }
 
-// The true codes have no error, so the best ones have none less. Codes that are all a tenth too small have 1 % of the images' mean
-// square as their error, at the same sparsity: the best codes have far less.
+// The true codes have no error, so that no codes are better. If all codes are a tenth too small, their error is 1 % of the
+// images' mean square, at the same sparsity: the best codes have a much smaller error.
 func TestTheAmortisationGapIsTheErrorThatBetterCodesWouldSave(t *testing.T) {
 	atoms, images, codes := planted(rand.New(rand.NewPCG(1, 2)), 60, 8, 30)
 	square := 0.0
@@ -61,7 +61,8 @@ func TestTheAmortisationGapIsTheErrorThatBetterCodesWouldSave(t *testing.T) {
 	}
 }
 
-// With orthogonal atoms the best code of a penalty p is max(0, x - p), which a thresholding encoder gives: no gap is left.
+// With orthogonal atoms, the best code for a penalty p is max(0, x - p). A thresholding encoder computes this code and has no
+// gap.
 func TestAnEncoderThatThresholdsOrthogonalAtomsHasNoGap(t *testing.T) {
 	const k, n, p = 6, 40, 0.2
 	r := rand.New(rand.NewPCG(3, 4))

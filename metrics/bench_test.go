@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// memory is a coder that costs nothing, so that the benchmark measures the measuring alone.
+// memory is a coder that does no work, so that the benchmark measures only the evaluation.
 type memory struct {
 	*affine
 	codes, images []float32

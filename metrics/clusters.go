@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// The metrics cluster_accuracy, cluster_nmi and cluster_ari compare the clusters of the codes with the classes. The cluster of an image is the index of the
-// largest value of its code, the first of equals: its centre in a kmeans, its most probable component in a gmm or a bmm.
+// The metrics cluster_accuracy, cluster_nmi and cluster_ari compare the clusters of the codes with the classes. The cluster of
+// an image is the index of the largest value of its code, the first of equal ones. This is the nearest centre of a kmeans
+// model, and the most probable component of a gmm or bmm model.
 func init() {
 	register("clusters", "clusters, the largest values of the codes, compared with the classes", Description{
 		Measures: []Measure{
@@ -36,7 +37,8 @@ func (m *clustersMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Clusters returns the cluster of each code of that many units: the index of its largest value, the first of equals.
+// Clusters returns the cluster of each code: the index of its largest value, the first of equal ones. units is the length of a
+// code.
 func Clusters(codes []float32, units int) (clusters []int) {
 	for ; len(codes) > 0; codes = codes[units:] {
 		best := 0
@@ -60,7 +62,7 @@ func (m *clustersMeter) Values(context.Context) ([]Value, error) {
 	return []Value{Number(accuracy), Number(nmi), Number(adjustedRand(m.clusters, labels, m.units, len(classes)))}, err
 }
 
-// adjustedRand is the adjusted Rand index of clusters and classes, numbered from 0.
+// adjustedRand returns the adjusted Rand index of clusters and classes, both numbered from 0.
 func adjustedRand(clusters, classes []int, clusterCount, classCount int) float64 {
 	together, ofCluster, ofClass := make([]float64, clusterCount*classCount), make([]float64, clusterCount), make([]float64, classCount)
 	for i, c := range clusters {

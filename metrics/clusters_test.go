@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// testdata/clusters.py computes the same by scikit-learn and SciPy.
+// The expected values are those of scikit-learn and SciPy, computed by testdata/clusters.py.
 func TestClustersEqualScikitLearns(t *testing.T) {
 	text, err := os.ReadFile("testdata/clusters.json")
 	if err != nil {

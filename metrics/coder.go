@@ -18,9 +18,9 @@ import (
 // slices are row-major: n images, or n codes of Units() values each. The caller owns the results: later calls of this coder,
 // or of a coder made by WithAtoms, must not change them. Metrics call a coder from one goroutine at a time.
 type Coder interface {
-	// Shape is the shape of one image, (height, width) or (height, width, channels).
+	// Shape returns the shape of one image, (height, width) or (height, width, channels).
 	Shape() []int
-	// Units is the length of a code.
+	// Units returns the length of a code.
 	Units() int
 	// Encode returns the codes of n = len(images)/pixels images.
 	Encode(images []float32) (codes []float32, err error)
@@ -31,6 +31,26 @@ type Coder interface {
 	// WithAtoms returns the same coder with another dictionary of the same shape. The rest of the decoder, such as its last
 	// activation, stays the same. If the new coder is an io.Closer, the caller closes it.
 	WithAtoms(*Atoms) (Coder, error)
+}
+
+// Sampler is a model of which images can be drawn: a density, or a generator.
+type Sampler interface {
+	// Draw returns n images, row-major, drawn at random by the seed. Image i depends only on the seed and i.
+	Draw(n int, seed uint64) (images []float32, err error)
+}
+
+// As returns c, or the coder that c wraps, as a T; ok is false if neither is one.
+func As[T any](c Coder) (is T, ok bool) {
+	for {
+		if is, ok = c.(T); ok {
+			return is, true
+		}
+		wrapper, wraps := c.(interface{ Unwrap() Coder })
+		if !wraps {
+			return is, false
+		}
+		c = wrapper.Unwrap()
+	}
 }
 
 // Atoms is the dictionary of a decoder's last linear map.
@@ -91,7 +111,7 @@ type ValueCoder interface {
 // ClassColumner is a [ValueCoder] whose heads may predict the classes of any column.
 type ClassColumner interface {
 	ValueCoder
-	// ClassColumn names the column that a head predicts: "labels" or another column of classes.
+	// ClassColumn returns the column that a head predicts: "labels" or another column of classes.
 	ClassColumn(head string) string
 }
 
@@ -114,7 +134,7 @@ func decodes(c Coder) bool {
 // columns.
 func hasOutput(c Coder, columns map[string][]float32) bool { return lacksOutput(c, columns) == "" }
 
-// lacksOutput is the reason why a coder cannot reconstruct images, "" if it can.
+// lacksOutput returns the reason why a coder cannot reconstruct images, "" if it can.
 func lacksOutput(c Coder, columns map[string][]float32) string {
 	v, ok := c.(ValueCoder)
 	if !ok {
@@ -134,7 +154,7 @@ func lacksOutput(c Coder, columns map[string][]float32) string {
 	return ""
 }
 
-// lacksAtoms is the reason why the output of a coder is not computed from its atoms and codes alone, "" if it is.
+// lacksAtoms returns the reason why the output of a coder is not computed from its atoms and codes alone, "" if it is.
 func lacksAtoms(c Coder) string {
 	s, ok := c.(skipping)
 	switch {
@@ -149,13 +169,13 @@ func lacksAtoms(c Coder) string {
 	return ""
 }
 
-// readsColumns reports whether a value depends on columns other than images and the given ones.
+// readsColumns reports whether a value depends on columns other than images and the columns in given.
 func readsColumns(c Coder, value string, given map[string][]float32) bool {
 	return lackedColumn(c, value, given) != ""
 }
 
-// lackedColumn is the first column that a value depends on and that is not given, "" if there is none. Images are always
-// given.
+// lackedColumn returns the first column that a value depends on and that is not in given, "" if there is none. Images are
+// always available.
 func lackedColumn(c Coder, value string, given map[string][]float32) string {
 	s, ok := c.(skipping)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // contribution.
 const contributing = 0.01
 
-// otherWeights explains why the code, of that number of units, does not contain the weights of the atoms; "" if it does.
+// otherWeights explains why codes with this number of units do not contain the weights of the atoms; "" if it does.
 func (a *Atoms) otherWeights(units int) string {
 	if a.Indirect == "" && a.Count != units {
 		return "a deeper decoder weighs its atoms by other values than the codes"
@@ -34,7 +34,7 @@ func (a *Atoms) scales() []float64 {
 	return scales
 }
 
-// ofCodes starts the meter for the mean over images of a function of the code.
+// ofCodes returns a function that starts the meter for the mean over images of a function of the code.
 func ofCodes(of func(code []float32) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
 		var sum imageSum
@@ -45,8 +45,8 @@ func ofCodes(of func(code []float32) float64) func(*Subject) (Meter, error) {
 	}
 }
 
-// ofContributions starts the meter for the mean over images of a function of |h_j| |w_j|. The function must not keep its
-// argument.
+// ofContributions returns a function that starts the meter for the mean over images of a function of |h_j| |w_j|. The function
+// must not retain its argument.
 func ofContributions(of func(contributions []float64) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
 		scales := s.Atoms.scales()
@@ -79,7 +79,7 @@ func absolute(code []float32, scales []float64) []float64 {
 
 // labelled collects the contributions h_j |w_j|_2 of the labelled images.
 type labelled struct {
-	name   string // of the metric, in messages
+	name   string // name of the metric, for messages
 	scales []float64
 	rows   []float64 // n x units
 	labels []int

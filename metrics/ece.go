@@ -14,7 +14,7 @@ func init() {
 //
 //	ECE = sum_m |B_m|/n |accuracy(B_m) - mean confidence(B_m)|.
 //
-// Images of an unknown class are left out.
+// Images of an unknown class are ignored.
 //
 // Source: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
 type ECE struct {

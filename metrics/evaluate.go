@@ -24,7 +24,7 @@ type Sample struct {
 	// Columns are the columns other than images by name, row-major with one row per image: targets, masks, groups, labels.
 	Columns map[string][]float32
 
-	// Names maps columns of classes, including labels, to the names of their classes. Columns without class names are absent.
+	// Names maps columns of classes, including labels, to their class names. Columns without class names are absent.
 	Names map[string][]string
 
 	// Parts are the true parts of the images, one image each; nil if unknown.
@@ -33,6 +33,9 @@ type Sample struct {
 	// Known contains settings of the model's losses that metrics compare with: "kl.target" is the target of the first KL
 	// term.
 	Known map[string]float64
+
+	Scaling *data.Scaling // with which Images were scaled; nil for none
+	Range   [2]float32    // of the fitted images before scaling; zeros stand for 0 and 1
 }
 
 // Evaluate computes the selected metrics of a coder on a sample; an empty selection means [Default]. Every image is encoded
@@ -62,7 +65,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 		}
 	}
 	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts,
-		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil}
+		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil, Scaling: s.Scaling, Range: s.Range}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
 			return nil, err
@@ -401,10 +404,16 @@ func (m *Meters) tables() (all []*Table) {
 func (m *Meters) given() []given {
 	var all []given
 	for _, run := range m.running {
-		for _, g := range run.choice.given {
-			g.before = run.prefix + run.choice.names()[0]
-			all = append(all, g)
-		}
+		all = append(all, run.choice.settings(run.prefix)...)
+	}
+	return all
+}
+
+// settings returns the settings that the user has set, each before the first value of the metric, whose name has that prefix.
+func (c Choice) settings(prefix string) (all []given) {
+	for _, g := range c.given {
+		g.before = prefix + c.names()[0]
+		all = append(all, g)
 	}
 	return all
 }
@@ -493,7 +502,7 @@ func (s *imageSum) add(n, grain int, of func(i int) float64) {
 	s.n += n
 }
 
-// mean is the mean over images, divided by valuesPerImage; 0 without images.
+// mean returns the sum divided by the number of images and by valuesPerImage; 0 without images.
 func (s *imageSum) mean(valuesPerImage int) float64 {
 	if s.n == 0 {
 		return 0

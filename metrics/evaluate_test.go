@@ -21,7 +21,7 @@ func close6(t *testing.T, name string, got, want float64) {
 	}
 }
 
-// measured evaluates a coder on images.
+// measured returns the result of evaluating a coder on images.
 func measured(t *testing.T, c Coder, images []float32, chosen ...Choice) *Result {
 	t.Helper()
 	r, err := Evaluate(context.Background(), c, Sample{Images: images}, chosen)
@@ -31,7 +31,7 @@ func measured(t *testing.T, c Coder, images []float32, chosen ...Choice) *Result
 	return r
 }
 
-// number returns a number that must be there.
+// number returns a number of a result. The test fails if the number is missing.
 func number(t *testing.T, r *Result, name string) float64 {
 	t.Helper()
 	v, ok := r.Number(name)
@@ -41,7 +41,7 @@ func number(t *testing.T, r *Result, name string) float64 {
 	return v
 }
 
-// plainValues recomputes the standard metrics by loops over pixels, straight from the study's formulas.
+// plainValues computes the standard metrics by loops over pixels, directly from the study's formulas.
 func plainValues(t *testing.T, c *affine, images []float32) Values {
 	t.Helper()
 	pixels := volume.Of(c.shape)
@@ -239,7 +239,7 @@ func TestACoderWithoutBiasHasOneMaxApproximation(t *testing.T) {
 	}
 }
 
-// closing counts the coders that WithAtoms made and no one closed.
+// closing counts the coders that WithAtoms returned and that are not closed.
 type closing struct {
 	*affine
 	open *int

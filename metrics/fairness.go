@@ -16,9 +16,10 @@ func init() {
 		func() Metric { return &Fairness{Group: "group", Positive: 1, Resamples: 1000, Seed: 1, Least: 30} })
 }
 
-// Fairness compares the decisions of a head between the groups of a column. A decision d is 1 where the class Positive is predicted: by the thresholds
-// that are kept with the model, otherwise where its logit is the largest, the first of equal ones. y is 1 where it is the class of the sample, and p is
-// its probability. For every group, over its samples:
+// Fairness compares the decisions of a head between the groups of a column. The decision d is 1 if the class Positive is
+// predicted: by the decision thresholds stored with the model, or without thresholds by the largest logit (the first of equal
+// ones). y is 1 if the class of the sample is Positive, and p is the probability of Positive. The values of a group, over its
+// samples:
 //
 //	selection_rate       P(d = 1)            independence: equal in all groups
 //	false_positive_rate  P(d = 1 | y = 0)    separation: both rates are
@@ -28,10 +29,11 @@ func init() {
 //	group_calibration    sum_m |B_m|/n |mean of y - mean of p|, over the samples B_m with p in the m-th of 15 bins of equal width
 //	group_accuracy       P(d = y)
 //
-// NAME_gap is the largest minus the smallest value of a group, NAME_ratio the smallest divided by the largest. A rate whose condition no sample of
-// the group fulfils is not applicable, and the group is left out of its gap and ratio. The table has all values with 95 % intervals: quantiles over
-// Resamples bootstrap samples, drawn within each group. Groups of fewer than Least samples have no intervals, and a note; they count in gaps
-// and ratios. Samples of an unknown class or group are left out, and counted in a note.
+// NAME_gap is the largest minus the smallest value of any group; NAME_ratio is the smallest divided by the largest. If no
+// sample of a group fulfils the condition of a rate, the rate is not applicable, and the gap and the ratio ignore the group.
+// The table contains all values with 95 % intervals: quantiles over Resamples bootstrap samples, drawn within each group. A
+// group of fewer than Least samples has no intervals but a note; gaps and ratios include it. Samples of an unknown class or
+// group are ignored; a note contains their number.
 //
 // Source: Barocas, Hardt, Narayanan, Fairness and machine learning, 2023, chapter 3; Efron, Bootstrap methods, 1979.
 type Fairness struct {
@@ -42,7 +44,7 @@ type Fairness struct {
 	Least     int    `toml:"least" want:">= 1" doc:"samples from which a group has intervals"`
 }
 
-// fairnessRates are the numbers of a group, in the order of their values.
+// fairnessRates lists the values of a group, in order of output.
 var fairnessRates = []struct{ name, doc string }{
 	{"selection_rate", "P(d = 1), d = 1 where the positive class is decided for: independence"},
 	{"false_positive_rate", "P(d = 1 | y = 0), y = 1 where the positive class is that of the sample: separation"},
@@ -66,7 +68,7 @@ func (*Fairness) Describe() Description {
 	return d
 }
 
-// escaped is a formula in a table of Markdown.
+// escaped returns a formula, escaped for a table of Markdown.
 func escaped(text string) string {
 	var b []byte
 	for i := range len(text) {
@@ -92,7 +94,8 @@ func (m *Fairness) Start(s *Subject) (Meter, error) {
 	return f, nil
 }
 
-// fairSample is one sample: its class and the decision, both as whether they are the positive class, and its probability.
+// fairSample describes one sample: whether its class is Positive, whether the decision is Positive, and the probability of
+// Positive.
 type fairSample struct {
 	y, d bool
 	p    float64
@@ -104,10 +107,10 @@ type fairnessMeter struct {
 	thresholds *posthoc.Thresholds
 	of         map[int][]fairSample // samples by group
 
-	missing            string // why there are no numbers
-	noGroup, noLabel   int    // samples of an unknown group or class
+	missing            string // why the metric is not applicable; "" if it is
+	noGroup, noLabel   int    // numbers of samples of an unknown group and of an unknown class
 	rates              [][]float64
-	lows, highs        [][]float64 // of the rates of groups, then of gaps, then of ratios
+	lows, highs        [][]float64 // bounds of the intervals: of the rates of each group, then of the gaps, then of the ratios
 	gaps, ratios       []float64
 	gapLows, gapHighs  []float64
 	ratioLows, ratioHs []float64
@@ -150,12 +153,12 @@ func (m *fairnessMeter) Add(b *Batch) error {
 	return nil
 }
 
-// fairBins is the number of bins of the calibration of a group.
+// fairBins is the number of bins for the calibration of a group.
 const fairBins = 15
 
-// ratesOf are the rates of samples, that at(0), at(1), ..., NaN where one is not applicable.
+// ratesOf returns the rates over the samples with the indices at(0), at(1), ...; NaN for a rate that is not applicable.
 func ratesOf(samples []fairSample, at func(i int) int) []float64 {
-	var n [2][2]float64 // by class and decision
+	var n [2][2]float64 // numbers of samples by class and decision
 	var bins [fairBins]struct{ y, p float64 }
 	for i := range samples {
 		s := samples[at(i)]
@@ -179,7 +182,7 @@ func ratesOf(samples []fairSample, at func(i int) int) []float64 {
 		n[1][0] / (n[0][0] + n[1][0]), error / all, (n[0][0] + n[1][1]) / all}
 }
 
-// between returns the gap and the ratio of a rate of groups, NaN where fewer than two have it.
+// between returns the gap and the ratio of one rate between groups. Both are NaN if fewer than two groups have this rate.
 func between(rates [][]float64, which int) (gap, ratio float64) {
 	low, high, n := math.Inf(1), math.Inf(-1), 0
 	for _, r := range rates {
@@ -241,7 +244,7 @@ func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) 
 	return append(values, Number(right/all)), ctx.Err()
 }
 
-// bootstrap computes the intervals.
+// bootstrap computes the confidence intervals.
 func (m *fairnessMeter) bootstrap(ctx context.Context, groups []int) {
 	drawn := make([][][]float64, m.Resamples) // by group and rate
 	team.For(m.Resamples, 10, func(from, to int) {

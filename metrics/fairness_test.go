@@ -11,7 +11,8 @@ import (
 	"tessera/posthoc"
 )
 
-// grouped are logits of two classes with labels and groups; the last samples have no group, no label.
+// grouped returns a batch of n samples with logits of two classes, labels and groups. The last samples lack a group or a
+// label.
 func grouped(n int) Batch {
 	r := rand.New(rand.NewPCG(6, 6))
 	b := Batch{Columns: map[string][]float32{"sex": nil}}
@@ -53,7 +54,7 @@ func measuredFairness(t *testing.T, m *Fairness, s Subject, b Batch) (Values, *T
 	return values, tables[0]
 }
 
-// Every number is that of plain loops over the samples, straight from its definition.
+// Every number equals the result of plain loops over the samples, directly from its definition.
 func TestFairnessEqualsPlainLoops(t *testing.T) {
 	b := grouped(500)
 	values, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 200, Seed: 1, Least: 30}, Subject{Names: map[string][]string{"sex": {"f", "m"}}}, b)
@@ -130,7 +131,7 @@ func TestFairnessEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// The interval of a rate is about that of the normal approximation.
+// The bootstrap interval of a rate is close to that of the normal approximation.
 func TestTheBootstrapOfARateIsAboutNormal(t *testing.T) {
 	b := grouped(3000)
 	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 1000, Seed: 1, Least: 30}, Subject{}, b)

@@ -14,7 +14,7 @@ type affine struct {
 	encoder []float32 // pixels x units
 	offset  []float32 // units
 	atoms   *Atoms
-	hidden  bool // atoms exist but are not shown, as of a decoder that ends in a convolution
+	hidden  bool // the coder does not return its atoms, like a decoder that ends in a convolution
 	fail    error
 }
 
@@ -70,7 +70,7 @@ func (a *affine) WithAtoms(atoms *Atoms) (Coder, error) {
 	return &c, nil
 }
 
-// matrixProduct is the matrix product of rows (n x inner) with m (inner x outer).
+// matrixProduct returns the matrix product of rows (n x inner) with m (inner x outer).
 func matrixProduct(rows, m []float32, inner, outer int) []float32 {
 	n := len(rows) / inner
 	out := make([]float32, n*outer)
@@ -104,13 +104,13 @@ func uniform(r *rand.Rand, n int) []float32 {
 	return v
 }
 
-// unstarted is a metric that forgets to return its meter.
+// unstarted is an incorrect metric: Start returns no meter.
 type unstarted struct{}
 
 func (unstarted) Describe() Description         { return Description{Measures: []Measure{{Name: "unstarted"}}} }
 func (unstarted) Start(*Subject) (Meter, error) { return nil, nil }
 
-// metricOf is a registered metric with its default settings.
+// metricOf returns a registered metric with its default settings.
 func metricOf(name string) Metric {
 	e, ok := Registry.Lookup(name)
 	if !ok {

@@ -16,17 +16,16 @@ func init() {
 		func() Metric { return &FewShot{Shots: 5, Draws: 50, Seed: 1} })
 }
 
-// FewShot measures how well a few labelled images suffice for classification by codes. Each draw selects Shots images of
-// every class at random, fits a classifier to their codes and classifies all other labelled images. There are two
-// classifiers:
+// FewShot measures how well a few labelled images suffice for classification by codes. Each draw selects Shots images of every
+// class at random, fits a classifier to their codes and classifies all other labelled images. There are two classifiers:
 //
 //   - the nearest centroid: the class whose mean code is nearest, by Euclidean distance
 //   - linear: a [LinearSVM] with C = 1
 //
-// First, every unit is divided by its root mean square over all measured labelled images, which uses no labels; a unit that
-// is always 0 is not divided. The results are the mean accuracy over the draws and its 2.5 and 97.5 % quantiles, which show
-// the influence of the selected images. The draws depend only on Seed and the labels, so that the results of two models on
-// the same images are paired. A class with Shots images or fewer is an error.
+// Before this, every unit is divided by its root mean square over all measured labelled images, without use of the labels; a
+// unit that is always 0 is not divided. The results are the mean accuracy over the draws and its 2.5 and 97.5 % quantiles,
+// which show the influence of the selected images. The draws depend only on Seed and the labels, so that the results of two
+// models on the same images are paired. A class with Shots images or fewer is an error.
 //
 // Source of the nearest centroid: Snell, Swersky, Zemel, Prototypical networks for few-shot learning, NeurIPS 2017.
 type FewShot struct {
@@ -122,7 +121,7 @@ func (m *fewShotMeter) draw(of [][]int, draw uint64) (shots, others []int) {
 	return shots, others
 }
 
-// nearestCentroid returns the fraction of the rows of test for which the nearest class mean is that of their own class.
+// nearestCentroid returns the fraction of the rows of test that are nearest to the mean of their own class.
 func (p *svmProblem) nearestCentroid(test *svmProblem) float64 {
 	means, counts := make([]float64, len(p.classes)*p.width), make([]float64, len(p.classes))
 	for i, class := range p.labels {

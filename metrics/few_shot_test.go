@@ -11,7 +11,7 @@ import (
 	"tessera/data"
 )
 
-// clusters are codes of three classes around three points; the last fifth of the labels is unknown.
+// clusters returns codes of three classes around three points. The last fifth of the labels is unknown.
 func clusters(n, units int, spread float64) Batch {
 	r := rand.New(rand.NewPCG(8, 8))
 	b := Batch{Codes: make([]float32, n*units), Labels: make([]int, n)}
@@ -31,7 +31,7 @@ func clusters(n, units int, spread float64) Batch {
 	return b
 }
 
-// The centroids are those of plain loops over the same draws, and the interval holds the mean.
+// The accuracy equals that of plain loops over the same draws. The interval contains the mean.
 func TestFewShotEqualsPlainLoops(t *testing.T) {
 	const n, units = 150, 6
 	b := clusters(n, units, 0.9)

@@ -9,12 +9,12 @@ import (
 	"tessera/internal/volume"
 )
 
-// headed is a coder with heads, x W of the images, all of which are compared with labels.
+// headed is a coder with heads. A head computes x W from the images, and all heads are compared with labels.
 type headed struct {
 	*affine
 	names   []string
 	heads   map[string][]float32 // pixels x classes
-	without bool                 // without a decoder
+	without bool                 // the coder has no decoder
 }
 
 func newHeaded(r *rand.Rand, classes int, names ...string) *headed {
@@ -39,7 +39,7 @@ func (h *headed) Value(name string, images []float32) ([]float32, error) {
 	return matrixProduct(images, w, volume.Of(h.shape), len(w)/16), nil
 }
 
-// labelledSample has labels of every class, and a third of the images without one.
+// labelledSample returns a sample with labels of every class. A third of the images has no label.
 func labelledSample(r *rand.Rand, n, classes int) Sample {
 	s := Sample{Images: uniform(r, n*16), Labels: make([]int, n)}
 	for i := range s.Labels {
@@ -58,7 +58,7 @@ func ofHead(t *testing.T, c *headed, s Sample, m Metric) *Result {
 	return r
 }
 
-// labelledRows are the logits and the classes of the images of a known class, in float64.
+// labelledRows returns the logits, in float64, and the classes of the images of a known class.
 func labelledRows(t *testing.T, c *headed, s Sample, head string) (rows [][]float64, classes []int) {
 	t.Helper()
 	logits, err := c.Value(head, s.Images)

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// HolesCoder is a [Coder] that may take NaN for the missing entries of images and encode the others. Other coders, auto-encoders among
-// them, get 0 in place of missing entries, as in their training.
+// HolesCoder is a [Coder] that may accept NaN as a missing entry of images. To other coders, including auto-encoders, missing
+// entries are passed as 0, as in their training.
 type HolesCoder interface {
 	Coder
 	TakesHoles() bool
 }
 
-// TakesHoles reports whether a coder takes NaN for missing entries.
+// TakesHoles reports whether a coder accepts NaN for missing entries.
 func TakesHoles(c Coder) bool {
 	h, ok := c.(HolesCoder)
 	return ok && h.TakesHoles()
 }
 
-// SetNaN sets the values whose mask is 0 to NaN.
+// SetNaN sets the values for which observed is 0 to NaN.
 func SetNaN(values, observed []float32) {
 	nan := float32(math.NaN())
 	for i, there := range observed {
@@ -28,13 +28,15 @@ func SetNaN(values, observed []float32) {
 	}
 }
 
-// given are the images of the batch as its coder takes them.
+// given returns the images of the batch in the form that the coder accepts: missing entries are NaN or 0.
 func (b *Batch) given() []float32 {
 	observed := b.Observed()
 	if observed == nil || !TakesHoles(b.coder) {
 		return b.Images
 	}
-	images := slices.Clone(b.Images)
-	SetNaN(images, observed)
-	return images
+	if b.holed == nil {
+		b.holed = slices.Clone(b.Images)
+		SetNaN(b.holed, observed)
+	}
+	return b.holed
 }

@@ -49,8 +49,7 @@ func MeanHoyer(rows []float32, width int) (float64, error) {
 	return sum.mean(1), nil
 }
 
-// rowCount returns the number of rows of the given width. It returns an error if the length of values is not a multiple of
-// the width.
+// rowCount returns the number of rows of the given width, or an error if the length of values is not a multiple of the width.
 func rowCount(values []float32, width int) (int, error) {
 	if width < 1 || len(values)%width != 0 {
 		return 0, fmt.Errorf("metrics: got %d values, want a multiple of %d", len(values), width)

@@ -5,8 +5,8 @@ package metrics
 //
 //	(sqrt k - |c|_1 / |c|_2) / (sqrt k - 1)
 //
-// It equals `hoyer` of the codes after the atoms are rescaled to length 1. An image without contributions counts as 0, and so
-// does a code of one unit.
+// It equals `hoyer` of the codes after the atoms are rescaled to length 1. The sparsity of an image without contributions, and
+// of a code of one unit, is 0.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func init() {
@@ -18,7 +18,7 @@ func init() {
 	}, ofContributions(contributionSparsity))
 }
 
-// contributionSparsity is [Hoyer] for contributions, which are non-negative.
+// contributionSparsity returns the Hoyer sparsity of contributions, which are non-negative.
 func contributionSparsity(c []float64) float64 {
 	var l1, squares float64
 	for _, v := range c {

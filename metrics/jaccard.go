@@ -10,7 +10,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// JaccardImages is the number of images over which the study averages its Jaccard index: the first ones.
+// JaccardImages is the number of images over which the study averages its Jaccard index. It uses the first images of the
+// sample.
 const JaccardImages = 1000
 
 func init() {
@@ -46,7 +47,7 @@ func (m *Jaccard) Start(s *Subject) (Meter, error) {
 
 type jaccardMeter struct {
 	atoms, operated *Atoms
-	codes           []float32 // of the first images
+	codes           []float32 // codes of the first images
 }
 
 // Add implements [Meter].

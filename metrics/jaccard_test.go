@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plainJaccard is the definition: every image, pair and pixel.
+// plainJaccard computes the mean Jaccard index from its definition, for every image, pair and pixel.
 func plainJaccard(atoms *Atoms, codes []float32) float64 {
 	k, pixels := atoms.Count, atoms.Pixels()
 	total, pairs := 0.0, 0

@@ -21,12 +21,12 @@ func init() {
 //	                 and classes with the largest share
 //	kmeans_nmi       I(clusters; classes) / max(H(clusters), H(classes)), the normalised mutual information
 //
-// Lloyd's algorithm (at most 300 iterations) runs from Starts initialisations by k-means++; the clustering with the smallest
-// sum of squared distances is taken. The seed is a setting of the metric, not of the run, so that all models have the same
+// Lloyd's algorithm (at most 300 iterations) runs from Starts initialisations by k-means++; the result is the clustering with
+// the smallest sum of squared distances. The seed is a setting of the metric, not of the run, so that all models have the same
 // initialisations.
 //
-// Source: D. Cai, X. He, J. Han, T. S. Huang, Graph regularized nonnegative matrix factorization for data representation,
-// IEEE Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).
+// Source: D. Cai, X. He, J. Han, T. S. Huang, Graph regularized nonnegative matrix factorization for data representation, IEEE
+// Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).
 type KMeans struct {
 	Seed   uint64 `toml:"seed" doc:"seed of the starts"`
 	Starts int    `toml:"starts" want:"> 0" doc:"number of starts of k-means; 0 takes 10"`

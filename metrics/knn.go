@@ -13,8 +13,8 @@ func init() {
 
 // KNN classifies every labelled image by its nearest neighbours among all other labelled images (leave-one-out). There is no
 // random split. Distances are Euclidean between the contributions h_j |w_j|_2; of equally distant images the one with the
-// lower index is nearer. The most frequent class among the Neighbours nearest images wins; of equally frequent classes, the
-// lowest. With fewer images than neighbours, all other images are neighbours.
+// lower index is nearer. The predicted class is the most frequent one among the Neighbours nearest images; of equally frequent
+// classes, the one with the lowest index. With fewer images than neighbours, all other images are neighbours.
 //
 // The complexity is O(images² units).
 //
@@ -95,7 +95,7 @@ func (m *knnMeter) nearest(i int) []int {
 	return found
 }
 
-// squaredDistance is the sum of (a - b)^2.
+// squaredDistance returns the sum of (a - b)^2.
 func squaredDistance(a, b []float64) (sum float64) {
 	b = b[:len(a)]
 	for i, v := range a {

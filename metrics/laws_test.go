@@ -8,7 +8,7 @@ import (
 	"tessera/metrics"
 )
 
-// others are settings that the laws are tried with besides the defaults. The study's protocol of the SVM takes minutes.
+// others lists settings for the law tests, in addition to the defaults. The study's protocol of the SVM would take minutes.
 var others = map[string][]metrics.Metric{
 	"mse":          {&metrics.MSE{Single: true}},
 	"kl":           {&metrics.KL{Target: 0.3}},

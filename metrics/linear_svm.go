@@ -124,8 +124,9 @@ func (p *svmProblem) subset(indices []int) *svmProblem {
 
 func (p *svmProblem) row(i int) []float64 { return p.rows[i*p.width : (i+1)*p.width] }
 
-// path solves the problem of every class for each C in turn, starting at the previous solution, and passes the weights to
-// use, which must not keep them. Classes are solved in parallel, so use may be called concurrently for different classes.
+// path solves the problem of every class for each C in turn, starting from the previous solution. It passes the weights to the
+// function use, which must not retain them. Classes are solved in parallel, so use may be called concurrently for different
+// classes.
 func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, use func(class, step int, w []float64)) error {
 	moments := newMoments(p)
 	team.For(len(p.classes), 1, func(class, _ int) {

@@ -15,7 +15,7 @@ import (
 	"tessera/internal/random"
 )
 
-// clouds are n points of overlapping classes.
+// clouds returns n points of overlapping classes.
 func clouds(r *rand.Rand, n, width, classes int) (features []float32, labels []int) {
 	centres := normal(r, classes*width)
 	features = normal(r, n*width)
@@ -29,7 +29,7 @@ func clouds(r *rand.Rand, n, width, classes int) (features []float32, labels []i
 	return features, labels
 }
 
-// plainGradient is f'(w) of one class against the rest by loops over the rows.
+// plainGradient returns f'(w) for one class against the rest, by loops over the rows.
 func plainGradient(features []float32, labels []int, class int, c float64, w []float64) []float64 {
 	width := len(w) - 1
 	g := slices.Clone(w)
@@ -74,7 +74,7 @@ func TestTheFitIsTheMinimumOfTheProblem(t *testing.T) {
 	}
 }
 
-// A wide start: the full Newton step overshoots, and the trust region has to shrink it.
+// From a start far from the solution the full Newton step overshoots, and the trust region has to shrink it.
 func TestTheSolverConvergesFromAnyStart(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 4))
 	features, labels := clouds(r, 200, 5, 3)
@@ -121,9 +121,10 @@ func TestTheTrustRegionStepStaysInsideAndDecreasesTheModel(t *testing.T) {
 	}
 }
 
-// The accuracies that scikit-learn 1.2.1's LinearSVC(dual=False, tol=1e-4) gives on the same split, and its norms of all
-// weights (tol=1e-8: at 1e-4 it stops at 72.9 for the last C). Features are 4x4 block means of the Fashion-MNIST test
-// images, the first 8,000 to fit, the last 2,000 to test.
+// The expected accuracies, and norms of all weights, are those of scikit-learn 1.2.1's LinearSVC(dual=False) on the same
+// split, with tol=1e-4 for the accuracies and tol=1e-8 for the norms: with 1e-4 the solver stops at a norm of 72.9 for the
+// last C. Features are 4x4 block means of the Fashion-MNIST test images, the first 8,000 for fitting, the last 2,000 for
+// testing.
 func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 	images := realImages(t, "t10k-images-idx3-ubyte.gz", 10_000)
 	labels := realLabels(t, "t10k-labels-idx1-ubyte.gz", 10_000)
@@ -158,7 +159,7 @@ func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 	}
 }
 
-// smallProtocol is quick enough for tests.
+// smallProtocol returns a protocol that is fast enough for tests.
 func smallProtocol(seed uint64) *SVMProtocol {
 	p := NewSVMProtocol(seed)
 	p.Grid, p.GridSplits, p.Splits, p.Test = []float64{0.01, 1, 100}, 3, 4, 0.2
@@ -264,7 +265,7 @@ func TestTheSVMRefusesWhatItCannotFit(t *testing.T) {
 		labels   []int
 		edit     func(*SVMProtocol)
 		want     string
-		data     bool // the labels are to blame: a *data.Error
+		data     bool // the error concerns the labels: a *data.Error
 	}{
 		"no labels":       {labels: nil, want: "0 labels for 60 codes"},
 		"one class":       {labels: make([]int, 60), want: "1 classes", data: true},

@@ -14,22 +14,8 @@ type Density interface {
 	Freedom() int
 }
 
-// densityOf returns the density that c is or wraps; nil if there is none.
-func densityOf(c Coder) Density {
-	for {
-		switch is := c.(type) {
-		case Density:
-			return is
-		case interface{ Unwrap() Coder }:
-			c = is.Unwrap()
-		default:
-			return nil
-		}
-	}
-}
-
-// The metric log_likelihood is the mean log density of the images under a model that is a density. It also computes the
-// information criteria BIC and AIC, which compare models of different sizes.
+// The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The metric also computes
+// the information criteria BIC and AIC, which compare models of different sizes.
 //
 // Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the
 // statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.
@@ -45,8 +31,8 @@ func init() {
 		},
 		Reads: ReadsImages, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
-		density := densityOf(s.Coder)
-		if density == nil {
+		density, ok := As[Density](s.Coder)
+		if !ok {
 			none := NotApplicable("the model is not a density")
 			return Fixed(none, none, none), nil
 		}

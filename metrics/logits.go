@@ -28,8 +28,8 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 	return nil
 }
 
-// classMean returns the meter for a mean over the images of a known class: it calls add for each image and divides the result
-// of sum by their number.
+// classMean returns the meter for a mean over the images of a known class. The meter calls add for each of these images and
+// divides the result of sum by their number.
 func classMean(add func(logits []float32, class int), sum func() float64) Meter {
 	n := 0
 	return meter{func(b *Batch) error {

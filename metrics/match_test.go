@@ -7,7 +7,8 @@ import (
 	"tessera/metrics"
 )
 
-// The atoms of one model, in another order, of other lengths and signs, are matched with themselves; a new atom is left over.
+// The atoms of a model are matched with a copy of the model that has another order, other lengths and other signs, and one
+// more atom. This atom has no match.
 func TestAtomsAreMatchedWhateverTheirOrderSignAndLength(t *testing.T) {
 	first := &metrics.Atoms{Shape: []int{2, 2}, Count: 3, Values: []float32{1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 3}}
 	second := &metrics.Atoms{Shape: []int{2, 2}, Count: 4, Values: []float32{0, 0, 0, -1, 1, 1, 1, 1, 5, 0, 0, 0, 0, 4, 2, 0}}

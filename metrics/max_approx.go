@@ -24,7 +24,7 @@ type Morphology struct {
 	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010; empty takes disk"`
 }
 
-// Dilation is the study's operator: dilation by the disk of radius 1.
+// Dilation returns the study's operator: dilation by the disk of radius 1.
 func Dilation() Morphology { return Morphology{Operator: morph.Dilation, Radius: 1} }
 
 // orDefault replaces missing settings with their defaults.
@@ -68,8 +68,8 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 //	D_psi(x) = activation( sum_j h_j(x) psi(w_j) + b ), error = mean over images and pixels of (D_psi(x) - psi(x))^2
 //
 // with the codes h of the encoder. The study's main number uses dilation by the disk of radius 1, compares with the original
-// images, does not apply psi to the bias and clips nothing. Its published tables mix several conventions, so the metric has
-// four numbers.
+// images, does not apply psi to the bias and does not clip values. Its published tables mix several conventions, so the metric
+// has four numbers.
 type MaxApprox struct{ Morphology }
 
 // Describe implements [Metric].

@@ -66,7 +66,7 @@ type Description struct {
 	Partial   bool      // a number may be not applicable even if all inputs are available
 	OnRequest bool      // slow: measured only if selected by name
 	Masked    bool      // ignores missing or hidden entries of images; other metrics that read images are not applicable if entries are missing or hidden
-	InPlaceOf Reads     // unless selected by name, measured only for models that have none of these inputs; 0: for all models
+	InPlaceOf Reads     // if > 0, the metric is measured by default only for models that have none of these inputs
 }
 
 // Measure is one number of a metric.
@@ -156,13 +156,16 @@ type Subject struct {
 	Seed   uint64
 	Known  map[string]float64 // see [Sample]
 
+	Scaling *data.Scaling // see [Sample]
+	Range   [2]float32    // see [Sample]
+
 	Parts   [][]float32         // the true parts, one image each; nil unless the metric reads them
 	Atoms   *Atoms              // nil unless the metric reads atoms
 	Weight  []float32           // nil unless the metric reads weights; read-only
 	Head    string              // the head whose logits are measured; "" unless the metric reads logits
 	Classes []string            // names of the classes of the head; nil if unknown
 	Names   map[string][]string // class names of the columns other than labels, by column
-	Holed   bool                // images may have missing or hidden entries, which are 0: see [Batch.Observed]
+	Holed   bool                // images may have missing or hidden entries, with the value 0: see [Batch.Observed]
 }
 
 // Batch contains consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.
@@ -179,10 +182,11 @@ type Batch struct {
 	Objective float64 // objective for these images; see [ObjectiveCoder]
 
 	coder Coder
+	holed []float32 // see given; nil until it was called
 }
 
-// Observed is the mask of observed entries of the images, n x pixels: 1, or 0 for missing and hidden entries. It is nil if
-// all entries are observed.
+// Observed returns the mask of observed entries of the images, n x pixels: 1, or 0 for missing and hidden entries. It is nil
+// if all entries are observed.
 func (b *Batch) Observed() []float32 { return b.Columns[data.ObservedColumn] }
 
 // ColumnCoder is a [Coder] whose values may depend on columns other than images.

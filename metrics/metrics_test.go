@@ -12,7 +12,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// added gives the values of a metric of these batches, without a coder.
+// added returns the values of a metric on these batches, without a coder.
 func added(t *testing.T, m Metric, s Subject, batches ...Batch) Values {
 	t.Helper()
 	meter, err := m.Start(&s)
@@ -184,7 +184,7 @@ func TestNegativeWeightsLeaveTheBiasOut(t *testing.T) {
 	}
 }
 
-// One atom is matched with the first two parts only once; the last part is left over.
+// One atom equals the first two parts but is matched with only one of them. The last part has no match.
 func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 	atoms := &Atoms{Shape: []int{2, 2}, Count: 2, Values: []float32{2, 2, 0, 0, 0, 0, 1, 0.5}, Bias: []float32{0, 3, 0, 3}}
 	parts := [][]float32{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 0, 0, 0}}
@@ -203,8 +203,8 @@ func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 	}
 }
 
-// Against the formula, every operator and convention, by loops that share nothing with the code but morph (which has
-// its own oracles).
+// The expected values are computed from the formula for every operator and convention, by loops that share only package morph
+// with the code. Package morph has separate oracles.
 func TestMaxApproximationEqualsItsFormula(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	for _, shape := range [][]int{{6, 5}, {6, 5, 2}} {
@@ -224,7 +224,7 @@ func TestMaxApproximationEqualsItsFormula(t *testing.T) {
 	}
 }
 
-// convention is one of the study's for max-approximation.
+// convention is a convention of the study for max-approximation.
 type convention struct{ bias, clip, reconstructed bool }
 
 func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float32, by convention) float64 {
@@ -264,7 +264,8 @@ func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float
 	return sum / float64(len(target))
 }
 
-// One-hot codes, atoms of disjoint and distant support, a zero bias: dilating the atoms is dilating the images.
+// With one-hot codes, a zero bias, and atoms whose supports are disjoint and distant, dilating the atoms equals dilating the
+// images.
 func TestMaxApproximationIsExactForDisjointAtoms(t *testing.T) {
 	shape := []int{9, 9}
 	atoms := &Atoms{Shape: shape, Count: 2, Values: make([]float32, 2*81)}
@@ -293,7 +294,7 @@ func TestMaxApproximationNeedsAtoms(t *testing.T) {
 	}
 }
 
-// Equal values are not sparse, however small they are.
+// The sparsity of equal values is 0 for values of any size.
 func TestHoyerOfSmallEqualValuesIsZero(t *testing.T) {
 	for _, size := range []float32{1e-6, 1e-8, 1e-9, 1e-12} {
 		if got := Hoyer(slices.Repeat([]float32{size}, 784)); got > 1e-6 {

@@ -35,8 +35,8 @@ func (m *MSE) Start(s *Subject) (Meter, error) {
 	return ofPixels(squaredError)(s)
 }
 
-// ofPixels starts the meter for a mean over images and pixels; of returns the sum over the pixels of an image and its
-// reconstruction.
+// ofPixels returns a function that starts the meter for a mean over images and pixels; the function of returns the sum over
+// the pixels of an image and its reconstruction.
 func ofPixels(of func(x, y []float32) float64) func(*Subject) (Meter, error) {
 	return func(s *Subject) (Meter, error) {
 		pixels := volume.Of(s.Shape)

@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-// clippedMeter also detects images that clipping would change.
+// clippedMeter also detects whether clipping would change the images.
 type clippedMeter struct {
 	Meter
 	outside bool

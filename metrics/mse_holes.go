@@ -24,7 +24,7 @@ func init() {
 	}
 }
 
-// WithHoles adds mse_observed and mse_held_out, as optional metrics, to a selection that contains mse. nil stands for
+// WithHoles adds mse_observed and mse_held_out, as optional metrics, to a selection that contains mse. A nil selection means
 // [Default].
 func WithHoles(chosen Selection) Selection {
 	if chosen == nil {
@@ -46,7 +46,8 @@ func WithHoles(chosen Selection) Selection {
 	return chosen
 }
 
-// maskedMSE returns the meter for the mean of (x - y)^2 over the entries where the mask is 1; x is the column of.
+// maskedMSE returns the meter for the mean of (x - y)^2 over the entries where a mask is 1. mask and of are the names of the
+// columns that contain the mask and x.
 func maskedMSE(mask, of string) Meter {
 	sum, count := 0.0, 0.0
 	return meter{func(b *Batch) error {

@@ -26,7 +26,7 @@ func (p Paired) Shown() bool { return (p.Low > 0 || p.High < 0) && p.Holm < 0.05
 // constant reports whether all differences were equal.
 func (p Paired) constant() bool { return p.Low == p.High }
 
-// Finding is the mean with its sign, or the statement that no difference is shown.
+// Finding returns the mean with its sign, or the statement that no difference is shown.
 func (p Paired) Finding() string {
 	if !p.Shown() {
 		return "no difference shown"
@@ -34,7 +34,7 @@ func (p Paired) Finding() string {
 	return fmt.Sprintf("%+.2g", p.Mean)
 }
 
-// Interval is the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
+// Interval returns the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
 func (p Paired) Interval() string {
 	if p.constant() {
 		return "(the same under every seed)"
@@ -42,7 +42,7 @@ func (p Paired) Interval() string {
 	return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High)
 }
 
-// String is the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
+// String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
 func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
 
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1

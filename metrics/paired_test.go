@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Oracle: mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, and scipy.stats.ttest_rel, SciPy 1.10.
+// The expected intervals are mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, and the p-values those of
+// scipy.stats.ttest_rel, computed with SciPy 1.10.
 func TestAPairedDifferenceIsStudents(t *testing.T) {
 	for _, c := range []struct {
 		a, b []float64

@@ -9,7 +9,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// panicking is a metric of another module that panics in one of its methods.
+// panicking is an incorrect metric that panics in one of its methods.
 type panicking struct{ in string }
 
 func (panicking) Describe() Description {

@@ -11,7 +11,7 @@ import (
 const PartCosine = 0.95
 
 const (
-	// BiasAtom is the atom number that stands for the decoder's bias image.
+	// BiasAtom is the atom number of the decoder's bias image.
 	BiasAtom = -1
 	// NoAtom is the atom number of an unmatched part, which occurs if there are more parts than atoms.
 	NoAtom = -2

@@ -14,8 +14,8 @@ import (
 //	precision = images of the class that are predicted correctly / images that are predicted as the class
 //	recall    = images of the class that are predicted correctly / images of the class
 //
-// and the means over the classes. If the denominator is 0, the number is not applicable and is left out of the mean. The
-// prediction is the class of the largest logit, the first of equal ones. Images of an unknown class are left out.
+// and the means over the classes. A number whose denominator is 0 is not applicable, and the mean ignores it. The prediction
+// is the class of the largest logit, the first of equal ones. Images of an unknown class are ignored.
 func init() {
 	register("per_class", "precision and recall of every class", Description{
 		Measures: []Measure{
@@ -102,7 +102,7 @@ func (q *quotients) add(a, b float64) {
 
 func (q *quotients) mean() float64 { return q.sum / q.n }
 
-// nameOf is the name of class i, or its number if it has no name.
+// nameOf returns the name of class i, or its number if it has no name.
 func nameOf(names []string, i int) string {
 	if i >= 0 && i < len(names) {
 		return names[i]

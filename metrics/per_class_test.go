@@ -43,7 +43,8 @@ func TestPerClassEqualsPlainLoops(t *testing.T) {
 	close6(t, "least_recall", number(t, got, "least_recall"), slices.Min(recalls))
 }
 
-// A class without images and one that is never predicted are named, have no number and are not averaged.
+// Notes name the class without images and the class that is never predicted. Their numbers are not applicable, and the means
+// ignore them.
 func TestPerClassSaysWhatIsNotThere(t *testing.T) {
 	m, err := metricOf("per_class").Start(&Subject{})
 	if err != nil {

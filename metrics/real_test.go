@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// realImages reads pixels of Fashion-MNIST, scaled by 1/255, or leaves the test out where there are no data.
+// realImages reads pixels of Fashion-MNIST, scaled by 1/255. It skips the test if the data are not available.
 func realImages(tb testing.TB, file string, n int) []float32 {
 	raw := realBytes(tb, file, 16, n*784)
 	images := make([]float32, len(raw))
@@ -53,8 +53,9 @@ func realBytes(tb testing.TB, file string, header, n int) []byte {
 	return raw[header:]
 }
 
-// The study's collapsed models answer every image with one image. A constant mean image (of 10,000 training images, measured
-// on 3,000 test images) has mse .0860, max-approximation .1190 and, to reconstructions, .00347.
+// The study's collapsed models reconstruct every image as the same image. The constant mean image of 10,000 training images,
+// measured on 3,000 test images, has the mse .0860, the max-approximation error .1190, and .00347 compared with
+// reconstructions.
 func TestTheConstantMeanImageHasTheStudysFingerprint(t *testing.T) {
 	train := realImages(t, "train-images-idx3-ubyte.gz", 10_000)
 	test := realImages(t, "t10k-images-idx3-ubyte.gz", 3_000)

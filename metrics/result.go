@@ -70,7 +70,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return o.bytes()
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, in that order. Values that are neither numbers nor null are left out.
+// UnmarshalJSON reads the output of MarshalJSON and keeps the order. It ignores values that are neither numbers nor null.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	*v = Values{}
 	return eachMember(text, func(name string, raw json.RawMessage) error {
@@ -97,13 +97,13 @@ type Result struct {
 	Images  int    // number of measured images
 	Vectors bool   // the samples are vectors, not images
 	Values
-	Tables  []*Table // of the metrics that have tables
-	PostHoc string   // what was fitted to the heads after the training and is part of the values; "" for nothing; set by the caller
+	Tables  []*Table // tables of the metrics that have any
+	PostHoc string   // the procedures fitted to the heads after the training, which the values include; "" for none; set by the caller
 
 	given []given // settings that the user has set
 }
 
-// Counted is the noun for the measured samples: "images", or "samples" for vectors.
+// Counted returns the noun for the measured samples: "images", or "samples" for vectors.
 func (r *Result) Counted() string {
 	if r.Vectors {
 		return "samples"
@@ -113,7 +113,7 @@ func (r *Result) Counted() string {
 
 // given is a setting that the user has set. The output contains it before the first value of its metric.
 type given struct {
-	before string // name of that value
+	before string // name of the value that the setting precedes in the output
 	key    string
 	value  any
 }
@@ -129,8 +129,8 @@ func (r *Result) Whole() *Result {
 	return &whole
 }
 
-// MarshalJSON writes one object: model, dataset, split and images, post_hoc if something was fitted after the training, then the values in
-// order, with the settings that the user has set, then the tables by name.
+// MarshalJSON writes one object: model, dataset, split and images, post_hoc if a procedure was fitted after the training, then
+// the values in order, with the settings that the user has set, then the tables by name.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	var o object
 	o.member("model", r.Model)
@@ -169,7 +169,7 @@ func (r *Result) Each(f func(key string, value any)) {
 	}
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It ignores settings and tables.
+// UnmarshalJSON reads the output of MarshalJSON. It ignores tables.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
 	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images, "post_hoc": &r.PostHoc}
@@ -183,9 +183,11 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 		if to, ok := known[name]; ok {
 			return json.Unmarshal(raw, to)
 		}
-		if !settings[name] {
-			r.Values.read(name, raw)
+		if settings[name] {
+			r.given = append(r.given, given{key: name})
+			return json.Unmarshal(raw, &r.given[len(r.given)-1].value)
 		}
+		r.Values.read(name, raw)
 		return nil
 	})
 }
@@ -193,7 +195,7 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 // object collects the members of a JSON object in order.
 type object struct {
 	members [][]byte
-	err     error // from the first member that could not be written
+	err     error // the first error of writing a member
 }
 
 func (o *object) member(name string, value any) {

@@ -10,12 +10,12 @@ import (
 	"tessera/data"
 )
 
-// line is a model of two pixels and two units with given atoms and bias.
+// line returns a model of two pixels and two units with the given atoms and bias.
 func line(activation string, bias []float32, atoms ...[]float32) *listed {
 	return &listed{scipyModel: &scipyModel{Activation: activation, Shape: []int{1, 2}, Units: 2, Atoms: atoms, Bias: bias}}
 }
 
-// lost measures additivity_lost of one code.
+// lost returns additivity_lost for one code.
 func lost(t *testing.T, c *listed, code ...float32) float64 {
 	t.Helper()
 	outputs, err := c.Decode(code)
@@ -63,7 +63,7 @@ func TestContributionsNeedCodesThatWeighAtoms(t *testing.T) {
 	}
 }
 
-// A code that nothing can be done without, and one that every unit can.
+// The first model needs all of its units, the second model none.
 func TestUsefulUnitsOfTheExtremes(t *testing.T) {
 	images := []float32{1, 0, 0, 1, 1, 1, 0, 0}
 	m := line("linear", []float32{0, 0}, []float32{1, 0}, []float32{0, 1})
@@ -77,7 +77,7 @@ func TestUsefulUnitsOfTheExtremes(t *testing.T) {
 	}
 }
 
-// At most 2000 images are measured: of 4001 images each third one. The others would need the second unit.
+// At most 2000 images are measured: of 4001 images, every third one. Only the images in between would need the second unit.
 func TestUsefulUnitsAreOfEvenlySpacedImages(t *testing.T) {
 	const n = 4001
 	m := line("linear", []float32{0, 0}, []float32{1, 0}, []float32{0, 1})
@@ -94,7 +94,7 @@ func TestUsefulUnitsAreOfEvenlySpacedImages(t *testing.T) {
 	}
 }
 
-// More atoms than are compared at a time, one of them zero.
+// The model has more atoms than the metric compares at a time, and one zero atom.
 func TestCoherenceOfManyAtomsEqualsPlainLoops(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 4))
 	const k, pixels = 150, 9

@@ -12,7 +12,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// scipyFile is what testdata/scipy_metrics.py computes.
+// scipyFile contains the results of testdata/scipy_metrics.py.
 type scipyFile struct {
 	Models    []scipyModel
 	TrueParts struct {
@@ -35,7 +35,7 @@ type scipyModel struct {
 	Codes, Atoms, Images [][]float32
 	Bias                 []float32
 	Values               map[string]float64
-	Useful               map[string]int // by how much the error may rise
+	Useful               map[string]int // accepted increase of the error
 }
 
 type scipyClusters struct {
@@ -67,7 +67,7 @@ func scipy(t *testing.T) *scipyFile {
 	return &f
 }
 
-// listed is a coder whose codes are given: it encodes images by their place.
+// listed is a coder with given codes: the code of an image depends on the index of the image.
 type listed struct {
 	*scipyModel
 	next int
@@ -104,7 +104,7 @@ func (l *listed) WithAtoms(*Atoms) (Coder, error) { return l, nil }
 
 func flat(rows [][]float32) []float32 { return slices.Concat(rows...) }
 
-// within1e6 wants two numbers to agree to 1e-6 of 1 or of the larger one.
+// within1e6 checks that two numbers agree with a tolerance of 1e-6, relative to the larger number or to 1.
 func within1e6(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= 1e-6*max(1, math.Abs(want))) {
@@ -160,7 +160,7 @@ func TestTruePartsAreMatchedAsBySciPy(t *testing.T) {
 	}
 }
 
-// clusters measures a metric of the labelled codes.
+// measure returns the values of a metric on the labelled codes.
 func (c *scipyClusters) measure(t *testing.T, m Metric) Values {
 	s := Subject{Units: c.Units, Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}, Images: len(c.Codes)}
 	return added(t, m, s, Batch{Codes: flat(c.Codes[:33]), Labels: c.Labels[:33]}, Batch{Codes: flat(c.Codes[33:]), Labels: c.Labels[33:]})

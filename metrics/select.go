@@ -56,7 +56,7 @@ func (s Selection) Check() error {
 	return nil
 }
 
-// first is the name of the metric's first measure, "" if it has none.
+// first returns the name of the metric's first measure, "" if it has none.
 func (c Choice) first() string {
 	if c.Metric == nil {
 		return ""
@@ -175,7 +175,7 @@ func (s Selection) Set(key string, value any) error {
 	return nil
 }
 
-// SetText is [Selection.Set] for text of the form KEY=VALUE.
+// SetText is like [Selection.Set], for text of the form KEY=VALUE.
 func (s Selection) SetText(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -185,6 +185,9 @@ func (s Selection) SetText(text string) error {
 		for _, f := range table.Fields(c.Metric) {
 			if f.Key != key {
 				continue
+			}
+			if choices := f.Choices(); choices != nil && !slices.Contains(choices, value) {
+				return fmt.Errorf("%s: got %q, want one of %q", key, value, choices)
 			}
 			if !setText(f, value) {
 				return fmt.Errorf("%s: got %q, want %s %s", key, value, f.Value.Type(), f.Want)
@@ -220,12 +223,15 @@ func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 	}
 	picked = &Result{Model: r.Model, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Vectors: r.Vectors}
 	for _, c := range s {
-		for _, name := range c.names() {
+		for k, name := range c.names() {
 			found := false
 			for _, v := range r.Values {
 				if v.Name == name || strings.HasSuffix(v.Name, "."+name) {
 					v.optional = c.Optional
 					picked.Values = append(picked.Values, v)
+					if k == 0 {
+						picked.given = append(picked.given, c.settings(strings.TrimSuffix(v.Name, name))...)
+					}
 					found = true
 				}
 			}
@@ -235,6 +241,28 @@ func (s Selection) Of(r *Result) (picked *Result, ok bool) {
 		}
 	}
 	return picked, true
+}
+
+// SameSettings reports whether an earlier result was measured with the settings of the selection.
+func (s Selection) SameSettings(r *Result) bool {
+	texts := func(all []given) map[string]string {
+		m := map[string]string{}
+		for _, g := range all {
+			text, _ := json.Marshal(g.value) // strings, bools and numbers have a text
+			m[g.key] = string(text)
+		}
+		return m
+	}
+	earlier := texts(r.given)
+	for _, c := range s {
+		now := texts(c.given)
+		for _, f := range table.Fields(c.Metric) {
+			if now[f.Key] != earlier[f.Key] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // MeasureOf returns the measure with that name; "class.accuracy" is the accuracy of the head "class".
@@ -281,7 +309,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// registered is the name under which the metric is registered, "" if it is not.
+// registered returns the name under which the metric is registered, "" if it is not registered.
 func (c Choice) registered() string {
 	for _, e := range Registry.All() {
 		if first := (Choice{Metric: e.New()}).first(); first != "" && first == c.first() {

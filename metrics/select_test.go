@@ -23,7 +23,7 @@ func selected(t *testing.T, names ...string) Selection {
 	return s
 }
 
-// chosenNames lists the measures of a selection, those of optional choices in brackets.
+// chosenNames lists the measures of a selection. Measures of optional choices are in brackets.
 func chosenNames(s Selection) string {
 	var names []string
 	for _, c := range s {
@@ -137,6 +137,17 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 	if err := json.Unmarshal(text, &read); err != nil || !slices.Equal(read.Values, want.Values) {
 		t.Errorf("read back as %+v (%v)", read, err)
 	}
+	if !s.SameSettings(got) || !s.SameSettings(&read) || selected(t, "max_approx").SameSettings(&read) || !selected(t, "mse").SameSettings(&read) {
+		t.Error("the settings of a result are not compared with those of a selection")
+	}
+	if picked, ok := s.Of(&read); !ok {
+		t.Error("nothing is picked")
+	} else if again, _ := json.Marshal(picked); string(again) != string(text) {
+		t.Errorf("picked: %s, want %s", again, text)
+	}
+	if other := selected(t, "max_approx"); other.Set("operator", "closing") != nil || other.SameSettings(&read) {
+		t.Error("another operator is the same")
+	}
 	for key, value := range map[string]any{"operator": 3, "radius": "2", "colour": 1} {
 		if err := s.Set(key, value); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s = %v: got %v", key, value, err)
@@ -195,7 +206,7 @@ func TestResultsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// counting counts what a coder is asked for.
+// counting is a coder that counts calls.
 type counting struct {
 	*affine
 	encoded, decoded *int

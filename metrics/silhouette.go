@@ -9,7 +9,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// The metric silhouette is the mean silhouette of the clusters of images, which are those of [clustersMeter].
+// The metric silhouette is the mean silhouette of the clusters of images, as defined for [clustersMeter].
 func init() {
 	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{
 		Measures: []Measure{{Name: "silhouette", Better: Higher, Doc: "mean over images of (b - a) / max(a, b) for the mean distance a of an image from the others of its cluster, the index of the largest " +
@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// MostSilhouette is the largest number of images of which the metric silhouette computes all distances.
+// MostSilhouette is the maximum number of images for the metric silhouette, which computes the distances of all pairs.
 const MostSilhouette = 2000
 
 type silhouetteMeter struct {
@@ -50,8 +50,8 @@ func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
 	return []Value{Number(mean)}, nil
 }
 
-// Silhouette returns the mean silhouette of rows of that many values, given the cluster of each: numbers from 0. An image alone in its cluster has
-// 0. ok is false if there are fewer than two clusters.
+// Silhouette returns the mean silhouette of the rows of a matrix with the given width. clusters contains the cluster of each
+// row, numbered from 0. The silhouette of a row alone in its cluster is 0. ok is false if there are fewer than two clusters.
 func Silhouette(rows []float32, width int, clusters []int) (mean float64, ok bool) {
 	count := 0
 	for _, c := range clusters {

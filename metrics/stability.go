@@ -13,9 +13,8 @@ import (
 // permutations is the number of permutations of the pixels for [Agreement.Permuted].
 const permutations = 10
 
-// Agreement measures how similar the atoms of several models are, for example of several seeds. With the matrix C_ij =
-// |cosine| of atom i of one model and atom j of another (0 for all-zero atoms), all numbers are means over the pairs of
-// models.
+// Agreement measures how similar the atoms of several models are, for example of several seeds. All numbers are means over the
+// pairs of models. C_ij is |cosine| of atom i of one model and atom j of the other, and 0 for all-zero atoms.
 type Agreement struct {
 	// Matched is the mean of C over the one-to-one matching of the atoms with the largest sum. Unmatched atoms of the larger
 	// model are ignored. It is 1 for the same atoms in any order, of any sign and scale.
@@ -148,7 +147,7 @@ func similarities(one, other []float64, pixels int) []float64 {
 	return c
 }
 
-// matchedMean is the mean similarity of the pairs of the best one-to-one matching.
+// matchedMean returns the mean similarity of the pairs of the best one-to-one matching.
 func matchedMean(similarities []float64, rows, columns int) (float64, error) {
 	matched, err := assignment.Maximise(rows, columns, func(i, j int) float64 { return similarities[i*columns+j] })
 	sum := 0.0

@@ -16,7 +16,7 @@ func init() {
 	Registry.Register("svm", "classification of the codes by a linear SVM", func() Metric { return &SVM{Seed: 1} })
 }
 
-// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are left out. Models with the same labels
+// SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are ignored. Models with the same labels
 // and the same Seed have the same splits.
 type SVM struct {
 	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
@@ -226,9 +226,9 @@ func accuracies(ctx context.Context, train, test *svmProblem, cs []float64, tole
 	return right, nil
 }
 
-// stratifiedSplit returns the indices of a random split, ascending: ceil(fraction n) go to test. The shares of the classes
+// stratifiedSplit returns the indices of a random split, ascending: ceil(fraction n) are in test. The shares of the classes
 // are as close as possible to their shares in the full set (largest remainders are rounded up, for equal remainders the lower
-// class first). Labels are 0 to classes-1; every class needs at least two images, and keeps at least one of them in train.
+// class first). Labels are 0 to classes-1; every class needs at least two images, and at least one of them stays in train.
 func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) (train, test []int, err error) {
 	members := make([][]int, classes)
 	for i, l := range labels {
@@ -249,7 +249,7 @@ func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) 
 	return train, test, nil
 }
 
-// shares returns the number of members of each class that go to test.
+// shares returns the number of members of each class for test.
 func shares(members [][]int, n int, fraction float64) []int {
 	total := int(math.Ceil(fraction * float64(n)))
 	quotas, remainders, order := make([]int, len(members)), make([]int, len(members)), make([]int, len(members))

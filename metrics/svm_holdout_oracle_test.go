@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// testdata/svm_holdout.py classifies the same codes on the same splits by scikit-learn: scaled units, a dead unit, the grid
-// of C and the accuracy on the codes that are held out.
+// The expected accuracies are those of scikit-learn on the same codes and splits, computed by testdata/svm_holdout.py: with
+// scaled units, a dead unit, the grid of C, and the accuracy on the held-out codes.
 func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
 	text, err := os.ReadFile("testdata/svm_holdout.json")
 	if err != nil {

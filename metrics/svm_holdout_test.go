@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// held measures codes of three clouds with 5 units.
+// held returns the values of a metric on codes of three clouds with 5 units.
 func held(t *testing.T, m *SVMHoldout, codes []float32, labels []int) []Value {
 	t.Helper()
 	meter, err := m.Start(&Subject{Units: 5, Seed: 77})
@@ -43,7 +43,7 @@ func TestTheHeldOutAccuracyIsTheMeanOfItsSplits(t *testing.T) {
 	}
 }
 
-// Units of other scales are the same codes where they are scaled, and are not where they are not.
+// If two sets of codes differ only in the scale of their units, the accuracies are equal with Scale and different without.
 func TestScaledCodesDoNotDependOnTheScaleOfUnits(t *testing.T) {
 	codes, labels := clouds(rand.New(rand.NewPCG(4, 4)), 600, 5, 3)
 	stretched := slices.Clone(codes)
@@ -60,7 +60,7 @@ func TestScaledCodesDoNotDependOnTheScaleOfUnits(t *testing.T) {
 	}
 }
 
-// Random labels are guessed at best: the classifier does not see the held-out codes.
+// With random labels the accuracy is that of guessing, because the classifier is not fitted to the held-out codes.
 func TestWhatIsHeldOutIsNotFitted(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	codes, labels := uniform(r, 60*5), make([]int, 60)

@@ -22,8 +22,8 @@ const (
 	usefulRise   = 0.01    // default of the accepted increase of the mean squared error
 )
 
-// UsefulUnits is the smallest number of units such that freezing all other units at their mean activation over the images
-// raises the mean squared error of the reconstructions by at most 1 %. The frozen units are found in two steps:
+// UsefulUnits counts the units that the reconstructions need: the smallest number such that freezing all other units, at their
+// mean activation over the images, raises the mean squared error by at most 1 %. The frozen units are found in two steps:
 //
 //  1. The order. Freezing the units of a set F changes the sum of the decoder's atoms by sum_(j in F) d_j w_j, d_j = mean(h_j) - h_j.
 //     If the last activation is approximated as linear, the squared error rises by
@@ -197,7 +197,7 @@ func (f *freezing) order() []int {
 	return order
 }
 
-// frozenError is the squared error of the reconstructions with these units frozen.
+// frozenError returns the squared error of the reconstructions with these units frozen.
 func (f *freezing) frozenError(units []int) (sum float64, err error) {
 	k := f.atoms.Count
 	var squares imageSum

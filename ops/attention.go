@@ -11,18 +11,18 @@ import (
 	vector "tessera/kernel"
 )
 
-// Attention is the geometry of multi-head attention from sequences of tokens (batch, Tokens, Features) to other sequences
-// (batch, Others, Features), or to themselves. The features are split equally between the heads. [Attention.Scores] and
-// [Attention.Mix] are the matrix products of every sequence and head. Both are linear in each input, and each is the
+// Attention describes multi-head attention between two sequences of tokens, (batch, Tokens, Features) and (batch,
+// Others, Features), or within one sequence. The features are split equally among the heads. [Attention.Scores] and
+// [Attention.Mix] compute one matrix product for each sample and head. Both are linear in each input, and each is the
 // derivative of the other, so they can be differentiated any number of times.
 type Attention struct {
 	Tokens   int
 	Features int
 	Heads    int
-	Others   int // number of tokens of the other sequence; 0 stands for Tokens
+	Others   int // number of tokens of the other sequence; 0 means Tokens
 }
 
-// others is the number of tokens of the other sequence.
+// others returns the number of tokens of the other sequence.
 func (a Attention) others() int { return cmp.Or(a.Others, a.Tokens) }
 
 // AttentionScoresOp is the spec of [Attention.Scores], AttentionMixOp of [Attention.Mix] and [Attention.MixTransposed].
@@ -45,8 +45,8 @@ func (a Attention) Check() error {
 	return nil
 }
 
-// Scores compares every token of x (batch, Tokens, Features) with every token of y (batch, Others, Features), for every head h:
-// (batch, Heads, Tokens, Others),
+// Scores returns the inner products (batch, Heads, Tokens, Others) of every token of x (batch, Tokens, Features) with
+// every token of y (batch, Others, Features), for every head h:
 //
 //	s(b,h,i,j) = sum over the features d of head h of x(b,i,d) y(b,j,d)
 func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
@@ -70,15 +70,16 @@ func (a Attention) Scores(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// Mix returns the sums (batch, Tokens, Features) of the tokens of x (batch, Others, Features) with weights p (batch, Heads, Tokens,
-// Others), for the features d of every head h:
+// Mix returns weighted sums (batch, Tokens, Features) of the tokens of x (batch, Others, Features). The weights are p
+// (batch, Heads, Tokens, Others). For every feature d of head h:
 //
 //	z(b,i,d) = sum over j of p(b,h,i,j) x(b,j,d)
 func (a Attention) Mix(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, false)
 }
 
-// MixTransposed is [Attention.Mix] with p(b,h,j,i) instead of p(b,h,i,j): from x (batch, Tokens, Features) to (batch, Others, Features).
+// MixTransposed is like [Attention.Mix] with the weights transposed, p(b,h,j,i) instead of p(b,h,i,j). It maps x
+// (batch, Tokens, Features) to (batch, Others, Features).
 func (a Attention) MixTransposed(p, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.mix(p, x, true)
 }
@@ -102,7 +103,7 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 		Float32:  attentionMix(a, transposed, vector.Float32),
 		Float64:  attentionMix(a, transposed, vector.Float64),
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			to, from := grad, in[1] // p(i,j) weighs token j of x for token i of the output
+			to, from := grad, in[1] // p(i,j) is the weight of token j of x in token i of the output
 			if transposed {
 				to, from = from, to
 			}
@@ -112,13 +113,13 @@ func (a Attention) mix(p, x *gorgonia.Node, transposed bool) (*gorgonia.Node, er
 	return o.Apply(p, x)
 }
 
-// sequence, other and pairs are the shapes for one image: of its tokens, of the other tokens, and of the weights between
-// them.
+// sequence, other and pairs return the shapes for one sample: of its tokens, of the tokens of the other sequence, and
+// of the weights between them.
 func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Features} }
 func (a Attention) other() tensor.Shape    { return tensor.Shape{a.others(), a.Features} }
 func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.others()} }
 
-// fits returns an error unless the shape of x is (batch) followed by want.
+// fits returns an error unless x has a batch axis followed by the axes in want.
 func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	if s := x.Shape(); len(s) != len(want)+1 || !s[1:].Eq(want) {
 		return fmt.Errorf("attention: got shape %v, want (batch) and %v", s, want)
@@ -126,7 +127,7 @@ func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	return nil
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch of the given size.
 func (a Attention) work(batch int) float64 {
 	return 2 * float64(batch*a.Tokens*a.others()) * float64(a.Features)
 }

@@ -17,22 +17,22 @@ var attentions = []ops.Attention{
 	{Tokens: 3, Features: 4, Heads: 2, Others: 5}, {Tokens: 4, Features: 6, Heads: 1, Others: 1},
 }
 
-// others is the number of tokens of the other sequence of a.
+// others returns the number of tokens of the second sequence of a.
 func others(a ops.Attention) int { return cmp.Or(a.Others, a.Tokens) }
 
-// drawn are values to compute on.
+// drawn returns n random values; the stream is named name.
 func drawn(n int, name string) []float64 {
 	return gradcheck.Values[float64](n, layers.Everything, random.Stream(1, name, 0))
 }
 
-// attended are the tensors of one attention: two sequences and weights between their tokens.
+// attended contains the tensors of one attention: two sequences x and y, and the weights p between their tokens.
 type attended struct{ x, y, p []float64 }
 
 func newAttended(a ops.Attention, batch int) attended {
 	return attended{drawn(batch*a.Tokens*a.Features, "x"), drawn(batch*others(a)*a.Features, "y"), drawn(batch*a.Heads*a.Tokens*others(a), "p")}
 }
 
-// expressions are the three ops on d's tensors.
+// expressions returns the expressions of the three ops applied to the tensors of d.
 func (d attended) expressions(a ops.Attention, batch int) map[string]gradcheck.Expression[float64] {
 	sequence := func(b *gradcheck.Builder[float64], name string, values []float64) *gorgonia.Node {
 		return b.Leaf(name, []int{batch, len(values) / (batch * a.Features), a.Features}, values, false)
@@ -53,7 +53,7 @@ func (d attended) expressions(a ops.Attention, batch int) map[string]gradcheck.E
 	}
 }
 
-// plain is what the ops must give.
+// plain computes the expected results of the three ops by plain loops.
 func (d attended) plain(a ops.Attention, batch int) map[string][]float64 {
 	scores, mixed, transposed := make([]float64, len(d.p)), make([]float64, len(d.x)), make([]float64, len(d.y))
 	for b := range batch {
@@ -84,7 +84,8 @@ func TestAttentionEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// The derivatives of each op are the other two, so that right gradients of all three make those of any order right.
+// The derivatives of each op are the other two ops. If the first derivatives of all three are right, so are the
+// derivatives of every order.
 func TestDerivativesOfAttentionAreRight(t *testing.T) {
 	for _, a := range attentions {
 		for name, e := range newAttended(a, 2).expressions(a, 2) {
@@ -144,7 +145,7 @@ func TestPatchesLieSideBySide(t *testing.T) {
 	}
 }
 
-// patched are the two ops on images and on tokens.
+// patched returns the expressions of Cut on images and of Join on tokens.
 func patched(p ops.Patching, batch int, images, tokens []float64) map[string]gradcheck.Expression[float64] {
 	return map[string]gradcheck.Expression[float64]{
 		"cut": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {

@@ -227,7 +227,7 @@ func (c *Chain) Flatten(x *gorgonia.Node) *gorgonia.Node {
 	return c.Reshape(x, shape[0], tensor.Shape(shape[1:]).TotalSize())
 }
 
-// Scalar returns the constant v in the precision of like. A float32 graph does not accept float64 constants.
+// Scalar returns the constant v in the precision of the node like. A float32 graph does not accept float64 constants.
 func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
 	if like.Dtype() == tensor.Float64 {
 		return gorgonia.NewConstant(v)
@@ -235,9 +235,9 @@ func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
 	return gorgonia.NewConstant(float32(v))
 }
 
-// Gradient returns the derivatives of the scalar y with respect to any nodes of its graph, as expressions that can be
-// differentiated again. With gorgonia.Grad this is not possible: it marks every visited node, and a later call for a loss
-// that contains the first result stops at the marks. Gradient therefore differentiates a copy of y's expression and copies
+// Gradient returns the derivatives of the scalar y with respect to nodes of its graph, as expressions that can be
+// differentiated again. gorgonia.Grad does not allow this: it marks every visited node, and a later call for a loss
+// that contains its result stops at the marks. Gradient therefore differentiates a copy of y's expression and copies
 // the added nodes back into y's graph.
 func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
 	forth := newTranscript(gorgonia.NewGraph())
@@ -286,7 +286,7 @@ func newTranscript(g *gorgonia.ExprGraph) *transcript {
 	return &transcript{graph: g, known: map[*gorgonia.Node]*gorgonia.Node{}}
 }
 
-// of returns the copy of n in the other graph, adding missing nodes.
+// of returns the copy of n in the other graph. It adds the nodes that are missing there.
 func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 	if m, ok := t.known[n]; ok {
 		return m, nil
@@ -314,7 +314,7 @@ func (t *transcript) of(n *gorgonia.Node) (*gorgonia.Node, error) {
 	return m, nil
 }
 
-// leaf copies n as an input.
+// leaf adds a copy of n as an input of the other graph.
 func (t *transcript) leaf(n *gorgonia.Node) *gorgonia.Node {
 	name := gorgonia.WithName(fmt.Sprintf("node %d", n.ID()))
 	if shape := n.Shape(); len(shape) == 0 {
@@ -335,13 +335,13 @@ func Affine(x, h *gorgonia.Node) (z, w *gorgonia.Node, ok bool) {
 	return a.product, fromgraph.Children(a.product)[1], true
 }
 
-// affine searches for the single product between an input and an output.
+// affine searches for the only product between an input and an output.
 type affine struct {
 	depends map[*gorgonia.Node]bool // cached results of dependent
 	product *gorgonia.Node
 }
 
-// dependent reports whether n depends on the input's values, not only on its size.
+// dependent reports whether n depends on the values of the input, not only on the number of images.
 func (a *affine) dependent(n *gorgonia.Node) bool {
 	d, known := a.depends[n]
 	if known {
@@ -357,7 +357,8 @@ func (a *affine) dependent(n *gorgonia.Node) bool {
 	return d
 }
 
-// follow goes from a node that depends on the input back to the product, through elementwise ops.
+// follow reports whether n, a node that depends on the input, is an elementwise function of a single product. It sets
+// a.product when it first reaches the product.
 func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -380,7 +381,8 @@ func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	return true
 }
 
-// multiplies reports whether n is the product of the input, or of a view of it, and a node that does not depend on it.
+// multiplies reports whether n is the product of the input, or of a reshaped input, and a node that does not depend on
+// the input.
 func (a *affine) multiplies(n *gorgonia.Node) bool {
 	id := fromgraph.Identify(n.Op())
 	if id.Class != fromgraph.MatMul || id.Batched || id.TransA || id.TransB {

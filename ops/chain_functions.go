@@ -43,7 +43,8 @@ func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	})
 }
 
-// Rows returns count elements of the first axis of x (n, ...), starting at from: (count, ...). If the range covers all rows, it returns x itself.
+// Rows returns the slices from, ..., from+count-1 of x (n, ...) along its first axis: (count, ...). If the range covers
+// all rows, it returns x itself.
 func (c *Chain) Rows(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	if c.err != nil {
 		return nil
@@ -61,7 +62,7 @@ func (c *Chain) Rows(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	return c.Reshape(c.Columns(c.Reshape(x, 1, shape[0]*row), from*row, count*row), out...)
 }
 
-// Join returns the matrix whose rows are the concatenated rows of the matrices (n, ...); see [Join].
+// Join concatenates matrices with equal numbers of rows along their columns; see [Join].
 func (c *Chain) Join(x *gorgonia.Node, more ...*gorgonia.Node) *gorgonia.Node {
 	for _, y := range more {
 		x = c.binary("join", Join, x, y)

@@ -10,7 +10,7 @@ import (
 	"tessera/ops"
 )
 
-// Every function as a method: its values for x = [[1 2 3] [4 5 6]], and its gradients.
+// Values and gradients of every function that is also a method, for x = [[1 2 3] [4 5 6]].
 func TestTheFunctionsAreMethodsOfAChain(t *testing.T) {
 	type node = *gorgonia.Node
 	l := func(x float64) float64 { return math.Log1p(math.Exp(x)) }
@@ -43,7 +43,7 @@ func TestTheFunctionsAreMethodsOfAChain(t *testing.T) {
 				t.Fatalf("got %v, %v, want %v", got, err, c.want)
 			}
 			if name == "one-hot, gather" {
-				return // the numerical derivative would move the indices
+				return // the numerical derivative would change the indices
 			}
 			if err := gradcheck.Check(gradcheck.Scalar(f)); err != nil {
 				t.Error(err)

@@ -31,16 +31,16 @@ type Convolution struct {
 	Dilation int
 	Groups   int
 	Top      int // rows of padding above; Out determines the padding below
-	Left     int // columns of padding to the left
+	Left     int // columns of padding to the left; Out determines the padding to the right
 
 	KernelWidth int // width of a filter; 0 for Kernel
 	StrideWidth int // stride between columns; 0 for Stride
 }
 
-// kernelWidth is the width of a filter.
+// kernelWidth returns the width of a filter in pixels.
 func (g Convolution) kernelWidth() int { return cmp.Or(g.KernelWidth, g.Kernel) }
 
-// strideWidth is the stride between columns.
+// strideWidth returns the stride between columns.
 func (g Convolution) strideWidth() int { return cmp.Or(g.StrideWidth, g.Stride) }
 
 // ConvolveOp is the spec of [Convolution.Convolve], ConvolveImagesOp of [Convolution.Images] (the transposed convolution),
@@ -51,7 +51,7 @@ type (
 	convolveGradientOp Convolution
 )
 
-// Filters is the shape of w: (height of a filter, width, channels of one group, filters).
+// Filters returns the shape of w: (height of a filter, width of a filter, channels of one group, filters).
 func (g Convolution) Filters() []int {
 	return []int{g.Kernel, g.kernelWidth(), g.In[2] / g.Groups, g.Out[2]}
 }
@@ -125,8 +125,8 @@ func (g Convolution) Images(y, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(y, w)
 }
 
-// Gradient returns the derivative of [Convolution.Convolve] with respect to the filters, for images x and the gradient of
-// y.
+// Gradient returns the derivative of [Convolution.Convolve] with respect to the filters, given images x and the
+// gradient y of the output.
 func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In[:], nil, nil); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     convolveGradientOp(g),
 		Out:      filters,
-		Units:    l.row, // a unit is the gradient for one value of a patch and all filters
+		Units:    l.row, // one unit per value of a patch: its gradient for all filters
 		ByUnit:   []bool{false, false},
 		Scratch:  l.scratch(x.Shape()[0]),
 		Work:     g.work(x.Shape()[0]),
@@ -153,7 +153,8 @@ func (g Convolution) Gradient(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, y)
 }
 
-// both returns the error first, or else the results a and b of two calls.
+// both returns a function that combines a with the result b of a second call: it returns a and b, and the errors of both
+// calls.
 func both(a *gorgonia.Node, first error) func(b *gorgonia.Node, err error) (gorgonia.Nodes, error) {
 	return func(b *gorgonia.Node, second error) (gorgonia.Nodes, error) {
 		return gorgonia.Nodes{a, b}, errors.Join(first, second)
@@ -174,21 +175,21 @@ func (g Convolution) fits(x *gorgonia.Node, image []int, w *gorgonia.Node, filte
 	return nil
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch of the given size.
 func (g Convolution) work(batch int) float64 {
 	return 2 * float64(batch*g.Out[0]*g.Out[1]) * float64(g.Kernel*g.kernelWidth()*g.In[2]/g.Groups*g.Out[2])
 }
 
-// lowering turns a convolution into matrix products (im2col): for every pixel of the output a row contains the patch of the
-// image under the filters, and rows times filters is the output. A patch consists of runs of values that are contiguous in
-// the image; values outside the image are 0.
+// lowering turns a convolution into a matrix product (im2col). Each row of the left matrix is the patch of the image
+// that the filters cover at one pixel of the output. A patch consists of runs of values that are contiguous in the
+// image. Values outside the image are 0.
 type lowering struct {
 	Convolution
 	channels int // channels of one group
 	filters  int // filters of one group
 	row      int // values in a patch of one group: height * width of a filter * channels
 	run      int // values in a run
-	runs     int // runs in one row of a filter: 1 if neighbouring columns are contiguous, else their number
+	runs     int // runs in one row of a filter: 1 if neighbouring columns are contiguous, else the number of columns
 }
 
 func newLowering(g Convolution) lowering {
@@ -201,36 +202,36 @@ func newLowering(g Convolution) lowering {
 	return l
 }
 
-// patches is the number of patches of one image.
+// patches returns the number of patches of one image.
 func (l *lowering) patches() int { return l.Out[0] * l.Out[1] }
 
-// image is the number of values in the patches of an image; values is the number per patch.
+// image returns the number of values in all patches of an image; values is the number of values per patch.
 func (l *lowering) image(values int) int { return l.patches() * values }
 
-// blockValues is the number of patch values per matrix product. They should fit into the second-level cache, but more
-// products mean packing the filters more often.
+// blockValues is the number of patch values per matrix product. The values should fit into the second-level cache.
+// Smaller products would pack the filters more often.
 const blockValues = 1 << 17
 
-// block is the number of images per matrix product; values is the number of values per patch.
+// block returns the number of images per matrix product; values is the number of values per patch.
 func (l *lowering) block(values int) int { return max(1, blockValues/l.image(values)) }
 
-// scratch is the maximum number of patch values in a block, for a batch of the given number of images.
+// scratch returns the maximum number of patch values in a block; images is the size of the batch.
 func (l *lowering) scratch(images int) int {
 	return min(max(blockValues, l.image(l.row)), images*l.image(l.row))
 }
 
-// walk iterates over the runs with values [from, to) of the patches of one group in an image. It calls visit with one or more
-// neighbouring runs at a time: row and at are the positions of the first run in the rows and in the image. Each further run
-// starts to-from values later in the rows and step values later in the image. Of the values [first, last) of a run, those in
-// [low, high) lie inside the image, and value q is the image's value at+q. Several runs are either all inside or all outside
-// the image.
+// walk iterates over the runs with values [from, to) of the patches of one group in an image. It calls visit for one or
+// more neighbouring runs at a time. row and at are the positions of the first run in the rows and in the image. Each
+// further run starts to-from values later in the rows and step values later in the image. A run has the values [first,
+// last), of which [low, high) lie inside the image; value q of the run is value at+q of the image. Several runs are
+// passed together only if all are inside or all are outside the image.
 func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, low, high, runs int)) {
 	line, step := l.In[1]*l.In[2], l.step()
 	for i := range l.Out[0] {
 		for r := from / l.run; r*l.run < to; r++ {
 			first, last := max(from-r*l.run, 0), min(to-r*l.run, l.run)
 			y := i*l.Stride + r/l.runs*l.Dilation - l.Top
-			start := (r%l.runs*l.Dilation-l.Left)*l.In[2] + group*l.channels // of the run in its line
+			start := (r%l.runs*l.Dilation-l.Left)*l.In[2] + group*l.channels // position of the run in its row of the filter
 			row := i*l.Out[1]*(to-from) + r*l.run - from
 			for j, runs := 0, 1; j < l.Out[1]; j += runs {
 				low, high := max(first, -start), min(last, line-start)
@@ -253,10 +254,10 @@ func (l *lowering) walk(group, from, to int, visit func(row, first, last, at, lo
 	}
 }
 
-// step is the distance in the image between neighbouring patches, in values.
+// step returns the number of values between the starts of neighbouring patches in the image.
 func (l *lowering) step() int { return l.strideWidth() * l.In[2] }
 
-// gatherPatches writes values [from, to) of every patch of one group as rows.
+// gatherPatches copies values [from, to) of every patch of one group into rows.
 func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	l.walk(group, from, to, func(row, first, last, at, low, high, runs int) {
 		if low == first && high == last {
@@ -274,7 +275,8 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	})
 }
 
-// copyRuns copies runs of run values each, which lie dstStep and srcStep values apart. It avoids calls of copy for short runs.
+// copyRuns copies several runs of equal length run. The runs start dstStep values apart in dst and srcStep values apart
+// in src. It avoids the cost of calling copy for short runs.
 func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	if run > 16 || run%4 != 0 {
 		for i := range runs {
@@ -292,7 +294,7 @@ func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	}
 }
 
-// scatterPatches adds rows of patches of one group to an image.
+// scatterPatches adds the rows, which are patches of one group, to an image.
 func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, group int) {
 	l.walk(group, 0, l.row, func(row, _, _, at, low, high, runs int) {
 		for i := range runs {
@@ -365,19 +367,19 @@ func convolveGradient[T Float](l lowering, kernels func() *vector.Set[T]) units[
 	}
 }
 
-// winograd computes a convolution whose filters are 2 or 3 strides wide by minimal filtering (Winograd; Lavin and Gray, "Fast
-// Algorithms for Convolutional Neural Networks", 2016): about half of the multiplications.
+// winograd computes a convolution by minimal filtering (Winograd; Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", 2016). The filters must be 2 or 3 strides wide. It needs about half of the multiplications.
 //
 // A cell is a block of Stride by Stride pixels of an image. Along one axis an output depends on taps = Kernel/Stride
-// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four cells. A
-// tile needs four products, one for each of the points 0, 1, -1 and infinity:
+// consecutive cells, y(i) = sum over j of x(i+j) w(j). A tile is 5-taps consecutive outputs, which depend on four
+// cells. A tile needs four products, one for each of the points 0, 1, -1 and infinity:
 //
 //	p0 = (x0-x2) w(0)              p1 = (x1+x2) (sum of w(j))/2
 //	p3 = (x3-x1) w(taps-1)         p2 = (x2-x1) (sum of (-1)^j w(j))/2
 //	y(i) = p1 + (-1)^i p2, plus p0 for the first and p3 for the last i of the tile
 //
-// A shorter tile does not need p3. Both axes together give points*points matrix products: rows are the tiles of many
-// images, columns the filters.
+// A shorter tile does not need p3. In two dimensions there are points*points matrix products, one for each pair of
+// points. Rows of the left matrix are the tiles of many images, columns of the right matrix are the filters.
 type winograd struct {
 	Convolution
 	taps          int
@@ -387,61 +389,62 @@ type winograd struct {
 
 const points = 4
 
-// sights defines the input transform for each point: the sum or the difference of two of the four cells of a tile.
+// sights defines the input transform. For each point it is the sum or the difference of two of the four cells of a
+// tile.
 var sights = [points]struct {
 	one, other int
 	minus      bool
 }{{0, 2, true}, {1, 2, false}, {2, 1, true}, {3, 1, true}}
 
-// newWinograd returns nil for convolutions to which this method does not apply.
+// newWinograd returns the method for g, or nil if it does not apply to g.
 func newWinograd(g Convolution) *winograd {
 	w := &winograd{Convolution: g, taps: g.Kernel / g.Stride, cell: g.Stride * g.Stride * g.In[2]}
 	if g.Kernel%g.Stride != 0 || w.taps < 2 || w.taps > 3 || g.Dilation > 1 || g.Groups > 1 || g.kernelWidth() != g.Kernel || g.strideWidth() != g.Stride {
 		return nil
 	}
-	if min(g.Out[0], g.Out[1]) < 2 { // with 2 taps a tile of 1 output has no third cell, which takeCells would read
+	if min(g.Out[0], g.Out[1]) < 2 { // with 2 taps, takeCells would read the third cell of a tile of 1 output, which does not exist
 		return nil
 	}
 	w.rows, w.columns = newTiling(g.Out[0], w.tile()), newTiling(g.Out[1], w.tile())
 	return w
 }
 
-// Bounds below which the method is not worthwhile: with few channels or filters, moving values takes longer than the method
-// saves. minSavedProducts is the break-even for a batch, in products of a cell and the filters, because the transform of the
-// filters has a constant cost.
+// Minimum sizes for which the method is worthwhile. With few channels or filters, copying values takes longer than the
+// method saves. minSavedProducts is the break-even point of a batch: the number of saved products of a cell and the
+// filters that pays for the transform of the filters, whose cost does not depend on the batch.
 const (
 	minCell          = 64
 	minFilters       = 64
 	minSavedProducts = 768
 )
 
-// pays reports whether this method is faster for a batch than im2col.
+// pays reports whether this method is faster than im2col for a batch of the given size.
 func (w *winograd) pays(batch int) bool {
 	saved := batch * (w.Out[0]*w.Out[1]*w.taps*w.taps - w.rows.products()*w.columns.products())
 	return w.cell >= minCell && w.Out[2] >= minFilters && saved >= minSavedProducts
 }
 
-// valuesAtOnce is the number of values of cells and products that are processed together. They take a third of a second-level
-// cache, which leaves room for the images and the filters of a point.
+// valuesAtOnce is the number of values of cells and products that are processed together. They occupy a third of the
+// second-level cache. The rest holds the images and the filters of a point.
 const valuesAtOnce = 5 << 15
 
-// most is the maximum number of images per matrix product.
+// most returns the maximum number of images in one matrix product.
 func (w *winograd) most() int { return max(1, valuesAtOnce/w.values()) }
 
-// values is the number of values in the cells and products of an image, for one vertical point.
+// values returns the number of values in the cells and products of one image for one vertical point.
 func (w *winograd) values() int { return w.rows.tiles(0) * w.columns.products() * (w.cell + w.Out[2]) }
 
-// tile is the number of outputs in a full tile.
+// tile returns the number of outputs in a full tile.
 func (w *winograd) tile() int { return points + 1 - w.taps }
 
 // tiling divides an axis of outputs into tiles, full tiles first.
 type tiling struct {
-	start []int // the first output of each tile; then the number of outputs
+	start []int // first output of each tile, followed by the number of outputs
 	full  int   // number of full tiles
 }
 
-// newTiling divides n outputs into as few tiles as possible, of nearly equal size. A tile has 1 output only if n = 1 or tiles
-// have at most 2.
+// newTiling divides n outputs into as few tiles as possible, of nearly equal size. A tile of 1 output occurs only if n
+// = 1 or a full tile has at most 2 outputs.
 func newTiling(n, tile int) tiling {
 	count := (n + tile - 1) / tile
 	t := tiling{start: []int{0}}
@@ -456,7 +459,7 @@ func newTiling(n, tile int) tiling {
 	return t
 }
 
-// tiles is the number of tiles that need a product for point p.
+// tiles returns the number of tiles that need a product for point p.
 func (t tiling) tiles(p int) int {
 	if p == points-1 {
 		return t.full
@@ -464,14 +467,14 @@ func (t tiling) tiles(p int) int {
 	return len(t.start) - 1
 }
 
-// before returns the number of products, over all tiles, that precede point p of the transform.
+// before returns the number of products, over all tiles, for the points before p.
 func (t tiling) before(p int) int { return p * t.tiles(0) }
 
-// products is the number of products of all tiles.
+// products returns the number of products of all tiles and points.
 func (t tiling) products() int { return (points-1)*t.tiles(0) + t.full }
 
-// WinogradOp is the spec of the op that transforms the filters of a convolution. [ConvolveOp] then reads its result instead of
-// the filters.
+// WinogradOp is the spec of the op that transforms the filters of a convolution. [ConvolveOp] then reads the
+// transformed filters.
 type WinogradOp Convolution
 
 // filters returns the op that transforms the filters: the result is a matrix (cell values, filters) for each pair of points.
@@ -487,7 +490,7 @@ func (w *winograd) filters() *Unitwise {
 	}
 }
 
-// tap is the coefficient of tap j in the filter transform of point p.
+// tap returns the coefficient of tap j in the filter transform of point p.
 func (w *winograd) tap(p, j int) float64 {
 	switch {
 	case p == 1, p == 2 && j%2 == 0:
@@ -502,7 +505,7 @@ func (w *winograd) tap(p, j int) float64 {
 
 func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
-		k, run := kernels(), w.cell/w.Stride*w.Out[2] // a line of a cell, for all filters
+		k, run := kernels(), w.cell/w.Stride*w.Out[2] // a row of pixels of a cell, for all filters
 		for unit := from; unit < to; unit++ {
 			for line := range w.Stride {
 				for at := 0; at < run; at += filtersAtOnce {
@@ -531,21 +534,22 @@ func winogradFilters[T Float](w *winograd, kernels func() *vector.Set[T]) units[
 // filtersAtOnce is the number of filter values that fit into the first-level cache.
 const filtersAtOnce = 1024
 
-// scratch is the number of values of workspace: the transformed cells and the products of all images of a matrix product, for
-// one vertical point; then the cells of one row of tiles, a line of outputs and a line of zeros.
+// scratch returns the number of values in the workspace. It holds the transformed cells and the products of all images
+// in one matrix product, for one vertical point, then the cells of one row of tiles, a row of outputs and a row of
+// zeros.
 func (w *winograd) scratch(batch int) int {
 	return min(batch, w.most())*w.values() + w.Stride*w.line() + w.Out[1]*w.Out[2] + w.In[1]*w.In[2]
 }
 
-// work is the number of multiplications and additions for a batch.
+// work returns the number of multiplications and additions for a batch.
 func (w *winograd) work(batch int) float64 {
 	return 2 * float64(batch*w.rows.products()*w.columns.products()) * float64(w.cell*w.Out[2])
 }
 
-// line is the number of values in the cells of one line of an image.
+// line returns the number of values in the cells of one row of pixels of an image.
 func (w *winograd) line() int { return (w.Out[1] + w.taps - 1) * w.Stride * w.In[2] }
 
-// inTurn lists the vertical points in the order of computation. The first one contributes to every output.
+// inTurn lists the vertical points in the order of computation. The first point contributes to every output.
 var inTurn = [points]int{1, 2, 0, 3}
 
 // convolveWinograd returns the kernel that computes the outputs of images [from, to) from the transformed filters.
@@ -587,12 +591,13 @@ type winogradBatch[T Float] struct {
 	k               *vector.Set[T]
 	n               int
 	cells, products []T
-	lines           []T // the transformed cells of a row of tiles; 0 outside the image
-	half            []T // a line of outputs, transformed back only along the columns
+	lines           []T // transformed cells of a row of tiles; 0 outside the image
+	half            []T // a row of outputs, transformed back along the columns only
 	zeros           []T
 }
 
-// row is the row of image i in the matrices for the vertical point p, for the horizontal point q and tiles s and t.
+// row returns the row of image i in the matrices of the vertical point p. q is the horizontal point, s and t are the
+// tiles.
 func (b *winogradBatch[T]) row(p, q, s, t, i int) int {
 	return (b.rows.tiles(p)*b.columns.before(q)+s*b.columns.tiles(q)+t)*b.n + i
 }
@@ -640,7 +645,7 @@ func (b *winogradBatch[T]) takeCells(p, i int, image []T) {
 	}
 }
 
-// combination is the kernel for subtracting (minus) or adding two cells.
+// combination returns the kernel that subtracts two cells if minus is true, and adds them otherwise.
 func combination[T Float](k *vector.Set[T], minus bool) vector.Binary[T] {
 	if minus {
 		return k.Sub

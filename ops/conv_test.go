@@ -14,8 +14,8 @@ import (
 	"tessera/ops"
 )
 
-// convolutions of every kind: even and odd, padded on one side or beyond the image, with gaps, in groups, and with parts
-// of the image that no filter sees.
+// convolutions covers every kind of geometry: even and odd kernels, padding on one side or wider than the filter,
+// dilation, groups, and images with pixels that no filter reads.
 var convolutions = []ops.Convolution{
 	{In: [3]int{4, 5, 3}, Out: [3]int{4, 5, 2}, Kernel: 3, Stride: 1, Dilation: 1, Groups: 1, Top: 1, Left: 1},
 	{In: [3]int{8, 8, 1}, Out: [3]int{4, 4, 4}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
@@ -28,12 +28,12 @@ var convolutions = []ops.Convolution{
 	{In: [3]int{2, 2, 2}, Out: [3]int{1, 1, 3}, Kernel: 1, Stride: 5, Dilation: 1, Groups: 1, Top: 4, Left: 3},
 }
 
-// across are the width of a filter and the stride between columns.
+// across returns the width of a filter and the stride along the width.
 func across(g ops.Convolution) (width, stride int) {
 	return cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride)
 }
 
-// triples calls f with every product x*w of the sum that makes y, by places in the three tensors.
+// triples calls f for every product x*w in the sums y = sum x*w, with the indices of the factors and of the output.
 func triples(g ops.Convolution, batch int, f func(x, w, y int)) {
 	channels, filters := g.In[2]/g.Groups, g.Out[2]/g.Groups
 	width, stride := across(g)
@@ -59,7 +59,7 @@ func triples(g ops.Convolution, batch int, f func(x, w, y int)) {
 	}
 }
 
-// convolved are the tensors of one convolution.
+// convolved contains the tensors of one convolution: images x, filters w, outputs y.
 type convolved struct{ x, w, y []float64 }
 
 func newConvolved(g ops.Convolution, batch int) convolved {
@@ -75,7 +75,7 @@ func newConvolved(g ops.Convolution, batch int) convolved {
 		random(batch * g.Out[0] * g.Out[1] * g.Out[2])}
 }
 
-// expressions are the three ops on c's tensors.
+// expressions returns the expressions of the three ops applied to the tensors of c.
 func expressions[T ops.Float](g ops.Convolution, batch int, c convolved) map[string]gradcheck.Expression[T] {
 	of := func(v []float64) []T {
 		converted := make([]T, len(v))
@@ -98,7 +98,7 @@ func expressions[T ops.Float](g ops.Convolution, batch int, c convolved) map[str
 	}
 }
 
-// plain is what the ops must give.
+// plain computes the expected results of the three ops by plain loops.
 func plain(g ops.Convolution, batch int, c convolved) map[string][]float64 {
 	want := convolved{make([]float64, len(c.x)), make([]float64, len(c.w)), make([]float64, len(c.y))}
 	triples(g, batch, func(x, w, y int) {
@@ -121,7 +121,7 @@ func TestConvolutionsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// A batch of several blocks of patches, the last one shorter.
+// The batch needs several blocks of patches; the last block is smaller.
 func TestConvolutionOfManyBlocksEqualsPlainLoops(t *testing.T) {
 	g := ops.Convolution{In: [3]int{14, 14, 64}, Out: [3]int{7, 7, 3}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1}
 	const batch = 23
@@ -131,8 +131,8 @@ func TestConvolutionOfManyBlocksEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-// filtered are convolutions that Winograd's algorithm computes in large batches: of 2 and 3 strides, with tiles of every size,
-// padding beyond the image, and parts of the image that no filter sees.
+// filtered lists convolutions that Winograd's algorithm computes in large batches: filters of 2 and 3 strides, tiles of
+// every size, padding wider than the filter, and images with pixels that no filter reads.
 var filtered = []ops.Convolution{
 	{In: [3]int{5, 6, 16}, Out: [3]int{3, 4, 64}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
 	{In: [3]int{14, 14, 32}, Out: [3]int{7, 7, 65}, Kernel: 4, Stride: 2, Dilation: 1, Groups: 1, Top: 1, Left: 1},
@@ -160,10 +160,11 @@ func TestFilteredConvolutionsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// An engine asks for ranges of units, in memory that holds anything: all of a range is written, and nothing beside it.
+// The kernel of a range of units writes all values of the range and no others. Outputs and workspace contain NaN before
+// the call.
 func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
 	for _, g := range slices.Concat(convolutions, filtered) {
-		for _, batch := range []int{3, 41} { // gathered, and by Winograd's algorithm where it can be
+		for _, batch := range []int{3, 41} { // 3 images use im2col, 41 images Winograd's algorithm where it applies
 			c := newConvolved(g, batch)
 			for name, want := range plain(g, batch, c) {
 				built, err := gradcheck.Build(expressions[float64](g, batch, c)[name], false)
@@ -188,7 +189,7 @@ func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
 	}
 }
 
-// prepared is what the kernels of o read.
+// prepared returns the inputs that the kernels of o read: the last one is transformed if o has a prepared op.
 func prepared(o ops.Parallel, in [][]float64) [][]float64 {
 	q, shape := o.Prepared()
 	if q == nil {
@@ -226,7 +227,8 @@ func testConvolution[T ops.Float](t *testing.T, what string, e gradcheck.Express
 	}
 }
 
-// The derivatives of each op are the other two, so that right gradients of all three make those of any order right.
+// The derivatives of each op are the other two ops. If the first derivatives of all three are right, so are the
+// derivatives of every order.
 func TestDerivativesOfConvolutionsAreRight(t *testing.T) {
 	for _, g := range convolutions {
 		for name, e := range expressions[float64](g, 2, newConvolved(g, 2)) {

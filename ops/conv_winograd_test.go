@@ -9,8 +9,8 @@ import (
 	vector "tessera/kernel"
 )
 
-// Of any geometry that can be computed so, worth it or not, any range of units equals what gathered patches give, in memory that
-// holds anything.
+// Winograd's algorithm gives the same values as im2col for every geometry to which it applies, worthwhile or not, and
+// for every range of units. Outputs and workspace contain NaN before the call.
 func TestWinogradEqualsGatheredPatches(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 600 {
@@ -25,7 +25,7 @@ func TestWinogradEqualsGatheredPatches(t *testing.T) {
 
 		from := r.IntN(batch)
 		to := from + r.IntN(batch-from) + 1
-		for i := range x { // nothing of other images is read
+		for i := range x { // other images must not be read
 			if image := i / (len(x) / batch); image < from || image >= to {
 				x[i] = math.NaN()
 			}
@@ -68,7 +68,7 @@ func TestWinogradIsTakenWhereItPays(t *testing.T) {
 		{[3]int{14, 14, 64}, [3]int{7, 7, 128}, 4, 2, 8, true},
 		{[3]int{14, 14, 64}, [3]int{7, 7, 128}, 4, 2, 7, false},
 		{[3]int{14, 14, 64}, [3]int{14, 14, 64}, 3, 1, 2, true},
-		{[3]int{4, 4, 512}, [3]int{2, 2, 512}, 4, 2, 64, false}, // more filters than places
+		{[3]int{4, 4, 512}, [3]int{2, 2, 512}, 4, 2, 64, false}, // more filters than output pixels
 		{[3]int{14, 14, 8}, [3]int{7, 7, 128}, 4, 2, 1000, false},
 		{[3]int{14, 14, 64}, [3]int{7, 7, 32}, 4, 2, 1000, false},
 	} {

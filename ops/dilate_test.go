@@ -14,7 +14,7 @@ import (
 	"tessera/ops"
 )
 
-// dilated is the value of the dilation of images and the gradient of sum_p g(p) y(p) with respect to them.
+// dilated returns the dilation y of images and the gradient dx of sum_p g(p) y(p) with respect to the images.
 func dilated[T ops.Float](t *testing.T, images, g []T, shape []int, radius int) (y, dx []T) {
 	t.Helper()
 	pixels := tensor.Shape(shape).TotalSize()
@@ -44,7 +44,8 @@ func dilated[T ops.Float](t *testing.T, images, g []T, shape []int, radius int) 
 	return y, slices.Clone(graph.Leaf("x").Gradient())
 }
 
-// The oracle of the values is package morph's own algorithm, that of the gradient a loop over all pixels and neighbours.
+// The oracle of the values is the algorithm of package morph. The oracle of the gradient is a loop over all pixels and
+// neighbours.
 func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 	for _, shape := range [][]int{{5, 7}, {1, 4}, {4, 1}, {1, 1}, {3, 4, 2}, {28, 28}} {
 		for radius := 1; radius <= min(3, max(shape[0], shape[1])); radius++ {
@@ -52,7 +53,7 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, 2))
 				x := make([]float32, 3*tensor.Shape(shape).TotalSize())
 				g := make([]float32, len(x))
-				for i := range x { // few values, so that there are ties, zeros and negative ones
+				for i := range x { // few distinct values, so that ties, zeros and negative values occur
 					x[i], g[i] = float32(r.IntN(8)-3)/4, float32(r.IntN(9)-4)
 				}
 				want, err := morph.Apply(morph.Dilation, radius, x, shape)
@@ -75,7 +76,8 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// routed gives the gradient of every pixel to the neighbour that is the maximum: the nearest, then the first to read.
+// routed returns the gradient with respect to x. The gradient g of every pixel goes to the neighbour that is its maximum:
+// the nearest one, and of equally near ones the first in reading order.
 func routed(x, g []float32, shape []int, radius int) []float32 {
 	h, w, channels := shape[0], shape[1], 1
 	if len(shape) == 3 {
@@ -211,7 +213,7 @@ func BenchmarkDilate(b *testing.B) {
 	})
 }
 
-// An element that is not symmetric: its dilation is the maximum over the reflected offsets.
+// The structuring element is not symmetric: its dilation is the maximum over the reflected offsets.
 func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 	const element = morph.Element("00100 01100 00100 00010 00000")
 	list, err := element.Offsets(1)

@@ -25,7 +25,7 @@ func Ramp(x *gorgonia.Node, above, below float64) (*gorgonia.Node, error) {
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			x := in[0]
 			if above == 1 && below >= 0 {
-				x = y // y > 0 if and only if x > 0: x is no longer needed and may be overwritten
+				x = y // y > 0 if and only if x > 0: so the gradient can read y, and x may be overwritten
 			}
 			return gradientOf(rampGrad(above, below).Apply(x, grad))
 		},
@@ -44,7 +44,7 @@ func rampGrad(above, below float64) Blockwise {
 	}
 }
 
-// fastRamp is ramp, using a vector kernel if there is one.
+// fastRamp is ramp with a vector kernel if there is one for these slopes.
 func fastRamp(above, below float32) kernel[float32] {
 	switch {
 	case above != 1:
@@ -55,7 +55,7 @@ func fastRamp(above, below float32) kernel[float32] {
 	return func(dst []float32, in [][]float32, _ int) { vector.Float32().LeakyReLU(dst, in[0], below) }
 }
 
-// fastGate is gate, using a vector kernel if there is one.
+// fastGate is gate with a vector kernel if there is one for these slopes.
 func fastGate(above, below float32) kernel[float32] {
 	if above != 1 {
 		return gate(above, below)
@@ -68,7 +68,7 @@ func ramp[T Float](above, below T) kernel[T] {
 		if x > 0 {
 			return above * x
 		}
-		return below*x + 0 // + 0: no negative zeros
+		return below*x + 0 // adding 0 turns -0 into 0
 	})
 }
 
@@ -144,8 +144,9 @@ type (
 	eluGradOp struct{ Alpha float64 }
 )
 
-// Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1 or y +
-// alpha; it needs only the output y. At 0 the derivative is alpha. Its error is at most one rounding of alpha.
+// Elu returns, element by element, x where x > 0 and alpha * (exp(x) - 1) elsewhere, alpha >= 0. The derivative is 1
+// where x > 0 and y + alpha elsewhere; it is computed from the output y. At 0 the derivative is alpha. Its error is at
+// most one rounding of alpha.
 func Elu(x *gorgonia.Node, alpha float64) (*gorgonia.Node, error) {
 	if !(alpha >= 0) {
 		return nil, fmt.Errorf("elu: alpha: got %v, want >= 0", alpha)

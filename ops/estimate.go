@@ -4,8 +4,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Specs: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. windowOp is the spec of the derivative of Step, which maps z
-// and g to g/Width where |z| < Width/2 and to 0 elsewhere.
+// Specs of the ops: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. windowOp is the spec of the estimated
+// derivative of Step. It maps z and g to g/Width where |z| < Width/2 and to 0 elsewhere.
 type (
 	StopOp   struct{}
 	StepOp   struct{ Width float64 }
@@ -23,11 +23,11 @@ func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Stop is [Stop] in a chain.
+// Stop applies the function [Stop].
 func (c *Chain) Stop(x *gorgonia.Node) *gorgonia.Node { return c.unary("stop", Stop, x) }
 
-// Step returns 1 where z > 0 and 0 elsewhere. The true derivative is 0 almost everywhere; its estimate is that of a ramp of
-// the given width: 1/width where |z| < width/2, 0 elsewhere.
+// Step returns 1 where z > 0 and 0 elsewhere. The true derivative is 0 almost everywhere. The gradient uses an
+// estimate, the derivative of a ramp of the given width: 1/width where |z| < width/2, 0 elsewhere.
 func Step(z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    StepOp{width},
@@ -39,9 +39,9 @@ func Step(z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	}.Apply(z)
 }
 
-// Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The derivative with respect to z is
-// an estimate: x - z times that of [Step]. For a threshold t and z = x - t it is t times that of Step, which does not depend
-// on x within the window.
+// Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The derivative with respect to
+// z is an estimate: (x - z) times the estimated derivative of [Step]. For z = x - t with a threshold t, the factor x -
+// z is t.
 func Gate(x, z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    GateOp{width},
@@ -57,7 +57,7 @@ func Gate(x, z *gorgonia.Node, width float64) (*gorgonia.Node, error) {
 	}.Apply(x, z)
 }
 
-// windowed returns the op that multiplies its second input by the estimated derivative of a step at the first.
+// windowed returns the op that multiplies its second input by the estimated derivative of a step at its first input.
 func windowed(width float64) Blockwise {
 	return Blockwise{
 		Spec:    windowOp{width},

@@ -10,11 +10,11 @@ import (
 	"tessera/ops"
 )
 
-// softsignOp says what the op computes: it is the op's name to the graph, to people and to exporters.
+// softsignOp is the spec of the op: the graph, messages and exporters identify the op by this type.
 type softsignOp struct{ Scale float64 }
 
-// softsign returns x / (scale + |x|), element by element. The derivative is scale / (scale + |x|)², an expression of
-// differentiable ops: it can be differentiated again.
+// softsign returns x / (scale + |x|), element by element. Its derivative, scale / (scale + |x|)², is written with
+// differentiable ops, so it can be differentiated again.
 func softsign(x *gorgonia.Node, scale float64) (*gorgonia.Node, error) {
 	return ops.Blockwise{
 		Spec:    softsignOp{scale},
@@ -28,7 +28,7 @@ func softsign(x *gorgonia.Node, scale float64) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// A user-defined element-wise op: the engine fuses it with its neighbours.
+// A user-defined elementwise op. The engine fuses it with neighbouring ops.
 func ExampleBlockwise() {
 	y := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return softsign(b.Leaf("x", []int{3}, []float64{-1, 0.5, 3}, false), 1)
@@ -41,10 +41,10 @@ func ExampleBlockwise() {
 	// <nil>
 }
 
-// mirrorOp has no attributes: the shapes say all.
+// mirrorOp is the spec of the op. It has no attributes, because the shapes determine the op.
 type mirrorOp struct{}
 
-// mirror turns every row of x (n, m) around. It is its own derivative.
+// mirror reverses every row of x (n, m). It is its own derivative.
 func mirror(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n, m := x.Shape()[0], x.Shape()[1]
 	return ops.Unitwise{
@@ -71,7 +71,7 @@ func mirrored[T ops.Float](m int) func(dst []T, in [][]T, _ []T, from, to int) {
 	}
 }
 
-// A user-defined op in units: the engine shares the rows over its threads.
+// A user-defined op whose units are rows. The engine distributes the rows over its threads.
 func ExampleUnitwise() {
 	y := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return mirror(b.Leaf("x", []int{2, 3}, []float64{1, 2, 3, 4, 5, 6}, false))

@@ -10,15 +10,16 @@ import (
 	"tessera/internal/volume"
 )
 
-// GatherOp is the spec of [Gather], ScatterOp the spec of its derivative with respect to the table.
+// GatherOp is the spec of [Gather]. ScatterOp is the spec of its derivative with respect to the table. Rows and Width
+// are the shape of the table, Each is the number of indices per sample.
 type (
-	GatherOp  struct{ Rows, Width, Each int } // of the table; indices of one sample
+	GatherOp  struct{ Rows, Width, Each int }
 	ScatterOp struct{ Rows, Width, Each int }
 )
 
-// Gather returns the rows of a table (rows, width) with the given indices (batch, ...): (batch, ..., width). Indices are
-// whole numbers from 0 to rows - 1; any other number gives a row of NaN. The derivative adds the gradients of each row in the
-// order of the indices, so it does not depend on the number of threads.
+// Gather returns the rows of the matrix table (rows, width) at the given indices (batch, ...): (batch, ..., width).
+// Indices are whole numbers from 0 to rows - 1; any other number gives a row of NaN. The derivative adds the gradients
+// of each row in the order of the indices, so the result does not depend on the number of threads.
 func Gather(table, indices *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(table.Shape()) != 2 || len(indices.Shape()) < 1 {
 		return nil, fmt.Errorf("gather: got a table of shape %v and indices of shape %v, want a matrix and indices with the batch as first axis", table.Shape(), indices.Shape())
@@ -41,7 +42,7 @@ func Gather(table, indices *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(table, indices)
 }
 
-// scatterRows is the transpose of [Gather]: row i of the result is the sum of the rows of g whose index is i.
+// scatterRows computes the transpose of [Gather]: row i of the result is the sum of the rows of g whose index is i.
 func scatterRows(indices, g *gorgonia.Node, s ScatterOp) (*gorgonia.Node, error) {
 	return Unitwise{
 		Spec:     s,

@@ -12,8 +12,9 @@ import (
 	"tessera/ops"
 )
 
-// curved is the expression whose own gradient holds the derivatives of op's backward op with respect to all it reads: the
-// squared norm of the gradient of <v, op(x)>, v fixed, and a term that reaches x itself.
+// curved returns an expression whose gradient contains the derivatives of the backward op of op with respect to all
+// inputs of that op: the squared norm of the gradient of <v, op(x)>, for a fixed v, plus a term that depends on x
+// directly.
 func curved(op func(x *gorgonia.Node) (*gorgonia.Node, error)) gradcheck.Expression[float64] {
 	return func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		values := func(name string, n int) []float64 {
@@ -84,7 +85,8 @@ func TestSecondDerivativesOfOps(t *testing.T) {
 	}
 }
 
-// The result of gorgonia.Grad cannot be differentiated through the nodes that it has passed; this is why Gradient exists.
+// The result of gorgonia.Grad cannot be differentiated through the nodes that Grad has visited. This is why Gradient
+// exists.
 func TestGradientsAreOnlyDifferentiableByGradient(t *testing.T) {
 	cubes := func(gradient func(y, x *gorgonia.Node) (*gorgonia.Node, error)) float64 {
 		g := gorgonia.NewGraph()

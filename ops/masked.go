@@ -10,14 +10,17 @@ import (
 	"tessera/internal/volume"
 )
 
-// MaskedSoftmaxOp is the spec of [MaskedSoftmax]: rows of x for one sample, and their length. FirstPlacesOp is the spec of [FirstPlaces].
+// MaskedSoftmaxOp is the spec of [MaskedSoftmax]: the number of rows of x per sample, and their length. FirstPlacesOp
+// is the spec of [FirstPlaces].
 type (
 	MaskedSoftmaxOp struct{ Rows, Length int }
 	FirstPlacesOp   struct{ Of int }
 )
 
-// MaskedSoftmax is [Softmax] over those elements of the last axis of x (batch, ..., n) that the mask (batch, n) of their sample counts,
-// which are those above 1/2. The others are exactly 0, also in the derivative. Without any, all are 0. The mask has no gradient.
+// MaskedSoftmax returns the [Softmax] of x (batch, ..., n) over the elements of the last axis that the mask of the
+// sample selects. mask has the shape (batch, n) and selects elements where it is above 1/2. The other elements of the
+// result are exactly 0, and so are their derivatives. If a mask selects no element, the result is 0. The mask has no
+// gradient.
 func MaskedSoftmax(x, mask *gorgonia.Node) (*gorgonia.Node, error) {
 	xs, ms := x.Shape(), mask.Shape()
 	if len(xs) < 2 || len(ms) != 2 || ms[0] != xs[0] || ms[1] != xs[len(xs)-1] {
@@ -35,7 +38,7 @@ func MaskedSoftmax(x, mask *gorgonia.Node) (*gorgonia.Node, error) {
 		Float32:  maskedSoftmax[float32](s),
 		Float64:  maskedSoftmax[float64](s),
 		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			g, err := softmaxGrad().Apply(y, grad) // 0 where y is
+			g, err := softmaxGrad().Apply(y, grad) // the gradient is 0 where y is 0
 			return gorgonia.Nodes{g, nil}, err
 		},
 	}.Apply(x, mask)
@@ -50,7 +53,7 @@ func maskedSoftmax[T Float](s MaskedSoftmaxOp) units[T] {
 	}
 }
 
-// softmaxWhere sets y to the softmax of x where the mask counts.
+// softmaxWhere sets y to the softmax of the elements of x that the mask selects, and to 0 elsewhere.
 func softmaxWhere[T Float](y, x, mask []T) {
 	top := T(math.Inf(-1))
 	for j, v := range x {
@@ -72,8 +75,8 @@ func softmaxWhere[T Float](y, x, mask []T) {
 	}
 }
 
-// FirstPlaces returns for each number n of lengths (batch, 1) a row of that many places, (batch, of): 1 at the first n, 0 at the others.
-// Lengths have no gradient.
+// FirstPlaces returns a matrix with one row of `of` elements for each length n in lengths (batch, 1): the first n
+// elements are 1, the others 0. Lengths have no gradient.
 func FirstPlaces(lengths *gorgonia.Node, of int) (*gorgonia.Node, error) {
 	if s := lengths.Shape(); s.TotalSize() != s[0] || of < 1 {
 		return nil, fmt.Errorf("first places: got lengths of shape %v and %d places, want one length for each sample and at least one place", s, of)

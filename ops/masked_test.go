@@ -9,7 +9,7 @@ import (
 	"tessera/ops"
 )
 
-// valueOf computes a node whose graph has the given leaves.
+// valueOf returns the value of n, given the values of the leaves of its graph.
 func valueOf(t *testing.T, n *gorgonia.Node, leaves map[*gorgonia.Node][]float64) []float64 {
 	t.Helper()
 	var y gorgonia.Value
@@ -27,7 +27,8 @@ func valueOf(t *testing.T, n *gorgonia.Node, leaves map[*gorgonia.Node][]float64
 	return y.Data().([]float64)
 }
 
-// The counted elements have the softmax of these alone, the others are exactly 0; a row without any is 0.
+// The selected elements have the softmax of these elements alone, the others are exactly 0. A row without selected
+// elements is 0.
 func TestAMaskedSoftmaxIsTheSoftmaxOfWhatCounts(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewTensor(g, gorgonia.Float64, 3, gorgonia.WithShape(2, 2, 3), gorgonia.WithName("x"))

@@ -46,9 +46,10 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w)
 }
 
-// Specs of [MaxPlus] and its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element of y: the first unit
-// j that attains it. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y by winner, for h (batch, units) and for w
-// (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their transposes: the value of v at each winner.
+// Specs of [MaxPlus] and its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element of y: the first
+// unit j that attains the maximum. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y over the elements with the
+// same winner, for h (batch, units) and for w (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their
+// transposes: they return the value of v at each winner.
 type (
 	MaxPlusOp           struct{}
 	maxPlusWinnerOp     struct{}
@@ -63,7 +64,7 @@ type maxPlus struct{ batch, units, n int }
 
 func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 
-// winner returns, for every element of y, the index of the first unit that attains it.
+// winner returns, for every element of y, the index of the first unit that attains the maximum.
 func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusWinnerOp{},
@@ -80,7 +81,7 @@ func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(h, w, y)
 }
 
-// codeGradient is the derivative with respect to h.
+// codeGradient returns the derivative with respect to h.
 func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusCodeOp{},
@@ -99,7 +100,7 @@ func (m maxPlus) codeGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, erro
 	return o.Apply(winner, grad)
 }
 
-// weightGradient is the derivative with respect to w.
+// weightGradient returns the derivative with respect to w.
 func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusWeightOp{},
@@ -118,7 +119,8 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 	return o.Apply(winner, grad)
 }
 
-// pickCode is the transpose of codeGradient. It returns, for every element of y, the value of v (batch, units) at its winner.
+// pickCode returns, for every element of y, the value of v (batch, units) at its winner. It is the transpose of
+// codeGradient.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusPickCodeOp{},
@@ -136,7 +138,8 @@ func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, v)
 }
 
-// pickWeight is the transpose of weightGradient. It returns, for every element of y, the value of v (units, n) at its winner.
+// pickWeight returns, for every element of y, the value of v (units, n) at its winner. It is the transpose of
+// weightGradient.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
 		Spec:     maxPlusPickWeightOp{},
@@ -179,9 +182,9 @@ func maxPlusWinner[T Float](m maxPlus, kernels func() *vector.Set[T]) units[T] {
 			for j := range m.units {
 				k.AddScalar(sums, w[j*m.n:(j+1)*m.n], h[b*m.units+j])
 				k.Eq(sums, sums, best)
-				k.AddScalar(sums, sums, -1) // 0 where j wins, -1 elsewhere
+				k.AddScalar(sums, sums, -1) // 0 where unit j wins, -1 elsewhere
 				k.MulScalar(sums, sums, T(-m.units))
-				k.AddScalar(sums, sums, T(j)) // j where it wins, units and more elsewhere
+				k.AddScalar(sums, sums, T(j)) // j where unit j wins, a number >= units elsewhere
 				k.Min(winner, winner, sums)
 			}
 		}
@@ -194,7 +197,7 @@ func maxPlusCode[T Float](m maxPlus) units[T] {
 		for b := from; b < to; b++ {
 			winner, g := in[0][b*m.n:(b+1)*m.n], in[1][b*m.n:(b+1)*m.n]
 			for i, j := range winner {
-				if j < T(m.units) { // units where y is NaN
+				if j < T(m.units) { // the index is units where y is NaN
 					dst[b*m.units+int(j)] += g[i]
 				}
 			}
@@ -255,19 +258,20 @@ type (
 	dilatePickOp dilateOp
 )
 
-// Dilate returns the flat grey-level dilation of every row of x, an image of shape (height, width) or (height, width,
-// channels), by the disk with a radius in pixels, d = {(dy,dx): dy*dy + dx*dx <= radius*radius}:
+// Dilate returns the flat grey-level dilation of every row of x, which is an image of shape (height, width) or (height,
+// width, channels). The structuring element is the disk d = {(dy,dx): dy*dy + dx*dx <= radius*radius}, radius in
+// pixels:
 //
 //	y(p) = max of x(p+o) over the offsets o in d for which p+o lies in the image
 //
-// The derivative is a subgradient: the gradient of each pixel goes to one neighbour that attains the maximum: the nearest,
-// and of equally near ones the first in reading order.
+// The derivative is a subgradient. The gradient of each pixel goes to one neighbour that attains the maximum: the
+// nearest one, and of equally near ones the first in reading order.
 func Dilate(x *gorgonia.Node, shape []int, radius int) (*gorgonia.Node, error) {
 	g, err := newDisk(shape, radius)
 	return dilateRows(x, shape, g, err)
 }
 
-// DilateBy is [Dilate] with a structuring element given by offsets (dy, dx), which must contain (0, 0).
+// DilateBy is like [Dilate] with a structuring element given by offsets (dy, dx), which must contain (0, 0).
 func DilateBy(x *gorgonia.Node, shape []int, offsets [][2]int) (*gorgonia.Node, error) {
 	g, err := newElement(shape, offsets)
 	return dilateRows(x, shape, g, err)
@@ -323,8 +327,9 @@ func (d disk) pick() Blockwise {
 }
 
 // disk is a disk, or another structuring element, for padded images of one shape. In a padded image each offset of the
-// element is the same distance for all pixels, so one call of a vector kernel processes an entire image. The padding consists
-// of reach rows above and below the image and reach columns after each row, which also precede the next row.
+// element is the same distance for all pixels, so one call of a vector kernel processes an entire image. With reach the
+// largest coordinate of the offsets, the padding consists of reach rows above and below the image, and of reach columns
+// between the end of a row and the start of the next.
 type disk struct {
 	spec      dilateOp
 	rows, row int   // rows of an image, and values in a row
@@ -389,17 +394,17 @@ func padded(spec dilateOp, reach int, offsets [][2]int) disk {
 	return d
 }
 
-// span is the number of values of a padded image from the first pixel to the last.
+// span returns the number of values of a padded image from the first pixel to the last pixel.
 func (d disk) span() int { return (d.rows-1)*d.stride + d.row }
 
-// spread copies an image into the rows of a padded one, or of its span.
+// spread copies the rows of an image to their places in dst, a padded image from its first pixel on.
 func spread[T Float](d disk, dst, image []T) {
 	for y := range d.rows {
 		copy(dst[y*d.stride:], image[y*d.row:(y+1)*d.row])
 	}
 }
 
-// gather is the inverse of spread.
+// gather copies the rows of a padded image back to image. It is the inverse of spread.
 func gather[T Float](d disk, image, src []T) {
 	for y := range d.rows {
 		copy(image[y*d.row:(y+1)*d.row], src[y*d.stride:])
@@ -408,8 +413,8 @@ func gather[T Float](d disk, image, src []T) {
 
 // padding is the workspace of one goroutine for one image.
 type padding[T Float] struct {
-	x, dx                     []T // padded images; x is surrounded by -inf
-	y, rest, selected, picked []T // spans
+	x, dx                     []T // padded images; the padding of x is -inf
+	y, rest, selected, picked []T // padded images from the first pixel to the last pixel
 }
 
 func pool[T Float](d disk) *sync.Pool {
@@ -439,8 +444,9 @@ func dilate[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. Offset by offset, it assigns the remaining
-// values of g at the pixels where x, shifted by the offset, is the maximum; the columns between rows have no values of g.
+// dilateGrad maps x, y = dilate(x) and the gradient g of y to the gradient of x. It visits the offsets in order. Where
+// x, shifted by the offset, equals y, it moves the remaining value of g to the gradient of that pixel of x. The columns
+// between rows have no values of g.
 func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	paddings := pool[T](d)
 	return func(dst []T, in [][]T, block int) {
@@ -463,7 +469,8 @@ func dilateGrad[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// dilatePick maps x, y = dilate(x) and v to v at the neighbours that attain the maxima, in the order of dilateGrad.
+// dilatePick maps x, y = dilate(x) and v to the values of v at the neighbours that attain the maxima. It visits the
+// offsets in the order of dilateGrad.
 func dilatePick[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 	paddings := pool[T](d)
 	return func(dst []T, in [][]T, block int) {
@@ -475,7 +482,7 @@ func dilatePick[T Float](d disk, kernels func() *vector.Set[T]) kernel[T] {
 			clear(p.dx)
 			spread(d, p.dx[d.origin:], in[2][at:at+block])
 			clear(p.picked)
-			k.Fill(p.rest, 1) // 1 for pixels without a pick
+			k.Fill(p.rest, 1) // 1 where no neighbour has been picked yet
 			for _, o := range d.offsets {
 				k.Eq(p.selected, p.y, p.x[d.origin+o:])
 				k.Mul(p.selected, p.selected, p.rest)

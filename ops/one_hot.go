@@ -9,11 +9,12 @@ import (
 	"tessera/internal/volume"
 )
 
-// OneHotOp is the spec of [OneHot].
-type OneHotOp struct{ Of, Each int } // classes; indices of one sample
+// OneHotOp is the spec of [OneHot]. Of is the number of classes, Each the number of indices per sample.
+type OneHotOp struct{ Of, Each int }
 
-// OneHot returns for each element of indices (batch, ...) a row of n values, (batch, ..., n): 1 at the index and 0 elsewhere.
-// Indices are whole numbers from 0 to n - 1; any other number gives a row of NaN. Indices have no gradient.
+// OneHot returns a row of n values for each element of indices (batch, ...): (batch, ..., n). The value is 1 at the
+// index and 0 elsewhere. Indices are whole numbers from 0 to n - 1; any other number gives a row of NaN. Indices have
+// no gradient.
 func OneHot(indices *gorgonia.Node, n int) (*gorgonia.Node, error) {
 	if len(indices.Shape()) < 1 || n < 1 {
 		return nil, fmt.Errorf("one-hot: got indices of shape %v and %d classes, want indices with the batch as first axis and at least one class", indices.Shape(), n)

@@ -19,18 +19,19 @@ import (
 	"tessera/internal/volume"
 )
 
-// Derivative returns the gradients with respect to the inputs in of an op with output y and upstream gradient grad: one
-// expression per input, nil for fixed inputs. An expression of differentiable ops can be differentiated again.
+// Derivative returns the gradients of an op with respect to its inputs. y is the output and grad the upstream gradient.
+// The result has one expression per input, nil for fixed inputs. An expression of differentiable ops can be
+// differentiated again.
 type Derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
 
 // op implements Gorgonia's interface for the ops of this package. Its inputs have fixed shapes.
 type op struct {
 	spec       any
 	name       string // result of nameOf
-	identity   string // input of the hash
+	identity   string // text that the hash is computed from
 	in         []tensor.Shape
 	out        tensor.Shape
-	alike      bool   // inputs and output have the same type and shape
+	alike      bool   // all inputs and the output have the same type and shape
 	fixed      []bool // inputs without a derivative; nil if all have one
 	derivative Derivative
 	f32        func(dst []float32, in [][]float32) // computes the complete output
@@ -65,7 +66,8 @@ func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivati
 	return o, nil
 }
 
-// nameOf returns the name of an op, its spec's type without "Op" and its attributes: "ramp{Above:1 Below:0}".
+// nameOf returns the name of an op: the type of its spec without "Op", and its attributes, as in "ramp{Above:1
+// Below:0}".
 func nameOf(spec any) string {
 	t := reflect.TypeOf(spec)
 	name := []rune(strings.TrimSuffix(t.Name(), "Op"))
@@ -185,7 +187,7 @@ func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.V
 	return dst, nil
 }
 
-// compute applies f, a kernel of o, to the elements of in. It allocates the output if dst is nil.
+// compute applies f, a kernel of o, to the elements of the inputs. It allocates the output if dst is nil.
 func compute[T Float](o *op, f func(dst []T, in [][]T), dst gorgonia.Value, in []gorgonia.Value) (gorgonia.Value, error) {
 	elements := make([][]T, len(in))
 	for i, v := range in {
@@ -252,11 +254,11 @@ type Blockwise struct {
 	Derivative Derivative
 	// Fixed marks the inputs without a derivative, such as indices; nil if there are none.
 	Fixed []bool
-	// Sparse is true if almost all values of the output are 0. Matrix products then check it, and values that are computed
-	// from it element by element, for zeros. It does not affect results.
+	// Sparse is true if almost all values of the output are 0. Matrix products then check for zeros in the output, and
+	// in values computed from the output element by element. It does not affect results.
 	Sparse bool
-	// Selects is not nil if the op copies a few elements of its second input and sets the others to 0. If the second input is
-	// a matrix product, the engine then computes only those elements.
+	// Selects is not nil if the op copies a few elements of its second input and sets all others to 0. If the second
+	// input is a matrix product, the engine then computes only the copied elements.
 	Selects *ir.Selection
 }
 
@@ -321,7 +323,7 @@ func (o *blockwise) Float64(dst []float64, in [][]float64, block int) {
 	o.describe.Float64(dst, in, block)
 }
 
-// kernel computes the elements of dst; see [Blockwise].
+// kernel computes the elements of dst; see [Blockwise].Float32.
 type kernel[T Float] = func(dst []T, in [][]T, block int)
 
 // Map returns the kernel of a function of one number.
@@ -349,20 +351,20 @@ type Parallel interface {
 	ir.Units
 }
 
-// Unitwise describes an op whose output consists of units: slices of equal length in row-major order, each computed
-// independently of the others. The engine distributes the units over its threads.
+// Unitwise describes an op whose output consists of units: slices of equal length, in row-major order, that can be
+// computed independently. The engine distributes the units over its threads.
 type Unitwise struct {
-	// Spec identifies the op, like [Blockwise].Spec. It need not contain shapes.
+	// Spec identifies the op; see [Blockwise].Spec. It need not contain shapes.
 	Spec   any
 	Out    []int  // shape of the output
 	Units  int    // number of units
-	ByUnit []bool // marks inputs with the same number of units of which unit i of the output reads only unit i
+	ByUnit []bool // marks each input that has the same number of units and of which unit i of the output reads only unit i
 	// Scratch is the number of elements of workspace for one call.
 	Scratch int
 	// Work is the approximate number of additions and multiplications for the entire output. The default and the minimum are
 	// one per element.
 	Work float64
-	// Prepared, if not nil, is an op that transforms the last input once before all units. The kernels then read the
+	// Prepared, if not nil, is an op that transforms the last input, once for all units. The kernels then read the
 	// transformed input. Prepared needs no derivative.
 	Prepared *Unitwise
 	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the complete output, in are the
@@ -374,13 +376,13 @@ type Unitwise struct {
 	Derivative Derivative
 	// Fixed marks the inputs without a derivative, for example indices; nil if there are none.
 	Fixed []bool
-	// Division tells how processes that train one model together share the op. The default is correct for every op, but slow:
-	// every process computes the complete op from the images of all processes. With another division, kernels must not assume
-	// the total number of units or images: with [ir.ByUnits] the arguments have fewer units, with [ir.BySums] fewer images. The
-	// size of one unit or image does not change.
+	// Division determines how the op is divided among processes that train one model together. The default is correct
+	// for every op, but slow: every process computes the complete op from the images of all processes. With another
+	// division, kernels must not assume the total number of units or images: with [ir.ByUnits] the arguments have fewer
+	// units, with [ir.BySums] fewer images. The size of one unit or image does not change.
 	Division ir.Division
-	// At returns the kernels for some of the units: unit i is unit at(i) of the op. It requires the division [ir.ByUnits]. It
-	// may be nil if the kernels use the index of a unit only to find its values.
+	// At returns kernels for a subset of the units: their unit i is unit at(i) of the op. It requires the division
+	// [ir.ByUnits]. At may be nil if the kernels use the index of a unit only to locate its values.
 	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
 		Float64 func(dst []float64, in [][]float64, scratch []float64, from, to int))
 }
@@ -405,7 +407,8 @@ func (u Unitwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, in...)
 }
 
-// op returns the op for inputs in, without its prepared input. It returns an error if the description is incomplete.
+// op returns the op for the given inputs, without the op of the prepared input. It returns an error if the description
+// is incomplete.
 func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	o := &unitwise{describe: u}
 	var err error
@@ -428,7 +431,7 @@ func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	return o, nil
 }
 
-// units computes units of an output; see [Unitwise].
+// units computes some units of an output; see [Unitwise].Float32.
 type units[T Float] = func(dst []T, in [][]T, scratch []T, from, to int)
 
 // unitwise is the op of a [Unitwise].
@@ -440,7 +443,7 @@ type unitwise struct {
 
 var _ Parallel = (*unitwise)(nil)
 
-// all computes the entire output.
+// all computes all units of the output.
 func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units[T]) {
 	if q := o.prepared; q != nil {
 		last := len(in) - 1
@@ -512,7 +515,7 @@ func (p *unitPart) Work() float64 {
 	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)
 }
 
-// Prepared implements [ir.Units]: the last input of the entire op is already prepared.
+// Prepared implements [ir.Units]. It returns nil because the last input of the entire op is already prepared.
 func (p *unitPart) Prepared() (ir.Units, []int) { return nil, nil }
 
 // Float32 implements [ir.Units].
@@ -533,14 +536,14 @@ type PerImage struct {
 
 	Float32 func(dst, image []float32)
 	Float64 func(dst, image []float64)
-	// Pull writes to dst the gradient of the image, given the gradient v of the result. Push writes the derivative of the
-	// result in the direction v. Each is the transpose of the other.
+	// Pull maps the gradient v of the result to the gradient of the image, and writes it to dst. Push maps a direction
+	// v of the image to the derivative of the result in this direction. Each map is the transpose of the other.
 	Pull32, Push32 func(dst, image, v []float32)
 	Pull64, Push64 func(dst, image, v []float64)
 }
 
-// eachPullOp is the spec of the derivative of [Each], with inputs images and gradients of the results. eachPushOp is the spec
-// of its transpose, with inputs images and directions. Of is the spec of the function.
+// eachPullOp is the spec of the derivative of [Each]; its inputs are images and gradients of the results. eachPushOp is
+// the spec of the transpose of that derivative; its inputs are images and directions. Of is the spec of the function.
 type (
 	eachPullOp struct{ Of any }
 	eachPushOp struct{ Of any }
@@ -569,7 +572,7 @@ func Each(x *gorgonia.Node, f PerImage) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// eachImage is a function of images together with the shapes of its input and output, batch included.
+// eachImage combines a function of images with the shapes of its input and output, batch included.
 type eachImage struct {
 	PerImage
 	in, out tensor.Shape
@@ -583,7 +586,7 @@ func (e eachImage) push(x, v *gorgonia.Node) (*gorgonia.Node, error) {
 	return e.linear(eachPushOp{e.Spec}, e.out, e.Push32, e.Push64, e.pull).Apply(x, v)
 }
 
-// linear returns an op that is linear in its second input; its derivative is transpose.
+// linear returns an op that is linear in its second input. transpose computes its derivative.
 func (e eachImage) linear(spec any, out tensor.Shape, f32 func(dst, image, v []float32), f64 func(dst, image, v []float64),
 	transpose func(x, v *gorgonia.Node) (*gorgonia.Node, error)) *Unitwise {
 	return &Unitwise{
@@ -611,8 +614,8 @@ func each[T Float](e eachImage, f func(dst, image []T)) units[T] {
 	}
 }
 
-// eachLinear returns the kernel of a linear map to out, the shape of the images or of the results; the second input has the
-// other of these shapes.
+// eachLinear returns the kernel that applies the linear map f to every image. out is the shape of the output: that of
+// the images or that of the results. The second input has the other of these two shapes.
 func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T)) units[T] {
 	image, to, other := volume.Of(e.in[1:]), volume.Of(out[1:]), volume.Of(e.out[1:])
 	if out.Eq(e.out) {
@@ -625,11 +628,11 @@ func eachLinear[T Float](e eachImage, out tensor.Shape, f func(dst, image, v []T
 	}
 }
 
-// nth returns the i-th slice of the given size of x.
+// nth returns the i-th slice of size elements of x.
 func nth[T Float](x []T, i, size int) []T { return x[i*size : (i+1)*size] }
 
 // Sampler draws the values of a noise input of a layer or a loss. It must be safe for concurrent use.
 type Sampler interface {
-	// Sample sets dst; r is the random stream of the input.
+	// Sample draws the values of dst from r, the random stream of the input.
 	Sample(dst []float32, r *rand.Rand)
 }

@@ -11,11 +11,11 @@ import (
 	"tessera/ops"
 )
 
-// unary is an op with its formula and derivative in plain Go.
+// unary is an op of one input with its formula and derivative in plain Go.
 type unary struct {
 	apply func(*gorgonia.Node) (*gorgonia.Node, error)
 	f, df func(x float64) float64
-	slack float64 // absolute error of the float32 derivative, where it is made of a difference
+	slack float64 // absolute tolerance of the float32 derivative, for derivatives that are computed as a difference
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -68,7 +68,7 @@ var unaries = map[string]unary{
 	},
 }
 
-// points hold every kink and values so large that a naive formula overflows.
+// points contains every kink, and values so large that a naive formula overflows.
 var points = []float64{-1000, -100, -17, -1, -0.5, -0.25, 0, 1e-3, 0.5, 1, 2, 3, 16, 17, 100, 1000}
 
 func testUnary[T ops.Float](t *testing.T, u unary, tolerance, slack float64) {
@@ -110,7 +110,8 @@ func testUnary[T ops.Float](t *testing.T, u unary, tolerance, slack float64) {
 	}
 }
 
-// near compares with a relative tolerance, and an absolute one below 1e-30, where float32 runs out of numbers.
+// near reports whether two numbers are equal up to a relative tolerance, or up to an absolute one below 1e-30, the
+// limit of float32.
 func near(got, want, tolerance float64) bool {
 	return math.Abs(got-want) <= tolerance*math.Abs(want)+1e-30
 }
@@ -143,7 +144,7 @@ func TestSoftmaxIsStableAndSumsToOne(t *testing.T) {
 	}
 }
 
-// The graph merges nodes of equal hash: two ops must differ in it as soon as one attribute differs.
+// The graph merges nodes with equal hashes. Ops that differ in one attribute must therefore have different hashes.
 func TestOpsThatDifferStayApart(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(2, 3), gorgonia.WithName("x"))
@@ -195,7 +196,7 @@ func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
 		whole := make([]float32, 6)
 		k.Float32(whole, [][]float32{x}, block)
 		parts := append([]float32(nil), x...)
-		for _, from := range []int{3, 0} { // in parts, backwards, each over its own input
+		for _, from := range []int{3, 0} { // in two parts, the last part first, each in place
 			k.Float32(parts[from:from+3], [][]float32{parts[from : from+3]}, block)
 		}
 		if fmt.Sprint(whole) != fmt.Sprint(parts) {
@@ -204,7 +205,8 @@ func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
 	}
 }
 
-// Gorgonia's own reshape shares memory with its input, which later nodes then overwrite.
+// Gorgonia's own reshape shares memory with its input, which later nodes then overwrite; the reshape of this package
+// does not.
 func TestReshapeLeavesItsInputAlone(t *testing.T) {
 	x := []float64{1, 2, 3, 4}
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {

@@ -58,7 +58,7 @@ func TestTransposeLeavesItsInputAlone(t *testing.T) {
 	}
 }
 
-// parallels are ops that compute in units, on leaves of fixed values.
+// parallels lists ops that are computed in units, applied to leaves with fixed values.
 var parallels = map[string]gradcheck.Expression[float64]{
 	"tile": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.Tile(b.Leaf("x", []int{3}, []float64{1, 2, 3}, false), 4)
@@ -80,7 +80,7 @@ func init() {
 	}
 }
 
-// children are the inputs of a node, in order.
+// children returns the inputs of a node, in order.
 func children(n *gorgonia.Node) (list gorgonia.Nodes) {
 	for it := n.Graph().From(n.ID()); it.Next(); {
 		list = append(list, it.Node().(*gorgonia.Node))
@@ -91,7 +91,7 @@ func children(n *gorgonia.Node) (list gorgonia.Nodes) {
 func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 	for name, build := range parallels {
 		var op ops.Parallel
-		var values []gorgonia.Value // of the inputs
+		var values []gorgonia.Value // values of the inputs
 		want, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			n, err := build(b)
 			if err == nil {
@@ -113,12 +113,12 @@ func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 		in = prepared(op, in)
 		got, units := make([]float64, len(want)), op.Units()
 		part := func(v []float64, u int) (from, to int) { return len(v) / units * u, len(v) / units * (u + 1) }
-		for from, to := units, units; to > 0; to = from { // the last units first, in parts of different sizes
+		for from, to := units, units; to > 0; to = from { // the last units first, in ranges of different sizes
 			from = max(0, from-1-from%3)
 			own := make([][]float64, len(in))
 			for i := range in {
 				own[i] = slices.Clone(in[i])
-				if op.ByUnit(i) { // nothing else is read
+				if op.ByUnit(i) { // only the units of the range are passed
 					first, _ := part(own[i], from)
 					_, last := part(own[i], to-1)
 					for j := range own[i] {

@@ -9,10 +9,11 @@ import (
 	vector "tessera/kernel"
 )
 
-// Pooling is the geometry of windows over images with channels last; every channel is pooled separately. The window of output
-// (i,j) covers the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie in the image; there must be
-// at least one. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives. The derivative of [Pooling.Max] puts each
-// value at the winner, the pixel with the largest value of its window. All ops can be differentiated any number of times.
+// Pooling is the geometry of windows over images whose channels come last. Every channel is pooled separately. The
+// window of output (i,j) consists of the pixels (i Stride + u - Top, j Stride + v - Left), 0 <= u,v < Kernel, that lie
+// in the image; there must be at least one such pixel. [Pooling.Sum] and [Pooling.Spread] are each other's derivatives.
+// The derivative of [Pooling.Max] adds the gradient of each output to the winner, the pixel with the largest value of
+// the window. All ops can be differentiated any number of times.
 type Pooling struct {
 	In     [3]int // height, width, channels of an image
 	Out    [3]int // height, width, channels
@@ -74,8 +75,8 @@ func (g Pooling) Sum(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// Spread is the transpose of [Pooling.Sum]: every value of y (batch, height, width, channels), with Mean divided by the
-// number of pixels in its window, is added to all these pixels.
+// Spread returns the transpose of [Pooling.Sum]: it adds every value of y (batch, height, width, channels) to all
+// pixels of its window. With Mean, the value is divided by the number of these pixels.
 func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(y, g.Out); err != nil {
 		return nil, err
@@ -87,8 +88,8 @@ func (g Pooling) Spread(y *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(y)
 }
 
-// Max returns the largest value in every window over images x (batch, height, width, channels). The gradient goes to the
-// first pixel, in reading order, with this value.
+// Max returns the largest value of every window over images x (batch, height, width, channels). The gradient goes to
+// the first pixel with this value in reading order.
 func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := g.fits(x, g.In); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (g Pooling) Max(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// winner returns the index in the image of the largest value of every window.
+// winner returns, for every window, the index in the image of its largest value.
 func (g Pooling) winner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	o := g.op(poolWinnerOp(g), x.Shape()[0], g.Out, true)
 	o.Fixed = []bool{true}
@@ -136,7 +137,7 @@ func (g Pooling) pick(winner, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(winner, x)
 }
 
-// op returns the common fields of the ops of a pooling: a unit is an image.
+// op returns the common fields of the ops of a pooling. A unit is an image.
 func (g Pooling) op(spec any, batch int, out [3]int, byUnit ...bool) *Unitwise {
 	return &Unitwise{
 		Spec:     spec,
@@ -165,7 +166,8 @@ func gradientOf(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return go
 // second returns n as the gradient of the second input of an op whose first input is fixed.
 func second(n *gorgonia.Node, err error) (gorgonia.Nodes, error) { return gorgonia.Nodes{nil, n}, err }
 
-// view is the index of an output with the part of its window inside the image: rows [top, bottom) and columns [left, right).
+// view is the part of a window inside the image: rows [top, bottom) and columns [left, right). place is the index of
+// its output.
 type view struct{ place, top, bottom, left, right int }
 
 // windows calls f for every output of an image, in reading order.
@@ -188,7 +190,7 @@ func (g Pooling) pixels(v view, f func(pixel int)) {
 	}
 }
 
-// seen is the number of pixels in a view.
+// seen returns the number of pixels in a view.
 func (v view) seen() int { return (v.bottom - v.top) * (v.right - v.left) }
 
 // image returns the i-th image of the given shape in images.

@@ -14,7 +14,8 @@ import (
 	"tessera/ops"
 )
 
-// poolings of every kind: windows side by side, overlapping, with gaps, over the edges, and larger than the image.
+// poolings covers every kind of geometry: adjacent windows, overlapping windows, gaps, windows across the border, and
+// windows larger than the image.
 var poolings = []ops.Pooling{
 	{In: [3]int{4, 6, 3}, Out: [3]int{2, 3, 3}, Kernel: 2, Stride: 2},
 	{In: [3]int{5, 4, 2}, Out: [3]int{5, 4, 2}, Kernel: 3, Stride: 1, Top: 1, Left: 1, Mean: true},
@@ -23,7 +24,7 @@ var poolings = []ops.Pooling{
 	{In: [3]int{2, 3, 2}, Out: [3]int{1, 1, 2}, Kernel: 9, Stride: 9, Top: 3, Left: 3, Mean: true},
 }
 
-// views are, for every value of the output of one image, the places of what its window sees.
+// views returns, for every output value of one image, the indices of the pixels in its window.
 func views(g ops.Pooling) [][]int {
 	var list [][]int
 	for i := range g.Out[0] {
@@ -51,7 +52,7 @@ func valuesOf(shape [3]int) int { return shape[0] * shape[1] * shape[2] }
 
 func batchOf(shape [3]int) []int { return []int{poolBatch, shape[0], shape[1], shape[2]} }
 
-// plainPool is what the ops give for images x and outputs y.
+// plainPool computes the expected results of the ops for images x and outputs y by plain loops.
 func plainPool(g ops.Pooling, x, y []float64) map[string][]float64 {
 	sum, largest, spread := make([]float64, len(y)), make([]float64, len(y)), make([]float64, len(x))
 	for b := range poolBatch {
@@ -107,8 +108,8 @@ func TestPoolingsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// backward is the derivative of an op, times a fixed draw, with respect to one of its inputs, as an expression of these
-// inputs and of the draw.
+// backward returns the derivative of <v, op> with respect to one input of the op, for random values v, as an expression
+// of the inputs and v.
 func backward(e gradcheck.Expression[float64], input int) gradcheck.Expression[float64] {
 	return func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		y, err := e(b)
@@ -128,7 +129,7 @@ func backward(e gradcheck.Expression[float64], input int) gradcheck.Expression[f
 func TestDerivativesOfPoolingsAreRightTwice(t *testing.T) {
 	for _, g := range poolings {
 		list, _, _ := pools[float64](g, false)
-		constant, _, _ := pools[float64](g, true) // where the derivative does not depend on x
+		constant, _, _ := pools[float64](g, true) // the derivative does not depend on x
 		for name, e := range list {
 			if err := gradcheck.Check(gradcheck.Scalar(e)); err != nil {
 				t.Errorf("%s %+v: %v", name, g, err)
@@ -140,7 +141,8 @@ func TestDerivativesOfPoolingsAreRightTwice(t *testing.T) {
 	}
 }
 
-// The derivative of the maximum's derivative picks the pixels where the maximum was: of the images themselves, the maximum.
+// The derivative of the derivative of the maximum picks the pixels at which the maximum is attained. Applied to the
+// images themselves, it gives the maximum.
 func TestWhereTheMaximumWasIsPickedAgain(t *testing.T) {
 	for _, g := range poolings {
 		list, x, y := pools[float64](g, false)

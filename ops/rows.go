@@ -20,8 +20,9 @@ type (
 	softmaxBendOp struct{}
 )
 
-// Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis, each row shifted by its maximum so that nothing overflows.
-// (Gorgonia's logarithm of a softmax silently changes the softmax.) The derivative is y_j * (g_j - sum_i g_i y_i).
+// Softmax returns exp(x_j) / sum_i exp(x_i) over the last axis. Each row is shifted by its maximum, so nothing
+// overflows. The derivative is y_j * (g_j - sum_i g_i y_i). Gorgonia's softmax is not used: its logarithm silently
+// changes the softmax.
 func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    SoftmaxOp{},
@@ -34,7 +35,7 @@ func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// softmaxGrad returns the derivative of a softmax, which is linear in g with a symmetric matrix.
+// softmaxGrad returns the derivative of a softmax. It is linear in g, and its matrix is symmetric.
 func softmaxGrad() Blockwise {
 	return Blockwise{
 		Spec:    softmaxGradOp{},
@@ -96,10 +97,10 @@ func softmaxCurvature[T Float](dst []T, in [][]T, block int) {
 	}
 }
 
-// LogSoftmaxOp is the spec of [LogSoftmax], over the last axis, with output y and p = exp(y). logSoftmaxGradOp is the spec
-// of its derivative, g_j - p_j sum_i g_i with inputs y and g; logSoftmaxPushOp of the transpose of the derivative, c_j -
-// sum_i c_i p_i with inputs y and c; logSoftmaxBendOp of the derivative of logSoftmaxGradOp with respect to y, -c_j p_j
-// sum_i g_i with inputs y, g and c.
+// LogSoftmaxOp is the spec of [LogSoftmax] over the last axis, with output y and p = exp(y). logSoftmaxGradOp is the
+// spec of its derivative: inputs y and g, output g_j - p_j sum_i g_i. logSoftmaxPushOp is the spec of the transpose of
+// the derivative: inputs y and c, output c_j - sum_i c_i p_i. logSoftmaxBendOp is the spec of the derivative of
+// logSoftmaxGradOp with respect to y: inputs y, g and c, output -c_j p_j sum_i g_i.
 type (
 	LogSoftmaxOp     struct{}
 	logSoftmaxGradOp struct{}
@@ -199,13 +200,13 @@ func logSoftmaxCurvature[T Float](dst []T, in [][]T, block int) {
 	}
 }
 
-// Standardise shifts and scales the values of every channel of every block of x to mean 0 and variance 1. x is viewed as
-// (blocks, places, channels); for the values z of one channel of a block
+// Standardise shifts and scales the values of every channel of every block of x to mean 0 and variance 1. x is viewed
+// as (blocks, places, channels). For the values z of one channel of a block
 //
 //	y = (z - mean(z)) / sqrt(variance(z) + epsilon)
 //
-// with the biased variance. The derivative with respect to z maps g to J g = (g - mean(g) - y mean(y g)) / sqrt(variance(z) +
-// epsilon); J is symmetric.
+// with the biased variance. The derivative with respect to z maps g to J g = (g - mean(g) - y mean(y g)) /
+// sqrt(variance(z) + epsilon), where J is symmetric.
 func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorgonia.Node, error) {
 	if len(x.Shape()) < 1 || places < 1 || channels < 1 || x.Shape().TotalSize()%(places*channels) != 0 || !(epsilon > 0) {
 		return nil, fmt.Errorf("standardise: shape %v does not divide into blocks of %d places and %d channels, or epsilon %v is not > 0",
@@ -214,11 +215,11 @@ func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorg
 	return StandardiseOp{places, channels, epsilon}.value(x)
 }
 
-// StandardiseOp is the spec of [Standardise], standardiseSlopeOp the spec of J g with inputs x and g, and standardiseCurveOp
-// the spec of the derivative of h·J g with respect to x with inputs x, g and h.
+// StandardiseOp is the spec of [Standardise]. standardiseSlopeOp is the spec of J g with inputs x and g.
+// standardiseCurveOp is the spec of the derivative of h·J g with respect to x, with inputs x, g and h.
 type (
 	StandardiseOp struct {
-		Places, Channels int // of a block
+		Places, Channels int // of each block
 		Epsilon          float64
 	}
 	standardiseSlopeOp StandardiseOp
@@ -252,7 +253,7 @@ func (s StandardiseOp) curve(x, g, h *gorgonia.Node) (*gorgonia.Node, error) {
 	return o.Apply(x, g, h)
 }
 
-// op returns the common fields of the ops: a unit is a block of every input.
+// op returns the common fields of the ops. A unit is a block of every input.
 func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	o := &Unitwise{
 		Spec:     spec,
@@ -268,7 +269,7 @@ func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	return o
 }
 
-// channel contains the contiguous values of one channel of a block, and workspace.
+// channel contains the values of one channel of a block, contiguously, and workspace.
 type channel[T Float] struct {
 	k *vector.Set[T]
 	y []T // the standardised values
@@ -278,7 +279,7 @@ type channel[T Float] struct {
 	g, h []T // values of the other inputs
 }
 
-// take copies every stride-th value of x.
+// take copies every stride-th value of x to dst.
 func take[T Float](dst, x []T, stride int) {
 	if stride == 1 {
 		copy(dst, x)
@@ -300,7 +301,8 @@ func give[T Float](dst, x []T, stride int) {
 	}
 }
 
-// standardised replaces y, the channel's values, by (y - mean) / sqrt(variance + epsilon), and sets r to 1 / sqrt(variance + epsilon).
+// standardised replaces the values y of the channel by (y - mean) / sqrt(variance + epsilon), and sets r to 1 /
+// sqrt(variance + epsilon).
 func (c *channel[T]) standardised(epsilon float64) {
 	m := T(len(c.y))
 	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)
@@ -308,7 +310,7 @@ func (c *channel[T]) standardised(epsilon float64) {
 	c.k.MulScalar(c.y, c.y, c.r)
 }
 
-// slope writes J g.
+// slope writes J g to dst.
 func (c *channel[T]) slope(dst, g []T) {
 	m := T(len(g))
 	mean, dot := c.k.Sum(g)/m, c.k.Dot(c.y, g)/m
@@ -317,7 +319,7 @@ func (c *channel[T]) slope(dst, g []T) {
 	c.k.MulScalar(dst, dst, c.r)
 }
 
-// curve writes the derivative of h·J g with respect to the values; it overwrites g and h.
+// curve writes the derivative of h·J g with respect to the values to dst. It overwrites g and h.
 func (c *channel[T]) curve(dst []T) {
 	m := T(len(c.y))
 	yg, yh := c.k.Dot(c.y, c.g), c.k.Dot(c.y, c.h)
@@ -330,7 +332,7 @@ func (c *channel[T]) curve(dst []T) {
 	c.k.MulScalar(dst, dst, -c.r/m)
 }
 
-// standardUnits returns the kernel that computes blocks; f computes the output for one channel.
+// standardUnits returns the kernel that computes blocks. f computes the output for one channel.
 func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
 		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }

@@ -12,9 +12,10 @@ import (
 // SelectOp is the spec of [Select].
 type SelectOp struct{ Count, Of int }
 
-// Select returns matrices (batch, count, n) that select the entries where a mask (batch, n) is 0: row i of a sample has 1 at
-// its i-th such entry, and 0 elsewhere. A sample whose mask does not have exactly count zeros gives NaN. The mask has no
-// gradient. With [Attention.Mix] the matrices gather tokens, with [Attention.MixTransposed] they put them back.
+// Select returns matrices (batch, count, n) that select the entries where a mask (batch, n) is 0. Row i of a sample is
+// 1 at the i-th such entry, and 0 elsewhere. A sample whose mask does not have exactly count zeros gives NaN. The mask
+// has no gradient. [Attention.Mix] with these matrices gathers the selected tokens, [Attention.MixTransposed] puts them
+// back.
 func Select(mask *gorgonia.Node, count int) (*gorgonia.Node, error) {
 	if len(mask.Shape()) != 2 || count < 1 || count > mask.Shape()[1] {
 		return nil, fmt.Errorf("select: got %d entries of a mask of shape %v, want a matrix with at least as many columns", count, mask.Shape())

@@ -8,7 +8,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Tap computes one value of the output of a filter along an axis: the sum of Weights[k] x(From+k).
+// Tap defines one value of the output of a filter along an axis: the sum over k of Weights[k] x(From+k).
 type Tap struct {
 	From    int
 	Weights []float64
@@ -18,10 +18,10 @@ type Tap struct {
 //
 //	y(i,j,c) = sum over k, l of Rows[i].Weights[k] Columns[j].Weights[l] x(Rows[i].From+k, Columns[j].From+l, c)
 //
-// It is the spec of the op.
+// A Separable is also the spec of the op.
 type Separable struct {
 	In            [3]int
-	Rows, Columns []Tap // one for every row and every column of y
+	Rows, Columns []Tap // one tap for every row and for every column of y
 }
 
 // Apply filters every row of x (batch, height*width*channels); the result has rows of len(Rows)*len(Columns)*channels
@@ -57,7 +57,7 @@ func (s Separable) check(x *gorgonia.Node) error {
 	return nil
 }
 
-// work is the number of products for one image.
+// work returns the number of products for one image.
 func (s Separable) work() float64 {
 	rows, columns := 0, 0
 	for _, t := range s.Rows {
@@ -87,7 +87,7 @@ func filter[T Float](s Separable, y, x []T) {
 	}
 }
 
-// filterPixel writes one pixel of the result from a row that was filtered along the height.
+// filterPixel writes one pixel of the result; row is a row of the image that is already filtered along the height.
 func filterPixel[T Float](pixel, row []T, t Tap, channels int) {
 	for c := range pixel {
 		var sum T
@@ -98,7 +98,7 @@ func filterPixel[T Float](pixel, row []T, t Tap, channels int) {
 	}
 }
 
-// scatter is the transpose of filter.
+// scatter computes the transpose of filter: it maps y to x.
 func scatter[T Float](s Separable, x, y []T) {
 	width := s.In[1] * s.In[2]
 	row := make([]T, width)

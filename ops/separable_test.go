@@ -12,7 +12,7 @@ import (
 	"tessera/ops"
 )
 
-// uneven filters images of 4 x 3 pixels and 2 channels to 3 x 2 pixels by filters of different lengths.
+// uneven maps images of 4 x 3 pixels and 2 channels to 3 x 2 pixels with filters of different lengths.
 var uneven = ops.Separable{In: [3]int{4, 3, 2},
 	Rows:    []ops.Tap{{From: 0, Weights: []float64{1}}, {From: 1, Weights: []float64{0.5, -2, 0.25}}, {From: 2, Weights: []float64{3, 1}}},
 	Columns: []ops.Tap{{From: 0, Weights: []float64{1, 2, 3}}, {From: 1, Weights: []float64{-1}}}}
@@ -64,7 +64,7 @@ func TestJoinPutsRowsSideBySide(t *testing.T) {
 	if want := []float64{1, 2, 5, 6, 7, 3, 4, 8, 9, 10}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %v, want %v", err, got, want)
 	}
-	squared := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) { // its derivatives are not constant
+	squared := func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) { // squared, so that the derivatives are not constant
 		var c ops.Chain
 		n := c.Do("join", func() (*gorgonia.Node, error) { return joined(b) })
 		return c.Square(c.Do("columns", func() (*gorgonia.Node, error) { return ops.Columns(n, 1, 3) })), c.Err()

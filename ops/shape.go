@@ -15,8 +15,9 @@ import (
 // reshapeOp is the spec of [Reshape].
 type reshapeOp struct{ Shape []int }
 
-// Reshape returns x with another shape of equal size. Use it in place of Gorgonia's Reshape, whose result shares memory with
-// x. Gorgonia's tape machine ignores this, so an in-place computation overwrites x, even a batch of images or a weight.
+// Reshape returns x with another shape of equal size. Use it instead of Gorgonia's Reshape, whose result shares memory
+// with x. Gorgonia's tape machine ignores the sharing, so an in-place computation on the result overwrites x, even if x
+// is a batch of images or a weight.
 func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	to := tensor.Shape(shape).Clone()
 	if len(x.Shape()) == 0 || len(to) == 0 || volume.Of(x.Shape()) != volume.Of(to) {
@@ -39,8 +40,8 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 // transposeOp is the spec of [Transpose].
 type transposeOp struct{}
 
-// Transpose returns the transpose (m, n) of x (n, m). The derivative is a transpose, too. (Gorgonia's Transpose moves the
-// elements of its input in place, even those of a weight.)
+// Transpose returns the transpose (m, n) of x (n, m). The derivative is a transpose, too. Gorgonia's Transpose is not
+// used: it reorders the elements of its input in place, even those of a weight.
 func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 {
 		return nil, fmt.Errorf("transpose: got shape %v, want a matrix", x.Shape())
@@ -59,7 +60,7 @@ func Transpose(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(l, x)
 }
 
-// transpose writes the transpose of x (n, m).
+// transpose writes the transpose of x (n, m) to dst.
 func transpose[T Float](dst, x []T, n, m int) {
 	for j := range m {
 		for i, row := 0, dst[j*n:(j+1)*n]; i < n; i++ {
@@ -74,8 +75,8 @@ type (
 	FoldOp struct{ Times int }
 )
 
-// Tile repeats the vector x (n): the result is y (times*n) with y[t*n+i] = x[i]. It broadcasts one number per channel over an
-// image with channels last. Its derivative is [Fold].
+// Tile concatenates several copies of the vector x (n): the result is y (times*n) with y[t*n+i] = x[i]. It broadcasts
+// one number per channel over an image whose channels come last. Its derivative is [Fold].
 func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 {
 		return nil, fmt.Errorf("tile: got shape %v %d times, want a vector at least once", x.Shape(), times)
@@ -96,8 +97,8 @@ func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	return o.Apply(x)
 }
 
-// Fold returns the sum (n) of the rows of the vector x, taken as (times, n): y[i] = sum over t of x[t*n+i]. Its derivative is
-// [Tile].
+// Fold returns the sum (n) of the rows of the vector x, viewed as a matrix (times, n): y[i] = sum over t of x[t*n+i].
+// Its derivative is [Tile].
 func Fold(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 || x.Shape()[0]%times != 0 {
 		return nil, fmt.Errorf("fold: shape %v does not divide into %d rows", x.Shape(), times)
@@ -167,7 +168,7 @@ func Join(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x, y)
 }
 
-// Columns returns count columns of the matrix x, starting at column from.
+// Columns returns columns from, ..., from+count-1 of the matrix x.
 func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || from < 0 || count < 1 || from+count > x.Shape()[1] {
 		return nil, fmt.Errorf("columns: got columns %d to %d of shape %v", from, from+count, x.Shape())
@@ -187,8 +188,8 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Widen puts the matrix x (n, m) into columns from, from+1, ... of a matrix (n, of) of zeros. It is the transpose and the derivative of
-// [Columns].
+// Widen returns a matrix of zeros with `of` columns in which the matrix x (n, m) fills the columns from, from+1, ... It
+// is the transpose and the derivative of [Columns].
 func Widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || from < 0 || from+x.Shape()[1] > of {
 		return nil, fmt.Errorf("widen: got shape %v, which does not fit into columns %d to %d", x.Shape(), from, of)
@@ -236,8 +237,8 @@ func widened[T Float](first, count, of int) units[T] {
 	}
 }
 
-// withDiagonalOp is the spec of [WithDiagonal]. partnersOp is the spec of [Partners], and partnersGradOp the spec of its
-// derivative, which is its transpose.
+// withDiagonalOp is the spec of [WithDiagonal]. partnersOp is the spec of [Partners]. partnersGradOp is the spec of the
+// derivative of Partners, which is its transpose.
 type (
 	withDiagonalOp struct{ Value float64 }
 	partnersOp     struct{}
@@ -261,8 +262,8 @@ func WithDiagonal(x *gorgonia.Node, v float64) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Partners returns n elements of the matrix x (n, n), n even: from row i the element in column (i + n/2) mod n. The
-// derivative puts the gradients at these elements.
+// Partners returns one element of each row of the matrix x (n, n), n even: from row i the element in column (i + n/2)
+// mod n. The derivative puts the gradients at these elements.
 func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n, err := square("partners", x)
 	if err != nil {
@@ -282,7 +283,7 @@ func Partners(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// unpartner is the transpose of [Partners].
+// unpartner returns the transpose of [Partners].
 func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	n := x.Shape()[0]
 	return Unitwise{Spec: partnersGradOp{}, Out: []int{n, n}, Units: n, ByUnit: []bool{true},
@@ -296,7 +297,8 @@ func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// square returns the number of rows of a square matrix.
+// square returns the number of rows of the square matrix x, and an error for other shapes. The text what names the op
+// in the error.
 func square(what string, x *gorgonia.Node) (int, error) {
 	shape := x.Shape()
 	if len(shape) != 2 || shape[0] != shape[1] {
@@ -305,7 +307,7 @@ func square(what string, x *gorgonia.Node) (int, error) {
 	return shape[0], nil
 }
 
-// itself returns row: every row is its own index.
+// itself returns row: the index of a row if all rows are computed.
 func itself(row int) int { return row }
 
 func withDiagonal[T Float](n int, v float64, at func(row int) int) units[T] {
@@ -334,9 +336,10 @@ func unpartners[T Float](n int, at func(row int) int) units[T] {
 	}
 }
 
-// Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels: tokens (Height/Size *
-// Width/Size, Size*Size*Channels). Patches are ordered row by row, and so are the pixels of a patch, with channels last.
-// [Patching.Cut] and [Patching.Join] only move values. Each is the inverse of the other, and also its derivative.
+// Patching cuts images (Height, Width, Channels) into adjacent square patches of Size x Size pixels. The result is
+// tokens (Height/Size * Width/Size, Size*Size*Channels). The order of the patches is row by row, and so is the order of
+// the pixels in a patch; channels come last. [Patching.Cut] and [Patching.Join] only move values. Each is the inverse
+// and also the derivative of the other.
 type Patching struct {
 	Height, Width, Channels int
 	Size                    int
@@ -359,10 +362,10 @@ func (p Patching) Check() error {
 	return nil
 }
 
-// Tokens is the number of patches of an image.
+// Tokens returns the number of patches of an image.
 func (p Patching) Tokens() int { return (p.Height / p.Size) * (p.Width / p.Size) }
 
-// Features is the number of values of a patch.
+// Features returns the number of values of a patch.
 func (p Patching) Features() int { return p.Size * p.Size * p.Channels }
 
 // Cut returns the tokens (batch, tokens, features) of images x, which may have any shape with the batch as first axis.
@@ -377,7 +380,7 @@ func (p Patching) Join(x *gorgonia.Node) (*gorgonia.Node, error) {
 		movePatches[float32](p, true), movePatches[float64](p, true))
 }
 
-// move adds the op that turns x into images, or tokens, of shape out; back is its inverse.
+// move adds the op that turns x into images or tokens of shape out. back is the inverse op.
 func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary, f32 units[float32], f64 units[float64]) (*gorgonia.Node, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -405,11 +408,11 @@ func (p Patching) move(x *gorgonia.Node, spec any, out tensor.Shape, back unary,
 	return o.Apply(x)
 }
 
-// movePatches returns the kernel that copies images [from, to) to their tokens, or back.
+// movePatches returns the kernel that copies images [from, to) to their tokens, or tokens to images if back is true.
 func movePatches[T Float](p Patching, back bool) units[T] {
 	line, run, image := p.Width*p.Channels, p.Size*p.Channels, p.Height*p.Width*p.Channels
 	return func(dst []T, in [][]T, _ []T, from, to int) {
-		tokens := from * image // offset of the next run of a patch
+		tokens := from * image // offset in the tokens of the next run of a patch
 		for b := from; b < to; b++ {
 			for top := b * image; top < (b+1)*image; top += p.Size * line {
 				for left := top; left < top+line; left += run {

@@ -13,7 +13,7 @@ import (
 	"tessera/ops"
 )
 
-// blocks are tensors with the places and channels of their blocks.
+// blocks lists shapes of tensors with the places and channels of their blocks.
 var blocks = []struct {
 	shape            []int
 	places, channels int

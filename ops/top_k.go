@@ -17,8 +17,8 @@ type (
 	topKGradOp struct{ K int }
 )
 
-// TopK keeps the k largest values of each row of the last axis of x and sets the others to 0; of equal values it keeps the
-// first ones. Rows of at most k values are kept completely. The derivative passes the gradients of the kept values.
+// TopK keeps the k largest values of each row of the last axis of x and sets the others to 0. Of equal values it keeps
+// the first ones. Rows of at most k values stay unchanged. The derivative passes the gradients of the kept values.
 func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    TopKOp{k},
@@ -52,7 +52,7 @@ func topK[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
 }
 
-// topKSlope copies in[1] to dst where in[0] is among the k largest of its row.
+// topKSlope copies in[1] to dst where in[0] is among the k largest values of its row, and writes 0 elsewhere.
 func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	return func(dst []T, in [][]T, block int) {
 		if k >= block {
@@ -67,7 +67,7 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 			for i, j := range list {
 				values[i] = from[j]
 			}
-			clear(y) // which may be x or from
+			clear(y) // y may share memory with x or from
 			for i, j := range list {
 				y[j] = values[i]
 			}
@@ -75,7 +75,8 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	}
 }
 
-// selectTopK returns a function that finds the indices of the k largest values of rows of block > k values; see [largest.of].
+// selectTopK returns a constructor for row length block > k. The constructed function returns the indices of the k
+// largest values of a row; see [largest.of].
 func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
 	return func(block int) func(x []T) []int {
 		pieces := (block + piece - 1) / piece
@@ -91,7 +92,7 @@ const piece = 64
 // The search for the k largest values collects 2k + candidates values before it selects among them.
 const candidates = 64
 
-// largest finds the k largest values of rows. It is for one goroutine.
+// largest finds the k largest values of rows. It is not safe for concurrent use.
 type largest[T Float] struct {
 	maximum vector.Reduce[T]
 	chosen  []int // k indices
@@ -100,8 +101,8 @@ type largest[T Float] struct {
 	sorted  []T   // partly sorted maxima
 }
 
-// of returns the indices of the k largest values of x, k < len(x), in ascending order. It returns none if one of these values
-// is NaN; see [largest.least]. The list is valid until the next call.
+// of returns the indices of the k largest values of x, k < len(x), in ascending order. It returns no indices if one of
+// these values is NaN; see [largest.least]. The list is valid until the next call.
 func (l *largest[T]) of(x []T) []int {
 	for i := range l.maxima {
 		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
@@ -128,7 +129,7 @@ func (l *largest[T]) of(x []T) []int {
 	return l.chosen[:n]
 }
 
-// bound returns a lower bound of the k largest values of x: the k-th largest maximum of its pieces.
+// bound returns a lower bound of the k largest values of x: the k-th largest of the maxima of its pieces.
 func (l *largest[T]) bound() T {
 	k := len(l.chosen)
 	if len(l.maxima) < k || slices.ContainsFunc(l.maxima, func(v T) bool { return v != v }) {
@@ -139,16 +140,16 @@ func (l *largest[T]) bound() T {
 	return least
 }
 
-// least returns the smallest of the k largest values of x and how many of the values equal to it are kept. NaN is smaller
-// than every number. If a NaN is among the k largest, it is returned: nothing is kept.
+// least returns the smallest of the k largest values of x, and how many of the values equal to it are kept. A NaN
+// counts as smaller than every number. If a NaN is among the k largest values, least returns NaN, and nothing is kept.
 //
-// least scans x once and collects values above a lower bound of the result. Whenever the memory for these values is full, it
-// keeps the k largest, and the smallest of them becomes the bound.
+// least scans x once and collects the values above a lower bound of the result. Whenever the memory for these values is
+// full, it keeps the k largest of them, and the smallest of these becomes the bound.
 func (l *largest[T]) least(x []T) (least T, equal int) {
 	k, found := len(l.chosen), l.found[:0]
 	least = l.bound()
 	for i, top := range l.maxima {
-		if top <= least { // false if there is a NaN
+		if top <= least { // false for a NaN
 			continue
 		}
 		for _, v := range x[i*piece : min((i+1)*piece, len(x))] {
@@ -163,7 +164,7 @@ func (l *largest[T]) least(x []T) (least T, equal int) {
 			}
 		}
 	}
-	if len(found) < k { // the others equal the bound, or are NaN
+	if len(found) < k { // the other values equal the bound or are NaN
 		for _, v := range x {
 			if v == least {
 				equal++
@@ -183,10 +184,11 @@ func (l *largest[T]) least(x []T) (least T, equal int) {
 	return least, equal
 }
 
-// kLargest moves the k largest values of found, none of which is NaN, to the front and returns them and their minimum. It
-// partitions found around pivots (quickselect), and sorts the rest after too many bad pivots.
+// kLargest moves the k largest elements of found to the front and returns them and their minimum. None of the k largest
+// may be NaN. It partitions found around pivots (quickselect). After too many bad pivots it sorts the remaining
+// elements.
 func kLargest[T Float](found []T, k int) (kept []T, least T) {
-	place := len(found) - k // of the smallest kept value in ascending order
+	place := len(found) - k // index of the smallest kept value if found were in ascending order
 	low, high := 0, len(found)-1
 	for range badPivots {
 		if low >= high {
@@ -206,7 +208,7 @@ func kLargest[T Float](found []T, k int) (kept []T, least T) {
 				i, j = i+1, j-1
 			}
 		}
-		switch { // found[low:j+1] <= pivot, found[i:high+1] >= pivot, and between them are equal values
+		switch { // found[low:j+1] <= pivot, found[i:high+1] >= pivot, and all values between them equal the pivot
 		case place <= j:
 			high = j
 		case place >= i:
@@ -220,7 +222,8 @@ func kLargest[T Float](found []T, k int) (kept []T, least T) {
 	return found[:copy(found, found[place:])], least
 }
 
-// badPivots is the number of partitions after which kLargest sorts: more than twice what random values need.
+// badPivots is the number of partitions after which kLargest sorts instead. It is more than twice the number that
+// random values need.
 const badPivots = 24
 
 // medianOf3 returns the second of three values in ascending order.

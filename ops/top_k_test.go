@@ -9,7 +9,7 @@ import (
 	vector "tessera/kernel"
 )
 
-// keptBySorting is TopK of one row by its definition: it sorts the row, NaN first.
+// keptBySorting computes TopK of one row by its definition: it sorts the row, with NaN first.
 func keptBySorting(x []float64, k int) []float64 {
 	if k == len(x) {
 		return x
@@ -38,7 +38,7 @@ func sameValues(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
-// Rows in which every value is a new maximum, equal values, infinities and NaN take all ways through the scan.
+// The rows exercise all paths of the scan: every value a new maximum, equal values, infinities and NaN.
 func TestTopKKeepsWhatSortingKeeps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	special := []float64{math.Inf(1), math.Inf(-1), math.NaN(), 0, math.Copysign(0, -1), 1}

@@ -10,7 +10,7 @@ import (
 // WeighOp is the spec of [Weigh].
 type WeighOp struct{ Weights []float64 }
 
-// Weigh multiplies column j of x (n, m) by the number weights[j]. The derivative is the same op.
+// Weigh multiplies column j of x (n, m) by the constant weights[j]. The derivative is the same op.
 func Weigh(x *gorgonia.Node, weights []float64) (*gorgonia.Node, error) {
 	if s := x.Shape(); len(s) != 2 || s[1] != len(weights) {
 		return nil, fmt.Errorf("weigh: got shape %v, want (n, %d), a column for each weight", s, len(weights))

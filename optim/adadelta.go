@@ -2,16 +2,16 @@ package optim
 
 import "tessera/kernel"
 
-// Adadelta scales steps to the units of the weights by running means of squared gradients and of squared steps. With
-// d = g + weight_decay * w and initially s = a = 0:
+// Adadelta scales steps to the units of the weights by running means of squared gradients and of squared steps. With d
+// = g + weight_decay * w and initially s = a = 0:
 //
 //	s <- rho * s + (1-rho) * d²
 //	u  = d * sqrt(a + epsilon) / sqrt(s + epsilon)
 //	w <- w - lr * u
 //	a <- rho * a + (1-rho) * u²
 //
-// Source: Zeiler, ADADELTA: an adaptive learning rate method, 2012. Defaults are those of the study (Keras): rate 1,
-// rho 0.95, epsilon 1e-7; PyTorch's are 1, 0.9 and 1e-6.
+// Source: Zeiler, ADADELTA: an adaptive learning rate method, 2012. The defaults are those of the study (Keras): rate
+// 1, rho 0.95, epsilon 1e-7. PyTorch's are 1, 0.9 and 1e-6.
 type Adadelta struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"factor of the step that the rule computes"`
 	Rho         float64 `toml:"rho" want:"in [0,1)" doc:"decay of the running means"`
@@ -27,7 +27,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *Adadelta) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: s and a.
+// States implements [Optimizer]. The states are s and a.
 func (o *Adadelta) States() int { return 2 }
 
 // Update implements [Rule].

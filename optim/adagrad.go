@@ -24,7 +24,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *Adagrad) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: s.
+// States implements [Optimizer]. The state is s.
 func (o *Adagrad) States() int { return 1 }
 
 // Update implements [Rule].

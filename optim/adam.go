@@ -30,7 +30,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *Adam) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: m and v.
+// States implements [Optimizer]. The states are m and v.
 func (o *Adam) States() int { return 2 }
 
 // Update implements [Rule].
@@ -38,7 +38,7 @@ func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.Adam(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }
 
-// adamParams returns the settings for a step, including the bias corrections.
+// adamParams returns the kernel's settings for a step, including the bias corrections.
 func adamParams(lr, beta1, beta2, epsilon, decay float64, step int) kernel.AdamParams {
 	return kernel.AdamParams{
 		LR: lr, Beta1: beta1, Beta2: beta2, Eps: epsilon, WeightDecay: decay,

@@ -27,7 +27,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *AdamW) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: m and v.
+// States implements [Optimizer]. The states are m and v.
 func (o *AdamW) States() int { return 2 }
 
 // Update implements [Rule].

@@ -62,7 +62,7 @@ func TestClippingBoundsTheNorm(t *testing.T) {
 	}
 }
 
-// PyTorch: torch.nn.utils.clip_grad_norm_ multiplies by min(1, max_norm / (norm + 1e-6)).
+// The expected factor is that of torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6)).
 func TestClipFactorIsPyTorchs(t *testing.T) {
 	near(t, "above the limit", optim.ClipFactor(5, 1), 1/5.000001)
 	near(t, "below the limit", optim.ClipFactor(0.9, 1), 1)

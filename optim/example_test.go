@@ -6,7 +6,7 @@ import (
 	"tessera/optim"
 )
 
-// A rule moves any slice of a parameter; the caller keeps the state and counts the steps from 1.
+// A rule can update any slice of a parameter. The caller keeps the state and counts the steps from 1.
 func ExampleRule() {
 	rule := &optim.SGD{Rate: 0.1, Momentum: 0.5}
 	w := []float32{1, -1}
@@ -19,14 +19,15 @@ func ExampleRule() {
 	// Output: [0.75 -0.50]
 }
 
-// The rate of the first and of the last step of three epochs of ten steps each, one of them for warming up.
+// The learning rates of the first and the last of 30 steps: three epochs of ten steps each, with a warm-up of one
+// epoch.
 func ExampleRate() {
 	schedule := &optim.Cosine{Final: 0.1}
 	fmt.Printf("%.4f %.4f\n", optim.Rate(0.01, schedule, 1, 1, 10, 3), optim.Rate(0.01, schedule, 1, 30, 10, 3))
 	// Output: 0.0010 0.0010
 }
 
-// Gradients are clipped together: their directions stay.
+// Gradients are clipped by their global norm, so that their directions stay the same.
 func ExampleClipFactor() {
 	a, b := []float32{3}, []float32{0, 4}
 	norm := optim.Norm(a, b)

@@ -46,7 +46,8 @@ func init() {
 		func() Optimizer { return &LBFGS{History: 15, Evaluations: 25} })
 }
 
-// States implements [Optimizer]: history + 1 points, each followed by its gradient, the oldest first.
+// States implements [Optimizer]. The states are history + 1 points, each followed by its gradient, with the oldest
+// first.
 func (l *LBFGS) States() int { return 2 * (l.History + 1) }
 
 // Begin implements [Search].
@@ -64,7 +65,7 @@ var ErrMinimum = errors.New("the line search found no lower point")
 // ErrNotFinite means that the objective or its gradient is NaN or infinite at the current point.
 var ErrNotFinite = errors.New("the objective is not finite")
 
-// point is an evaluated point: parameters, gradient and value of the objective.
+// point is an evaluated point: the parameters, and the gradient and value of the objective.
 type point struct {
 	w, g  []float32
 	value float64
@@ -72,8 +73,8 @@ type point struct {
 
 func newPoint(n int) *point { return &point{w: make([]float32, n), g: make([]float32, n)} }
 
-// descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32 before they enter the state and
-// gonum. Otherwise a resumed search could not replay the same values.
+// descent implements [Descent] for [LBFGS]. Points and gradients are rounded to float32 before they are stored in the
+// state and passed to gonum. Otherwise a resumed search could not replay the same values.
 type descent struct {
 	settings  LBFGS
 	objective Objective
@@ -83,10 +84,10 @@ type descent struct {
 
 	method    *optimize.LBFGS   // computes the directions
 	replayed  int               // number of points of the state already passed to method
-	here      optimize.Location // the last point
+	here      optimize.Location // last point
 	direction []float64
 
-	trial, lowest *point // of the current line search
+	trial, lowest *point // points of the current line search
 }
 
 // Next implements [Descent].
@@ -99,7 +100,7 @@ func (d *descent) Next() error {
 	for {
 		found, err := d.search(d.step())
 		if err != nil {
-			d.replayed = 0 // the direction is overwritten: compute it again
+			d.replayed = 0 // gonum overwrites the direction, so it must be computed again
 			return err
 		}
 		if found != nil {
@@ -127,7 +128,8 @@ func (d *descent) first() error {
 	return nil
 }
 
-// look evaluates a point. Its value is infinite if the value or the gradient is not finite.
+// look evaluates the objective at a point. If the value or the gradient is not finite, it sets the value of the point
+// to infinity.
 func (d *descent) look(p *point) (err error) {
 	if p.value, err = d.objective.Evaluate(p.w, p.g); err != nil {
 		return err
@@ -136,14 +138,14 @@ func (d *descent) look(p *point) (err error) {
 	for _, v := range p.g {
 		sum += float64(v)
 	}
-	if sum-sum != 0 { // NaN, or an infinity
+	if sum-sum != 0 { // the sum is NaN or infinite
 		p.value = math.Inf(1)
 	}
 	return nil
 }
 
-// step passes the new points of the state to gonum, computes the direction at the last point and returns the length of the
-// first step.
+// step passes the new points of the state to gonum and computes the direction at the last point. It returns the length
+// of the first step.
 func (d *descent) step() (length float64) {
 	if d.replayed == 0 {
 		d.method = &optimize.LBFGS{Store: d.settings.History}
@@ -180,7 +182,7 @@ func (d *descent) search(length float64) (found *point, err error) {
 	if floats.Norm(d.here.Gradient, math.Inf(1)) == 0 {
 		return nil, nil
 	}
-	longest := 0.0 // no limit for gonum
+	longest := 0.0 // 0 means no limit in gonum
 	if d.objective.Project != nil {
 		length = d.feasible(length)
 		longest = length
@@ -193,7 +195,7 @@ func (d *descent) search(length float64) (found *point, err error) {
 		} else if !again {
 			break
 		}
-		length /= 10 // the end point was not finite: search closer, with this as the limit
+		length /= 10 // the end point was not finite: search again closer, with this end point as the limit
 		longest = length
 	}
 	if d.lowest.value < d.scalars.Value {
@@ -202,9 +204,9 @@ func (d *descent) search(length float64) (found *point, err error) {
 	return nil, nil
 }
 
-// line runs one line search with at most most evaluations. It stores the point where the search ends, or the lowest point, in
-// lowest, and returns the number of remaining evaluations. again reports that the search met a non-finite point before any
-// lower one.
+// line runs one line search. The limit most is the maximum number of evaluations. It stores in lowest the point where
+// the search ends or, if that fails, the lowest evaluated point. It returns the number of remaining evaluations. again
+// is true if the search met a non-finite point before any lower point.
 func (d *descent) line(length, longest float64, most int) (left int, again bool, err error) {
 	line := &optimize.LinesearchMethod{
 		Linesearcher:    &optimize.MoreThuente{DecreaseFactor: 1e-4, CurvatureFactor: 0.9, MaximumStep: longest},
@@ -233,7 +235,7 @@ func (d *descent) line(length, longest float64, most int) (left int, again bool,
 	return left, false, nil
 }
 
-// given is a line-search direction that is fixed in advance.
+// given is a search direction and first step length that are fixed in advance.
 type given struct {
 	direction []float64
 	length    float64
@@ -250,8 +252,8 @@ func (g given) NextDirection(at *optimize.Location, direction []float64) float64
 	return g.InitDirection(at, direction)
 }
 
-// accept moves to a point. The history is dropped unless the step has positive curvature, because gonum divides by the
-// curvature.
+// accept moves the search to p. It drops the history if the step does not have positive curvature, because gonum
+// divides by the curvature.
 func (d *descent) accept(p *point) {
 	growth, step, change := 0.0, 0.0, 0.0
 	for i := range p.w {
@@ -280,7 +282,7 @@ func (d *descent) hold(p *point) {
 	d.scalars.Value = p.value
 }
 
-// forget drops all points except the last.
+// forget drops all points of the history except the last.
 func (d *descent) forget() {
 	last := d.scalars.Points - 1
 	copy(d.state[0], d.state[2*last])

@@ -10,11 +10,11 @@ import (
 	"tessera/optim"
 )
 
-// leastSquares is half the squared length of a x - b.
+// leastSquares is the objective |a x - b|² / 2.
 type leastSquares struct {
 	a    *mat.Dense
 	b    *mat.VecDense
-	seen [][]float32 // every point that was looked at
+	seen [][]float32 // all evaluated points
 }
 
 func newLeastSquares(rows, columns int, seed uint64) *leastSquares {
@@ -22,7 +22,7 @@ func newLeastSquares(rows, columns int, seed uint64) *leastSquares {
 	p := &leastSquares{a: mat.NewDense(rows, columns, nil), b: mat.NewVecDense(rows, nil)}
 	for i := range rows {
 		for j := range columns {
-			p.a.Set(i, j, r.NormFloat64()*float64(1+j)) // columns of different lengths: ill-conditioned
+			p.a.Set(i, j, r.NormFloat64()*float64(1+j)) // columns of very different lengths make the problem ill-conditioned
 		}
 		p.b.SetVec(i, r.NormFloat64())
 	}
@@ -45,7 +45,7 @@ func (p *leastSquares) evaluate(w, g []float32) (float64, error) {
 	return mat.Dot(&residual, &residual) / 2, nil
 }
 
-// searching begins with lbfgs at zero.
+// searching starts a search of f by o at w = 0.
 func searching(o *optim.LBFGS, f optim.Objective, n int) (w []float32, d optim.Descent) {
 	w = make([]float32, n)
 	state := make([][]float32, o.States())
@@ -86,8 +86,8 @@ func TestLBFGSReachesTheSolutionOfTheNormalEquations(t *testing.T) {
 	}
 }
 
-// The oracle keeps H as a matrix: from gamma I, an update H <- (I - s y'/y's) H (I - y s'/y's) + s s'/y's for each of the
-// last steps. The first point that an iteration looks at is w - H g.
+// The oracle stores H as a matrix. It starts with gamma I and applies the update H <- (I - s y'/y's) H (I - y s'/y's) +
+// s s'/y's for each of the last steps. The first point that an iteration evaluates is w - H g.
 func TestLBFGSLooksWhereTheInverseHessianPoints(t *testing.T) {
 	const n, history = 7, 3
 	p := newLeastSquares(30, n, 3)
@@ -101,7 +101,7 @@ func TestLBFGSLooksWhereTheInverseHessianPoints(t *testing.T) {
 		points, gradients = append(points, vector(w)), append(gradients, vector(g))
 		looks := len(p.seen)
 		if iteration == 0 {
-			looks++ // at the point where it begins
+			looks++ // the evaluation of the starting point
 		}
 		if err := d.Next(); err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func inverseHessian(points, gradients []*mat.VecDense, history int) *mat.Dense {
 	return h
 }
 
-// Rosenbrock's valley has its minimum at (1, 1); steepest descent needs thousands of steps for it.
+// Rosenbrock's function has its minimum at (1, 1), in a curved valley. Steepest descent needs thousands of steps.
 func TestLBFGSFollowsACurvedValley(t *testing.T) {
 	looks := 0
 	w, d := searching(&optim.LBFGS{History: 5, Evaluations: 25}, optim.Objective{Evaluate: func(w, g []float32) (float64, error) {
@@ -179,8 +179,8 @@ func TestLBFGSFollowsACurvedValley(t *testing.T) {
 	}
 }
 
-// A search along a straight line that leaves the set would end at its corner only by projection after the step; what
-// is looked at must be feasible too, since a loss may not be defined elsewhere.
+// All evaluated points must be feasible, because a loss may be undefined elsewhere. Projection after each step alone
+// does not ensure this for a search along a line that leaves the set.
 func TestLBFGSLooksAtFeasiblePointsOnly(t *testing.T) {
 	p := newLeastSquares(40, 10, 1)
 	project := func(w []float32) {
@@ -207,7 +207,8 @@ func TestLBFGSLooksAtFeasiblePointsOnly(t *testing.T) {
 	kkt(t, p, w, 0.01)
 }
 
-// kkt checks the conditions of a minimum over w >= low: no slope where w is inside, none that leads inside at the border.
+// kkt checks the optimality conditions of a minimum over w >= low: the gradient is 0 where w > low, and not negative
+// where w = low.
 func kkt(t *testing.T, p *leastSquares, w []float32, low float32) {
 	t.Helper()
 	g := make([]float32, len(w))

@@ -1,13 +1,14 @@
 package optim
 
-// Lion steps by the sign of an interpolation of the gradient and its running mean. With initially m = 0:
+// Lion moves each weight by the sign of an interpolation between its gradient and the running mean of its gradients.
+// With initially m = 0:
 //
 //	w <- w - lr * (sign(beta1 * m + (1-beta1) * g) + weight_decay * w)
 //	m <- beta2 * m + (1-beta2) * g
 //
-// Every weight changes by the learning rate, unless its gradient and mean are 0, so the rate should be a third to a tenth of
-// Adam's. Lion has one value of state per weight, half of Adam's. Source: Chen et al., Symbolic discovery of optimization
-// algorithms, 2023. The default rate is three times that of the paper.
+// Every weight changes by the learning rate, unless its gradient and mean are 0, so the rate should be a third to a
+// tenth of Adam's. Lion stores one value of state per weight, half as many as Adam. Source: Chen et al., Symbolic
+// discovery of optimization algorithms, 2023. The default rate is three times that of the paper.
 type Lion struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Beta1       float64 `toml:"beta1" want:"in [0,1)" doc:"share of the running mean in a step"`
@@ -24,7 +25,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *Lion) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: m.
+// States implements [Optimizer]. The state is m.
 func (o *Lion) States() int { return 1 }
 
 // Update implements [Rule].
@@ -39,7 +40,7 @@ func (o *Lion) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 		case c < 0:
 			step--
 		case c != c:
-			step = c // NaN stays visible
+			step = c // so that NaN stays NaN
 		}
 		w[i] = float32(x - lr*step)
 		m[i] = float32(o.Beta2*mean + (1-o.Beta2)*d)

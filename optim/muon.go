@@ -8,18 +8,19 @@ import (
 	"tessera/kernel"
 )
 
-// Muon updates matrices by their momentum with all singular values made nearly equal, so that a step has about the same
-// length in every direction. It treats parameters with two or more axes longer than 1 as matrices whose columns are along the
-// last axis, (inputs, units) for a dense layer. With initially m = 0:
+// Muon updates matrices by their momentum, with all singular values made nearly equal, so that a step has about the
+// same length in every direction. It treats parameters with two or more axes longer than 1 as matrices whose columns
+// are along the last axis: (inputs, units) for a dense layer. With initially m = 0:
 //
 //	m <- momentum * m + g
 //	u  = g + momentum * m with nesterov, else m
 //	o  = U V^T of the singular value decomposition u = U S V^T, by Newton-Schulz iterations
 //	w <- (1 - lr * weight_decay) w - lr * sqrt(max(1, units / inputs)) * o
 //
-// The iterations start with x = u / |u| and repeat x <- a x + (b y + c y²) x with y = x x^T, a = 3.4445, b = -4.775, c =
-// 2.0315: the singular values end between about 0.7 and 1.2. All other parameters (biases, scales) are updated by [AdamW]
-// with the rate other_rate, the same weight_decay and otherwise PyTorch's defaults; a schedule scales both rates.
+// The iterations start with x = u / |u| and repeat x <- a x + (b y + c y²) x with y = x x^T, a = 3.4445, b = -4.775, c
+// = 2.0315. The singular values end between about 0.7 and 1.2. All other parameters (biases, scales) are updated by
+// [AdamW] with the rate other_rate and the same weight_decay, and otherwise PyTorch's defaults. A schedule scales both
+// rates.
 //
 // Source: Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024.
 type Muon struct {
@@ -40,7 +41,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *Muon) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: the states of AdamW.
+// States implements [Optimizer]. The states are those of AdamW.
 func (o *Muon) States() int { return 2 }
 
 // Update implements [Rule] by AdamW.
@@ -48,13 +49,13 @@ func (o *Muon) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.AdamW(w, g, state[0], state[1], adamParams(lr*o.OtherRate/o.Rate, 0.9, 0.999, 1e-8, o.WeightDecay, step))
 }
 
-// Takes implements [Whole]: matrices, and filters viewed as matrices.
+// Takes implements [Whole]. It accepts matrices, and filters viewed as matrices.
 func (*Muon) Takes(shape []int) bool {
 	rows, columns := matrixOf(shape)
 	return len(shape) > 1 && rows > 1 && columns > 1
 }
 
-// WholeStates implements [Whole]: the momentum.
+// WholeStates implements [Whole]. The state is the momentum m.
 func (*Muon) WholeStates() int { return 1 }
 
 // matrixOf returns the size of the matrix whose columns are along the last axis.
@@ -85,12 +86,12 @@ func (o *Muon) UpdateWhole(w, g []float32, shape []int, state [][]float32, lr fl
 	}
 }
 
-// workspace is the memory for one update.
+// workspace is the memory of one update.
 type workspace struct{ x, y, z, next []float32 }
 
 var workspaces = sync.Pool{New: func() any { return &workspace{} }}
 
-// take returns n values of one of the slices, which grows if necessary.
+// take returns a slice of n values from one of the slices of the workspace, which it enlarges if necessary.
 func (*workspace) take(of *[]float32, n int) []float32 {
 	if len(*of) < n {
 		*of = make([]float32, n)
@@ -98,8 +99,8 @@ func (*workspace) take(of *[]float32, n int) []float32 {
 	return (*of)[:n]
 }
 
-// orthogonalise replaces the matrix x by an approximation of U V^T of its singular value decomposition. It multiplies along
-// the shorter side.
+// orthogonalise replaces the matrix x by an approximation of U V^T, where x = U S V^T is its singular value
+// decomposition. The products are formed along the shorter side.
 func (s *workspace) orthogonalise(x []float32, rows, columns, iterations int) {
 	const a, b, c = 3.4445, -4.775, 2.0315
 	scale := float32(1 / (Norm(x) + 1e-7))
@@ -110,7 +111,7 @@ func (s *workspace) orthogonalise(x []float32, rows, columns, iterations int) {
 	y, z, next := s.take(&s.y, n*n), s.take(&s.z, n*n), s.take(&s.next, len(x))
 	gemm := kernel.Float32().Gemm
 	for range iterations {
-		if tall { // y = x^T x, x (a + b y + c y²): the transpose of the formula
+		if tall { // with y = x^T x the iteration is x (a + b y + c y²), the transpose of the formula
 			gemm(true, false, n, n, rows, 1, x, columns, x, columns, 0, y, n)
 		} else {
 			gemm(false, true, n, n, columns, 1, x, columns, x, columns, 0, y, n)

@@ -10,7 +10,7 @@ import (
 	"tessera/optim"
 )
 
-// Five steps in float32 stay within 2e-6 * (1+|w|) of those in float64 with PyTorch.
+// Five steps in float32 differ from PyTorch's in float64 by at most 2e-6 * (1+|w|).
 func TestMuonAgreesWithPyTorch(t *testing.T) {
 	text, err := os.ReadFile("testdata/torch_muon.json")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestMuonAgreesWithPyTorch(t *testing.T) {
 	}
 }
 
-// What is not a matrix moves by adamw at a rate of its own.
+// Parameters that are not matrices are updated by adamw with a separate rate.
 func TestMuonMovesVectorsByAdamW(t *testing.T) {
 	muon, adamw := &optim.Muon{Rate: 0.5, OtherRate: 0.01}, &optim.AdamW{Rate: 0.01, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	for _, shape := range [][]int{nil, {7}, {1, 7}, {7, 1}} {
@@ -62,7 +62,7 @@ func TestMuonMovesVectorsByAdamW(t *testing.T) {
 	s, u := [][]float32{make([]float32, 3), make([]float32, 3)}, [][]float32{make([]float32, 3), make([]float32, 3)}
 	for step := 1; step <= 3; step++ {
 		g := []float32{0.1, float32(step), -3}
-		muon.Update(a, g, s, 0.25, step) // half of its rate
+		muon.Update(a, g, s, 0.25, step) // half of the base rate
 		adamw.Update(b, g, u, 0.005, step)
 	}
 	if !slices.Equal(a, b) {

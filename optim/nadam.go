@@ -28,7 +28,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *NAdam) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: m and v.
+// States implements [Optimizer]. The states are m and v.
 func (o *NAdam) States() int { return 2 }
 
 // Update implements [Rule].

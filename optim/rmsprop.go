@@ -2,16 +2,16 @@ package optim
 
 import "tessera/kernel"
 
-// RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and initially
-// s = b = 0:
+// RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and
+// initially s = b = 0:
 //
 //	s <- rho * s + (1-rho) * d²
 //	u  = d / (sqrt(s) + epsilon)
 //	w <- w - lr * u                              without momentum
 //	b <- momentum * b + u;  w <- w - lr * b      with momentum
 //
-// Source: Hinton, Neural networks for machine learning, lecture 6, 2012, as in PyTorch (not centred; epsilon outside the
-// root), with PyTorch's defaults; rho is called alpha there.
+// Source: Hinton, Neural networks for machine learning, lecture 6, 2012, in PyTorch's form: not centred, and epsilon
+// outside of the root. Defaults are PyTorch's; PyTorch calls rho alpha.
 type RMSProp struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Rho         float64 `toml:"rho" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
@@ -28,7 +28,7 @@ func init() {
 // LearningRate implements [Rule].
 func (o *RMSProp) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: s, and b if there is momentum.
+// States implements [Optimizer]. The states are s and, with momentum, b.
 func (o *RMSProp) States() int {
 	if o.Momentum == 0 {
 		return 1

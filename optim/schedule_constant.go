@@ -1,6 +1,6 @@
 package optim
 
-// Constant does not change the learning rate: factor 1.
+// Constant keeps the learning rate constant: the factor is 1.
 type Constant struct{}
 
 func init() {

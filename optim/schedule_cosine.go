@@ -2,12 +2,12 @@ package optim
 
 import "math"
 
-// Cosine reduces the rate along half a cosine over the run, at every step:
+// Cosine reduces the learning rate along half a cosine over the run. The factor changes at every step:
 //
 //	final + (1-final) * (1 + cos(pi * epoch/epochs)) / 2
 //
-// The factor starts at 1 and stays at final after the end of the run. Source: Loshchilov and Hutter, SGDR, 2017, without
-// restarts; PyTorch's CosineAnnealingLR over T_max = epochs, with eta_min = final * learning_rate.
+// It starts at 1 and stays at final after the end of the run. Source: Loshchilov and Hutter, SGDR, 2017, without
+// restarts. It equals PyTorch's CosineAnnealingLR with T_max = epochs and eta_min = final * learning_rate.
 type Cosine struct {
 	Final float64 `toml:"final" want:"in [0,1]" doc:"final learning rate as a fraction of the base rate"`
 }

@@ -1,7 +1,8 @@
 package optim
 
-// Linear changes the factor linearly over the run, from 1 to final, at every step. After the end of the run it stays at
-// final. It is PyTorch's LinearLR over total_iters = epochs, with start_factor = 1 and end_factor = final.
+// Linear changes the factor linearly over the run, from 1 to final. The factor changes at every step and stays at final
+// after the end of the run. It equals PyTorch's LinearLR with total_iters = epochs, start_factor = 1 and end_factor =
+// final.
 type Linear struct {
 	Final float64 `toml:"final" want:">= 0" doc:"final learning rate as a fraction of the base rate"`
 }

@@ -2,9 +2,10 @@ package optim
 
 import "math"
 
-// OneCycle raises the factor along half a cosine from start to 1 during the first part of the run, then lowers it along half
-// a cosine to final: the base learning rate is the maximum. Source: Smith and Topin, Super-convergence, 2018; PyTorch's
-// OneCycleLR with its defaults, where start = 1/div_factor and final = start/final_div_factor, but with constant momentum.
+// OneCycle raises the factor along half a cosine from start to 1 during the first part of the run. Then it lowers the
+// factor along half a cosine to final. The base learning rate is the maximum. Source: Smith and Topin,
+// Super-convergence, 2018. It equals PyTorch's OneCycleLR with its defaults, where start = 1/div_factor and final =
+// start/final_div_factor, but momentum stays constant.
 type OneCycle struct {
 	Rise  float64 `toml:"rise" want:"in [0,1)" doc:"part of the run in which the rate rises"`
 	Start float64 `toml:"start" want:"in [0,1]" doc:"first learning rate as a fraction of the base rate"`

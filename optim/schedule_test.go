@@ -19,7 +19,7 @@ func TestStepFallsAtTheFirstStepOfEachStair(t *testing.T) {
 	for epoch, want := range map[float64]float64{0: 1, 9.999: 1, 10: 0.5, 19.999: 0.5, 20: 0.25, 95: math.Pow(0.5, 9)} {
 		near(t, "factor", s.Factor(epoch, 100), want)
 	}
-	// the beginning of an epoch is found however the number of steps divides
+	// the first step of an epoch is found for every number of steps per epoch
 	for _, stepsPerEpoch := range []int{1, 3, 7, 469} {
 		first := 10*stepsPerEpoch + 1
 		near(t, "rate before", optim.Rate(1, s, 0, first-1, stepsPerEpoch, 100), 1)
@@ -52,7 +52,8 @@ func TestLinearRunsFromOneToFinal(t *testing.T) {
 	near(t, "a run of no epochs", s.Factor(0, 0), 0.2)
 }
 
-// The factors are those of PyTorch's OneCycleLR with total_steps = 101, pct_start = 31/101 and its other defaults.
+// The expected factors are those of PyTorch's OneCycleLR with total_steps = 101, pct_start = 31/101 and otherwise its
+// defaults.
 func TestOneCycleRisesAndFalls(t *testing.T) {
 	s := optim.Schedules
 	e, _ := s.Lookup("one_cycle")

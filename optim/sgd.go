@@ -12,8 +12,8 @@ import (
 //	w <- w - lr * b                       with momentum
 //	w <- w - lr * (d + momentum * b)      with momentum and nesterov
 //
-// Source: Polyak 1964; Nesterov 1983 in the form of Sutskever et al. 2013, as in PyTorch with dampening 0: the rate
-// multiplies the whole step, not the gradient that enters b. Defaults are PyTorch's.
+// Source: Polyak 1964; Nesterov 1983 in the form of Sutskever et al. 2013. As in PyTorch with dampening 0, the learning
+// rate multiplies the whole step, not the gradient that enters b. Defaults are PyTorch's.
 type SGD struct {
 	Rate        float64 `toml:"learning_rate" want:"> 0" doc:"base learning rate"`
 	Momentum    float64 `toml:"momentum" want:"in [0,1)" doc:"fraction of the previous step that is added to the next; 0 keeps no state"`
@@ -37,7 +37,7 @@ func (o *SGD) Check() error {
 // LearningRate implements [Rule].
 func (o *SGD) LearningRate() float64 { return o.Rate }
 
-// States implements [Optimizer]: b, if there is momentum.
+// States implements [Optimizer]. The state is b, with momentum only.
 func (o *SGD) States() int {
 	if o.Momentum == 0 {
 		return 0

@@ -10,13 +10,15 @@ import (
 	"tessera/optim"
 )
 
-// spheres projects rows of that length to length 1: a set that is not convex, which straight lines leave at once.
+// spheres returns the projection that scales rows of the given length to norm 1. The set of such rows is not convex: a
+// straight line leaves it at once.
 func spheres(length int) (project func(w []float32)) {
 	return func(w []float32) { constraints.UnitNorm{}.Project(w, []int{len(w) / length, length}) }
 }
 
-// On spheres a line search compares projected points with slopes along a straight line. What is left of the promises: every
-// iteration is lower, and all that is looked at is feasible; most of what could be gained is gained.
+// On spheres the line search compares projected points with slopes along a straight line, so its conditions are only a
+// heuristic. Three properties remain: every iteration lowers the objective, all evaluated points are feasible, and the
+// search achieves most of the possible reduction.
 func TestLBFGSGoesDownOnSpheresToo(t *testing.T) {
 	const length, n = 4, 12
 	for seed := range uint64(6) {
@@ -55,7 +57,7 @@ func TestLBFGSGoesDownOnSpheresToo(t *testing.T) {
 	}
 }
 
-// alongSpheres is the length of a gradient without what points away from the spheres.
+// alongSpheres returns the norm of the gradient's component tangential to the spheres.
 func alongSpheres(w, g []float32, length int) float64 {
 	sum := 0.0
 	for from := 0; from < len(w); from += length {

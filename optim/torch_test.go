@@ -10,15 +10,15 @@ import (
 	"tessera/optim"
 )
 
-// fixture is testdata/torch_optimizers.json, written by torch_optimizers.py beside it.
+// fixture is the contents of testdata/torch_optimizers.json, which torch_optimizers.py in the same folder writes.
 type fixture struct {
 	Start     []float64   `json:"start"`
 	Gradients [][]float64 `json:"gradients"`
 	Cases     []struct {
 		Name     string         `json:"name"`
 		Kind     string         `json:"kind"`
-		Settings map[string]any `json:"settings"` // by their keys in models.toml
-		Weights  [][]float64    `json:"weights"`  // after each step, in float64
+		Settings map[string]any `json:"settings"` // values by their keys in models.toml
+		Weights  [][]float64    `json:"weights"`  // weights after each step, in float64
 	} `json:"cases"`
 }
 
@@ -35,7 +35,7 @@ func readFixture(t *testing.T) fixture {
 	return f
 }
 
-// declared returns the optimizer of that kind with settings given by their keys.
+// declared returns the optimizer of the given kind with the given settings.
 func declared(t *testing.T, kind string, settings map[string]any) optim.Rule {
 	t.Helper()
 	e, ok := optim.Registry.Lookup(kind)
@@ -59,8 +59,8 @@ func single(x []float64) []float32 {
 	return y
 }
 
-// Twenty steps in float32 stay within 2e-6 * (1+|w|) of PyTorch's in float64: each step rounds w a few times, by at
-// most 6e-8 of its size. Settings that a case leaves out are the defaults on both sides.
+// Twenty steps in float32 differ from PyTorch's in float64 by at most 2e-6 * (1+|w|). Each step rounds w a few times,
+// by at most 6e-8 of its size. Settings that a case omits have the same defaults on both sides.
 func TestUpdateAgreesWithPyTorch(t *testing.T) {
 	const tolerance = 2e-6
 	f := readFixture(t)
@@ -85,14 +85,14 @@ func TestUpdateAgreesWithPyTorch(t *testing.T) {
 		})
 	}
 	for _, e := range optim.Registry.All() {
-		_, whole := e.New().(optim.Whole) // compared in tests of their own
+		_, whole := e.New().(optim.Whole) // whole rules have separate tests
 		if _, rule := e.New().(optim.Rule); rule && !whole && !tried[e.Name] {
 			t.Errorf("no case for %s", e.Name)
 		}
 	}
 }
 
-// The formulas of the doc comments, as plain loops in float64, are PyTorch's to 1e-12.
+// The formulas of the doc comments, as plain loops in float64, agree with PyTorch to 1e-12.
 func TestDocumentedFormulasAgreeWithPyTorch(t *testing.T) {
 	f := readFixture(t)
 	for _, c := range f.Cases {
@@ -111,7 +111,7 @@ func TestDocumentedFormulasAgreeWithPyTorch(t *testing.T) {
 	}
 }
 
-// formula returns the weight and two values of state after one step.
+// formula returns the weight and the two state values after one step.
 func formula(t *testing.T, o optim.Rule, w, g, s, b float64, step int) (float64, float64, float64) {
 	t.Helper()
 	lr := o.LearningRate()

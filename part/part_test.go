@@ -10,7 +10,7 @@ import (
 	"tessera/part"
 )
 
-// colour is a part.
+// colour is a part for tests.
 type colour struct{ name string }
 
 func colours(names ...string) *part.Registry[*colour] {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Calibration changes the logits of a head so that its probabilities, the softmax of the logits, agree with how often the classes occur.
-// There are three methods.
+// Calibration changes the logits of a head so that its probabilities, the softmax of the logits, agree with the
+// frequencies of the classes. There are three methods.
 //
-//	temperature  z / T: one number for all classes. The order of the classes stays.
-//	platt        a_k z_k + b_k. For two classes Platt's scaling: p = sigmoid(a (z_1 - z_0) + b). For more vector scaling.
-//	isotonic     log of g_k(p_k) / sum_j g_j(p_j), p the softmax of z: each g_k is piecewise linear and does not decrease.
+//	temperature  z / T: one number for all classes. The order of the classes stays the same.
+//	platt        a_k z_k + b_k. For two classes this is Platt's scaling, p = sigmoid(a (z_1 - z_0) + b); for more classes it is vector scaling.
+//	isotonic     log of g_k(p_k) / sum_j g_j(p_j), where p is the softmax of z. Each g_k is piecewise linear and does not decrease.
 //
-// Sources: Guo et al., On calibration of modern neural networks, ICML 2017 (temperature and vector scaling); Platt, Probabilistic outputs
-// for support vector machines, 1999; Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates,
-// KDD 2002 (isotonic regression, one class against the rest).
+// Sources: Guo et al., On calibration of modern neural networks, ICML 2017 (temperature and vector scaling); Platt,
+// Probabilistic outputs for support vector machines, 1999; Zadrozny and Elkan, Transforming classifier scores into
+// accurate multiclass probability estimates, KDD 2002 (isotonic regression, one class against the rest).
 type Calibration struct {
 	Method  string `json:"method"`
-	Split   string `json:"split,omitempty"` // of the samples that it was fitted to
+	Split   string `json:"split,omitempty"` // split of the samples to which the calibration was fitted
 	Samples int    `json:"samples"`
 
 	Temperature float64   `json:"temperature,omitempty"` // T
@@ -35,16 +35,17 @@ const (
 	Isotonic    = "isotonic"
 )
 
-// Methods lists the methods, the default first.
+// Methods lists the methods, with the default first.
 func Methods() []string { return []string{Temperature, Platt, Isotonic} }
 
-// fits are the functions that fit the methods to logits and classes that [Fit] has checked.
+// fits maps each method to the function that fits it. [Fit] has checked the logits and classes.
 var fits = map[string]func(c *Calibration, logits []float32, labels []int, classes int) error{
 	Temperature: fitTemperature, Platt: fitPlatt, Isotonic: fitIsotonic,
 }
 
-// Fit fits a calibration to logits of samples whose classes are known, as many rows as labels. A negative label is unknown: that sample is
-// left out. It returns an error for an unknown method, for logits that are not finite, and for samples that do not determine the calibration.
+// Fit fits a calibration to the logits of samples whose classes are known. logits has one row for each label. Samples
+// with a negative label, which means an unknown class, are left out. Fit returns an error for an unknown method, for
+// logits that are not finite, and for samples that do not determine the calibration.
 func Fit(method string, logits []float32, labels []int) (*Calibration, error) {
 	fit, ok := fits[method]
 	if !ok {
@@ -79,7 +80,8 @@ func Fit(method string, logits []float32, labels []int) (*Calibration, error) {
 	return c, c.check(classes)
 }
 
-// Apply changes logits in place: rows of that many classes. A nil calibration changes nothing.
+// Apply changes the logits in place. They have one row of classes values for each sample. A nil calibration changes
+// nothing.
 func (c *Calibration) Apply(logits []float32, classes int) {
 	if c == nil {
 		return
@@ -99,7 +101,8 @@ func (c *Calibration) Apply(logits []float32, classes int) {
 	}
 }
 
-// Linear returns the factor and the summand of each of the logits; ok is false for a calibration that is not linear in them.
+// Linear returns the factor and the summand for each logit of a sample. ok is false for isotonic calibration, which is
+// not linear in the logits.
 func (c *Calibration) Linear(classes int) (scales, biases []float32, ok bool) {
 	if c.Method == Isotonic {
 		return nil, nil, false
@@ -126,7 +129,7 @@ func (c *Calibration) String() string {
 	return c.Method
 }
 
-// check returns an error for values that no fit gives.
+// check returns an error for values that Fit never produces.
 func (c *Calibration) check(classes int) error {
 	numbers := slices.Concat([]float64{c.Temperature}, c.Scales, c.Biases)
 	for _, g := range c.Curves {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// oracle is testdata/calibration.json, which SciPy and scikit-learn computed.
+// oracle is the contents of testdata/calibration.json, computed by SciPy and scikit-learn.
 type oracle struct {
 	Cases []struct {
 		Classes     int
@@ -17,8 +17,8 @@ type oracle struct {
 		Logits      []float32
 		Temperature float64
 		Platt       []float64 // probabilities
-		Fresh       []float64 // other probabilities
-		Isotonic    []float64 // their calibrated ones, before they are divided by their sum
+		Fresh       []float64 // probabilities of other samples
+		Isotonic    []float64 // their calibrated probabilities, before division by their sum
 	}
 	X, Y, Grid, Ties []float64
 }
@@ -85,7 +85,7 @@ func TestIsotonicRegressionIsThatOfScikitLearn(t *testing.T) {
 			t.Fatal(err)
 		}
 		for j, p := range c.Fresh {
-			// scikit-learn computes in float32 where the probabilities have this precision; these are float64.
+			// scikit-learn computes in the precision of the probabilities, which is float64 here.
 			if d := math.Abs(got.Curves[j%c.Classes].At(p) - c.Isotonic[j]); !(d < 1e-9) {
 				t.Fatalf("case %d, value %d: got %v, want %v", i, j, got.Curves[j%c.Classes].At(p), c.Isotonic[j])
 			}

@@ -7,29 +7,33 @@ import (
 	"strings"
 )
 
-// The criteria of [Thresholds.Fit]. Among the rules that fulfil one on the samples, the fitted ones have the largest accuracy.
+// The criteria of [Thresholds.Fit]. Among the rules that satisfy a criterion on the samples, Fit chooses those with the
+// largest accuracy.
 const (
-	Separation   = "separation"   // false positive rate and true positive rate are equal in all groups
-	Opportunity  = "opportunity"  // the true positive rate is
-	Independence = "independence" // the rate of positive decisions is
-	Accuracy     = "accuracy"     // nothing is: every group has the threshold that is best for it
+	Separation   = "separation"   // the false positive rate and the true positive rate are equal in all groups
+	Opportunity  = "opportunity"  // the true positive rate is equal in all groups
+	Independence = "independence" // the rate of positive decisions is equal in all groups
+	Accuracy     = "accuracy"     // no rate need be equal: every group has its most accurate threshold
 )
 
-// Criteria lists the criteria, the default first.
+// Criteria lists the criteria, with the default first.
 func Criteria() []string { return []string{Separation, Opportunity, Independence, Accuracy} }
 
-// Grouped are samples with their groups, which [Thresholds.Fit] fits rules to.
+// Grouped contains samples with their groups, for [Thresholds.Fit].
 type Grouped struct {
 	Logits []float32 // one row for each sample
-	Labels []int     // classes; negative is unknown
-	Groups []int     // negative is unknown
+	Labels []int     // classes; a negative class is unknown
+	Groups []int     // groups; a negative group is unknown
 }
 
-// Fit fits a rule to the samples of each group, so that the decisions for the class t.Positive fulfil t.Criterion; it fills in Samples and Groups. Samples of an unknown
-// class or group are left out. For separation the rules are those of the largest accuracy in the intersection of the regions under the convex hulls of the
-// ROC curves of the groups; where a group can do better than the others, its decisions are randomised. The other criteria randomise between two thresholds.
+// Fit fits a rule for each group, so that the decisions for the class t.Positive satisfy t.Criterion on the samples. It
+// sets t.Samples and t.Groups. Samples of an unknown class or group are left out.
 //
-// A single group, and a group in which a class is missing that the criterion needs, are errors.
+// For separation, a point (false positive rate, true positive rate) can be reached by all groups if it lies under the
+// convex hulls of all their ROC curves. Fit chooses the reachable point with the largest accuracy. The decisions of a
+// group that could do better are randomised. The other criteria randomise between two thresholds of each group.
+//
+// Fit returns an error if there is a single group, or if a class that the criterion needs is missing in a group.
 //
 // Source: Hardt, Price, Srebro, Equality of opportunity in supervised learning, NeurIPS 2016.
 func (t *Thresholds) Fit(s Grouped) error {
@@ -79,7 +83,7 @@ func (t *Thresholds) Fit(s Grouped) error {
 	return t.check(len(p))
 }
 
-// bestRules returns the steps of each group.
+// bestRules returns the steps of the rule of each group.
 func bestRules(criterion string, all []*roc) [][]Step {
 	place := func(c *roc, x float64) mix { return c.at(c.selection, x) }
 	switch criterion {
@@ -101,7 +105,7 @@ func bestRules(criterion string, all []*roc) [][]Step {
 		}
 		return steps
 	}
-	// The number of right decisions is concave in the rate that the groups share.
+	// The number of correct decisions is a concave function of the rate that all groups share.
 	x := highest(func(x float64) (right float64) {
 		for _, c := range all {
 			right += c.right(place(c, x))
@@ -115,7 +119,7 @@ func bestRules(criterion string, all []*roc) [][]Step {
 	return steps
 }
 
-// highest returns where a concave function on [0,1] is largest.
+// highest returns the argument at which a concave function on [0,1] is largest.
 func highest(f func(x float64) float64) float64 {
 	low, high := 0.0, 1.0
 	for range 100 {
@@ -129,12 +133,13 @@ func highest(f func(x float64) float64) float64 {
 	return (low + high) / 2
 }
 
-// roc is the convex hull of the ROC curve of a group: its corners, from deciding for no sample to deciding for all.
+// roc is the convex hull of the ROC curve of a group. Its corners range from positive decisions for no sample to
+// positive decisions for all samples.
 type roc struct {
 	samples           []scored
 	positives         float64
 	corners           []corner
-	selects, tps, fps []float64 // of the corners: the rates
+	selects, tps, fps []float64 // rates at the corners: of positive decisions, true positives and false positives
 }
 
 // scored is one sample.
@@ -143,8 +148,9 @@ type scored struct {
 	positive bool
 }
 
-// corner is deciding for all samples of at least that score.
-type corner struct{ threshold, fp, tp float64 } // with numbers of samples
+// corner is the threshold with positive decisions for all samples of at least that score. fp and tp are numbers of
+// samples.
+type corner struct{ threshold, fp, tp float64 }
 
 func (c *roc) add(score float64, positive bool) {
 	c.samples = append(c.samples, scored{score, positive})
@@ -153,7 +159,8 @@ func (c *roc) add(score float64, positive bool) {
 	}
 }
 
-// missing says which samples a rate of the group lacks.
+// missing returns which class has no samples in the group, as a part of a message. It returns "" if both classes have
+// samples.
 func (c *roc) missing() string {
 	switch c.positives {
 	case 0:
@@ -164,10 +171,10 @@ func (c *roc) missing() string {
 	return ""
 }
 
-// never is the threshold of no sample. It is above every score.
+// never is a threshold above every score, so that no decision is positive.
 const never = 2
 
-// finish computes the corners.
+// finish computes the corners and their rates from the samples.
 func (c *roc) finish() {
 	slices.SortStableFunc(c.samples, func(a, b scored) int {
 		switch {
@@ -207,27 +214,28 @@ func (c *roc) finish() {
 	}
 }
 
-// turnsDown reports whether the way from a over b to c turns to the right.
+// turnsDown reports whether the path from a over b to c turns to the right.
 func turnsDown(a, b, c corner) bool {
 	return (b.fp-a.fp)*(c.tp-a.tp)-(b.tp-a.tp)*(c.fp-a.fp) < 0
 }
 
-// selection, tpr and fpr are rates of the corners.
+// selection, tpr and fpr return the rates at the corners.
 func (c *roc) selection() []float64 { return c.selects }
 func (c *roc) tpr() []float64       { return c.tps }
 func (c *roc) fpr() []float64       { return c.fps }
 
-// mix is a randomised rule: the first threshold with probability 1 - weight, the second, which is smaller, with probability weight; all of it with
-// probability share, otherwise deciding for a sample with probability coin.
+// mix is a randomised rule. With probability share it uses a threshold: first with probability 1 - weight, or second,
+// which is smaller, with probability weight. Otherwise the decision is positive with probability coin.
 type mix struct {
 	first, second, weight, share, coin float64
 	fpr, tpr                           float64
 }
 
-// at is the point of the hull where a rate has that value; of several the one with the largest true positive rate.
+// at returns the point of the hull at which rate has the value x. If there are several, it returns the one with the
+// largest true positive rate.
 func (c *roc) at(rate func() []float64, x float64) mix {
 	rates := rate()
-	i := sort.Search(len(rates), func(i int) bool { return rates[i] > x }) // the first corner beyond
+	i := sort.Search(len(rates), func(i int) bool { return rates[i] > x }) // the first corner with a larger rate
 	if i == len(rates) {
 		i--
 	}
@@ -242,7 +250,8 @@ func (c *roc) at(rate func() []float64, x float64) mix {
 		(1-weight)*c.fps[i-1] + weight*c.fps[i], (1-weight)*c.tps[i-1] + weight*c.tps[i]}
 }
 
-// lowered reduces the true positive rate at the false positive rate x by a coin that decides for a sample with probability x.
+// lowered reduces the true positive rate to tpr and keeps the false positive rate x. It replaces a part of the
+// decisions by random decisions that are positive with probability x.
 func (m mix) lowered(x, tpr float64) mix {
 	if m.tpr > x {
 		m.share = min(max((tpr-x)/(m.tpr-x), 0), 1)
@@ -252,12 +261,12 @@ func (m mix) lowered(x, tpr float64) mix {
 	return m
 }
 
-// right is the number of right decisions.
+// right returns the expected number of correct decisions of a rule.
 func (c *roc) right(m mix) float64 {
 	return c.positives*m.tpr + (float64(len(c.samples))-c.positives)*(1-m.fpr)
 }
 
-// steps is the rule as steps of ascending thresholds.
+// steps returns the rule as steps with ascending thresholds.
 func (m mix) steps() (steps []Step) {
 	for _, s := range []Step{{0, (1 - m.share) * m.coin}, {m.second, m.share * m.weight}, {m.first, m.share * (1 - m.weight)}} {
 		if s.Probability > 1e-9 && s.Threshold < never {

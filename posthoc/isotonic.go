@@ -6,13 +6,14 @@ import (
 	"sort"
 )
 
-// Curve is a piecewise linear function through the points (x, y), which ascend. It is constant beyond the first and the last point.
+// Curve is a piecewise linear function through the points (x, y), with both coordinates in ascending order. It is
+// constant before the first and after the last point.
 type Curve struct {
 	X []float64 `json:"x"`
 	Y []float64 `json:"y"`
 }
 
-// At is the value of the curve.
+// At returns the value of the curve at x.
 func (g Curve) At(x float64) float64 {
 	i := sort.SearchFloat64s(g.X, x)
 	switch {
@@ -25,8 +26,9 @@ func (g Curve) At(x float64) float64 {
 	return g.Y[i-1] + share*(g.Y[i]-g.Y[i-1])
 }
 
-// IsotonicRegression returns the curve that does not decrease and minimises sum_i (y_i - g(x_i))², by pooling adjacent violators. The y
-// of equal x are averaged first. Between the points it is linear. Both slices have the same length, at least 1.
+// IsotonicRegression returns the non-decreasing curve g that minimises sum_i (y_i - g(x_i))², by pooling adjacent
+// violators. The y of equal x are averaged first. Between the points the curve is linear. Both slices must have the
+// same length, at least 1.
 //
 // Source: Barlow et al., Statistical inference under order restrictions, 1972.
 func IsotonicRegression(x, y []float64) Curve {
@@ -44,7 +46,7 @@ func IsotonicRegression(x, y []float64) Curve {
 		return 0
 	})
 	type block struct{ mean, weight, low, high float64 }
-	var points []block // one for each x
+	var points []block // one block for each distinct x
 	for _, i := range order {
 		if n := len(points); n > 0 && points[n-1].low == x[i] {
 			p := &points[n-1]
@@ -73,11 +75,12 @@ func IsotonicRegression(x, y []float64) Curve {
 	return g
 }
 
-// leastProbability is the smallest probability that an isotonic calibration gives before the probabilities are divided by their sum: a
-// probability of 0 would have an infinite cross entropy.
+// leastProbability is the smallest probability of an isotonic calibration before the probabilities are divided by their
+// sum. With a probability of 0 the cross entropy could be infinite.
 const leastProbability = 1e-7
 
-// fitIsotonic fits one curve for each class: the probability of the class against whether the sample has it.
+// fitIsotonic fits one curve for each class. It maps the predicted probability of the class to the frequency with which
+// samples belong to the class.
 func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) error {
 	p := make([]float64, len(logits))
 	for i := range labels {
@@ -96,7 +99,7 @@ func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) er
 	return nil
 }
 
-// isotonic replaces the logits of one sample by the logarithms of the calibrated probabilities; p has room for them.
+// isotonic replaces the logits of one sample by the logarithms of the calibrated probabilities. p is workspace.
 func (c *Calibration) isotonic(row []float32, p []float64) {
 	Softmax(p, row)
 	sum := 0.0

@@ -8,9 +8,10 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// fitPlatt minimises the cross entropy of softmax(a_k z_k + b_k). For two classes, a is the same for both and b_0 is 0, which is
-// Platt's p = sigmoid(a (z_1 - z_0) + b), and the targets are his: (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2) instead of 1 and 0, with the
-// numbers n of samples of the classes. The minimum therefore exists for two classes; for more, samples that are all predicted right are an error.
+// fitPlatt minimises the cross entropy of softmax(a_k z_k + b_k). For two classes, a is the same for both and b_0 is 0,
+// which is Platt's p = sigmoid(a (z_1 - z_0) + b). The targets are Platt's, too: (n_1 + 1) / (n_1 + 2) and 1 / (n_0 +
+// 2) instead of 1 and 0, where n_k is the number of samples of class k. For two classes the minimum therefore always
+// exists. For more classes it does not exist if all samples are predicted correctly, which is an error.
 func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error {
 	p := plattProblem{logits, labels, classes, make([]float64, classes)}
 	for _, class := range labels {
@@ -22,7 +23,7 @@ func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error
 	}
 	r, err := optimize.Minimize(optimize.Problem{Func: p.value, Grad: p.gradient}, start,
 		&optimize.Settings{GradientThreshold: 1e-9, MajorIterations: 2000}, &optimize.BFGS{})
-	const separated = 1e-6 // cross entropy of samples that are all predicted right by a factor that grows without bound
+	const separated = 1e-6 // a cross entropy below this value means that all samples are predicted correctly and the factors grow without bound
 	if r == nil || r.F < separated || err != nil && norm(p.gradientAt(r.X)) > 1e-6 {
 		return errors.New("the cross entropy of these samples has no minimum that is found: every sample may be predicted right, or a class be missing; calibrate on more samples, or use temperature")
 	}
@@ -30,15 +31,15 @@ func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error
 	return nil
 }
 
-// plattProblem is the objective and its gradient.
+// plattProblem provides the objective and its gradient.
 type plattProblem struct {
 	logits  []float32
 	labels  []int
 	classes int
-	counts  []float64 // of the classes
+	counts  []float64 // number of samples of each class
 }
 
-// parameters are a and b.
+// parameters returns the factors a and the summands b for the optimizer's variables x.
 func (p *plattProblem) parameters(x []float64) (scales, biases []float64) {
 	if p.classes == 2 {
 		return []float64{x[0], x[0]}, []float64{0, x[1]}
@@ -46,7 +47,7 @@ func (p *plattProblem) parameters(x []float64) (scales, biases []float64) {
 	return slices.Clone(x[:p.classes]), slices.Clone(x[p.classes:])
 }
 
-// target is the wanted probability of a class for a sample of another or of the same class.
+// target returns the target probability of class for a sample with the given label.
 func (p *plattProblem) target(class, label int) float64 {
 	if p.classes != 2 {
 		if class == label {
@@ -64,7 +65,7 @@ func (p *plattProblem) target(class, label int) float64 {
 	return 1 - one
 }
 
-// each calls f with the logarithm of the probabilities of every sample.
+// each calls f for every sample with the logarithms of its probabilities.
 func (p *plattProblem) each(x []float64, f func(i int, row []float32, logs []float64)) {
 	scales, biases := p.parameters(x)
 	logs := make([]float64, p.classes)

@@ -1,8 +1,8 @@
-// Package posthoc fits what changes the answers of a trained classifier without training it again: calibrations of its probabilities, and thresholds
-// by group for its decisions.
+// Package posthoc adapts the answers of a trained classifier without training it again. It fits calibrations of the
+// probabilities, and decision thresholds for each group of samples.
 //
-// A head has one logit for each class, z of (samples, classes), row-major. What is fitted is kept with the run and is applied wherever the
-// head is computed.
+// A head has one logit for each class, z of (samples, classes), row-major. Calibrations and thresholds are stored with
+// the run and applied wherever the head is computed.
 package posthoc
 
 import (
@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Head is what was fitted for one head of a model.
+// Head contains the calibration and the thresholds that were fitted for one head of a model.
 type Head struct {
 	Calibration *Calibration `json:"calibration,omitempty"`
-	Thresholds  *Thresholds  `json:"thresholds,omitempty"` // of the calibrated probabilities
+	Thresholds  *Thresholds  `json:"thresholds,omitempty"` // thresholds for the calibrated probabilities
 }
 
-// Check returns an error for values that no fit gives, or that belong to a head of another number of classes.
+// Check returns an error for values that no fit produces, or that do not match the number of classes of the head.
 func (h Head) Check(classes int) error {
 	if h.Calibration != nil {
 		if err := h.Calibration.check(classes); err != nil {
@@ -32,7 +32,7 @@ func (h Head) Check(classes int) error {
 	return nil
 }
 
-// String describes what was fitted in a few words, as in "temperature 1.83".
+// String describes the calibration and the thresholds briefly, as in "temperature 1.83".
 func (h Head) String() string {
 	var all []string
 	if h.Calibration != nil {
@@ -44,7 +44,7 @@ func (h Head) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Softmax writes the probabilities of one sample.
+// Softmax writes the softmax of the logits of one sample to p.
 func Softmax(p []float64, logits []float32) {
 	most, sum := math.Inf(-1), 0.0
 	for _, z := range logits {

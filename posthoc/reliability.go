@@ -2,14 +2,16 @@ package posthoc
 
 import "math"
 
-// Bin describes the samples whose confidence, their largest probability, lies in one of bins of equal width.
+// Bin describes the samples whose confidence lies in one of several bins of equal width. The confidence of a sample is
+// its largest probability.
 type Bin struct {
 	Samples              int
-	Confidence, Accuracy float64 // their means
+	Confidence, Accuracy float64 // means over the samples
 }
 
-// Reliability puts the samples whose class is known into bins of equal width by their confidence, bin m being ((m-1)/M, m/M], and returns those
-// that are not empty, in the order of their confidence. ece is the expected calibration error, sum_m |B_m|/n |accuracy - confidence|.
+// Reliability divides the samples whose class is known into bins by their confidence. There are M = bins intervals of
+// equal width; bin m is ((m-1)/M, m/M]. It returns the bins that are not empty, in ascending order. ece is the expected
+// calibration error, sum_m |B_m|/n |accuracy - confidence|.
 func Reliability(logits []float32, labels []int, bins int) (list []Bin, ece float64) {
 	if len(labels) == 0 {
 		return nil, 0

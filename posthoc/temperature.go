@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// fitTemperature minimises the mean of -log softmax(z / T) at the classes. In s = 1/T this is convex: its derivative, the mean of
-// sum_j p_j z_j - z_c, ascends, and its root is found by bisection.
+// fitTemperature minimises the mean of -log softmax(z / T)_c over the samples, where c is the class. As a function of s
+// = 1/T this is convex: its derivative, the mean of sum_j p_j z_j - z_c, increases. The root of the derivative is found
+// by bisection.
 func fitTemperature(c *Calibration, logits []float32, labels []int, classes int) error {
 	slope := func(s float64) float64 {
 		sum, p := 0.0, make([]float64, classes)

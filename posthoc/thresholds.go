@@ -8,27 +8,28 @@ import (
 	"slices"
 )
 
-// Thresholds decide for a class of a head by the group of a sample. The score of a sample is the probability of the class Positive, the softmax of the logits. Each group has a rule: steps of
-// thresholds t with probabilities q, which add up to at most 1. A sample of score s is decided for with probability
+// Thresholds make decisions for one class of a head that depend on the group of the sample. The score of a sample is
+// its probability of the class Positive, the softmax of the logits. Each group has a rule: steps with thresholds t and
+// probabilities q that add up to at most 1. For a sample with score s the decision is positive with probability
 //
 //	sum of q over the steps with t <= s
 //
-// One step of probability 1 is an ordinary threshold; t = 0 decides for every sample. Whether a sample is decided for depends on its logits and Seed alone: the same
-// sample gets the same decision every time.
+// One step of probability 1 is an ordinary threshold; t = 0 gives positive decisions for all samples. A decision
+// depends only on the logits of the sample, its group and Seed, so the same sample always gets the same decision.
 type Thresholds struct {
 	Criterion string          `json:"criterion"`
-	Column    string          `json:"column"`          // of the groups
-	Names     []string        `json:"names,omitempty"` // of the groups, where the column has names
+	Column    string          `json:"column"`          // column of the groups
+	Names     []string        `json:"names,omitempty"` // names of the groups, if the column has names
 	Positive  int             `json:"positive"`
 	Seed      uint64          `json:"seed"`
-	Split     string          `json:"split,omitempty"` // of the samples that the rules were fitted to
+	Split     string          `json:"split,omitempty"` // split of the samples to which the rules were fitted
 	Samples   int             `json:"samples"`
-	Groups    map[string]Rule `json:"groups"` // by the number of the group
+	Groups    map[string]Rule `json:"groups"` // rules by the number of the group
 }
 
-// Rule is the rule of one group, its thresholds ascending.
+// Rule is the rule of one group. Its thresholds are in ascending order.
 type Rule struct {
-	Samples int    `json:"samples"` // of the group
+	Samples int    `json:"samples"` // number of samples of the group
 	Steps   []Step `json:"steps"`
 }
 
@@ -38,7 +39,7 @@ type Step struct {
 	Probability float64 `json:"probability"`
 }
 
-// probability is that of deciding for a sample of that score.
+// probability returns the probability of a positive decision for a sample with the given score.
 func (r Rule) probability(score float64) (sum float64) {
 	for _, s := range r.Steps {
 		if s.Threshold <= score {
@@ -48,7 +49,8 @@ func (r Rule) probability(score float64) (sum float64) {
 	return sum
 }
 
-// Decide reports whether a sample with these logits, of that group, is decided for; known is false for a group without a rule.
+// Decide reports whether the decision for a sample with the given logits and group is positive. known is false if the
+// group has no rule.
 func (t *Thresholds) Decide(logits []float32, group int) (decided, known bool) {
 	rule, known := t.Groups[fmt.Sprint(group)]
 	if !known {
@@ -59,14 +61,14 @@ func (t *Thresholds) Decide(logits []float32, group int) (decided, known bool) {
 	switch q := rule.probability(p[t.Positive]); {
 	case q <= 0:
 		return false, true
-	case q >= 1-1e-12: // a sum of rounded probabilities
+	case q >= 1-1e-12: // 1, up to the rounding of the probabilities
 		return true, true
 	default:
 		return t.uniform(logits) < q, true
 	}
 }
 
-// uniform is a number in [0,1) that depends on the logits and the seed.
+// uniform returns a number in [0,1) that depends on the logits and the seed.
 func (t *Thresholds) uniform(logits []float32) float64 {
 	b := binary.LittleEndian.AppendUint64(nil, t.Seed)
 	for _, z := range logits {
@@ -79,7 +81,7 @@ func (t *Thresholds) uniform(logits []float32) float64 {
 // String describes the thresholds, as in "separation by group".
 func (t *Thresholds) String() string { return t.Criterion + " by " + t.Column }
 
-// check returns an error for values that no fit gives.
+// check returns an error for values that Fit never produces.
 func (t *Thresholds) check(classes int) error {
 	if t.Positive < 0 || t.Positive >= classes {
 		return fmt.Errorf("class %d, the head has %d", t.Positive, classes)

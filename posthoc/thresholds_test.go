@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// applicants are samples of two groups whose scores say different things.
+// applicants returns samples of two groups in which equal scores mean different probabilities.
 func applicants(seed uint64, n int) (s Grouped) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range n {
@@ -23,7 +23,8 @@ func applicants(seed uint64, n int) (s Grouped) {
 	return s
 }
 
-// ratesIn are selection, false positive and true positive rate of a group, and the accuracy of all, by plain loops.
+// ratesIn returns the rate of positive decisions, the false and the true positive rate of a group, and the accuracy of
+// all samples, by plain loops.
 func ratesIn(t *testing.T, of *Thresholds, s Grouped, group int) (selection, fpr, tpr, accuracy float64) {
 	t.Helper()
 	var n [2][2]float64
@@ -71,7 +72,7 @@ func TestThresholdsFulfilTheirCriterionOnOtherSamples(t *testing.T) {
 	}
 }
 
-// The rules are the best of all that fulfil the criterion: no rule of a fine grid is better.
+// No rule on a fine grid that satisfies the criterion is more accurate than the fitted one.
 func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	s := applicants(5, 200)
 	var curves [2]*roc
@@ -84,7 +85,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 		curves[s.Groups[i]].add(p[1], y == 1)
 	}
 	points := [2][][2]float64{curves[0].points(), curves[1].points()}
-	hull := func(g int, f float64) float64 { // the largest true positive rate of mixtures of any two thresholds
+	hull := func(g int, f float64) float64 { // largest true positive rate of mixtures of any two thresholds at the false positive rate f
 		best := 0.0
 		for _, a := range points[g] {
 			for _, b := range points[g] {
@@ -126,7 +127,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	}
 }
 
-// points are the false and true positive rates of all thresholds.
+// points returns the false and true positive rates at all thresholds.
 func (c *roc) points() (list [][2]float64) {
 	list = append(list, [2]float64{0, 0})
 	for _, at := range c.samples {

@@ -13,7 +13,7 @@ import (
 	"tessera/losses"
 )
 
-// multiplied is the model of the tests with its sparseness held by a multiplier.
+// multiplied returns the model of the tests with a multiplier that controls the sparseness.
 func multiplied(t *testing.T) string {
 	t.Helper()
 	text := strings.Replace(everything, "kind = \"kl\"\nweight = 0.001", `kind = "hoyer"
@@ -29,7 +29,8 @@ func TestARunWithAMultiplierResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, multiplied(t)))
 }
 
-// The weights are those of the formula, from the terms of the steps: with one batch per epoch, a line of metrics is a step.
+// The weights equal the formula, computed from the terms of the steps. With one batch per epoch, each line of metrics is one
+// step.
 func TestAMultiplierFollowsItsTerm(t *testing.T) {
 	m := model(t, multiplied(t), "train.batch=1000000", "train.epochs=5", "hook.early_stopping=false")
 	r := trained(t, m, Options{})
@@ -58,7 +59,8 @@ loss=[{kind="nt_xent",on="code"}]
 [[model.m.view]]
 `
 
-// A term that is only defined on [0,1] is meaningless for other values: below 0 a cross entropy is unbounded.
+// A term that is defined only on [0,1] is meaningless for other values: for values below 0, a cross entropy has no lower
+// bound.
 func TestImagesOutsideTheUnitIntervalAreRefusedIfATermNeedsIt(t *testing.T) {
 	load := func(scale float32) LoadData {
 		return func(context.Context, *config.Dataset) (*data.Set, error) {
@@ -73,7 +75,7 @@ func TestImagesOutsideTheUnitIntervalAreRefusedIfATermNeedsIt(t *testing.T) {
 	for _, c := range []struct {
 		settings string
 		scale    float32
-		says     string // "" is fine
+		says     string // expected error; "" for none
 	}{
 		{`encoder=[{kind="dense",units=3,activation="sigmoid"}]`, 10, ""},
 		{`encoder=[{kind="dense",units=3,activation="sigmoid"}]

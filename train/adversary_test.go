@@ -24,7 +24,7 @@ steps = 2
 share = 0.6
 `
 
-// taught trains a small auto-encoder, or with an attack its twin by adversarial training.
+// taught returns the coder of a small auto-encoder. With an attack, the auto-encoder is trained on adversarial examples.
 func taught(t *testing.T, a *attack.Attack) *graph.Coder {
 	t.Helper()
 	const text = `
@@ -97,7 +97,7 @@ func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, everything+attackedBatches))
 }
 
-// Programs that differentiate with respect to images, or read attacked images, cannot use decompositions of the clean
+// Programs that differentiate with respect to images, or read adversarial examples, cannot use decompositions of the clean
 // images.
 func TestDecomposedImagesAreAttackedToo(t *testing.T) {
 	const decomposed = `
@@ -117,7 +117,8 @@ train = { epochs = 2, batch = 50 }
 	}
 }
 
-// The threads of the attack change no bit; the threads of the products may, because they change the order of additions.
+// The result does not depend on the number of threads of the attack, to the bit. It may depend on the number of threads of the
+// matrix products, which changes the order of additions.
 func TestTheNumberOfThreadsDoesNotChangeAnAttack(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.epochs=2")
 	want := trained(t, m, Options{})
@@ -154,7 +155,7 @@ func TestAdversarialTrainingMakesRobust(t *testing.T) {
 	}
 }
 
-// bars are images of bars.
+// bars returns images of bars.
 func bars(t *testing.T) []float32 {
 	t.Helper()
 	m := model(t, everything)
@@ -169,7 +170,7 @@ func bars(t *testing.T) []float32 {
 	return images.Float32()
 }
 
-// attackedClasses is a classifier that is attacked at its head.
+// attackedClasses returns a classifier that is trained on adversarial examples for its head.
 func attackedClasses(t *testing.T, loss, hook string) string {
 	t.Helper()
 	return "[model.m]\ndataset = " + labelledFiles(t, 60) + `
@@ -184,7 +185,7 @@ steps = 2
 ` + hook
 }
 
-// The images of a step are those of the attack on the head, at the current parameters.
+// The adversarial examples of a step equal the result of the attack on the head, with the current parameters.
 func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 	m := model(t, attackedClasses(t, `{ kind = "cross_entropy" }`, `objective = "margin"`))
 	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
@@ -241,7 +242,7 @@ func TestAdversarialTrainingOfClassifiersResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
-// Without clean images the term of trades would be cross entropy.
+// Without a hook that changes the images, the term trades would equal the cross entropy.
 func TestTradesNeedsAHookThatChangesImages(t *testing.T) {
 	text, _, _ := strings.Cut(attackedClasses(t, `{ kind = "trades" }`, ""), "[model.m.hook")
 	f, err := config.Load("test.toml", []byte(text))

@@ -17,10 +17,10 @@ import (
 
 const averaged = "hook.average={decay=0.9}"
 
-// The oracle sums the weights of all steps in float64.
+// The expected average is the weighted sum of the weights of all steps, in float64.
 func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	const decay = 0.9
-	var weights [][][]float32 // by step and parameter: after the step
+	var weights [][][]float32 // by step and parameter, after the step
 	backend := newHooked()
 	backend.after = func(n int, p *graph.Program, _ ir.Runner[float32]) {
 		var now [][]float32
@@ -62,7 +62,7 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	}
 }
 
-// Averages of points of a sphere lie inside it.
+// The average of points on a sphere lies inside the sphere.
 func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
 	r := trained(t, model(t, everything, averaged, `constraint=[{kind="unit_norm"}]`), Options{})
 	m, err := Open(r.Run)
@@ -103,7 +103,7 @@ func TestRunningAveragesAreAveragedToo(t *testing.T) {
 	}
 }
 
-// The validated model is the saved one: evaluated again, it has the same error.
+// The validated model equals the saved one: an evaluation of the saved model gives the same error.
 func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	m := model(t, everything, averaged, "hook.early_stopping=false")
 	r := trained(t, m, Options{})
@@ -127,7 +127,7 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	}
 }
 
-// validation is the val_mse of a model on the validation images of its data set.
+// validation returns val_mse of a model on the validation images of its data set.
 func validation(t *testing.T, m *graph.Model) float64 {
 	t.Helper()
 	s, splits, err := newSession(context.Background(), m.Spec, Options{Backend: tape.Backend{}}, nil)
@@ -198,7 +198,7 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	}
 }
 
-// steppedOnce is a step between the calls of the hooks.
+// steppedOnce performs one step and the calls of the hooks before and after it.
 func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
 	t.Helper()
 	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }); err != nil {

@@ -16,13 +16,13 @@ import (
 	"tessera/parallel/team"
 )
 
-// encode in place of an optimizer means that a step encodes images.
+// The name encode, in place of an optimizer, selects a benchmark that encodes images.
 const (
 	encode  = "encode"
 	encoded = 10_000
 )
 
-// benchmarked are the steps that bench compares with PyTorch's: a model of models.toml and an optimizer, or encode.
+// benchmarked lists the steps that bench compares with PyTorch: a model of models.toml, and an optimizer or encode.
 var benchmarked = []struct{ model, optimizer string }{
 	{"shallow-nonneg-kl", "adadelta"},
 	{"shallow-nonneg-kl", "adam"},
@@ -31,7 +31,8 @@ var benchmarked = []struct{ model, optimizer string }{
 	{"asym-nonneg-kl", encode},
 }
 
-// benchmarkedModel is one of them, on Fashion-MNIST; without an optimizer, its own.
+// benchmarkedModel returns a benchmarked model on Fashion-MNIST with the given optimizer, or with its declared optimizer if
+// the name is empty.
 func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	b.Helper()
 	text, err := os.ReadFile("../models.toml")
@@ -76,8 +77,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkProcesses times the steps of the processes that a launcher of MPI starts, or of one process without a launcher:
-// bench compares them.
+// BenchmarkProcesses times training steps in the processes that an MPI launcher starts, or in a single process without a
+// launcher. Package bench compares both.
 func BenchmarkProcesses(b *testing.B) {
 	if os.Getenv("TESSERA_DATA") == "" {
 		b.Skip("left out: TESSERA_DATA is not set")
@@ -128,7 +129,7 @@ func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collecti
 	b.ReportMetric(times[len(times)/2].Seconds()*1e3, "ms/step")
 }
 
-// benchmarkEncode times the codes of images in memory, as a library call.
+// benchmarkEncode times encoding images in memory by a library call.
 func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
 	team := team.New(threads)
 	defer team.Close()

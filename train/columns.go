@@ -6,7 +6,7 @@ import (
 	"tessera/config"
 )
 
-// columnsText is the metadata entry for the columns that a model reads, "" if there are none.
+// columnsText returns the metadata entry for the columns that a model reads, "" if there are none.
 func columnsText(spec *config.Model) string {
 	list := spec.Columns()
 	if len(list) == 0 {

@@ -17,7 +17,8 @@ import (
 	"tessera/graph/tape"
 )
 
-// patients writes a table of n lines: values a, b, c, a target of two values with a mask of each, a weight, a group.
+// patients writes a table of n lines: the values a, b and c, a target of two values with one mask each, a weight, and a group.
+// It returns the path.
 func patients(t testing.TB, n int) string {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -33,7 +34,8 @@ func patients(t testing.TB, n int) string {
 	return path
 }
 
-// regression is a model of patients: a head with a target, a mask of entries and a weight of samples, and one with groups as classes.
+// regression returns a model of the table of patients. One head has a target, a mask of entries and a weight of samples; the
+// other head has groups as classes.
 func regression(t testing.TB, n int, sets ...string) *config.Model {
 	return model(t, strings.ReplaceAll(`
 [model.regression]
@@ -72,7 +74,8 @@ func columns(t testing.TB, m *config.Model, name string) []float32 {
 	return all
 }
 
-// looped trains the heads of regression by loops in float64, on the whole batch at every step, from the parameters of start.
+// looped trains the heads of regression by loops in float64, with the full batch in every step, starting from the parameters
+// of start.
 func looped(t testing.TB, m *config.Model, start *graph.Model, steps int) (y, class [][]float64, loss float64) {
 	images, target, mask := columns(t, m, "images"), columns(t, m, "target"), columns(t, m, "mask")
 	weight, group := columns(t, m, "weight"), columns(t, m, "group")
@@ -222,7 +225,7 @@ func TestValuesOfColumnsThatATermCannotTakeAreRefused(t *testing.T) {
 	}
 }
 
-// A head that reads a column sees its values: with the target as input the identity is learnt.
+// A head that reads a column gets its values: with the target as its input, the head learns the identity.
 func TestAHeadReadsAColumn(t *testing.T) {
 	m := regression(t, 20, "head.y.from=[\"code\",\"target\"]", "optimizer.kind=adam", "optimizer.learning_rate=0.05", "train.epochs=400", "loss.1.weight=0", "loss.0.weight=3")
 	r := trained(t, m, Options{Backend: engine.Backend{}})
@@ -236,7 +239,7 @@ func TestAHeadReadsAColumn(t *testing.T) {
 	}
 }
 
-// Several labels for each sample: binary cross entropy against a column of two whole numbers.
+// A sample may have several labels: binary cross entropy compares a head with a column of two whole numbers.
 func TestAHeadLearnsSeveralLabels(t *testing.T) {
 	m := model(t, strings.ReplaceAll(`
 [model.tags]

@@ -15,13 +15,13 @@ import (
 	"tessera/train/folder"
 )
 
-// resumed resumes a run and returns what it warned of.
+// resumed resumes a run and returns the warnings.
 func resumed(run string) (warnings string, err error) {
 	_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}, Warn: func(text string) { warnings += text + "\n" }})
 	return warnings, err
 }
 
-// rewrite changes a file of a run.
+// rewrite replaces the contents of a file of a run by change(contents).
 func rewrite(t *testing.T, run, name string, change func([]byte) []byte) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(run, name), change(read(t, run, name)), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// channelled is everything with images of 8 by 8 pixels decomposed; its first layer is the one named.
+// channelled returns the declaration everything with images of 8 by 8 pixels and the named decomposition as the first layer.
 func channelled(layer string) string {
 	return strings.Replace(everything, "[[model.everything.encoder]]", "[[model.everything.encoder]]\n"+layer+"\n[[model.everything.encoder]]", 1)
 }
@@ -27,7 +27,7 @@ func decomposition(layer string) morph.Decomposition {
 	return morph.Decomposition{Method: morph.PADO, Levels: 3, Start: 1, Step: 1, Original: true}
 }
 
-// A trained model decomposes plain images; the results equal those of prepared images in training and validation.
+// A trained model decomposes plain images itself; the results equal those of prepared images in training and validation.
 func TestATrainedModelTakesPlainImages(t *testing.T) {
 	for _, layer := range []string{amdLayer, padoLayer} {
 		m := model(t, channelled(layer), "hook.early_stopping=false")
@@ -155,7 +155,7 @@ func TestADecomposingTrainingStepAllocatesNothing(t *testing.T) {
 	stepsWithoutAllocations(t, model(t, text, "train.batch=8"))
 }
 
-// A contractive term needs derivatives with respect to the images: they are decomposed in the graph.
+// A contractive term needs derivatives with respect to the images, so the images are decomposed in the graph.
 func TestAContractiveTermTrainsOnDecomposedImages(t *testing.T) {
 	m := model(t, channelled(amdLayer), `loss=[{kind="mse"},{kind="contractive",weight=0.01}]`, "train.epochs=2")
 	run := trained(t, m, Options{}).Run

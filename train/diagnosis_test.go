@@ -10,7 +10,7 @@ import (
 	"tessera/graph/tape"
 )
 
-// pressed is a small model of bars whose sparseness is held by a multiplier with these keys.
+// pressed returns a small model of bars with a multiplier that controls the sparseness. keys are the keys of the multiplier.
 func pressed(keys string) string {
 	return `[model.m]
 dataset = { name = "bars", count = 60 }
@@ -22,7 +22,7 @@ train = { epochs = 30, batch = 20, min_epoch_steps = 20 }
 `
 }
 
-// An l1 norm below 0 is out of reach: without an upper bound the weight switches every unit off.
+// An l1 norm below 0 is not reachable: without an upper bound, the weight would turn off every unit.
 func TestAnUnreachableLimitEndsInADiagnosis(t *testing.T) {
 	_, err := Run(context.Background(), model(t, pressed("limit = -1.0, rate = 0.1")), Options{Backend: tape.Backend{}, Out: place(t)})
 	var collapsed *Diverged

@@ -13,15 +13,15 @@ import (
 	"tessera/optim"
 )
 
-// Diverged is the error of a training with NaN or Inf, or of one whose multiplier turned off every unit. It names the step
-// and the first affected tensor, in the order of a step: input, parameters, code, output, loss terms, loss, gradients,
-// updated parameters, val_mse.
+// Diverged is the error for a training with a NaN or infinite value, or for a training in which a multiplier has turned off
+// every unit. It names the step and the first affected tensor, in the order of a step: input, parameters, code, output, loss
+// terms, loss, gradients, updated parameters, val_mse.
 type Diverged struct {
 	Run    string
-	Epoch  int     // from 1
-	Step   int     // from 1
+	Epoch  int     // epoch, from 1
+	Step   int     // step, from 1
 	Tensor string  // "code", "loss.kl", "gradient of encoder.0.weight", "encoder.0.weight", "val_mse"
-	Value  float64 // NaN or an infinity
+	Value  float64 // the first non-finite value
 
 	// Collapse explains why a training with finite values was ended: every unit is dead. It is "" for NaN and Inf.
 	Collapse string

@@ -18,7 +18,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// denoised is a model with every kind of drawn column: noise as the input of a head, a negative and a level, a mask, weights and classes.
+// denoised returns a model with every kind of drawn column: noise as the input of a head, a negative and a level, a mask,
+// weights and classes.
 func denoised(t testing.TB, n int, sets ...string) *config.Model {
 	return model(t, strings.ReplaceAll(`
 [model.denoised]
@@ -42,7 +43,7 @@ train = { epochs = 3, batch = 64, checkpoint_seconds = 0 }
 `, "FILE", patients(t, n)), sets...)
 }
 
-// drawnInStep draws a column for the samples of a step by plain loops: 16 samples from each stream.
+// drawnInStep returns the values of a column for the samples of a step, drawn by plain loops: one stream for every 16 samples.
 func drawnInStep(m *config.Model, images *data.Images, column string, order []int, step int) (rows [][]float64) {
 	for first := 0; first < len(order); first += 16 {
 		r := random.Stream(m.Train.Seed, "column."+column+"/"+strconv.Itoa(first/16), uint64(step))
@@ -80,9 +81,9 @@ func drawnInStep(m *config.Model, images *data.Images, column string, order []in
 	return rows
 }
 
-// Three steps on drawn columns are those of plain loops in float64 on columns that are drawn by loops.
+// Three steps on drawn columns equal plain loops in float64 on columns that are drawn by loops.
 func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
-	const n = 20 // two blocks of a stream
+	const n = 20 // 20 images need two blocks of a stream
 	m := denoised(t, n, `freeze=["encoder.*","head.class_of.*"]`)
 	set, err := Options{}.load(t.Context(), &m.Dataset)
 	if err != nil {
@@ -158,7 +159,7 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// The classes of a term are those that other parts read in the same step.
+// A term reads the same drawn classes as other parts in the same step.
 func TestADrawnColumnIsTheSameWhereverItIsRead(t *testing.T) {
 	m := denoised(t, 40, `head.class_of.from=["class"]`, "optimizer.learning_rate=1.0", "train.epochs=300", "loss.0.weight=0.001",
 		`head.class_of.layers=[{kind="embedding",vocabulary=3,units=3}]`, `freeze=["encoder.*"]`)
@@ -173,7 +174,7 @@ func TestARunWithDrawnColumnsResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, denoised(t, 40, "train.batch=18", "optimizer.kind=adam"))
 }
 
-// Neither the number of threads nor that of processes changes what is drawn.
+// The drawn values depend on neither the number of threads nor the number of processes.
 func TestDrawnColumnsDoNotDependOnThreadsAndProcesses(t *testing.T) {
 	m := denoised(t, 40, "train.batch=37", "dataset.validation=0.1")
 	one := team.New(1)
@@ -194,7 +195,7 @@ func TestDrawnColumnsDoNotDependOnThreadsAndProcesses(t *testing.T) {
 	}
 }
 
-// An optimizer of the full batch sees each sample with values of its own that never change.
+// With a full-batch optimizer, values are drawn once for each sample and do not change afterwards.
 func TestTheFullBatchDrawsOnceForEachSample(t *testing.T) {
 	m := denoised(t, 40, "optimizer.kind=lbfgs", "train.epochs=30", "train.batch=16",
 		`loss=[{kind="mse",on="y",against="target"},{kind="mse",on="class_of",against="mask"}]`, `head.class_of.layers=[{kind="dense",units=2}]`, "column.weight.kind=constant",

@@ -77,8 +77,8 @@ func ReadEnvironment(run string) (Environment, error) {
 	return e, nil
 }
 
-// Moved rewrites the env.json of a run that another machine trained for use on this machine. Processor, kernels and command
-// remain those of the training; the paths of the data and of the initial parameters become those of this machine.
+// Moved returns the env.json of a run for use on this machine, if another machine has trained the run. Processor, kernels and
+// command remain those of the training; the paths of the data and of the initial parameters become those of this machine.
 func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start *data.File) ([]byte, error) {
 	var e Environment
 	if err := json.Unmarshal(text, &e); err != nil {
@@ -146,8 +146,8 @@ func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	return all
 }
 
-// Placed returns a copy of the run's source in which relative paths refer to the files of the training. If the project was
-// moved, so that a path does not exist in the folder of the training, the path stays relative to the current directory.
+// Placed returns a copy of the run's source in which relative paths refer to the files of the training. A path that does not
+// exist in the folder of the training, for example because the project was moved, stays relative to the current directory.
 func (e Environment) Placed(s data.Source) data.Source {
 	v := reflect.ValueOf(s)
 	if e.Folder == "" || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -173,16 +173,19 @@ func (e Environment) Placed(s data.Source) data.Source {
 	for key, path := range places {
 		texts[key].set(path)
 	}
+	if outer, ok := c.Interface().(data.Outer); ok {
+		return outer.WithInner(e.Placed)
+	}
 	return c.Interface().(data.Source)
 }
 
-// declaredText is a text of a declaration that could be a relative path.
+// declaredText is a string in a declaration that could be a relative path.
 type declaredText struct {
 	is  string
 	set func(path string)
 }
 
-// declaredTexts collects the keys of a struct whose values are such texts: test_images, columns.target.
+// declaredTexts collects such strings of a struct by key, for example test_images and columns.target.
 func declaredTexts(v reflect.Value, texts map[string]declaredText) {
 	for i := range v.NumField() {
 		f, t := v.Field(i), v.Type().Field(i)
@@ -236,7 +239,8 @@ type Arithmetic struct {
 	Kernel  string `json:"kernel"`            // implementation of matrix products and functions: [kernel.Float32]
 }
 
-// arithmetic is the arithmetic of this process. Baselines give the same bits with any number of threads and have no back end.
+// arithmetic returns the arithmetic of this process. Baselines give the same bits with any number of threads and have no back
+// end.
 func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
 	if spec.Baseline != nil {

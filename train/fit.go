@@ -163,7 +163,7 @@ func (f *fit) derived() ([]derived, error) {
 	return []derived{{folder.Model, file}}, f.save(file)
 }
 
-// kept implements learner: a baseline always keeps its last iteration.
+// kept implements learner: for a baseline the last iteration always remains.
 func (f *fit) kept() (*hooks.BestEpoch, error) { return nil, nil }
 
 // close implements learner.

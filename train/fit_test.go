@@ -21,8 +21,9 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// fitted are baselines on small images that differ in their resume: a rule without state, a rule with step sizes, passes
-// over mini-batches, also of centres and of several starts, only centres, an online rule, and a fit without a state before its only iteration.
+// fitted contains baselines on small images whose states differ: a rule without state, a rule with step sizes, passes over
+// mini-batches (also with centres and with several starts), centres only, an online rule, and a fit without a state before its
+// only iteration.
 var fitted = map[string]string{
 	"nmf":        "kind = \"nmf\"\ncomponents = 8\niterations = 4",
 	"mini-batch": "kind = \"nmf\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
@@ -36,7 +37,7 @@ var fitted = map[string]string{
 // holes hide entries of the images.
 var holes = []string{"dataset.hide=0.4"}
 
-// baseline returns one of them.
+// baseline returns the named model of fitted.
 func baseline(t testing.TB, name string, sets ...string) *config.Model {
 	t.Helper()
 	text := "[model.fitted]\n" + fitted[name] + "\ndataset = \"bars\"\ntrain = { checkpoint_seconds = 0.0 }\n"
@@ -74,7 +75,7 @@ func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends after that number of Err calls.
+// countdown is a context that is done after the given number of calls of Err.
 type countdown struct {
 	context.Context
 	left *int
@@ -175,7 +176,7 @@ func TestResumingAFinishedFitChangesNothing(t *testing.T) {
 	}
 }
 
-// The oracle is the same fit without a run.
+// The expected result is that of the same fit without a run.
 func TestARunOfABaselineEqualsItsFit(t *testing.T) {
 	for name := range fitted {
 		m := baseline(t, name)
@@ -255,7 +256,7 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 	}
 }
 
-// npy returns a baseline of 20 images of 3 x 3 pixels whose first pixels grow from first to twice that.
+// npy returns a baseline on 20 images of 3 x 3 pixels. The first pixels of the images increase from first to 2 first.
 func npy(t *testing.T, name string, first float64, sets ...string) *config.Model {
 	t.Helper()
 	values := make([]float32, 20*9)

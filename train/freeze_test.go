@@ -8,7 +8,7 @@ import (
 	"tessera/graph"
 )
 
-// normalised is everything with a batch normalisation in its encoder.
+// normalised is the declaration everything with a batch normalisation in the encoder.
 var normalised = strings.Replace(everything, `kind = "dense"`, `kind = "dense"
 units = 12
 [[model.everything.encoder]]
@@ -16,7 +16,7 @@ kind = "batch_norm"
 [[model.everything.encoder]]
 kind = "dense"`, 1)
 
-// projectedAll adds constraints that match frozen and trainable parameters.
+// projectedAll contains constraints that match frozen and trainable parameters.
 var projectedAll = []string{"constraint.0.on=*.weight", "constraint.1.on=*.weight"}
 
 // first returns the initial parameters of a model, before any projection.

@@ -138,8 +138,8 @@ func (r *search) close() {
 	}
 }
 
-// fullBatch is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms on
-// the codes and the weights, then the contributions of the images; see package graph. Only the codes of all images and their
+// fullBatch is the full-batch objective, computed in micro-batches of train.batch images: first all codes, then the terms that
+// read only codes and weights, then the terms that read images; see package graph. Only the codes of all images and their
 // derivatives are stored for the full batch. Values and gradients are summed in float64, in a fixed order.
 type fullBatch struct {
 	model     *graph.Model
@@ -147,10 +147,10 @@ type fullBatch struct {
 	images    *data.Images
 	team      *team.Team
 	feed      *feed
-	encoders  compiled  // by micro-batch size; nil if no term reads the code
-	portions  compiled  // by micro-batch size
-	rest      *program  // terms that do not read images; nil if there are none
-	codes     []float32 // codes of all images: the input of rest
+	encoders  compiled  // programs for the codes, by micro-batch size; nil if no term reads the code
+	portions  compiled  // programs for the terms that read images, by micro-batch size
+	rest      *program  // program for the terms that do not read images; nil if there are none
+	codes     []float32 // codes of all images: the input of this program
 	sums      []float64 // sums of the gradients, concatenated in the order of the parameters
 	terms     []float64 // terms at the last evaluation
 	last      []float32 // weights of the last evaluation

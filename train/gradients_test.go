@@ -10,7 +10,7 @@ import (
 	"tessera/hooks"
 )
 
-// Batch norm has running averages, which the second gradient of a step must not change.
+// The running averages of batch normalisation must not change when sharpness computes the second gradient of a step.
 func TestSharpnessResumesToTheSameBytes(t *testing.T) {
 	text := strings.Replace(everything, `kind = "dense"`, `kind = "batch_norm"
 [[model.everything.encoder]]
@@ -24,7 +24,7 @@ kind = "dense"`, 1) + "[model.everything.hook.sharpness]\n"
 	}
 }
 
-// One step of gradient descent with a loss of (w - x)²: the gradient at w + rho g / |g|.
+// A step of gradient descent on the loss (w - x)² uses the gradient at w + rho g / |g|.
 func TestSharpnessTakesTheGradientNearby(t *testing.T) {
 	const rho, rate = 0.25, 0.125
 	m := model(t, `
@@ -55,7 +55,7 @@ hook.sharpness.rho = 0.25
 	}
 }
 
-// accumulate moves the parameters in every second step, by the mean of two gradients: a hook as somebody else would write it.
+// accumulate is a user-defined hook that updates the parameters in every second step, by the mean of two gradients.
 type accumulate struct{}
 
 func init() {
@@ -100,7 +100,7 @@ func (*accumulate) Attach(t hooks.Training) (*hooks.Active, error) {
 	}, nil
 }
 
-// Two batches of 20 images whose gradients are accumulated are one batch of 40.
+// Accumulating the gradients of two batches of 20 images equals one batch of 40.
 func TestAHookAccumulatesGradients(t *testing.T) {
 	declared := func(batch, hook string) string {
 		return fmt.Sprintf(`
@@ -125,10 +125,11 @@ train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
 	interruptedEverywhere(t, m)
 }
 
-// climb moves every parameter between the two gradients of a step, and counts the weights that are 0 at the second one.
+// climb is a hook that changes every parameter between the two gradients of a step, and counts the weights that are 0 when the
+// second one is computed.
 type climb struct{}
 
-// prunedZeros is the number of weights of the encoder that were 0 at the last second gradient.
+// prunedZeros is the number of encoder weights that were 0 when the last second gradient was computed.
 var prunedZeros int
 
 func init() {
@@ -169,4 +170,78 @@ hook.climb = {}
 	if prunedZeros != 128 {
 		t.Errorf("got %d weights of 0, want half of 256", prunedZeros)
 	}
+}
+
+// addsUp checks in every step that the gradients of the terms add up to the gradient of the objective.
+type addsUp struct{}
+
+// addedUp counts the values that addsUp has compared, by term.
+var addedUp map[string]int
+
+func init() {
+	hooks.Registry.Register("adds_up", "compares the gradients of the terms with their sum", func() hooks.Hook { return &addsUp{} })
+}
+
+func (*addsUp) Separates() []string { return nil }
+
+func (*addsUp) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{Gradients: func(g *hooks.Gradients) error {
+		for i, whole := range g.Values {
+			sum := make([]float64, len(whole))
+			for _, of := range g.Terms {
+				for k, v := range of.Values[i] {
+					sum[k] += float64(v)
+					addedUp[of.Term]++
+				}
+				if whole == nil && of.Values[i] != nil {
+					return fmt.Errorf("%s has a gradient of %s, but none of the objective", g.Of[i].Path, of.Term)
+				}
+			}
+			for k, v := range whole {
+				if math.Abs(float64(v)-sum[k]) > 1e-6 {
+					return fmt.Errorf("value %d of %s: the terms give %v, want %v", k, g.Of[i].Path, sum[k], v)
+				}
+			}
+		}
+		return nil
+	}}, nil
+}
+
+// The gradients of terms belong to the players that minimise them, and are those of the last gradient of a step.
+func TestGradientsOfTermsAddUp(t *testing.T) {
+	for name, further := range map[string]string{
+		"one player": "",
+		"turns":      "player.coder = { trains = [\"encoder.*\", \"decoder.*\"], losses = [\"mse\", \"l1\"], steps = 1 }\nplayer.judge = { trains = \"head.*\", losses = [\"far\", \"weight_decay\"], steps = 2 }",
+		"at once":    "player.coder = { trains = [\"encoder.*\", \"decoder.*\"], losses = [\"mse\", \"l1\"] }\nplayer.judge = { trains = \"head.*\", losses = [\"far\", \"weight_decay\"] }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			addedUp = map[string]int{}
+			trained(t, model(t, `
+[model.m]
+dataset = { name = "bars", count = 60, validation = 0 }
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+head.far.layers = [{ kind = "dense", units = 3 }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = 0.1 }, { kind = "l1", name = "far", on = "far", weight = { kind = "linear", from = 0.5, to = 1, epochs = 2 } }, { kind = "weight_decay", on = "head.*.weight" }]
+train = { epochs = 2, batch = 25 }
+hook.adds_up = {}
+hook.sharpness = { rho = 0.5 }
+`+further+"\n"), Options{})
+			if len(addedUp) != 4 {
+				t.Errorf("compared %v, want values of all four terms", addedUp)
+			}
+		})
+	}
+}
+
+// Kills at random operations of the disk and a second training by two processes give the same bytes.
+func TestSurgeryResumesToTheSameBytes(t *testing.T) {
+	text := everything + "[model.everything.hook.surgery]\n"
+	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))
+	m := model(t, text, "train.epochs=2")
+	with := tensorsOf(t, trained(t, m, Options{}).Run)
+	if slices.EqualFunc(with, tensorsOf(t, trained(t, model(t, text, "train.epochs=2", "hook.surgery=false"), Options{}).Run), slices.Equal) {
+		t.Error("the hook changes nothing")
+	}
+	first := distributed(t, 2, m, plain)
+	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
 }

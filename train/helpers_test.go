@@ -18,8 +18,8 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// everything is a model with all features that are hard to resume: Adam, noise, dropout, shuffling, a smaller last batch, a
-// constraint on whole parameters, validation, early stopping (never triggered), a checkpoint after every epoch.
+// everything declares a model with all features that are difficult to resume: Adam, noise, dropout, shuffling, a smaller last
+// batch, a constraint on whole parameters, validation, early stopping (never triggered), a checkpoint after every epoch.
 const everything = `
 [model.everything]
 dataset = { name = "bars", count = 150, validation = 0.25 }
@@ -86,10 +86,10 @@ func model(t testing.TB, text string, sets ...string) *config.Model {
 	return m
 }
 
-// place returns a free path for a run.
+// place returns an unused path for a run.
 func place(t testing.TB) string { return filepath.Join(t.TempDir(), "run") }
 
-// trained runs a model to its end.
+// trained trains a model to its end and returns the result.
 func trained(t testing.TB, m *config.Model, o Options) *Result {
 	t.Helper()
 	if o.Backend == nil {
@@ -108,7 +108,7 @@ func trained(t testing.TB, m *config.Model, o Options) *Result {
 	return r
 }
 
-// read returns a file of a run.
+// read returns the contents of a file of a run.
 func read(t testing.TB, run, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(run, name))
@@ -118,7 +118,7 @@ func read(t testing.TB, run, name string) []byte {
 	return b
 }
 
-// exists reports whether a run holds a file.
+// exists reports whether a run contains a file.
 func exists(run, name string) bool {
 	_, err := os.Stat(filepath.Join(run, name))
 	return err == nil
@@ -137,7 +137,7 @@ func lines(t testing.TB, run string) (objects []map[string]any) {
 	return objects
 }
 
-// sameRun fails unless two runs have the same bytes except for times.
+// sameRun fails unless the files of two runs have the same bytes, apart from times.
 func sameRun(t testing.TB, got, want string) {
 	t.Helper()
 	sameResult(t, got, want)
@@ -148,7 +148,7 @@ func sameRun(t testing.TB, got, want string) {
 	}
 }
 
-// sameResult fails unless two runs have the same parameters and metrics except for times.
+// sameResult fails unless two runs have the same parameters and metrics, apart from times.
 func sameResult(t testing.TB, got, want string) {
 	t.Helper()
 	for _, name := range []string{folder.Model, folder.Best} {
@@ -177,7 +177,7 @@ func sameResult(t testing.TB, got, want string) {
 	}
 }
 
-// hooked is a back end with a function called before and after every training run.
+// hooked is a back end that calls a function before and after every run of a training program.
 type hooked struct {
 	ir.Backend
 	before func(run int)

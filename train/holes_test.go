@@ -12,7 +12,8 @@ import (
 	"tessera/train/evaluation"
 )
 
-// A run of a baseline with hidden entries is the fit to images with NaN in their place, and its metrics are those of the codes of such images.
+// A run of a baseline with hidden entries equals the fit to images with NaN in place of these entries. Its metrics are those
+// of the codes of such images.
 func TestARunOfABaselineWithHolesEqualsItsFit(t *testing.T) {
 	for _, name := range []string{"nmf", "sparse_nmf", "pca"} {
 		m := baseline(t, name, holes...)

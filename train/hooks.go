@@ -54,7 +54,7 @@ func guard(activity string, call func() error) (err error) {
 	return call()
 }
 
-// call calls the hook; errors and panics get the hook's name.
+// call calls f with the hook; errors and panics get the hook's name.
 func (a *attached) call(f func(a *attached) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -149,7 +149,7 @@ func (h hookList) prepare(images *data.Images, programs ...compiled) (p hooks.Pr
 	return p, err
 }
 
-// kept is the epoch that replaces the last one, as selected by a hook; nil if no hook selects one.
+// kept returns the epoch that replaces the last one, as selected by a hook; nil if no hook selects one.
 func (h hookList) kept() (k *hooks.BestEpoch, err error) {
 	err = h.each(func(a *attached) error {
 		if a.Best != nil {

@@ -17,8 +17,8 @@ import (
 	"tessera/train/folder"
 )
 
-// jolts is a user-defined hook: in every second step it adds noise to the encoder's weight, scaled by a sum of the norms of
-// earlier batches, and every epoch it halves the sum. An exact resume needs all of this in the state.
+// jolts is a user-defined hook. In every second step it adds noise to the encoder's weight, scaled by a sum of the norms of
+// earlier batches; every epoch it halves the sum. An exact resume requires the sum and the random stream.
 type jolts struct {
 	Every int `toml:"every" want:"> 0" doc:"steps between two jolts"`
 }
@@ -76,7 +76,7 @@ func (h *jolting) jolt() error {
 	return nil
 }
 
-// jolted is a model with a user-defined hook and others.
+// jolted returns a model with a user-defined hook and other hooks.
 func jolted(t *testing.T, sets ...string) *config.Model {
 	t.Helper()
 	return model(t, phasedModel, append(sets, "hook.jolts.every=2")...)
@@ -110,7 +110,7 @@ func TestAUserDefinedHookResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, m)
 }
 
-// Every epoch re-initialises units whose weights are averaged, followed by a teacher and constrained.
+// In every epoch the hook revive re-initialises units. A moving average, a teacher and constraints apply to their weights.
 func TestARunWithReviveAndTeacherResumesToTheSameBytes(t *testing.T) {
 	m := model(t, everything, averaged, "hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "train.epochs=3")
 	plain := trained(t, model(t, everything, averaged, "train.epochs=3"), Options{})
@@ -167,7 +167,7 @@ func TestTheNumberOfThreadsDoesNotChangeHooks(t *testing.T) {
 	}
 }
 
-// outside is a hook given by its Attach function.
+// outside is a hook that consists of an Attach function.
 type outside struct {
 	attach func(t hooks.Training) (*hooks.Active, error)
 }

@@ -13,7 +13,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// relabelled reads a data set whose training images have the labels of other ones: the checksums of its files are the same.
+// relabelled reads a data set and changes the labels of its training images. The checksums of its files do not change.
 func relabelled(ctx context.Context, d *config.Dataset) (*data.Set, error) {
 	set, err := d.Source.Load(ctx, nil, d.Need())
 	if err != nil {

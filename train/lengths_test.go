@@ -14,8 +14,8 @@ import (
 	"tessera/graph"
 )
 
-// sequences is a model of sequences of at most 4 tokens in .npy files, one for each column. What follows the end of a sequence has the
-// number after.
+// sequences returns a model of sequences of at most 4 tokens in .npy files, one file for each column. The tokens after the end
+// of a sequence have the value after.
 func sequences(t testing.TB, after float32, sets ...string) *config.Model {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,7 +63,8 @@ train = { epochs = 3, batch = 5, checkpoint_seconds = 0 }
 `, "DIR", dir), sets...)
 }
 
-// What follows the end of a sequence changes nothing: not one bit of what is trained, and not the sentence.
+// The values after the end of a sequence have no effect: neither the trained parameters nor the output for a sequence change
+// in any bit.
 func TestSequencesEndWhereTheirLengthSays(t *testing.T) {
 	one, other := trained(t, sequences(t, 0), Options{Backend: engine.Backend{}}), trained(t, sequences(t, 4), Options{Backend: engine.Backend{}})
 	for i, p := range one.Trained.Model.Parameters {
@@ -79,7 +80,7 @@ func TestSequencesEndWhereTheirLengthSays(t *testing.T) {
 	}
 }
 
-// The mask of a token counts for all of its features: the mean over the features of the tokens that are there.
+// The mask of a token applies to all of its features: the loss is the mean over the features of the tokens with mask 1.
 func TestTheMaskOfTokensCountsForTheirFeatures(t *testing.T) {
 	m := sequences(t, 3, "optimizer.learning_rate=1e-12", "train.batch=12", "train.epochs=1")
 	r := trained(t, m, Options{Backend: engine.Backend{}})

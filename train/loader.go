@@ -24,7 +24,7 @@ import (
 // in the middle of a step and delay every barrier.
 type loader struct {
 	images   *data.Images
-	prepared hooks.Prepared // the images as prepared by a hook; nil if no input reads them
+	prepared hooks.Prepared // the images prepared by a hook; nil if no input reads them
 	views    []*augment.Chain
 	seed     uint64
 	size     int // batch size over all processes; the last batch of a pass may be smaller
@@ -40,9 +40,9 @@ type loader struct {
 	drawn  [][]float32 // per thread: a block of noise of which this process needs only some rows
 	failed []error     // per thread: error in the batch being prepared
 
-	batches         [2]*batch // one is being read, the other being prepared
+	batches         [2]*batch // one batch is being read while the other is prepared
 	next            int       // index of the batch being prepared
-	epoch, position int       // of the next batch; the position counts the images before it in all passes of the epoch
+	epoch, position int       // epoch and position of the next batch; the position counts the images before the batch in all passes of the epoch
 	step            int       // number of steps before the next batch
 }
 
@@ -51,7 +51,7 @@ type batch struct {
 	size     int
 	from, to int // rows of this process
 	indices  []int
-	values   [][]float32 // by input, the rows of this process: the images, then the noise
+	values   [][]float32 // values of each input for the rows of this process: the images, then the noise
 	memory   [][]float32 // buffers behind values
 }
 
@@ -161,13 +161,13 @@ func (l *loader) Fill(thread int) {
 	}
 }
 
-// weight is the weight of a term for the next batch.
+// weight returns the weight of a term for the next batch.
 func (l *loader) weight(in graph.Input) float32 {
 	defer namePart("input", in.Name)
 	return float32(in.Weight.At(l.done()))
 }
 
-// done is the number of epochs before the next batch, including fractions.
+// done returns the number of epochs before the next batch, including fractions.
 func (l *loader) done() float64 {
 	return float64(l.epoch) + float64(l.position)/float64(l.passes*len(l.order))
 }
@@ -187,13 +187,13 @@ func gather(images *data.Images, prepared hooks.Prepared, in graph.Input, dst []
 // noiseRows is the number of images per noise stream: threads draw different streams concurrently.
 const noiseRows = 16
 
-// noise is the random stream for one block of rows of a noise input at a step.
+// noise returns the random stream for one block of rows of a noise input at a step.
 func noise(seed uint64, input string, block, step int) *rand.Rand {
 	return random.Stream(seed, input+"/"+strconv.Itoa(block), uint64(step))
 }
 
-// blocks divides all rows into blocks of n rows, and those with rows in [from, to) among the threads. It calls f for each
-// block of this thread with the first row of the block and the row after its last.
+// blocks divides all rows into blocks of n rows. It divides the blocks that contain rows in [from, to) among the threads, and
+// calls f for each block of this thread, with the first row of the block and the row after its last.
 func (l *loader) blocks(thread, n, from, to, all int, f func(block, first, end int)) {
 	low, high := from/n, (to+n-1)/n
 	count := high - low
@@ -211,7 +211,7 @@ func (l *loader) fillRows(thread int, b *batch, values []float32, in graph.Input
 	})
 }
 
-// fillDrawn draws the rows of a drawn column. Like noise, a block is drawn as a whole by its stream.
+// fillDrawn draws the rows of a drawn column. As for noise, a complete block is drawn from its stream.
 func (l *loader) fillDrawn(thread int, b *batch, values []float32, in graph.Input) {
 	row, c := len(values)/(b.to-b.from), l.images.DrawnSize(in.Column)
 	l.blocks(thread, noiseRows, b.from, b.to, b.size, func(block, first, end int) {

@@ -10,7 +10,7 @@ import (
 	"tessera/graph"
 )
 
-// numbered returns n images of one value each: the image's number.
+// numbered returns n images of one value each: the index of the image.
 func numbered(t *testing.T, n int) *data.Images {
 	t.Helper()
 	values := make([]float32, n)
@@ -24,7 +24,7 @@ func numbered(t *testing.T, n int) *data.Images {
 	return images
 }
 
-// loads returns the batches of a loader of 10 images in batches of 4, from a position to the end of epoch 3.
+// loads returns the batches of a loader of 10 images, in batches of 4, from the given position to the end of epoch 3.
 func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	t.Helper()
 	inputs := map[int][]graph.Input{}
@@ -47,7 +47,8 @@ func loads(t *testing.T, epoch, position, step int) (batches [][][]float32) {
 	return batches
 }
 
-// An epoch of several passes has the batches of as many epochs of one pass. Begun at any batch, the following batches are the same.
+// An epoch of several passes has the same batches as several epochs of one pass, and so does a loader that starts at any of
+// these batches.
 func TestPassesAreEpochsOfOnePass(t *testing.T) {
 	const passes = 3
 	want := loads(t, 0, 0, 0) // three epochs of three batches
@@ -84,7 +85,7 @@ func taken(t *testing.T, l *loader) *batch {
 	return b
 }
 
-// fill fills the next batch as two threads would.
+// fill fills the next batch like two threads.
 func fill(l *loader) {
 	l.Fill(1)
 	l.Fill(0)

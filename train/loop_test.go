@@ -15,7 +15,7 @@ import (
 	"tessera/train/folder"
 )
 
-// The oracle keeps what each training batch gave and computes means with plain loops.
+// The test records the values of each training batch and computes their means by plain loops.
 func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 	m := model(t, everything)
 	type seen struct {
@@ -64,7 +64,7 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 	}
 }
 
-// One epoch of two passes has the steps of two epochs of one pass, and the mean of their metrics.
+// An epoch of two passes has the same steps as two epochs of one pass; its metrics are the means over both.
 func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
 	one := trained(t, model(t, everything, "dataset.count=500"), Options{}).Run
 	two := trained(t, model(t, everything, "dataset.count=500", "train.epochs=2", "train.min_epoch_steps=13", "optimizer.schedule.warmup_epochs=0.25"), Options{}).Run
@@ -89,7 +89,7 @@ func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
 	}
 }
 
-// The oracle encodes and decodes by hand: one sigmoid layer, one linear layer, in float64.
+// The expected error is computed by plain loops in float64: one sigmoid layer and one linear layer.
 func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	m := model(t, everything)
 	r := trained(t, m, Options{})

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// maskedModel hides patches of bars; its blocks drop values.
+// maskedModel declares a model that hides patches of images of bars, with dropout in its blocks.
 const maskedModel = `
 [model.masked]
 dataset = { name = "bars", count = 60, validation = 0.2 }
@@ -27,13 +27,14 @@ func TestAMaskedTransformerResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, m)
 }
 
-// Processes draw the masks of their own images only.
+// Each process draws only the masks of its own images.
 func TestAMaskedTransformerTrainsOnSeveralProcesses(t *testing.T) {
 	m := model(t, maskedModel)
 	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), distributed(t, 2, m, plain))
 }
 
-// Nothing trains the output where patches are visible, and outside of a training step all are: it has no validation error.
+// The loss trains the output only at hidden patches, and at inference no patches are hidden. The model therefore has no
+// validation error.
 func TestTheOutputOfAMaskedTransformerIsNoReconstruction(t *testing.T) {
 	r := trained(t, model(t, maskedModel), Options{})
 	for _, line := range lines(t, r.Run) {

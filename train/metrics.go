@@ -58,7 +58,7 @@ func (m Metrics) values() metrics.Values {
 	return v
 }
 
-// finiteValue is a value that is missing if number is not finite.
+// finiteValue returns number as a value; the value is missing if number is not finite.
 func finiteValue(name string, number float64) metrics.Value {
 	v := metrics.Number(number)
 	if math.IsNaN(number) || math.IsInf(number, 0) {
@@ -68,7 +68,7 @@ func finiteValue(name string, number float64) metrics.Value {
 	return v
 }
 
-// MarshalJSON writes one object with the keys in a fixed order. NaN and missing values are null.
+// MarshalJSON writes one object with the keys in a fixed order. Missing and NaN values become null.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := metrics.Values{finiteValue("epoch", float64(m.Epoch)), finiteValue("step", float64(m.Step))}
 	all = append(all, m.values()...)
@@ -92,7 +92,7 @@ var watchedOfHeads = []string{"accuracy", "nll"}
 // watcher measures a model between epochs, without noise.
 type watcher struct {
 	images     *data.Images
-	labels     []int          // of the images; nil if unknown
+	labels     []int          // labels of the images; nil if unknown
 	heads      []metrics.Head // heads with class logits, with the classes of all images
 	outputs    bool           // the model reconstructs images
 	validation bool           // the images are validation images, whose error is val_mse
@@ -246,6 +246,8 @@ func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 		return s, has
 	}
 	s.Coder, s.Seed, s.Known, s.Parts, s.Atoms = w.coder, w.model.Spec.Train.Seed, evaluation.Known(w.model.Spec), w.images.Parts, w.model.Atoms()
+	s.Scaling = w.images.Scaling()
+	s.Range[0], s.Range[1] = w.images.Scaled(nil).Range()
 	if s.Atoms != nil {
 		has |= metrics.ReadsAtoms
 	}

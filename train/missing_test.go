@@ -18,7 +18,8 @@ import (
 	"tessera/train/evaluation"
 )
 
-// tableOf writes a .csv file of n samples of two factors with one cell in five left out: as empty cells, and as zeros with a mask.
+// tableOf writes .csv files of n samples of two factors with one cell in five missing: in the first file as empty cells, in
+// the second as zeros with a mask.
 func tableOf(t testing.TB, n int) (holed, masked string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -59,7 +60,8 @@ optimizer = { kind = "adam", learning_rate = 0.02 }
 train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 `
 
-// declared is incomplete with a data set: with masks of its own for a file of zeros.
+// declared returns the model incomplete with the given kind of loss and data set. If masks is true, its terms read the masks m
+// and my.
 func declared(t testing.TB, kind, dataset string, masks bool, sets ...string) *config.Model {
 	mask, target := "", ""
 	if masks {
@@ -68,7 +70,7 @@ func declared(t testing.TB, kind, dataset string, masks bool, sets ...string) *c
 	return model(t, strings.NewReplacer("DATASET", dataset, "KIND", kind, "YMASK", target, "MASK", mask).Replace(incomplete), sets...)
 }
 
-// Losses leave out missing entries by themselves: training has the bytes of one with zeros and masks that are written out.
+// Losses ignore missing entries: a training gives the same bytes as a training on zeros with explicit masks.
 func TestMissingEntriesTrainAsWithAMask(t *testing.T) {
 	holed, masked := tableOf(t, 60)
 	for _, kind := range []string{"mse", "mae", "huber"} {
@@ -86,7 +88,7 @@ func TestMissingEntriesTrainAsWithAMask(t *testing.T) {
 	}
 }
 
-// What is hidden changes no byte of a training: neither statistics nor gradients nor the validation see it.
+// Hidden values change no byte of a training: statistics, gradients and validation do not read them.
 func TestHiddenValuesChangeNothing(t *testing.T) {
 	const n, pixels = 50, 6
 	r := rand.New(rand.NewPCG(1, 2))
@@ -187,7 +189,7 @@ func TestARunWithHolesResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, declared(t, "mse", fmt.Sprintf(`{ name = "csv", file = %q, missing = "nan", scale = "standardise", hide = 0.1, columns = { target = "y" } }`, holed), false))
 }
 
-// What cannot leave entries out is refused where it is declared.
+// Parts that cannot ignore missing entries are rejected in the declaration.
 func TestWhatCannotLeaveEntriesOutIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`[model.m]

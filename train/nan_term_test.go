@@ -12,7 +12,7 @@ import (
 	"tessera/ops"
 )
 
-// undefined is a term that is NaN.
+// undefined is a loss term whose value is NaN.
 type undefined struct{}
 
 func (undefined) On() string          { return losses.Code }

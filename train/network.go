@@ -234,7 +234,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 			g.Of = append(g.Of, m.Parameter)
 		}
 	}
-	g.Values = p.Gradients()
+	g.Values, g.Terms = p.Gradients(), p.Terms()
 	g.Again = func() error {
 		for _, m := range n.stepper.trainable { // pruned weights stay 0
 			n.stepper.pass(m, m.Data, 0)
@@ -244,7 +244,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 		for i, u := range p.Updates {
 			copy(u.Parameter.Data, kept[i])
 		}
-		g.Values = p.Gradients()
+		g.Values, g.Terms = p.Gradients(), p.Terms()
 		return err
 	}
 	err := n.hooks.each(func(a *attached) error {
@@ -272,7 +272,7 @@ func (n *network) failed(err error) error {
 	return fmt.Errorf("%s: step %d: %w", n.run, n.progress.Step+1, err)
 }
 
-// adaptive is a weight that adapts to the values of its term.
+// adaptive locates the inputs and outputs of an adaptive weight in a program.
 type adaptive struct {
 	losses.Adaptive
 	term, input int // indices of the term in the model and of the weight's input in the program

@@ -26,7 +26,7 @@ func TestNoModelIsAnError(t *testing.T) {
 	}
 }
 
-// A part may be taken out of a model after it was checked. No folder is made.
+// Go code may remove a part of a model after it was checked. Training then returns an error and creates no folder.
 func TestAModelThatLostAPartIsRefused(t *testing.T) {
 	var noDense *layers.Dense
 	var noAdam *optim.Adam

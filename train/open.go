@@ -38,9 +38,9 @@ type Trained struct {
 	Digest  string                  // SHA-256 of the file of the parameters
 	PostHoc map[string]posthoc.Head // models fitted to heads after the training, by head; see [Trained.ReadPostHoc]
 
-	RowNames, ColumnNames []string // of the fitted rows and the columns of a sparse matrix; nil where they are 0, 1, ...
+	RowNames, ColumnNames []string // names of the fitted rows and of the columns of a sparse matrix; nil if the names are 0, 1, ...
 
-	kept func() (text []byte, path string, err error) // reads posthoc.json; nil for a model without a folder
+	kept func() (text []byte, path string, err error) // function that reads posthoc.json; nil for a model without a folder
 }
 
 // Coder returns a coder of the model, for scaled samples. An auto-encoder's programs run on the given back end; the coder's

@@ -23,7 +23,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// edit replaces text in a run's config.toml.
+// edit replaces old by new in a run's config.toml.
 func edit(t *testing.T, run, old, new string) {
 	t.Helper()
 	path := filepath.Join(run, folder.Config)
@@ -110,7 +110,7 @@ func TestMismatchesAreRefusedByName(t *testing.T) {
 	}
 }
 
-// A state whose tensors or counters do not fit its declaration names what does not fit.
+// The error for a state whose tensors or counters do not match the declaration names them.
 func TestStatesThatDoNotFitTheirDeclarationAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
@@ -126,7 +126,7 @@ func TestStatesThatDoNotFitTheirDeclarationAreRefusedByName(t *testing.T) {
 	}
 }
 
-// refusedByName checks that a run cannot be resumed because of its state, which stays as it is.
+// refusedByName checks that resuming a run returns an error about its state, and does not change the state.
 func refusedByName(t *testing.T, run, want string) {
 	t.Helper()
 	before := read(t, run, folder.State)
@@ -140,7 +140,7 @@ func refusedByName(t *testing.T, run, want string) {
 	}
 }
 
-// recode changes a checkpoint of a run; its checksum is right.
+// recode changes a checkpoint of a run and updates its checksum.
 func recode(t *testing.T, run, name string, change func(f *checkpoint.File)) {
 	t.Helper()
 	path := filepath.Join(run, name)
@@ -226,8 +226,8 @@ func TestARunWithDisabledEarlyStoppingHasNoBestEpoch(t *testing.T) {
 	}
 }
 
-// A process may end at any operation on the disk: the resumed run has the bytes of a run with that number of epochs from
-// its start.
+// The process may end at any operation on the disk. The resumed run has the same bytes as a run that was started with the
+// larger number of epochs.
 func TestARunIsTrainedForLonger(t *testing.T) {
 	const constant = `optimizer.schedule={kind="constant"}`
 	want := trained(t, model(t, everything, constant, "train.epochs=3"), Options{})
@@ -418,7 +418,7 @@ func TestRunsWithoutAPlaceAreNumbered(t *testing.T) {
 	}
 }
 
-// The model of a result is computed in memory; it is the model of the folder, to the bit.
+// The model of a result, which is computed in memory, equals the model in the folder to the bit.
 func TestTheModelOfAResultIsThatOfItsFolder(t *testing.T) {
 	texts := map[string]*config.Model{"last epoch": model(t, everything, "hook.early_stopping=false"), "best epoch": model(t, everything), "average": model(t, everything, averaged),
 		"full batch": model(t, searched, "train.epochs=2")}

@@ -18,7 +18,7 @@ type ownSource struct {
 	Whole      string `toml:"whole"`
 }
 
-// SharedKeys is embedded as the keys of arrays are.
+// SharedKeys is a struct of keys for embedding, like the keys that the array formats share.
 type SharedKeys struct {
 	Pictures     string `toml:"pictures"`
 	TestPictures string `toml:"test_pictures"`

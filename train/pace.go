@@ -38,9 +38,9 @@ func MostEpochs(spec *config.Model) int { return length(spec) }
 // fewestSteps is the minimum number of timed steps, even if they take longer than the budget.
 const fewestSteps = 3
 
-// Time estimates the pace of a model's training. It starts a run in the folder o.Out, trains it until its steps have used the
-// time budget, then measures the end of an epoch once. The resulting run must not be resumed. now is the clock; nil stands
-// for [time.Now]. The errors are those of [Run].
+// Time estimates the pace of a model's training. It starts a run in the folder o.Out, trains until the steps have used the
+// time budget, then measures the end of an epoch once. The resulting run must not be resumed. now returns the current time; a
+// nil function means [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
 	if ctx == nil {
 		return p, errNoContext
@@ -91,7 +91,7 @@ type stopwatch struct {
 	now         func() time.Time
 	budget      time.Duration
 	begun       time.Time
-	first, last time.Time // ends of steps; the first step only warms up the caches
+	first, last time.Time // ends of the first and the last timed step; the first step only warms up the caches
 	steps       int
 	epochs      []time.Duration
 }
@@ -105,7 +105,7 @@ func (w *stopwatch) step() (enough bool) {
 	return w.enough()
 }
 
-// epoch records an epoch that ended now.
+// epoch records an epoch that started at from and ends now.
 func (w *stopwatch) epoch(from time.Time) {
 	w.last = w.now()
 	w.epochs = append(w.epochs, w.last.Sub(from))
@@ -115,8 +115,8 @@ func (w *stopwatch) enough() bool {
 	return w.last.Sub(w.begun) >= w.budget && (w.steps > fewestSteps || len(w.epochs) > 1)
 }
 
-// mean is the mean time per step of an epoch with the given number of steps and time at its end: from complete epochs if
-// there are any.
+// mean returns the mean time per step and the number of timed steps. If complete epochs were timed, it is their mean time,
+// less the time end for the end of each epoch, per step.
 func (w *stopwatch) mean(steps int, end time.Duration) (step time.Duration, timed int) {
 	if len(w.epochs) == 0 {
 		return w.last.Sub(w.first) / time.Duration(max(1, w.steps-1)), w.steps - 1

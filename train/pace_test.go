@@ -9,7 +9,7 @@ import (
 	"tessera/train/folder"
 )
 
-// ticking is a clock that is a millisecond later whenever it is read.
+// ticking returns a clock that advances by one millisecond at each call.
 func ticking() func() time.Time {
 	now := time.Unix(0, 0)
 	return func() time.Time {

@@ -25,7 +25,7 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// faultyPart is a user-defined part of any kind that panics in its n-th call, 0 for the first.
+// faultyPart is a user-defined part that panics in its n-th call, where n = 0 is the first. It can be a part of any kind.
 type faultyPart struct{ calls *atomic.Int64 }
 
 func (b faultyPart) call() {
@@ -58,7 +58,7 @@ func (b faultyPart) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, err
 	return gorgonia.Add(x, s.Noise(b, x.Shape()...))
 }
 
-// The first calls are before the first step, later ones are made by several threads during a step.
+// The first calls happen before the first step; later calls happen on several threads during a step.
 func TestAPanicNamesThePartOnce(t *testing.T) {
 	const views = "\n[[model.everything.view]]\naugment = [{ kind = \"flip\" }]\n[model.everything.head.projection]\nlayers = [{ kind = \"dense\", units = 4 }]\n" +
 		"[[model.everything.loss]]\nkind = \"nt_xent\"\non = \"projection\"\n"
@@ -78,7 +78,7 @@ func TestAPanicNamesThePartOnce(t *testing.T) {
 	} {
 		for _, calls := range c.calls {
 			m := model(t, c.text)
-			var left atomic.Int64 // threads share it
+			var left atomic.Int64 // shared by threads
 			left.Store(int64(calls))
 			c.set(m, faultyPart{&left})
 			members := team.New(2)
@@ -126,7 +126,7 @@ func TestAFailedStepNamesTheRunAndTheStep(t *testing.T) {
 
 var errOutOfOrder = errors.New("out of order")
 
-// failingBackend makes programs for training that fail.
+// failingBackend is a back end with programs for training that fail.
 type failingBackend struct{ tape.Backend }
 
 func (b failingBackend) Compile(p ir.Program) (ir.Runner[float32], error) {
@@ -143,7 +143,7 @@ type failingRunner struct{ ir.Runner[float32] }
 
 func (failingRunner) Run() error { return errOutOfOrder }
 
-// countedHook is a hook that counts how many are open.
+// countedHook is a hook that counts the hooks that are attached and not closed.
 type countedHook struct {
 	open *int
 	fail error
@@ -179,7 +179,7 @@ func TestASessionThatCannotBeginClosesItsHooks(t *testing.T) {
 	}
 }
 
-// alternating is 1 and 0 in turn.
+// alternating is a part that returns 1 and 0 in turn.
 type alternating struct{ values *[]float64 }
 
 func (alternating) At(float64) float64 { return 1 }

@@ -13,7 +13,7 @@ import (
 	"tessera/train/folder"
 )
 
-// Opening a pipe would wait for somebody who writes into it.
+// Opening a named pipe would block until another process opens it for writing.
 func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
 	for _, name := range []string{folder.Config, folder.Best, folder.State} {
 		run := trained(t, model(t, everything), Options{}).Run

@@ -11,7 +11,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// opposed is everything with two players: a judge, whose term the other one makes larger by a term of its own.
+// opposed declares everything with two players: a judge with a loss term, and a second player that increases this term by its
+// own objective.
 const opposed = everything + `
 [[model.everything.loss]]
 kind = "l1"
@@ -36,7 +37,7 @@ momentum = 0.9
 clip_norm = 0.5
 `
 
-// turns are the steps of the two players of opposed, one after the other.
+// turns returns the model opposed, whose two players take turns.
 func turns(t testing.TB, sets ...string) *config.Model {
 	t.Helper()
 	return model(t, opposed, append([]string{"player.coder.steps=2", "player.judge.steps=1"}, sets...)...)
@@ -47,7 +48,7 @@ func TestPlayersResumeToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, opposed, "train.epochs=1", "train.batch=64"))
 }
 
-// In its turn a player moves its parameters and no others; its optimizer counts its own steps.
+// In its turn a player updates only its own parameters. Its optimizer counts only its own steps.
 func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
 	for steps, moved := range map[int][]string{1: {"encoder", "decoder"}, 2: {"encoder", "decoder"}, 3: {"encoder", "decoder", "head"}} {
 		// one batch of all images: an epoch is one step
@@ -69,7 +70,7 @@ func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
 	}
 }
 
-// Two players with the objective and the optimizer of one are that one.
+// Two players with the same objective and the same optimizer equal one player.
 func TestPlayersWithTheSameObjectiveAreOne(t *testing.T) {
 	one := model(t, everything, "optimizer.clip_norm=0")
 	two := model(t, everything+`
@@ -121,7 +122,7 @@ func TestProcessesTrainPlayers(t *testing.T) {
 	}
 }
 
-// Rules of whole parameters: threads change no bit, an interrupted run resumes to the same bytes, and so do processes.
+// A rule that updates a parameter as a whole gives the same bits for any number of threads and processes, and after a resume.
 func TestARuleForWholeParametersTrains(t *testing.T) {
 	m := model(t, everything, "train.epochs=1", "train.batch=96", "optimizer.kind=muon", "optimizer.clip_norm=0.05")
 	interruptedEverywhere(t, m)

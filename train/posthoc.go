@@ -17,10 +17,10 @@ import (
 	"tessera/train/folder"
 )
 
-// postHocFile is posthoc.json: what was fitted to the heads of a run after its training.
+// postHocFile is the contents of posthoc.json: the procedures fitted to the heads of a run after its training.
 type postHocFile struct {
 	Format     string                  `json:"format"`
-	Parameters string                  `json:"parameters"` // SHA-256 of the file of the parameters that it was fitted to
+	Parameters string                  `json:"parameters"` // SHA-256 of the file of the parameters that the procedures were fitted to
 	Heads      map[string]posthoc.Head `json:"heads"`
 	SHA256     string                  `json:"sha256"`
 }
@@ -28,8 +28,9 @@ type postHocFile struct {
 // postHocFormat is the version of posthoc.json.
 const postHocFormat = "tessera posthoc 1"
 
-// ReadPostHoc reads what was fitted to the heads of the run into PostHoc. Nothing was fitted to a model that was not read from a folder. A file that is
-// damaged, or that was fitted to other parameters because the training continued, is a [*checkpoint.Error].
+// ReadPostHoc reads the procedures fitted to the heads of the run into PostHoc. For a model that was not read from a folder
+// there are none. It returns a [*checkpoint.Error] if the file is damaged, or if the procedures were fitted to other
+// parameters because the training has continued.
 func (t *Trained) ReadPostHoc() error {
 	if t.kept == nil {
 		return nil
@@ -62,14 +63,15 @@ func (t *Trained) ReadPostHoc() error {
 	return nil
 }
 
-// digestOf is the SHA-256 of a file.
+// digestOf returns the SHA-256 of a file.
 func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// KeepPostHoc writes what was fitted to the heads of the run of that folder, whose file of the parameters had that SHA-256; "" is any. Without any head the file is
-// removed. The errors are those of [folder.Open], and [*folder.WriteError].
+// KeepPostHoc writes the procedures fitted to the heads of a run. run is the folder, and parameters is the SHA-256 of the file
+// of the parameters that they were fitted to; "" skips this check. If heads is empty, the file is removed. The errors are
+// those of [folder.Open], and [*folder.WriteError].
 func KeepPostHoc(run, parameters string, heads map[string]posthoc.Head) (err error) {
 	f, err := folder.Open(run, folder.OS{})
 	if err != nil {

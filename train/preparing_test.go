@@ -26,7 +26,7 @@ func (halves) Rest(_ layers.Scope, prepared *gorgonia.Node) (*gorgonia.Node, err
 	return prepared, nil
 }
 
-// halved is its hook.
+// halved is the hook of [halves].
 type halved struct {
 	Off bool `toml:"off" doc:"prepares nothing"`
 }
@@ -69,7 +69,7 @@ func TestAUserDefinedHookPreparesImages(t *testing.T) {
 	sameNumbers(t, with.Run, trained(t, model(t, text, "train.epochs=2", "hook.halved.off=true"), Options{}).Run)
 }
 
-// sameNumbers compares the numbers of two runs whose declarations differ.
+// sameNumbers compares the numbers of two runs with different declarations.
 func sameNumbers(t *testing.T, a, b string) {
 	t.Helper()
 	x, y := lines(t, a), lines(t, b)

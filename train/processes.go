@@ -31,7 +31,7 @@ const DefaultCheckWeights = 100
 // Unequal is the error for processes whose weights differ. Weights are equal by construction: a processor or memory has made
 // an error, or a user-defined part depends on more than its arguments.
 type Unequal struct {
-	Ranks []int // processes whose weights differ from those of most processes
+	Ranks []int // ranks of the processes whose weights differ from those of most processes
 	Step  int
 }
 
@@ -53,9 +53,10 @@ func listed(ranks []int) string {
 	return text
 }
 
-// processes is the group of processes that train one run together. The zero value is a single process, for which every method is trivial.
+// processes is the group of processes that train one run together. The zero value is a single process, for which no method
+// communicates.
 type processes struct {
-	group collective.Group // nil for one process alone
+	group collective.Group // nil for a single process
 	check int              // steps between two comparisons of the weights; < 1: never
 
 	flag, asked        [1]uint64
@@ -76,7 +77,7 @@ func (o Options) processes() *processes {
 // leads reports whether this process writes the files and reports progress.
 func (p *processes) leads() bool { return p.group == nil || p.group.Rank() == 0 }
 
-// size is the number of processes.
+// size returns the number of processes.
 func (p *processes) size() int {
 	if p.group == nil {
 		return 1
@@ -97,7 +98,7 @@ func (p *processes) any(yes bool) (bool, error) {
 	return p.flag[0] != 0, err
 }
 
-// launcher is the command that starts this number of processes, "" for a single process.
+// launcher returns the command that starts this number of processes, "" for a single process.
 func (p *processes) launcher() string {
 	if p.group == nil {
 		return ""
@@ -157,8 +158,8 @@ func (p *processes) share(text []byte) ([]byte, error) {
 	return text, p.group.Broadcast(0, text)
 }
 
-// shareValues sends measured numbers from rank 0 to all processes: the last bits may differ between processors, but decisions
-// must not.
+// shareValues sends measured numbers from rank 0 to all processes: processes on different processors may compute different
+// last bits, but must make the same decisions.
 func (p *processes) shareValues(values metrics.Values) error {
 	if p.group == nil {
 		return nil
@@ -206,7 +207,7 @@ func (p *processes) hashes(mine uint64) ([]uint64, error) {
 // due reports whether the weights have to be compared after a step.
 func (p *processes) due(step int) bool { return p.group != nil && p.check > 0 && step%p.check == 0 }
 
-// compareWeights returns an [*Unequal] unless all processes have the same weights.
+// compareWeights returns an [*Unequal] if the weights of the processes differ.
 func (p *processes) compareWeights(list []*hooks.Parameter, step int) error {
 	if p.group == nil {
 		return nil
@@ -323,7 +324,7 @@ func (o Options) declared(spec *config.Model) (*config.Model, error) {
 // Different is the error for processes that were started with different options, data or programs.
 type Different struct {
 	What  string // "models", "versions", ...
-	Ranks []int  // processes that differ from rank 0
+	Ranks []int  // ranks of the processes that differ from rank 0
 }
 
 // Error implements error.
@@ -332,7 +333,7 @@ func (e *Different) Error() string {
 		listed(e.Ranks), e.What)
 }
 
-// same returns a [*Different] unless all processes have the same text.
+// same returns a [*Different] if the processes have different texts; what names the texts.
 func (p *processes) same(what string, text []byte) error {
 	others, err := p.compared(text)
 	if err != nil || len(others) == 0 {

@@ -60,7 +60,8 @@ func distributed(t testing.TB, n int, m *config.Model, set func(o *Options)) str
 	return run
 }
 
-// many is everything with what reads the parameters between steps: averages, pruning, revived units, and a schedule by metrics.
+// many returns the model everything with the features that read the parameters between steps: averages, pruning, revived
+// units, and a schedule that depends on metrics.
 func many(t testing.TB, sets ...string) *config.Model {
 	t.Helper()
 	return model(t, everything+`
@@ -215,7 +216,7 @@ func TestWhatSeveralProcessesCannotTrainIsRefused(t *testing.T) {
 	}
 }
 
-// minimal is a model of which an optimizer is set.
+// minimal declares a model in which the tests set the optimizer.
 const minimal = `
 [model.minimal]
 dataset = "bars"
@@ -284,7 +285,7 @@ func TestDifferentWeightsNameTheRank(t *testing.T) {
 	}
 }
 
-// newTestNetwork is a network of everything without data.
+// newTestNetwork returns a network of the model everything, without data.
 func newTestNetwork(t testing.TB, o Options) *network {
 	t.Helper()
 	s, err := bareSession(model(t, everything), []int{8, 8}, o)
@@ -294,7 +295,7 @@ func newTestNetwork(t testing.TB, o Options) *network {
 	return s.learner.(*network)
 }
 
-// A process that is killed later must not leave its copy of the run behind.
+// A process that is killed later must not leave a copy of the run on the disk.
 func TestTheCopyOfAResumedRunIsGoneBeforeTheFirstStep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	run := distributed(t, 2, model(t, everything), plain)

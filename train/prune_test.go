@@ -15,8 +15,8 @@ import (
 	"tessera/train/folder"
 )
 
-// phased prunes the encoder's weights by a fraction and, in a later phase without an end, the decoder's by a threshold,
-// together with averages and unit norms.
+// phased contains hooks that prune the encoder's weights by a fraction and, in a later phase without an end, the decoder's
+// weights by a threshold, together with averages and unit norms.
 const phased = `
 [model.everything.hook.prune]
 on = "encoder.*.weight"
@@ -32,7 +32,7 @@ from = 2
 decay = 0.9
 `
 
-// phasedModel is everything, pruned in phases.
+// phasedModel is the declaration everything with the hooks of phased.
 var phasedModel = strings.Replace(everything, "[[model.everything.constraint]]", phased+"[[model.everything.constraint]]", 1)
 
 // seen records the weights of the encoder and the decoder at the beginning of every step.
@@ -99,7 +99,7 @@ func TestPrunedWeightsStayAtZeroUntilReleased(t *testing.T) {
 	}
 }
 
-// Constraints on whole parameters follow the update: they must not change pruned weights from 0.
+// Constraints on whole parameters are applied after the update. They must keep pruned weights at 0.
 func TestPrunedWeightsStayAtZeroUnderConstraints(t *testing.T) {
 	for _, constraint := range []string{`{kind="unit_norm",on="*.weight"}`, `{kind="box",on="*.weight",min=0.01,max=1.0}`} {
 		encoder, _, epoch := seen(t, phasedModel, "constraint=["+constraint+"]")
@@ -182,7 +182,7 @@ func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "hook.prune-2.from=1"))
 }
 
-// Both phases begin with the same step: the second must not select among the zeros of the first.
+// Both phases begin with the same step. The second phase must not select among the weights that the first one has set to 0.
 var twoPhases = []string{`hook.prune={on="decoder.*.weight",fraction=0.3,from=2,until=6}`, `hook.prune-2={kind="prune",on="decoder.*.weight",fraction=0.6,from=2,until=4}`, "train.epochs=7"}
 
 func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
@@ -213,7 +213,7 @@ func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 		"hook.prune.from=1", "hook.prune.until=3", "hook.prune-2.from=1", "hook.prune-2.until=2")...))
 }
 
-// The folder of a finished run is complete: resume rewrites nothing.
+// The folder of a finished run is complete: a resume does not write to it.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 	for _, sets := range [][]string{{"train.epochs=1", "hook.prune.from=0", "hook.prune-2.from=0"}, {"train.epochs=2", "hook.prune-2.from=1"},
 		{"train.epochs=3"}, {"train.epochs=4"},

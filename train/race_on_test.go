@@ -2,5 +2,6 @@
 
 package train
 
-// raceEnabled: the race detector makes sync.Pool, which purego and the morphological ops use, drop objects at random.
+// raceEnabled reports whether the race detector is enabled. It makes sync.Pool, which purego and the morphological ops use,
+// drop objects at random.
 const raceEnabled = true

@@ -12,7 +12,8 @@ import (
 	"tessera/graph/tape"
 )
 
-// relative are models of parts whose terms are shares of the data and whose encoder follows the scale of each image.
+// relative contains models of parts whose terms are relative to the scale of the data, and whose encoder follows the scale of
+// each image.
 var relative = map[string]string{
 	"unrolled": `encoder = [{ kind = "relative", layers = [{ kind = "unrolled", units = 6, steps = 4 }] }]
 decoder = [{ kind = "tied", weight = "encoder.0.0.weight", bias = false }]`,
@@ -36,8 +37,8 @@ train = { epochs = 5, batch = 16 }
 dataset = "bars"
 `
 
-// The unit of the data does not change the parts: images times a power of two give the same atoms but for the constants that keep
-// quotients finite, images times 0.01 or 100 the same up to rounding.
+// The parts do not depend on the unit of the data. Images times a power of two give the same atoms, except for the effect of
+// the constants that keep quotients finite. Images times 0.01 or 100 give the same atoms up to rounding.
 func TestPartsDoNotDependOnTheScaleOfTheImages(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pixels := make([]float32, 64*8*8)

@@ -32,7 +32,7 @@ func TestARunInterruptedInAnyPassOfAnEpochResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, model(t, everything, "dataset.count=500", "train.epochs=2", "train.batch=96", "train.min_epoch_steps=5")) // two passes of four steps
 }
 
-// stride is the distance between the interrupted steps: 1, or 7 with -short, as under the race detector.
+// stride returns the distance between the interrupted steps: 1, or 7 with -short and under the race detector.
 func stride() int {
 	if testing.Short() {
 		return 7
@@ -40,7 +40,7 @@ func stride() int {
 	return 1
 }
 
-// startOf is the first of the steps up to last that are a stride apart; last is one of them.
+// startOf returns the first of the steps that are stride apart and end with last.
 func startOf(last int) int { return 1 + (last-1)%stride() }
 
 func interruptedEverywhere(t *testing.T, m *config.Model) {
@@ -75,7 +75,7 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 	}
 }
 
-// A run of fewer epochs than its checkpoint has begun would keep the parameters of the later steps.
+// If the new number of epochs were smaller than the checkpoint's epoch, the parameters would include later steps.
 func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
 	m := model(t, everything, "dataset.count=500", "train.batch=96", "train.min_epoch_steps=5") // two passes of four steps
 	for _, at := range []int{18, 20} {
@@ -144,7 +144,7 @@ func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
 	killedEverywhere(t, model(t, everything, "train.epochs=2"))
 }
 
-// The process ends before each operation on the disk, and in the middle of each write.
+// killedEverywhere ends the process before each operation on the disk, and in the middle of each write.
 func killedEverywhere(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{Backend: engine.Backend{}})
@@ -178,7 +178,7 @@ func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, model(t, everything))
 }
 
-// The process ends at random operations on the disk, also after each resume.
+// killedAgain ends the process at random operations on the disk, also after each resume.
 func killedAgain(t *testing.T, m *config.Model) {
 	t.Helper()
 	want := trained(t, m, Options{Backend: engine.Backend{}})

@@ -11,8 +11,8 @@ import (
 	"tessera/graph"
 )
 
-// opener returns a function that opens a loader of labelled images in batches of 40 and 3, with views and every kind of noise,
-// for one of several processes.
+// opener returns a function that returns a loader for one of several processes, with labelled images in batches of 40 and 3,
+// views and every kind of noise.
 func opener(t *testing.T) (func(rank, processes int) *loader, map[int][]graph.Input) {
 	t.Helper()
 	const side, classes, size, n = 4, 3, 40, 83
@@ -48,8 +48,9 @@ func opener(t *testing.T) (func(rank, processes int) *loader, map[int][]graph.In
 	}, inputs
 }
 
-// The rows of all processes are the batch of one process: images, labels, both views, and the noise of images and of views,
-// also where a process begins in the middle of a block of noise, and in a last batch of fewer images than processes.
+// The rows of all processes together equal the batch of one process: images, labels, both views, and the noise of images and
+// views. This also holds if the rows of a process begin in the middle of a block of noise, and for a last batch with fewer
+// images than processes.
 func TestTheRowsOfAllProcessesAreTheBatch(t *testing.T) {
 	open, inputs := opener(t)
 	for _, processes := range []int{2, 3, 4} {
@@ -70,7 +71,7 @@ func TestTheRowsOfAllProcessesAreTheBatch(t *testing.T) {
 	}
 }
 
-// wantRows checks that part is the rows of a process in the batch whole.
+// wantRows checks that part contains the rows of one process of the batch whole.
 func wantRows(t *testing.T, part, whole *batch, rank, processes int, inputs []graph.Input) {
 	t.Helper()
 	from, to := shard.Rows(whole.size, rank, processes)

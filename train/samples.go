@@ -25,8 +25,8 @@ const (
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
 
-	rowNamesKey    = "row_names"    // JSON: the names of the fitted rows of a sparse matrix; left out where they are 0, 1, ...
-	columnNamesKey = "column_names" // JSON: the names of its columns
+	rowNamesKey    = "row_names"    // JSON: names of the fitted rows of a sparse matrix; omitted if the names are 0, 1, ...
+	columnNamesKey = "column_names" // JSON: names of the columns of a sparse matrix; omitted if the names are 0, 1, ...
 )
 
 // samples describes the samples to which a model was fitted.
@@ -35,7 +35,7 @@ type samples struct {
 	span    [2]float32    // smallest and largest value, before scaling
 	classes []string      // names of the classes, if the model reads labels and the names are known
 
-	rowNames, columnNames []string // of a sparse matrix, nil where they are numbers
+	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
 }
 
 // samplesOf describes the images of a training. The range includes validation images that were held out of the training images.

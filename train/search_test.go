@@ -24,9 +24,9 @@ import (
 	"tessera/train/internal/faulty"
 )
 
-// searched is a model with all features of full-batch training: terms of every sort, constraints on single elements and on
-// whole parameters, a smaller last batch, a short history, validation, early stopping (never triggered), a checkpoint after
-// every iteration.
+// searched declares a model with all features of full-batch training: terms of every kind, constraints on single elements and
+// on whole parameters, a smaller last batch, a short history, validation, early stopping (never triggered), and a checkpoint
+// after every iteration.
 const searched = `
 [model.searched]
 dataset = { name = "bars", count = 100, validation = 0.25 }
@@ -100,7 +100,7 @@ func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Tea
 	return w, m, splits.Fit, weights
 }
 
-// failing compiles that number of programs, then fails; it counts the Close calls of every runner.
+// failing is a back end that fails after the given number of compiled programs. It counts the Close calls of every runner.
 type failing struct {
 	tape.Backend
 	good   int
@@ -140,7 +140,7 @@ func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
 	}
 }
 
-// The oracle is one program of all images, on Gorgonia's own machine.
+// The expected values come from one program for all images, on Gorgonia's own machine.
 func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 	two := team.New(2)
 	defer two.Close()
@@ -217,11 +217,12 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 	}
 }
 
-// estimated gives searched an objective with random vectors, which estimate the Jacobian of a deep encoder.
+// estimated changes searched: the objective uses random vectors to estimate the Jacobian of a deep encoder.
 var estimated = []string{`encoder=[{kind="dense",units=6,activation="tanh"},{kind="dense",units=8,activation="sigmoid"}]`,
 	`loss=[{kind="mse"},{kind="contractive",weight=0.01}]`}
 
-// With a contractive term images are decomposed in the graph of a portion, but before the graph of the codes.
+// With a contractive term, the graph for the contributions of the images decomposes the images. The graph for the codes reads
+// decomposed images.
 func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
 	for _, layer := range []string{"pado", "amd"} {
 		m := model(t, searched, `encoder=[{kind="`+layer+`",levels=2},{kind="dense",units=5,activation="sigmoid"}]`,
@@ -235,7 +236,7 @@ func TestASearchOnDecomposedImagesTakesAContractiveTerm(t *testing.T) {
 	}
 }
 
-// The random vectors of an image are drawn once: the line search must compare values of the same function.
+// The random vectors of an image are drawn once, because the line search must compare values of the same function.
 func TestAnEstimatedObjectiveIsTheSameAtEveryEvaluation(t *testing.T) {
 	w, _, _, weights := looked(t, model(t, searched, estimated...), tape.Backend{}, team.New(1))
 	defer w.Close()
@@ -286,7 +287,7 @@ func TestEveryIterationOfASearchIsLower(t *testing.T) {
 	}
 }
 
-// The objective of a linear auto-encoder with a decay has minima: the search converges.
+// The objective of a linear auto-encoder with weight decay has a minimum, so the search converges.
 func TestASearchEndsAtAMinimum(t *testing.T) {
 	m := model(t, searched, "dataset.count=20", "encoder=[{kind=\"dense\",units=1}]", `constraint=[]`,
 		`loss=[{kind="mse"},{kind="weight_decay",weight=0.1,on="*.weight"}]`, "train.epochs=3000", "hook.early_stopping=false")
@@ -329,7 +330,7 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
-// counts counts the epochs that begin.
+// counts is a hook that counts the calls of BeginEpoch.
 type counts struct{}
 
 func (counts) Attach(hooks.Training) (*hooks.Active, error) {
@@ -370,7 +371,8 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 	}
 }
 
-// The optimizer would overwrite the change in its next iteration, but a resumed run would begin with it.
+// In a full-batch training the optimizer would overwrite such a change in its next iteration, but a resumed run would start
+// from it.
 func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 	m := model(t, searched, "train.epochs=3")
 	m.Hooks = map[string]hooks.Hook{"outside": &outside{func(t hooks.Training) (*hooks.Active, error) {
@@ -395,7 +397,7 @@ func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
 	killedAgain(t, model(t, searched))
 }
 
-// Checkpoints do not change the result: the history does not depend on them.
+// The result does not depend on checkpoints, and neither does the history of the optimizer.
 func TestCheckpointsDoNotChangeASearch(t *testing.T) {
 	often, never := trained(t, model(t, searched), Options{}), trained(t, model(t, searched, "train.checkpoint_seconds=1e9"), Options{})
 	var models [2]*checkpoint.File

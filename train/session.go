@@ -226,9 +226,14 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 	return files, nil
 }
 
-// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes.
+// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes. That of a
+// baseline is encoded when it is written: see [session.write].
 func (s *session) encode(d derived) (folder.File, error) {
 	s.samples.add(d.file)
+	if s.spec.Baseline != nil {
+		content, err := checkpoint.NewStream(d.file)
+		return folder.File{Name: d.name, Content: content}, err
+	}
 	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
 	if err == nil {
 		s.encoded[d.name] = b
@@ -345,8 +350,8 @@ func (j *job) searches() bool {
 	return search
 }
 
-// stepsPerEpoch is the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a baseline
-// or of a full-batch optimizer is one step.
+// stepsPerEpoch returns the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a
+// baseline or of a full-batch optimizer is one step.
 func (j *job) stepsPerEpoch() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -358,7 +363,7 @@ func (j *job) stepsPerPass() int {
 	return (j.identity.Images + j.spec.Train.Batch - 1) / j.spec.Train.Batch
 }
 
-// passes is the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
+// passes returns the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
 func (j *job) passes() int {
 	if j.searches() || j.spec.Baseline != nil {
 		return 1
@@ -366,7 +371,7 @@ func (j *job) passes() int {
 	return max(1, (j.spec.Train.MinEpochSteps+j.stepsPerPass()-1)/j.stepsPerPass())
 }
 
-// epochImages is the number of images in an epoch, counted once per pass.
+// epochImages returns the number of images in an epoch, counted once per pass.
 func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 
 // finished reports whether the run is complete.
@@ -374,7 +379,7 @@ func (j *job) finished() bool { return over(j.spec, j.progress) }
 
 func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= length(spec) }
 
-// spent is the time spent on the current epoch, in seconds.
+// spent returns the time spent on the current epoch, in seconds.
 func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFrom).Seconds() }
 
 // reportEvery is the minimum time between two reports within an epoch.
@@ -466,8 +471,7 @@ func (s *session) endEpoch(m Metrics) error {
 		return err
 	}
 	if save {
-		s.saved = time.Now()
-		if err := s.writer.Start(s.folder, files); err != nil {
+		if err := s.write(files); err != nil {
 			return err
 		}
 	}
@@ -476,6 +480,17 @@ func (s *session) endEpoch(m Metrics) error {
 		s.diagnose(m)
 	}
 	return nil
+}
+
+// write begins to write a checkpoint. The next iteration of a baseline changes what is written, and waits for it: the codes of many rows
+// must not be in memory twice.
+func (s *session) write(files []folder.File) error {
+	s.saved = time.Now()
+	err := s.writer.Start(s.folder, files)
+	if err == nil && s.spec.Baseline != nil {
+		err = s.writer.Wait()
+	}
+	return err
 }
 
 // saves reports whether a checkpoint is due, according to the clock of rank 0.
@@ -506,7 +521,7 @@ func (s *session) report(m Metrics, done bool) {
 	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
 }
 
-// timeLeft is the time for the remaining steps at the current speed, at most the longest duration.
+// timeLeft returns the estimated time for the remaining steps at the current speed, limited to the largest time.Duration.
 func timeLeft(spent time.Duration, done, steps int) time.Duration {
 	left := float64(spent) / float64(max(1, done)) * float64(steps)
 	if left >= math.MaxInt64 {

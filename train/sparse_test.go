@@ -13,13 +13,13 @@ import (
 	"tessera/train/folder"
 )
 
-// movingZeros are constraints that change zeros; unit_norm changes an atom whose weights are all pruned.
+// movingZeros contains constraints that change values of 0; unit_norm changes an atom whose weights are all pruned.
 var movingZeros = []string{`constraint=[{kind="unit_norm",on="decoder.*.weight"}]`, `constraint=[{kind="box",on="decoder.*.weight",min=0.01,max=1.0}]`}
 
-// sparse prunes nearly all decoder weights from the beginning, with averages.
+// sparse contains hooks that prune almost all decoder weights from the beginning, with averages.
 var sparse = []string{`hook.prune={on="decoder.*.weight",fraction=0.99}`, averaged}
 
-// The averages are projected before they are shown: pruned weights are 0 in the validated, saved and opened model.
+// The averages are projected before they are used: pruned weights are 0 in the validated, saved and opened model.
 func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
 	for _, constraint := range movingZeros {
 		sets := append(sparse, constraint)
@@ -43,8 +43,8 @@ func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
 	}
 }
 
-// sparselyOpened fails unless the decoder of a run is sparse when opened from each of its files. It removes the derived
-// files.
+// sparselyOpened removes the derived files of a run one by one, and fails unless the decoder is sparse when opened from each
+// file.
 func sparselyOpened(t *testing.T, constraint, run string) {
 	t.Helper()
 	state, err := readState(run + "/" + folder.State)

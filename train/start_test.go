@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -12,27 +13,26 @@ import (
 
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/metrics"
 	"tessera/part"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
 )
 
-// from is the edit that makes a model start from a run.
+// from returns the edit that makes a model start from a run.
 func from(run, on string) string { return `start={run="` + run + `",on="` + on + `"}` }
 
-// another returns a trained run of another seed, with another encoder.
+// another returns a trained run with another seed and another encoder.
 func another(t *testing.T) string {
 	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "hook.early_stopping=false"), Options{}).Run
 }
 
-// beginning returns the parameters with which a run of a model begins.
+// beginning returns the initial parameters of a run of the model.
 func beginning(t *testing.T, sets ...string) *Trained {
 	t.Helper()
 	run := place(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := Run(ctx, model(t, normalised, sets...), Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
+	if _, err := Run(cancelled(), model(t, normalised, sets...), Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
 	m, err := Open(run)
@@ -80,9 +80,7 @@ func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
 func TestAStartIsProjected(t *testing.T) {
 	source := trained(t, model(t, everything, "constraint=[]"), Options{}).Run
 	run := place(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := Run(ctx, model(t, everything, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
+	_, err := Run(cancelled(), model(t, everything, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
 	if !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
@@ -154,14 +152,71 @@ func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 }
 
 func TestAStartFromNoRunIsAnErrorOfTheDeclaration(t *testing.T) {
-	pca := trained(t, model(t, `model.p = { kind = "pca", components = 3, dataset = "bars" }`), Options{}).Run
-	for run, says := range map[string]string{place(t): "is not the folder of a run", pca: `a run of kind "pca"`} {
+	centres := trained(t, model(t, `model.k = { kind = "kmeans", components = 3, dataset = "bars" }`), Options{}).Run
+	for run, says := range map[string]string{place(t): "is not the folder of a run", centres: `a run of kind "kmeans"`} {
 		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
 		var key part.KeyError
 		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want a part.KeyError that says %q", err, says)
 		}
 	}
+}
+
+const components = `model.p = { kind = "pca", components = 3, dataset = "bars" }`
+
+// The codes and the reconstructions of two dense layers that start from principal components are those of the components.
+func TestAStartFromPrincipalComponents(t *testing.T) {
+	pca := trained(t, model(t, components), Options{}).Run
+	linear := model(t, `model.l = { encoder = [{ kind = "dense", units = 3 }], decoder = [{ kind = "dense" }], dataset = "bars", freeze = ["encoder.*"], train = { epochs = 1 } }`, from(pca, "*"))
+	run := place(t)
+	if _, err := Run(cancelled(), linear, Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	var coders []metrics.Coder
+	for _, folder := range []string{pca, run} {
+		opened, err := Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coders = append(coders, opened.Coder(tape.Backend{}))
+	}
+	images := make([]float32, 7*len(coders[0].Atoms().Bias))
+	for i := range images {
+		images[i] = float32(i*i%17) / 17
+	}
+	want, err := coders[0].Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := coders[1].Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalUpToRounding(t, "codes", got, want)
+	if want, err = coders[0].Decode(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = coders[1].Decode(got); err != nil {
+		t.Fatal(err)
+	}
+	equalUpToRounding(t, "reconstructions", got, want)
+}
+
+// equalUpToRounding compares values up to the rounding of float32.
+func equalUpToRounding(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	for i, v := range want {
+		if math.Abs(float64(got[i]-v)) > 1e-5 {
+			t.Fatalf("%s: value %d is %v, want %v", name, i, got[i], v)
+		}
+	}
+}
+
+// cancelled returns a context that has ended: a training stops before its first step.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {

@@ -103,8 +103,8 @@ func comparesLabels(l config.Loss) bool {
 	return r.Classes && r.Against == losses.Labels
 }
 
-// labelSum is the SHA-256 of the labels of the fitted images, int64, little-endian; "" if nothing reads labels. The checksum of a
-// folder of images covers only the pixels, not the labels.
+// labelSum returns the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. The
+// checksum of a folder of images covers only the pixels, not the labels.
 func labelSum(spec *config.Model, images *data.Images) string {
 	if !readsLabels(spec) && (spec.Baseline != nil || !spec.ReadsLabels()) {
 		return ""
@@ -131,7 +131,7 @@ func (id identity) differs(s identity) string {
 	return ""
 }
 
-// optimizerName is the name for a tensor of the optimizer's state for one parameter.
+// optimizerName returns the name of a tensor of the optimizer's state for one parameter.
 func optimizerName(m *trainable, i int) string {
 	return optimizerPrefix + m.Path + "/" + strconv.Itoa(i)
 }

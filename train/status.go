@@ -117,7 +117,7 @@ func (s *Status) stored() error {
 	return nil
 }
 
-// length is the maximum number of epochs, or of iterations for a baseline.
+// length returns the maximum number of epochs, or of iterations for a baseline.
 func (s *Status) length() (int, error) {
 	if text, ok := s.Settings["train.epochs"]; ok && s.Settings["kind"] == "" {
 		return strconv.Atoi(text)
@@ -172,7 +172,7 @@ func (s *Status) touched(path string) {
 	}
 }
 
-// Text describes the state in words.
+// Text returns the state in words.
 func (s Status) Text() string {
 	switch s.State {
 	case Interrupted, Training:

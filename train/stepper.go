@@ -22,7 +22,7 @@ import (
 // the check for non-finite values and the elementwise constraints. Constraints on complete parameters follow. The chunks and
 // the order of all sums are fixed: the result is bitwise equal for any number of threads.
 type stepper struct {
-	players   []*player // with the rules for their parameters
+	players   []*player // players, with the rules for their parameters
 	team      *team.Team
 	processes *processes // processes that each update a part of every parameter; nil: this process updates all
 	trainable []*trainable
@@ -34,7 +34,7 @@ type stepper struct {
 	scratch   [][]float32  // per thread: a clipped gradient, because two parameters may share an unclipped one
 	bad       []bool       // per thread: found a non-finite value
 	panicked  []error      // per thread: panics of user-defined code
-	lost      error        // error of the group in this step
+	lost      error        // error of the communication with other processes in this step
 	large     bool         // the weights do not fit into the caches
 	queues    []queue      // per thread: its chunks; an idle thread takes chunks of others
 

@@ -15,7 +15,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// threads is a team that the test closes.
+// threads returns a team; the test closes it at its end.
 func threads(t testing.TB, n int) *team.Team {
 	t.Helper()
 	team := team.New(n)
@@ -23,7 +23,7 @@ func threads(t testing.TB, n int) *team.Team {
 	return team
 }
 
-// stepped is a model with parameters longer than one chunk, and gradients for it.
+// stepped returns a model with parameters longer than one chunk, and gradients for it.
 func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 	t.Helper()
 	m, err := graph.New(model(t, everything, append(sets, "encoder.2.units=200")...), []int{8, 8})
@@ -47,7 +47,7 @@ func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 	return m, steps
 }
 
-// The oracle applies the operations to whole parameters, one after the other.
+// The expected result comes from applying each operation to whole parameters, one after the other.
 func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 	for _, clip := range []string{"optimizer.clip_norm=0.5", "optimizer.clip_norm=0", "optimizer.clip_norm=1e9"} {
 		for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 3), threads(t, 100)} {
@@ -165,7 +165,7 @@ func TestAWholeTrainingStepAllocatesNothing(t *testing.T) {
 	stepsWithoutAllocations(t, model(t, quiet+attackedBatches, "train.batch=8"))
 }
 
-// quiet is everything without noise.
+// quiet is the declaration everything without noise.
 var quiet = strings.NewReplacer("rate = 0.2", "rate = 0.0", `kind = "gaussian_noise"`, `kind = "linear"`).Replace(everything)
 
 // stepsWithoutAllocations fails if a training step of a model allocates, including the preparation of the next batch.

@@ -2,7 +2,7 @@ package train
 
 import "testing"
 
-// surplus is a model with 10 units for images of 5 parts, and one more term.
+// surplus returns a model with 10 units for images of 5 parts, and with one more term.
 func surplus(term string) string {
 	return `[model.m]
 dataset = { name = "shapes", parts = 5, height = 12, width = 12, count = 200 }
@@ -15,11 +15,12 @@ train = { epochs = 20, batch = 50, min_epoch_steps = 20 }
 `
 }
 
-// A unit that another could replace loses its activation under terms that are steep at 0; the units that are left are the parts.
+// Under terms that are steep at 0, a unit that another unit could replace loses its activation. The remaining units are the
+// parts.
 func TestSurplusUnitsAreSwitchedOff(t *testing.T) {
 	for _, c := range []struct {
 		name, term  string
-		least, most float64 // dead units
+		least, most float64 // range of the number of dead units
 	}{
 		{"no term", "", 0, 2},
 		{"relevance", `, { kind = "relevance", weight = { kind = "linear", from = 0.0, to = 0.05, epochs = 20 } }`, 3, 5},

@@ -11,19 +11,19 @@ import (
 	"tessera/internal/volume"
 )
 
-// torch_models.json holds what PyTorch makes of models in float64; torch_models.py beside it wrote it.
+// torch_models.json contains results of PyTorch for models in float64, written by torch_models.py.
 //
 //go:embed testdata/torch_models.json
 var torchModels []byte
 
-// torchFixture is torch_models.json.
+// torchFixture is the contents of torch_models.json.
 type torchFixture struct {
 	Steps, Images, Side, Classes int
 
-	// Values of the formulas, to compare both languages.
-	Uniform   []float64 // of stream 7
-	Labels    []int     // of stream 200
-	FewLabels [][]int   `json:"few_labels"` // of streams 400, 401, ..., by step
+	// Values of the random formulas, to check that both languages compute the same.
+	Uniform   []float64 // values of stream 7
+	Labels    []int     // labels of stream 200
+	FewLabels [][]int   `json:"few_labels"` // labels of streams 400, 401, ..., by step
 
 	Models []torchModel
 }
@@ -31,13 +31,13 @@ type torchFixture struct {
 // torchModel is one model after five steps of Adam with a learning rate of 0.01.
 type torchModel struct {
 	Name       string
-	Inputs     map[string]int // the stream of the first step: step s reads the next ones
+	Inputs     map[string]int // stream of each input at the first step; step s reads the s-th stream after it
 	Losses     []map[string]float64
 	Parameters []torchParameter
 }
 
-// torchParameter is a parameter with initial values shift + (2 u - 1) scale, where u is from its stream, and its values after
-// the last step.
+// torchParameter describes a parameter: its initial values shift + (2 u - 1) scale, where u is from its stream, and its values
+// after the last step.
 type torchParameter struct {
 	Path   string
 	Shape  []int
@@ -56,7 +56,7 @@ func readTorchModels(t *testing.T) torchFixture {
 	return f
 }
 
-// drawn returns n values in [0,1), the same as uniform in torch_models.py.
+// drawn returns n values in [0,1), equal to those of uniform in torch_models.py.
 func drawn(stream, n int) []float64 {
 	const prime = 1<<31 - 1
 	values := make([]float64, n)

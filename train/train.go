@@ -5,9 +5,9 @@
 // A step of an auto-encoder consists of a forward and a backward pass on one mini-batch (which may contain adversarial
 // examples), the update by the optimizer, and the projections. With a full-batch optimizer a step is one iteration, and for a
 // baseline one iteration of its rule; in both cases it counts as an epoch. All files of a run are in its folder: package
-// folder describes how they survive crashes, docs describes the files. A run that resumes from its last checkpoint gives the
-// same bytes as an uninterrupted run: the result does not depend on time, on the number of threads of the optimizer, or on
-// the state of a random generator.
+// folder describes how they survive crashes, docs/run-folder.md describes the files. A run that resumes from its last
+// checkpoint gives the same bytes as an uninterrupted run: the result does not depend on time, on the number of threads of the
+// optimizer, or on the state of a random generator.
 package train
 
 import (
@@ -32,35 +32,35 @@ import (
 // unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
-// errNoContext is the error of a nil context.
+// errNoContext is the error for a nil context.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
 
-// errNoModel is the error of a nil model.
+// errNoModel is the error for a nil model.
 var errNoModel = errors.New("train: the model is nil")
 
 // Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.
 type Options struct {
-	Backend ir.Backend        // runs the programs; nil: the engine on Team, or on one goroutine per CPU if Team is nil too
-	Team    *team.Team        // runs the optimizer and the projections; nil with a Backend: only the caller's goroutine
+	Backend ir.Backend        // runs the programs; if nil, the engine on Team, or on one goroutine per CPU if Team is nil too
+	Team    *team.Team        // runs the optimizer and the projections; if nil and Backend is set, only the caller's goroutine
 	Dirs    data.Dirs         // folders of the data sets
-	Load    LoadData          // reads the data set; nil: its source, from Dirs
-	Start   string            // folder of the run whose parameters a new run starts from; "": the one that the model declares
+	Load    LoadData          // reads the data set; if nil, the source of the data set reads it from Dirs
+	Start   string            // folder of the run that provides the initial parameters of a new run; "" for the run that the model declares
 	Out     string            // folder of the new run; "" selects runs/MODEL, or runs/MODEL-2, ...
 	Force   bool              // replace an existing run in Out
-	Epochs  int               // only for Resume: the run's new number of epochs, also written to its config.toml; 0: unchanged
+	Epochs  int               // new number of epochs for Resume, which also writes it to config.toml; 0 for no change
 	Warn    func(text string) // called for problems that affect the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
-	Disk    folder.Disk       // nil: the operating system's
+	Disk    folder.Disk       // file system; nil for that of the operating system
 
 	// Group consists of the processes that train the run together, nil for a single process. All of them call Run or Resume
 	// with equal arguments. Each process computes a part of every batch; the loss and the gradients are those of the complete
 	// batch. Rank 0 writes the folder and calls Report. Other processes may pass a nil model and "" for the folder: they use
 	// those of rank 0.
 	Group          collective.Group
-	ShardOptimizer bool // each process keeps and updates a part of the optimizer's state; the result has the same bytes
-	CheckWeights   int  // steps between two comparisons of the weights of all processes; 0: [DefaultCheckWeights], negative: never
+	ShardOptimizer bool // each process stores and updates a part of the optimizer's state; the bytes of the result do not change
+	CheckWeights   int  // steps between two comparisons of the weights of all processes; 0 for [DefaultCheckWeights], negative for never
 
-	origin Environment // of a resumed run: where its data were found
+	origin Environment // environment of a resumed run, which records the paths of its data
 }
 
 // complete sets the default back end: the engine on Team, or on a new team with one goroutine per CPU. release ends the new
@@ -92,11 +92,11 @@ func (o Options) load(ctx context.Context, d *config.Dataset) (*data.Set, error)
 // Progress is the progress of a run.
 type Progress struct {
 	Run       string // folder of the run
-	Epochs    int    // maximum number
-	Steps     int    // maximum number
-	Iterates  bool   // a baseline is being fitted: an epoch is an iteration
+	Epochs    int    // maximum number of epochs
+	Steps     int    // maximum number of steps
+	Iterates  bool   // the run fits a baseline, whose epochs are iterations
 	Vectors   bool   // the samples are vectors, not images
-	EpochDone bool   // Metrics cover a complete epoch; else its steps so far, with NaN for metrics that are measured at the end
+	EpochDone bool   // Metrics cover a complete epoch; otherwise they cover its steps so far, with NaN for metrics that are measured at the end
 	Metrics
 	Left time.Duration // estimated time until the last epoch ends; early stopping may end the run sooner
 }
@@ -106,19 +106,19 @@ type Result struct {
 	Run             string // folder of the run
 	Epochs          int    // number of trained epochs, fewer after early stopping
 	Step            int    // number of steps
-	StoppedEarly    bool   // by early stopping, or because a baseline or lbfgs converged
+	StoppedEarly    bool   // the run ended early: by early stopping, or because a baseline or lbfgs converged
 	BestEpoch       int    // epoch of best.safetensors; 0 without early stopping
 	BestError       float64
-	AlreadyFinished bool     // the run was already finished: nothing was done
+	AlreadyFinished bool     // the run was already finished, and nothing was done
 	Trained         *Trained // the model that [Open] reads from the folder; nil in processes other than rank 0
 }
 
-// Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0. After an error
-// before that, there is no folder.
+// Run trains a new run of spec. Before the first step its folder is complete, with a checkpoint of step 0. If an error occurs
+// before, no folder remains.
 //
-// Errors: that of [config.Model.Verify]; those of packages data and graph; [folder.ErrExists] and the other errors of package
-// folder, [*folder.WriteError] if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last good
-// checkpoint is always kept.
+// Errors: those of [config.Model.Verify] and of packages data and graph; [folder.ErrExists] and the other errors of package
+// folder, [*folder.WriteError] if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last complete
+// checkpoint always remains.
 func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -175,7 +175,7 @@ func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder,
 	return folder.CreateNext(Place(spec.Name), disk(o), files...)
 }
 
-// Place is the default folder for the first run of a model: runs/MODEL.
+// Place returns the default folder for the first run of a model: runs/MODEL.
 func Place(model string) string {
 	return filepath.Join("runs", strings.Map(func(r rune) rune { // a quoted name in models.toml may contain any character
 		if strings.ContainsRune(`/\:`, r) {
@@ -196,9 +196,9 @@ func disk(o Options) folder.Disk {
 // Force.
 //
 // The state contains the declaration of the run. In config.toml train.epochs (for a baseline iterations),
-// train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an
-// error that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch
-// must complete that epoch: a smaller number of epochs is a [part.KeyError].
+// train.checkpoint_seconds and the keys of hook.early_stopping may be edited before a resume; any other difference is an error
+// that lists all differing keys. The option Epochs edits train.epochs. A run whose last checkpoint is within an epoch must
+// complete that epoch: for a smaller number of epochs Resume returns a [part.KeyError].
 //
 // The errors are those of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
 // [*FormatError] for a state of another version.

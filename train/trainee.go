@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tessera/attack"
+	"tessera/baselines"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
@@ -442,11 +443,11 @@ func (n *trainee) initialise() error {
 	return n.processes.shareWeights(n.stepper.views)
 }
 
-// start initialises a new run with the parameters of another run, and projects them. A resumed run takes them from its own
+// start initialises a new run with the parameters of another run, and projects them. A run of principal components stands for two dense layers. A resumed run takes them from its own
 // state instead, because the other run may have been deleted.
 //
-// A folder that is not a run, or a run without parameters, is an error of the declaration ([part.KeyError]); missing
-// parameters and parameters of a different shape are a [*checkpoint.Error] that names each of them.
+// If the other folder is not a run or has no parameters, the error is a [part.KeyError]. If parameters are missing or have
+// another shape, it is a [*checkpoint.Error] that names each of them.
 func (n *trainee) start() error {
 	s := n.spec.Start
 	if s == nil {
@@ -459,8 +460,10 @@ func (n *trainee) start() error {
 		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
 	case err != nil:
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
-	case from.Model == nil:
-		return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
+	case from.Baseline != nil:
+		if from.Model = projected(from); from.Model == nil {
+			return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
+		}
 	}
 	if err := n.take(from, s.On); err != nil {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
@@ -468,6 +471,23 @@ func (n *trainee) start() error {
 	n.stepper.Project()
 	n.started, err = ParametersOf(run)
 	return err
+}
+
+// projected returns an affine baseline as the parameters of an auto-encoder of two dense layers; nil for other baselines.
+func projected(t *Trained) *graph.Model {
+	affine, ok := t.Baseline.(baselines.Affine)
+	if !ok {
+		return nil
+	}
+	weight, bias := affine.Affine()
+	atoms := t.Baseline.Atoms()
+	units, pixels := len(bias), len(weight)/len(bias)
+	return &graph.Model{Spec: t.Spec, Parameters: []*graph.Parameter{
+		{Path: "encoder.0.weight", Shape: []int{pixels, units}, Data: weight},
+		{Path: "encoder.0.bias", Shape: []int{units}, Data: bias},
+		{Path: "decoder.0.weight", Shape: []int{units, pixels}, Data: atoms.Values},
+		{Path: "decoder.0.bias", Shape: []int{pixels}, Data: atoms.Bias},
+	}}
 }
 
 // StartOf returns the file from which a new run of a model takes its initial parameters; nil if they are random.

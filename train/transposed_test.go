@@ -16,7 +16,7 @@ decoder = [{ kind = "tied" }]
 constraint = [{ kind = "nonneg" }, { kind = "unit_norm" }]
 `
 
-// norms of the rows of a matrix, or of its columns.
+// norms returns the norms of the rows of a matrix, or of its columns.
 func norms(p *graph.Parameter, columns bool) []float64 {
 	m := p.Shape[len(p.Shape)-1]
 	n := len(p.Data) / m
@@ -37,7 +37,7 @@ func norms(p *graph.Parameter, columns bool) []float64 {
 	return squares
 }
 
-// negatives counts the values below zero.
+// negatives returns the number of negative values.
 func negatives(values []float32) (n int) {
 	for _, v := range values {
 		if v < 0 {
@@ -63,7 +63,7 @@ func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
 	}
 }
 
-// A constraint on a tied decoder's weight applies to its atoms, also if the glob matches the encoder's weight too.
+// A constraint on the weight of a tied decoder applies to the atoms, even if the glob also matches the encoder's weight.
 func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 	one := func(v float64) bool { return math.Abs(v-1) < 1e-6 }
 	for _, c := range []struct {
@@ -100,7 +100,8 @@ func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 	}
 }
 
-// The rows of a weight of four axes are the filters of a convolution, and what a channel draws in a transposed one.
+// The rows of a weight with four axes are the filters of a convolution. In a transposed convolution a row is the pattern that
+// a channel draws.
 func TestConstraintsOfConvolutionsApplyToWholeFilters(t *testing.T) {
 	const text = `
 [model.convolving]
@@ -136,7 +137,7 @@ constraint = [{ kind = "unit_norm", on = "*.weight" }]
 	}
 }
 
-// A teacher of a model with a tied decoder is trained with: its weights are lent under the encoder's name.
+// A model with a tied decoder can have a teacher: the hook lends its weights under the encoder's name.
 func TestConsistencyOfATiedOutputTrains(t *testing.T) {
 	m := model(t, tiedText, "loss=[{kind='mse'},{kind='consistency',on='output'}]", "hook.teacher.decay=0.5", "train.epochs=1", "train.batch=8", "dataset.limit=32")
 	if term := lines(t, trained(t, m, Options{}).Run)[0]["consistency"]; !(term.(float64) > 0) {

@@ -13,7 +13,7 @@ import (
 	"tessera/metrics"
 )
 
-// coding is a model without decoder and labels, whose terms allow a validation loss.
+// coding declares a model without decoder and labels, whose terms allow a validation loss.
 const coding = `
 [model.m]
 dataset = { name = "bars", count = 120, validation = 0.25 }
@@ -38,7 +38,7 @@ func heldOut(t *testing.T, m *Trained) *data.Images {
 	return splits.Validation
 }
 
-// The oracle computes the terms from the codes of the validation images by their formulas.
+// The expected values are computed by the formulas of the terms, from the codes of the validation images.
 func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 	run := trained(t, model(t, coding), Options{}).Run
 	m, err := Open(run)
@@ -81,7 +81,7 @@ func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 	}
 }
 
-// A large learning rate makes the validation loss rise again.
+// With a large learning rate the validation loss increases again.
 func TestEarlyStoppingChoosesByTheValidationLoss(t *testing.T) {
 	text := coding + "hook.early_stopping = { patience = 2 }\n"
 	spec := model(t, text, "optimizer.learning_rate=1.5", "train.epochs=12")
@@ -101,7 +101,7 @@ func TestEarlyStoppingChoosesByTheValidationLoss(t *testing.T) {
 	}
 }
 
-// A term that reads views exists in training only: the sum of the others is not the objective.
+// A term that reads views exists only in training. The sum of the other terms is not the objective.
 func TestATermOfViewsHasNoValidationLoss(t *testing.T) {
 	text := strings.Replace(coding, "loss = [", "view = [{ augment = [{ kind = \"noise\" }] }]\nloss = [{ kind = \"nt_xent\", on = \"code\" }, ", 1)
 	spec := model(t, text+"hook.early_stopping = { patience = 2 }\n")
@@ -114,7 +114,7 @@ func TestATermOfViewsHasNoValidationLoss(t *testing.T) {
 	}
 }
 
-// Where val_mse exists, the objective and further metrics are measured on request; nobody pays for them otherwise.
+// If val_mse exists, the objective and further metrics are measured only on request.
 func TestDeclaredMetricsAreMeasuredBetweenEpochs(t *testing.T) {
 	const text = `
 [model.m]

@@ -2,7 +2,7 @@ package train
 
 import "testing"
 
-// A head that reads columns has them for both views of a sample.
+// A head that reads columns gets their values for both views of a sample.
 func TestViewsOfAHeadThatReadsColumns(t *testing.T) {
 	m := model(t, `
 [model.m]

@@ -11,7 +11,7 @@ import (
 	"tessera/graph"
 )
 
-// filled returns the inputs of the second batch of a loader with that number of threads.
+// filled returns the inputs of the second batch of a loader with the given number of threads.
 func filled(t *testing.T, threads int) (views, labels []float32) {
 	t.Helper()
 	const n, side, classes, size = 60, 5, 3, 40
@@ -47,7 +47,7 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 	return views, labels
 }
 
-// An augmentation may fail on any thread: then the batch is not used.
+// If an augmentation fails on any thread, the batch is not used.
 func TestAnErrorOfAViewEndsTheTraining(t *testing.T) {
 	images, err := data.NewFloats([]int{2, 2}, make([]float32, 4*40), nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"tessera/metrics"
 )
 
-// refusing records the batch size of the program and does not compile it.
+// refusing is a back end that records the batch size of the program and does not compile it.
 type refusing struct {
 	ir.Backend
 	batch int
@@ -28,7 +28,7 @@ func (r *refusing) Compile(p ir.Program) (ir.Runner[float32], error) {
 	return nil, errors.New("compiles nothing")
 }
 
-// Attention over 4096 pixels has 17 million weights per image: 8 images fit.
+// Attention over 4096 pixels has 17 million weights per image. A batch of 8 images fits into memory.
 func TestLargeModelsAreWatchedInSmallerBatches(t *testing.T) {
 	spec := model(t, "[model.m]\nencoder = [{ kind = \"conv2d\", filters = 1 }, { kind = \"attention\", heads = 1 }, { kind = \"dense\", units = 4 }]\ntrain = { batch = 8 }\n")
 	for side, want := range map[int]int{64: 8, 8: 500} {
@@ -47,7 +47,7 @@ func TestLargeModelsAreWatchedInSmallerBatches(t *testing.T) {
 	}
 }
 
-// The oracle counts in the parameter at that path; "" if the decoder has no weight.
+// The expected number is counted in the parameter at the given path; "" if the decoder has no weight.
 func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 	const filters = `{kind="conv2d_transpose",filters=1,kernel=3,padding="same"}`
 	for decoder, path := range map[string]string{
@@ -91,7 +91,8 @@ func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 	}
 }
 
-// labelledFiles writes images of two classes, bright above or below, and their labels. It returns the table of their data set.
+// labelledFiles writes images of two classes, bright in the upper or in the lower half, and their labels. It returns the table
+// of their data set.
 func labelledFiles(t *testing.T, n int) string {
 	t.Helper()
 	images, labels := []byte{0, 0, 8, 3, 0, 0, 0, byte(n), 0, 0, 0, 4, 0, 0, 0, 4}, []byte{0, 0, 8, 1, 0, 0, 0, byte(n)}
@@ -112,7 +113,7 @@ func labelledFiles(t *testing.T, n int) string {
 	return fmt.Sprintf("{ name = \"idx\", images = %q, labels = %q, validation = 0.25 }", filepath.Join(dir, "images"), filepath.Join(dir, "labels"))
 }
 
-// The validation metrics of an epoch equal an evaluation on the same images.
+// The validation metrics of an epoch equal those of an evaluation on the same images.
 func TestHeadsThatAreComparedWithLabelsAreWatched(t *testing.T) {
 	text := "[model.m]\ndataset = " + labelledFiles(t, 120) + `
 encoder = [{ kind = "dense", units = 5, activation = "relu" }]

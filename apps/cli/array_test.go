@@ -14,7 +14,8 @@ import (
 	"tessera/train/folder"
 )
 
-// preemption is what Slurm sends before the time limit: USR1, perhaps repeatedly. The checkpoint is written nevertheless.
+// preemption contains the signals that Slurm sends before the time limit: SIGUSR1, possibly several times. The process still
+// writes a checkpoint.
 var preemption = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR1}
 
 func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
@@ -36,7 +37,7 @@ func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
 	b.sameRun("whole", "cut")
 }
 
-// slow is a sweep whose trials take a moment.
+// slow declares a sweep whose trials take long enough to be interrupted.
 const slow = smallModels + `
 [sweep.slow]
 model = "small"
@@ -45,7 +46,7 @@ set.train.epochs = 30
 set.loss.1.target = [0.1, 0.3]
 `
 
-// gathered fails the test unless a collected array has the files of the sweep of one machine.
+// gathered fails the test unless a collected array has the same files as the sweep whole, which ran on one machine.
 func (b *bench) gathered(whole, array string) {
 	b.Helper()
 	want, got := b.files(whole), b.files(array)
@@ -135,7 +136,7 @@ func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
 	b.contains("standard error", r.stderr, "manifest.json: damaged", "--emit")
 }
 
-// The exit codes after which Kubernetes does not try again are those that another try would end with.
+// The exit codes after which Kubernetes does not restart a pod are those of errors that a restart would repeat.
 func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 	job, err := scheduler.Job{Sweep: "s", Folder: "/s", Work: "/", Program: "/tessera", Tasks: 2, PerJob: 1}.Kubernetes()
 	if err != nil {
@@ -172,7 +173,7 @@ func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
 	b.must(0, "trial", "array", "0")
 }
 
-// list prints codes as YAML does.
+// list formats codes as a YAML list.
 func list(codes ...int) string {
 	return strings.ReplaceAll(fmt.Sprint(codes), " ", ", ")
 }

@@ -17,7 +17,7 @@ import (
 // usualEpsilons contains the default radii: the l2 norm sums over all pixels and needs larger radii than linf.
 var usualEpsilons = map[attack.Norm][]float64{attack.LInf: {0.01, 0.03, 0.1}, attack.L2: {0.25, 0.75, 2.5}}
 
-// attackFlags select the attacks: each method in each norm with each epsilon.
+// attackFlags contains the flags that select the attacks: each method in each norm with each epsilon.
 type attackFlags struct {
 	methods, norms []string
 	epsilons       []float64
@@ -27,7 +27,7 @@ type attackFlags struct {
 	seed           uint64
 	limit          int
 
-	on          string // the head; "" attacks reconstructions
+	on          string // the attacked head; "" attacks reconstructions
 	objectives  []string
 	randomStart bool
 	early       bool

@@ -11,7 +11,7 @@ import (
 	"tessera/data"
 )
 
-// smallBaselines are fitted in a moment.
+// smallBaselines declares baselines that are fitted quickly.
 const smallBaselines = `
 [model.factors]
 kind       = "nmf"

@@ -32,7 +32,7 @@ func calibrateCommand() *cobra.Command {
 	return cmd
 }
 
-// calibrateFlags are the flags of calibrate.
+// calibrateFlags contains the flags of the command calibrate.
 type calibrateFlags struct {
 	runFlags
 	method, head string
@@ -71,7 +71,7 @@ func (f *calibrateFlags) calibrate(cmd *cobra.Command, run string) error {
 	return printCalibrated(cmd.OutOrStdout(), done)
 }
 
-// printCalibrated prints the calibration and a column before and after it for each split.
+// printCalibrated prints the calibration, and for each split one column before and one after the calibration.
 func printCalibrated(out io.Writer, c *tessera.Calibrated) error {
 	fmt.Fprintf(out, "%s: %s, fitted to %d %s images\n", c.Head, c.Calibration, c.Calibration.Samples, c.Calibration.Split)
 	t := newTable(out)

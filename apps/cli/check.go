@@ -63,7 +63,7 @@ func checkCommand() *cobra.Command {
 	return cmd
 }
 
-// reportRead prints the warnings of a file without errors, and what was read from which file.
+// reportRead prints the warnings for a file without errors, and the columns that each model reads from each file.
 func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	var own, shipped, sweeps, shippedSweeps int
 	for _, name := range models.Names() {
@@ -100,7 +100,7 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	return err
 }
 
-// soundText counts declarations without errors.
+// soundText returns the number of valid declarations in words.
 func soundText(models, sweeps int) string {
 	text := counted(models, "model")
 	if sweeps > 0 {

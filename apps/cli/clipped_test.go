@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Values outside of [0,1] are clipped in a picture; the command warns of them.
+// Values outside [0,1] are clipped in a picture. The command warns about them.
 func TestDecodedValuesThatBytesDoNotHoldAreNamed(t *testing.T) {
 	b := newBench(t)
 	values := make([]float32, 20*6*5)

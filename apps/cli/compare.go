@@ -33,7 +33,7 @@ func compareCommand() *cobra.Command {
 	return cmd
 }
 
-// compareFlags are the flags of the command compare.
+// compareFlags contains the flags of the command compare.
 type compareFlags struct {
 	pageFlags
 	json bool

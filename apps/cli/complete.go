@@ -32,7 +32,7 @@ func completeCommand() *cobra.Command {
 	return cmd
 }
 
-// completeFlags are the flags of complete.
+// completeFlags contains the flags of the command complete.
 type completeFlags struct {
 	runFlags
 	in, out string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Models that were trained with holes and a pca that was not fill a table of rank two nearly exactly.
+// Models trained with missing entries, and a pca model trained without them, complete a table of rank two almost exactly.
 func TestCompleteFillsMissingEntries(t *testing.T) {
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(1, 2))

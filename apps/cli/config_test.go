@@ -66,7 +66,7 @@ func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
 	b.contains("standard error", r.stderr, "count", "[1,1000000]")
 }
 
-// A link to itself is there, but cannot be read.
+// A symbolic link to itself exists but cannot be read.
 func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 	b := newBench(t)
 	b.shipped()
@@ -213,7 +213,7 @@ func TestTheShellCompletesModels(t *testing.T) {
 	b.contains("completion", b.must(0, "__complete", "list", "").stdout, "losses\n")
 }
 
-// Errors that only the graph of a model has are those of check and summary too, not of the training alone.
+// check and summary also report errors that occur only when the graph of a model is built.
 func TestCheckBuildsTheGraph(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"softmax\" }, { kind = \"dense\", units = 5 }]\ndecoder = []\nloss = [{ kind = \"contractive\" }]\n")

@@ -17,7 +17,7 @@ loss = [{ kind = "mse" }]
 train = { epochs = 1 }
 `
 
-// trainSpectra trains on a table with these names of value columns, each of another level: 10, 20, 30, ...
+// trainSpectra trains a model on a table with the named columns of values. The columns have different levels: 10, 20, 30, ...
 func (b *bench) trainSpectra(values ...string) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -36,7 +36,7 @@ func (b *bench) trainSpectra(values ...string) {
 	b.must(0, "encode", "run", "--in", "spectra.csv", "--out", "codes.csv")
 }
 
-// firstLine is that of a file.
+// firstLine returns the first line of a file.
 func (b *bench) firstLine(name string) string {
 	b.Helper()
 	first, _, _ := strings.Cut(b.read(name), "\n")

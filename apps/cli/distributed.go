@@ -21,7 +21,7 @@ import (
 	"tessera/train"
 )
 
-// distributedFlags are the flags of a training by several processes.
+// distributedFlags contains the flags of a training by several processes.
 type distributedFlags struct {
 	distributed bool
 	shard       bool
@@ -38,7 +38,8 @@ func (f *distributedFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.deadline, "deadline", mpi.DefaultDeadline, "with --distributed: longest wait for another process")
 }
 
-// options joins the group of processes, if wanted, and adds it to the options. runFlags gives each process its share of the CPUs.
+// options joins the group of processes, if the flags ask for one, and adds the group to the options. runFlags gives each
+// process its share of the CPUs.
 func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera.Options, err error) {
 	if !f.distributed {
 		for _, name := range []string{"shard-optimizer", "check-weights", "deadline"} {
@@ -72,7 +73,7 @@ func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera
 	return o, nil
 }
 
-// joinedGroup joins the group, which waits for all processes; Ctrl-C ends the wait.
+// joinedGroup joins the group and waits for all processes; Ctrl-C ends the wait.
 func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
 	type result struct {
 		group *mpi.Group
@@ -91,7 +92,7 @@ func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
 	}
 }
 
-// member is this process within the group that mpirun or srun started. Without a group the process is alone.
+// member describes this process within the group that mpirun or srun started. Without a group it is a single process.
 type member struct {
 	group  *mpi.Group
 	quiet  bool // another process writes the messages
@@ -99,7 +100,7 @@ type member struct {
 	run    string // folder of the training, "" if unknown
 }
 
-// began prints the number of processes and threads of a training. A resumed run has the threads with which it began.
+// began prints the number of processes and threads of a training. A resumed run uses the number of threads of its first start.
 func (m *member) began(stderr io.Writer, threads int) {
 	if m.group == nil {
 		return
@@ -117,7 +118,7 @@ func (m *member) began(stderr io.Writer, threads int) {
 	fmt.Fprintf(stderr, "tessera: %s, %s\n", text, strings.Join(strings.Fields(library), " "))
 }
 
-// code returns the exit code for an error. All processes that halted together get the same one.
+// code returns the exit code for an error. Processes that halted together return the same code.
 func (m *member) code(ctx context.Context, err error, code int) int {
 	var agreed *train.Interruption
 	if m.group != nil && errors.As(err, &agreed) {
@@ -147,7 +148,7 @@ func distributes(args []string) bool {
 	})
 }
 
-// memberOf is the member of a command's context.
+// memberOf returns the member of a command's context.
 func memberOf(cmd *cobra.Command) *member {
 	if m, ok := cmd.Context().Value(memberKey{}).(*member); ok {
 		return m
@@ -195,7 +196,7 @@ func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.W
 	return stderr
 }
 
-// grace is the time for which a failed process waits until rank 0 has printed the error.
+// grace is the time for which a failed process waits for rank 0 to print the error.
 const grace = 2 * time.Second
 
 // end ends all processes after an error.

@@ -25,7 +25,7 @@ import (
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test distributed trainings with, for example mpirun.openmpi or mpirun.mpich")
 
-// mpi prepares a run of the command by n processes.
+// mpi returns a command line that runs the command in n processes.
 func (b *bench) mpi(n int, args ...string) *exec.Cmd {
 	b.Helper()
 	if *mpirun == "" {
@@ -36,7 +36,7 @@ func (b *bench) mpi(n int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// together runs the command by n processes and fails the test unless mpirun ends with that exit code.
+// together runs the command in n processes, and fails the test unless mpirun ends with the given exit code.
 func (b *bench) together(code, n int, args ...string) result {
 	b.Helper()
 	r := b.finish(b.mpi(n, args...))
@@ -46,7 +46,7 @@ func (b *bench) together(code, n int, args ...string) result {
 	return r
 }
 
-// several is a training that several processes do together: of the small model, with a checkpoint after every epoch.
+// several returns the arguments of a distributed training of the small model, with a checkpoint after every epoch.
 func several(out string, args ...string) []string {
 	return append([]string{"train", "small", "--distributed", "--threads", "1", "--quiet", "--deadline", "5s", "--set", "hook.early_stopping.patience=1000",
 		"--out", out}, args...)
@@ -90,7 +90,8 @@ func (b *bench) ranks(n int) []int {
 	return ids
 }
 
-// hit trains with two processes, hits one of them after some epochs, and returns how mpirun ended and after what time.
+// hit trains with two processes and calls how for one of them after some epochs. It returns the result of mpirun and the time
+// until its end.
 func (b *bench) hit(out string, rank int, how func(pid int) error, more ...string) (result, time.Duration) {
 	b.Helper()
 	cmd := b.mpi(2, several(out, append([]string{"--epochs", "100000"}, more...)...)...)
@@ -115,7 +116,7 @@ func (b *bench) hit(out string, rank int, how func(pid int) error, more ...strin
 	return result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}, time.Since(began)
 }
 
-// resumesExactly compares a run that was ended with an uninterrupted one of a few epochs more.
+// resumesExactly compares a run that was stopped and is resumed for a few more epochs with an uninterrupted run.
 func (b *bench) resumesExactly(out string) {
 	b.Helper()
 	epochs := strconv.Itoa(b.complete(out) + 5)
@@ -138,7 +139,8 @@ func TestAStoppedProcessEndsAllWithExitCode9(t *testing.T) {
 	b.lost("stopped", syscall.SIGSTOP, "no answer from rank %d on ")
 }
 
-// lost sends a signal to each of two ranks in turn: all end, the message names the rank, and the run can be resumed.
+// lost sends a signal to each of two ranks in turn. All processes must end, the message must name the rank, and the run must
+// be resumable.
 func (b *bench) lost(name string, s syscall.Signal, message string) {
 	b.Helper()
 	for rank := range 2 {
@@ -153,7 +155,7 @@ func (b *bench) lost(name string, s syscall.Signal, message string) {
 	}
 }
 
-// A limit of the file size stands for a full disk.
+// A limit of the file size simulates a full disk.
 func TestAFullDiskOfRank0EndsAllWithExitCode7(t *testing.T) {
 	b := newBench(t)
 	r, took := b.hit("full", 0, func(pid int) error {

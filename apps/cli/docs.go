@@ -44,7 +44,7 @@ func docsCommand() *cobra.Command {
 	}
 }
 
-// docFiles are the files of the command docs by their paths below its folder.
+// docFiles returns the functions that write the files of the command docs, by path below its folder.
 func docFiles(root *cobra.Command) map[string]func(io.Writer) error {
 	files := map[string]func(io.Writer) error{
 		"completions/tessera.bash": func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
@@ -83,7 +83,7 @@ func manPages(cmd *cobra.Command, files map[string]func(io.Writer) error) {
 	}
 }
 
-// commitTime is the time of the commit from which the program was built, nil if unknown.
+// commitTime returns the time of the commit from which the program was built, nil if unknown.
 func commitTime() *time.Time {
 	at, err := time.Parse(time.RFC3339, buildSetting("vcs.time"))
 	if err != nil {
@@ -92,10 +92,12 @@ func commitTime() *time.Time {
 	return &at
 }
 
+// modelsText is the text of the help topic models.
+//
 //go:embed models_topic.txt
 var modelsText string
 
-// modelsTopic is the help topic `tessera help models`; a command without a function is a topic.
+// modelsTopic returns the help topic `tessera help models`: a command without a function is a topic.
 func modelsTopic() *cobra.Command {
 	return &cobra.Command{Use: "models", Short: "How models.toml declares models and sweeps", Long: modelsText}
 }

@@ -2,7 +2,8 @@ package cli
 
 import "testing"
 
-// Commands that draw a column say so, twice the same; summary names the kind.
+// Commands that draw a column at random print a note that names the column, and draw the same values again in a second call.
+// summary names the kind of the draw.
 func TestCommandsSayWhatIsDrawn(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", `

@@ -20,11 +20,11 @@ import (
 	"tessera/train/folder"
 )
 
-// codeFlags are the flags that encode and decode share.
+// codeFlags contains the flags that encode and decode have in common.
 type codeFlags struct {
 	runFlags
 	in, out string
-	value   string // of encode
+	value   string // flag of encode
 }
 
 func (f *codeFlags) addTo(cmd *cobra.Command, direction func(cmd *cobra.Command, run string) error) *cobra.Command {
@@ -132,6 +132,11 @@ func (f *codeFlags) decode(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
+	return f.writeImages(cmd, r, format, values, rows)
+}
+
+// writeImages writes images, or vectors, in the units of the training.
+func (f *codeFlags) writeImages(cmd *cobra.Command, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
 	low, high := r.Range()
 	switch format {
 	case "csv":
@@ -165,7 +170,7 @@ func (f *codeFlags) open(run string) (*tessera.Run, error) {
 	return tessera.Open(run, options)
 }
 
-// write writes the values that were computed for the rows to the file --out, as an array of that name.
+// write writes the values computed for the rows to the file --out, as an array with the given name.
 func (f *codeFlags) write(cmd *cobra.Command, name string, shape []int, values []float32, rows *data.Rows) error {
 	if err := data.WriteRows(f.out, name, shape, values, *rows); err != nil {
 		return writing(f.out, err)
@@ -174,7 +179,8 @@ func (f *codeFlags) write(cmd *cobra.Command, name string, shape []int, values [
 	return nil
 }
 
-// columnNames names the values of samples in a .csv file; nil numbers them. Without the file of the training the names are not known.
+// columnNames returns the names of the values of samples for a .csv file. They come from the data file of the training. nil
+// numbers the values.
 func columnNames(cmd *cobra.Command, r *tessera.Run, out string) ([]string, error) {
 	names, err := r.ValueNames(cmd.Context())
 	if cmd.Context().Err() != nil {
@@ -186,7 +192,7 @@ func columnNames(cmd *cobra.Command, r *tessera.Run, out string) ([]string, erro
 	return names, nil
 }
 
-// outputFile refuses an output that is a folder, or the input.
+// outputFile returns an error for an output path that is a folder or the input file.
 func outputFile(in, out string) error {
 	a, err := os.Stat(out)
 	if err != nil { // a new file
@@ -198,8 +204,8 @@ func outputFile(in, out string) error {
 	return refuseFolder(out)
 }
 
-// readSamples reads the samples of a file with the keys of the data set of a run, and the further columns. It prints warnings about
-// suspicious values.
+// readSamples reads the samples of a file, and the given further columns, with the keys of the data set of a run. It prints
+// warnings about suspicious values.
 func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
 	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.InFile(columns)...))
 	if err != nil {
@@ -211,8 +217,8 @@ func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...dat
 	return rows, nil
 }
 
-// like returns the data set whose keys determine how sample files are read. Its columns have the order of the training, if
-// the training's file still contains their names.
+// like returns a data set whose keys determine how files of samples are read. Its columns have the order of the training,
+// provided that the file of the training still contains their names.
 func like(ctx context.Context, r *tessera.Run) data.Source {
 	names, err := r.ValueNames(ctx)
 	if err != nil {
@@ -251,8 +257,8 @@ func warnClipped(out io.Writer, file string, least, most float32) {
 // range [0,1] no distance is accepted.
 const rangeSlack = 0.5
 
-// warnRange warns about values outside the range of the fitted samples: they are probably scaled in another way. NaN, a missing
-// entry, is left out.
+// warnRange warns about values outside the range of the fitted samples: they probably have another scale. It ignores NaN,
+// which means a missing entry.
 func warnRange(out io.Writer, file string, values []float32, least, most float32) {
 	if len(values) == 0 {
 		return

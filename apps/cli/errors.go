@@ -30,15 +30,15 @@ import (
 // The exit codes that scripts rely on.
 const (
 	exitInternal    = 1
-	exitUsage       = 2 // also an unknown model
+	exitUsage       = 2 // an invalid command line; also an unknown model
 	exitConfig      = 3
-	exitData        = 4 // missing, failing a checksum or of the wrong size
+	exitData        = 4 // a data file is missing, does not match its checksum or has the wrong size
 	exitDiverged    = 5
-	exitCheckpoint  = 6  // damaged, not matching or not readable
-	exitWrite       = 7  // disk full, permission
+	exitCheckpoint  = 6  // a file of a run is damaged, does not match or is not readable
+	exitWrite       = 7  // a file cannot be written: disk full, no permission
 	exitSweep       = 8  // a sweep finished with failed trials
-	exitLost        = 9  // processes that train together, or the connection to other machines, are lost for good
-	exitPreempted   = 75 // stopped by a scheduler's signal, with a checkpoint: to be run again
+	exitLost        = 9  // the processes that train together, or the connection to other machines, are lost permanently
+	exitPreempted   = 75 // a scheduler's signal stopped the command after a checkpoint; run the command again
 	exitInterrupted = 130
 )
 
@@ -49,15 +49,15 @@ type failure struct {
 	run     string // folder of the training, "" if unknown
 }
 
-// outcome is the exit code for some errors, and advice that their messages do not contain, because libraries do not know the
-// sub-commands.
+// outcome contains the exit code for some errors, and advice for the user. Errors of libraries do not contain such advice,
+// because libraries do not know the sub-commands.
 type outcome struct {
 	matches func(error) bool
 	code    int
-	advice  func(failure) string // lines, "" for none; nil never gives any
+	advice  func(failure) string // returns lines of advice, "" for none; nil if there is never any
 }
 
-// outcomes lists all errors with an exit code other than [exitInternal]. The first match counts.
+// outcomes lists all errors with an exit code other than [exitInternal]. The first match applies.
 var outcomes = []outcome{
 	{lost, exitLost, afterLoss},
 	{of[*folder.WriteError](), exitWrite, afterWriting}, // an interrupted run without a checkpoint is lost
@@ -71,7 +71,7 @@ var outcomes = []outcome{
 	{of[usageError](), exitUsage, seeHelp},
 	{of[*config.UnknownSweep](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
-	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses), exitUsage, nil},
+	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler), exitUsage, nil},
 	{is(fleet.ErrRefused), exitUsage, aboutRefusal},
 	{is(fleet.ErrAddress), exitUsage, says("give another address")},
 	{is(fleet.ErrUnequal), exitCheckpoint, says("use --same-kernels, and test the memory of both machines")},
@@ -102,7 +102,7 @@ func of[E error]() func(error) bool {
 	return func(err error) bool { return errors.As(err, new(E)) }
 }
 
-// is returns a matcher of the given errors.
+// is returns a matcher for the given errors.
 func is(these ...error) func(error) bool {
 	return func(err error) bool {
 		for _, this := range these {
@@ -114,7 +114,7 @@ func is(these ...error) func(error) bool {
 	}
 }
 
-// lost matches the errors of a group of processes that ended: one died or hangs, or their weights differ.
+// lost matches the errors that end a group of processes: a process died or hangs, or the weights of the processes differ.
 func lost(err error) bool {
 	return of[*mpi.Lost]()(err) || of[*mpi.CallError]()(err) || of[*train.Unequal]()(err)
 }
@@ -128,7 +128,7 @@ func preempts(err error) bool {
 // beforeWork matches errors that cobra returned before the function of a command was called.
 func beforeWork(err error) bool { return !of[workError]()(err) }
 
-// outcomeOf is the outcome of an error.
+// outcomeOf returns the outcome of an error.
 func outcomeOf(err error) outcome {
 	var elsewhere *mpi.Failed
 	if errors.As(err, &elsewhere) {
@@ -175,7 +175,7 @@ func explain(f failure, stderr io.Writer) int {
 	return o.code
 }
 
-// concise returns an error without the name of the operation in which a process was lost.
+// concise returns the error without the name of the operation during which a process was lost.
 func concise(err error) error {
 	var unanswered *mpi.Lost
 	if errors.As(err, &unanswered) {
@@ -200,7 +200,7 @@ func afterLoss(f failure) string {
 	return continued
 }
 
-// afterGroup says how to continue a training whose group of processes has ended.
+// afterGroup describes how to continue a training whose group of processes has ended.
 func afterGroup(f failure) string {
 	l, ok := mpi.Launched()
 	switch {
@@ -212,7 +212,7 @@ func afterGroup(f failure) string {
 	return fmt.Sprintf("the last checkpoint is kept: `%s` continues from there", resumption(f.run, true))
 }
 
-// afterInterruption says how to continue a training.
+// afterInterruption describes how to continue an interrupted training.
 func afterInterruption(f failure) string {
 	var halted *train.Interruption
 	if !errors.As(f.err, &halted) {
@@ -248,7 +248,7 @@ func aboutRefusal(f failure) string {
 	return ""
 }
 
-// afterWriting says how to continue when a file can be written again.
+// afterWriting describes how to continue when the file can be written again.
 func afterWriting(f failure) string {
 	var unwritten *folder.WriteError
 	if !errors.As(f.err, &unwritten) || unwritten.Path == standardOutput {
@@ -266,7 +266,7 @@ func afterWriting(f failure) string {
 	return fmt.Sprintf("the last checkpoint is kept: free space or get the permission, then `%s` continues", resumption(run, distributed))
 }
 
-// resumption is the command that resumes a run, with the launcher of this process if the training is distributed.
+// resumption returns the command that resumes a run, with the launcher of this process if the training is distributed.
 func resumption(run string, distributed bool) string {
 	if l, ok := mpi.Launched(); ok && distributed {
 		return fmt.Sprintf("%s tessera resume %s --distributed", l.Again, run)
@@ -302,13 +302,13 @@ func aboutCheckpoint(f failure) string {
 	return strings.Join(lines, "\n")
 }
 
-// isPostHoc reports whether what was fitted to a run after its training is damaged or does not match it.
+// isPostHoc reports whether the error concerns the file of the procedures that were fitted after the training.
 func isPostHoc(err error) bool {
 	var damaged *checkpoint.Error
 	return errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.PostHoc
 }
 
-// anotherOut says what to do about a folder that exists.
+// anotherOut describes what to do about an existing folder.
 func anotherOut(f failure) string {
 	var out outError
 	if errors.As(f.err, &out) && !folder.Replaceable(out.path) {
@@ -317,7 +317,7 @@ func anotherOut(f failure) string {
 	return "give another --out, or --force to replace that run"
 }
 
-// whereRunsAre says how to find a run.
+// whereRunsAre describes how to find a run.
 func whereRunsAre(f failure) string {
 	var place placeError
 	if errors.As(f.err, &place); findFolder(filepath.Join("runs", place.path)) == nil {
@@ -332,7 +332,7 @@ func whereRunsAre(f failure) string {
 	return "`tessera runs` lists the runs of the current directory"
 }
 
-// whereModelsAre says how to find a model whose name is unknown, if the error neither suggests one nor lists all.
+// whereModelsAre describes how to find a model with an unknown name, if the error neither suggests a name nor lists all names.
 func whereModelsAre(f failure) string {
 	var unknown *config.UnknownModel
 	if errors.As(f.err, &unknown); unknown.Suggests() {
@@ -357,7 +357,7 @@ func missingFile(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// here is the current directory.
+// here returns the current directory.
 func here() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -409,7 +409,7 @@ func plainly(err error) error {
 	return err
 }
 
-// flagNames are the names of flags as users give them: "--a, --b and --c".
+// flagNames returns the names of flags in the form of the command line: "--a, --b and --c".
 func flagNames(list string) string {
 	names := strings.Fields(list)
 	for i, name := range names {

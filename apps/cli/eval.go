@@ -42,7 +42,6 @@ func evalCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
 	cmd.Flags().BoolVar(&f.classes, "classes", false, "also measure precision and recall of every class that a head predicts")
-	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
 	addChoice(cmd, &f.operator, "operator", "", morph.Operator("").Choices(), "operator of the max-approximation, by default the first")
 	cmd.Flags().Var((*positive)(&f.radius), "radius", "radius of the operator's element in pixels (default 1)")
 	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
@@ -92,7 +91,7 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 	return f.preview.show(cmd, r)
 }
 
-// measure measures the images that the flags select.
+// measure measures the run on the images that the flags select.
 func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.Selection) (*evaluation.Report, error) {
 	if f.split == "" && len(f.in) == 0 {
 		return r.Report(cmd.Context(), chosen)
@@ -123,8 +122,8 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 	return evaluation.ReportOf(r.Model, measured), nil
 }
 
-// joined returns the images of several files as one set without labels: the class folders of one file need not be those of
-// another, nor those of the training.
+// joined returns the images of several files as one set without labels: the classes of one file may differ from those of
+// another file and from those of the training.
 func joined(shape []int, all []*data.Images) (*data.Images, error) {
 	var values []float32
 	missing := false
@@ -148,7 +147,7 @@ func addSplitFlag(cmd *cobra.Command, split *string) {
 	addChoice(cmd, split, "split", "", data.SplitNames(), "images that are measured")
 }
 
-// evalFlags are the flags of eval.
+// evalFlags contains the flags of the command eval.
 type evalFlags struct {
 	runFlags
 	metricFlags
@@ -159,7 +158,6 @@ type evalFlags struct {
 	raw      bool
 	atoms    bool
 	classes  bool
-	with     []string
 	operator string
 	element  string
 	radius   int
@@ -192,16 +190,11 @@ func (f *evalFlags) chosen() (metrics.Selection, error) {
 			return nil, usageError{err}
 		}
 	}
-	for _, text := range f.with {
-		if err := chosen.SetText(text); err != nil {
-			return nil, usagef("--with: %v", err)
-		}
-	}
 	return chosen, nil
 }
 
-// printReport prints metrics as a table, without those that do not apply unless they were named: one column for held-out images, one for
-// fitted ones.
+// printReport prints metrics as a table, with one column for held-out images and one for fitted images. Metrics that do not
+// apply are omitted unless they were selected by name.
 func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 	t := newTable(out)
 	t.row("model", r.Model)
@@ -213,9 +206,7 @@ func printReport(out io.Writer, r *evaluation.Report, named bool) error {
 	settings := map[string]any{}
 	var keys []string
 	r.Each(func(key string, value any) {
-		switch value.(type) {
-		case nil, float64:
-		default: // a setting
+		if !slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Name == key }) {
 			settings[key] = value
 		}
 		keys = append(keys, key)
@@ -350,7 +341,7 @@ func reportRow(t *columns, title, name string, r *evaluation.Report) {
 	t.row(row...)
 }
 
-// warnUseless warns if most units of a model could be replaced by constants. It says what to change.
+// warnUseless warns if most units of a model could be replaced by constants, and suggests a change.
 func warnUseless(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
 	useful, ok := measured.Number("useful_units")
 	units := r.Units()
@@ -391,11 +382,11 @@ func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
 }
 
 const (
-	farAbove = 20  // multiple of the optimizer's default from which a learning rate is probably too large
-	unscaled = 100 // mean squared error from which vectors are probably not scaled
+	farAbove = 20  // factor of the optimizer's default above which a learning rate is probably too large
+	unscaled = 100 // mean squared error above which vectors are probably not scaled
 )
 
-// rates are the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
+// rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
 func rates(m *config.Model) (rate, usual float64) {
 	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
 		rate = rule.LearningRate()
@@ -427,7 +418,7 @@ func fittedImages(r *evaluation.Report) int {
 	return r.Images
 }
 
-// hintUnits warns of a model with more units than parts can be expected.
+// hintUnits warns if a model has more units than the data probably have parts.
 func hintUnits(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
 	units, n := r.Units(), fittedImages(measured)
 	_, sparse := r.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured

@@ -16,7 +16,7 @@ import (
 	"tessera/train/folder"
 )
 
-// figureKind is one kind of figure.
+// figureKind describes one kind of figure.
 type figureKind struct {
 	name, about string
 	least       int // minimum number of runs
@@ -47,18 +47,18 @@ func figureKinds() []figureKind {
 	}
 }
 
-// figureWork is the input of a figure.
+// figureWork contains the arguments and flags of a figure.
 type figureWork struct {
 	runFlags
 	out       string
 	images    []int
 	target    float64
 	published string
-	x         []string // swept keys
+	x         []string // swept keys (--x)
 	metrics   []string
-	atoms     []int  // of the figure atoms
-	title     string // above the figure
-	width     int    // of a PNG in pixels
+	atoms     []int  // atoms that the figure atoms draws
+	title     string // title above the figure
+	width     int    // width of a PNG in pixels
 
 	ctx     context.Context
 	runs    []string
@@ -128,7 +128,7 @@ func figureCommand() *cobra.Command {
 	return cmd
 }
 
-// check checks arguments and flags and keeps the arguments.
+// check checks the arguments and flags, and stores the arguments.
 func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
 	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
 	if i < 0 {
@@ -192,7 +192,7 @@ func kindLines(kinds []figureKind) string {
 	return b.String()
 }
 
-// each opens the runs one by one; see shown.
+// each opens the runs one by one; see [figureWork.shown].
 func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
 	runs, err := w.shown()
 	if err != nil {
@@ -251,10 +251,10 @@ func (w *figureWork) points() (points []figures.Point, dataset string, err error
 	return points, dataset, nil
 }
 
-// studied is the data set of the study's curves.
+// studied is the data set of the curves that the study published.
 const studied = "fashion-mnist"
 
-// compared returns the points of the runs and, if they use the same data set, of the study's curves.
+// compared returns the points of the runs and, if the runs use the same data set, of the study's curves.
 func (w *figureWork) compared() (ours, published []figures.Point, err error) {
 	ours, dataset, err := w.points()
 	if w.published != nonePublished && (dataset == studied || dataset == "") {
@@ -263,7 +263,7 @@ func (w *figureWork) compared() (ours, published []figures.Point, err error) {
 	return ours, published, err
 }
 
-// drawCompared returns the drawing of a figure of measured and published points.
+// drawCompared returns a function that draws a figure of measured and published points.
 func drawCompared(draw func(ours, published []figures.Point) (*figures.Figure, error)) func(*figureWork) (*figures.Figure, error) {
 	return func(w *figureWork) (*figures.Figure, error) {
 		ours, published, err := w.compared()

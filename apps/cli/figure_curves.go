@@ -15,8 +15,8 @@ import (
 	"tessera/train/folder"
 )
 
-// drawCurves draws metrics over a swept key, or the study's four panels over β if nothing else is asked for and several β are
-// compared.
+// drawCurves draws metrics over a swept key, or the study's four panels over β if no other metrics or keys are given and
+// several β are compared.
 func drawCurves(w *figureWork) (*figures.Figure, error) {
 	swept, err := w.sweeps()
 	if err != nil {
@@ -47,7 +47,7 @@ func drawCurves(w *figureWork) (*figures.Figure, error) {
 	return f, err
 }
 
-// overBeta reports whether points are curves over β: a target p with several β, and no β twice.
+// overBeta reports whether the points form curves over β: a target p has several values of β, each of them once.
 func overBeta(points []figures.Point) bool {
 	several := false
 	for i, a := range points {
@@ -62,7 +62,7 @@ func overBeta(points []figures.Point) bool {
 	return several
 }
 
-// ofPenalty reports whether sweeps vary nothing but target and weight of the KL penalty.
+// ofPenalty reports whether the sweeps vary only the target and the weight of the KL penalty.
 func ofPenalty(sweeps []sweptFolder) bool {
 	for _, s := range sweeps {
 		for _, key := range s.Keys {
@@ -100,10 +100,10 @@ func (w *figureWork) sweeps() (list []sweptFolder, err error) {
 	return list, nil
 }
 
-// curves are metrics of sweeps over a key.
+// curves describes metrics of sweeps over a swept key.
 type curves struct {
 	sweeps  []sweptFolder
-	x       []string // the key; several where models have different ones
+	x       []string // the swept key; several if the models have different keys
 	metrics []string
 }
 
@@ -186,12 +186,12 @@ func (c *curves) chooseX() error {
 	return nil
 }
 
-// drawnMetrics are drawn by default, at most four of them.
+// drawnMetrics lists the metrics that are drawn by default, at most four of them.
 var drawnMetrics = []string{"mse", "hoyer_contribution", "useful_units", "accuracy", "max_approx", "hoyer"}
 
 const mostDrawn = 4
 
-// chooseMetrics checks the names of --metrics, or takes those of drawnMetrics that were measured.
+// chooseMetrics checks the names of --metrics, or selects the measured metrics of drawnMetrics.
 func (c *curves) chooseMetrics() error {
 	var measured []string
 	for _, s := range c.sweeps {
@@ -219,8 +219,9 @@ func (c *curves) chooseMetrics() error {
 	return nil
 }
 
-// lines groups the settings into lines. A line has the settings with the same values of all other keys. If no line would have two
-// settings, as in a random search, a line has the settings with the same model and the same values that are not numbers.
+// lines groups the settings into lines. A line consists of the settings with the same values of all other keys. If no line
+// would have two settings, as in a random search, a line consists of the settings with the same model and the same non-numeric
+// values.
 func (c *curves) lines() []figures.SweptLine {
 	others := slices.DeleteFunc(c.keys(), func(key string) bool { return slices.Contains(c.x, key) })
 	lines := c.grouped(others, false)
@@ -230,7 +231,8 @@ func (c *curves) lines() []figures.SweptLine {
 	return c.grouped(slices.DeleteFunc(others, func(key string) bool { return c.distinct(key) > 0 }), true)
 }
 
-// grouped makes a line of the settings that have the same values of some keys.
+// grouped returns one line for all settings that have the same values of the given keys. If apart is true, the points of a
+// line are not connected.
 func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) {
 	for _, s := range c.sweeps {
 		labels := s.Labels()
@@ -257,7 +259,7 @@ func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) 
 	return lines
 }
 
-// sweepPoints adds one point for each setting of a sweep with a finished trial: means over seeds.
+// sweepPoints adds one point for each setting of a sweep that has a finished trial. A point consists of means over the seeds.
 func sweepPoints(path string, add func(p figures.Point, dataset string) error) error {
 	r, err := sweep.Read(path)
 	if err != nil {
@@ -280,7 +282,8 @@ func sweepPoints(path string, add func(p figures.Point, dataset string) error) e
 	return nil
 }
 
-// sweepPoint is the point of a setting: the means, and the penalty from the configuration of one of its trials.
+// sweepPoint returns the point of a setting: the means over the seeds, and the penalty from the configuration of one of its
+// trials.
 func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 	models, err := tessera.Load(filepath.Join(sweep.TrialPath(path, s.Trials[0]), folder.Config))
 	if err != nil {
@@ -298,7 +301,7 @@ func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 // shownRun is a run with its name in a figure.
 type shownRun struct{ path, label string }
 
-// shown lists the runs of a figure. A sweep stands for the first finished trial of each of its settings.
+// shown lists the runs of a figure. A sweep is replaced by the first finished trial of each of its settings.
 func (w *figureWork) shown() (list []shownRun, err error) {
 	for _, path := range w.runs {
 		if !sweep.Is(path) {

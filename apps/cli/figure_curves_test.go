@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sweptFigures are sweeps of other keys than those of the study.
+// sweptFigures declares sweeps over other keys than those of the study.
 const sweptFigures = smallModels + `
 [model.factors]
 kind = "nmf"
@@ -37,7 +37,7 @@ model = "small"
 set.optimizer.kind = ["adam", "rmsprop"]
 `
 
-// texts are those of an SVG.
+// texts returns the texts of an SVG file.
 func (b *bench) texts(name string) string {
 	b.Helper()
 	var all []string

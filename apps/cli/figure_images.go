@@ -65,18 +65,18 @@ func drawRows(rows []figures.ImageRow, vectors func(...figures.ImageRow) (*figur
 	return figures.ImageRows(rows...)
 }
 
-// display contains the images that a figure shows and a run's results for all test images.
+// display contains the images of a figure, and a run's results for all test images.
 type display struct {
 	label    string
 	run      *tessera.Run
 	images   []float32
-	given    []float32 // the same, with NaN for missing and hidden entries
-	names    []string  // their indices
+	given    []float32 // the same images with NaN for missing and hidden entries
+	names    []string  // names of the images: their indices
 	measured *metrics.Result
 	scaling  *data.Scaling
 }
 
-// scale scales vectors as the model sees them, so that their values can share an axis. Images are not scaled.
+// scale scales vectors like the inputs of the model, so that one axis can show all values. It returns images unchanged.
 func (d display) scale(row figures.ImageRow) figures.ImageRow {
 	if len(row.Shape) > 1 || d.scaling == nil {
 		return row
@@ -89,7 +89,7 @@ func (d display) scale(row figures.ImageRow) figures.ImageRow {
 	return row
 }
 
-// displays calls do for each run with the shown images of the data set, which must be the same for all runs.
+// displays calls do for each run, with the images of the figure. All runs must have the same images.
 func (w *figureWork) displays(do func(display) error) error {
 	dataset := ""
 	return w.each(func(label string, r *tessera.Run) error {
@@ -218,7 +218,7 @@ func readCourse(shown shownRun) (figures.TrainingRun, error) {
 	return figures.TrainingRun{Label: shown.label, Epochs: epochs}, err
 }
 
-// noMetrics is the error of a run without metrics to draw.
+// noMetrics returns the error for a run without metrics to draw.
 func noMetrics(run string) error {
 	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
 		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)

@@ -10,7 +10,8 @@ import (
 // reliabilityBins is the number of bins of the metric ece.
 const reliabilityBins = 15
 
-// drawReliability draws the reliability of every head that predicts classes, on the test images; of calibrated ones also before the calibration.
+// drawReliability draws the reliability of every head that predicts classes, on the test images. For calibrated heads it also
+// draws the reliability before the calibration.
 func drawReliability(w *figureWork) (*figures.Figure, error) {
 	var list []figures.Reliable
 	err := w.each(func(label string, r *tessera.Run) error {
@@ -49,7 +50,7 @@ func drawReliability(w *figureWork) (*figures.Figure, error) {
 	return figures.Reliability(list...)
 }
 
-// rawLogits are the logits of a head before its calibration.
+// rawLogits returns the logits of a head before its calibration.
 func (w *figureWork) rawLogits(run, head string) ([]float32, error) {
 	options := w.options
 	options.Raw = true

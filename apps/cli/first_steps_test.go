@@ -29,7 +29,7 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	b.contains("sweep", b.must(0, "sweep", "sparsity", "--dry-run").stdout, "loss.1.weight", "waiting")
 }
 
-// The declarations of the help topic are its indented lines from [model.NAME] and [sweep.NAME] to the next empty line.
+// The help topic contains declarations as indented lines, from [model.NAME] or [sweep.NAME] to the next empty line.
 func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 	var declared strings.Builder
 	in := false

@@ -22,7 +22,7 @@ import (
 	"tessera/show/terminal"
 )
 
-// modelFlags are the flags that select a model.
+// modelFlags contains the flags that select a model.
 type modelFlags struct {
 	file string
 	sets []string
@@ -35,10 +35,10 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = f.complete
 }
 
-// shippedFile names the models that are shipped with tessera, unless a file has this name.
+// shippedFile is the name for the models that are shipped with tessera. An existing file with this name has priority.
 const shippedFile = "shipped"
 
-// load reads the file.
+// load reads the file of models.
 func (f *modelFlags) load() (*config.File, error) {
 	if f.readsShipped() {
 		return f.search(tessera.Shipped()), nil
@@ -55,8 +55,8 @@ func (f *modelFlags) load() (*config.File, error) {
 	return f.search(models), nil
 }
 
-// readsShipped reports whether only the shipped models are read: no file is given, or the name of the shipped models, and there
-// is no such file.
+// readsShipped reports whether only the shipped models are read: no file is given, or the given name is that of the shipped
+// models and no such file exists.
 func (f *modelFlags) readsShipped() bool {
 	if f.file != "" && f.file != shippedFile {
 		return false
@@ -65,13 +65,13 @@ func (f *modelFlags) readsShipped() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// search makes a file of models look up image shapes in data files if only these contain them.
+// search returns a file of models that determines image shapes from data files if necessary.
 func (f *modelFlags) search(models *config.File) *config.File {
 	models.Dirs = data.SearchDirs(f.data)
 	return models
 }
 
-// model returns the model of that name; further changes follow those of --set.
+// model returns the named model. The changes more follow those of --set.
 func (f *modelFlags) model(name string, more ...string) (*config.Model, error) {
 	models, err := f.load()
 	if err != nil {
@@ -97,7 +97,7 @@ func parseSets(arguments []string) ([]config.Set, error) {
 	return sets, nil
 }
 
-// complete lists the models for the shell.
+// complete lists the models for shell completion.
 func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	models, err := f.load()
 	if err != nil || len(args) > 0 {
@@ -106,7 +106,7 @@ func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]stri
 	return models.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// runFlags are the flags for threads, back end and data folder.
+// runFlags contains the flags for threads, back end and data folder.
 type runFlags struct {
 	data    string
 	threads int
@@ -123,7 +123,7 @@ func addBackendFlag(cmd *cobra.Command, backend *string) {
 	addChoice(cmd, backend, "backend", tessera.Backends()[0], tessera.Backends(), "back end that runs the model")
 }
 
-// addDataFlag adds --data. A missing folder is an error: the next searched folder may contain other images.
+// addDataFlag adds --data. A missing folder is an error, because the next searched folder could contain other images.
 func addDataFlag(cmd *cobra.Command, dir *string) {
 	cmd.PreRunE = work(func(*cobra.Command, []string) error {
 		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
@@ -146,7 +146,7 @@ func (f *runFlags) options() (tessera.Options, error) {
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
 
-// aRun is the argument of commands that take the folder of a run.
+// aRun makes a command accept one argument, the folder of a run.
 func aRun(cmd *cobra.Command) {
 	cmd.Args = cobra.MatchAll(one("run"), func(cmd *cobra.Command, args []string) error {
 		if memberOf(cmd).quiet { // rank 0 has the folder
@@ -160,10 +160,10 @@ func aRun(cmd *cobra.Command) {
 // completeFolders completes the arguments of commands that take folders.
 var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
-// placeError is the error of a path that is not the folder of a run or of a sweep.
+// placeError is the error for a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
 
-// noSuchFolder is the problem of a path that does not exist.
+// noSuchFolder is the problem with a path that does not exist.
 const noSuchFolder = "no such folder"
 
 func (e placeError) Error() string { return inLine(e.path) + ": " + e.problem }
@@ -190,7 +190,7 @@ func refuseFolder(out string) error {
 	return nil
 }
 
-// one accepts one argument: the name of a model, the folder of a run.
+// one returns a check that accepts exactly one argument; what names the argument, such as the folder of a run.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -203,7 +203,7 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// atLeast returns a check that accepts the given number of arguments or more.
+// atLeast returns a check that accepts n or more arguments; what names them.
 func atLeast(n int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -216,7 +216,7 @@ func atLeast(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// anyOf accepts only valid arguments, which the shell completes.
+// anyOf makes a command accept only the given arguments, and lists them for shell completion.
 func anyOf(cmd *cobra.Command, valid []string) {
 	cmd.ValidArgs = valid
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -231,10 +231,10 @@ func anyOf(cmd *cobra.Command, valid []string) {
 	}
 }
 
-// previewFlag chooses how atoms are shown in the terminal.
+// previewFlag selects how the terminal shows atoms.
 type previewFlag struct{ how string }
 
-// automatic detects what the terminal can show.
+// automatic selects the protocol that the terminal supports.
 const automatic = "auto"
 
 func (f *previewFlag) add(cmd *cobra.Command) {
@@ -318,7 +318,7 @@ func (p *positive) Set(text string) error {
 	return err
 }
 
-// unwanted is the error of a value that a flag does not accept.
+// unwanted is the error for a value that a flag does not accept.
 type unwanted string
 
 // Error implements error.

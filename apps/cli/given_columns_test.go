@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// patients writes a table and trains a model whose head reads two of its columns.
+// patients writes a table, and trains a model with a head that reads two of its columns.
 func (b *bench) patients() {
 	b.Helper()
 	rows := "a,b,dose,ward,kind\n"
@@ -25,7 +25,8 @@ train   = { epochs = 2 }
 	b.must(0, "train", "patients")
 }
 
-// predict and encode read the columns of a value from the input file by their names, in any order of the columns of the file.
+// predict and encode find the columns of a value in the input file by name. The order of the columns in the file has no
+// effect.
 func TestColumnsAreReadFromTheInputFile(t *testing.T) {
 	b := newBench(t)
 	b.patients()

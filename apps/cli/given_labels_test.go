@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// encode reads labels as any other column: names of classes are those of the training, whatever classes the file has.
+// encode reads labels like any other column. The class names are those of the training, even if the classes in the file
+// differ.
 func TestEncodeReadsLabels(t *testing.T) {
 	b := newBench(t)
 	rows := "a,b,kind\n"
@@ -54,7 +55,7 @@ train = { epochs = 1 }
 	b.must(0, "report", "runs/given")
 }
 
-// Labels and columns of published or generated sets are read from a file by their own names.
+// For published or generated data sets, labels and columns are read from a file by their own names.
 func TestColumnsOfAGeneratedSetAreReadByTheirNames(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", `

@@ -22,7 +22,7 @@ var (
 	seeds    = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
 )
 
-// binary builds the command once.
+// binary builds the command once and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "tessera")
 	if err != nil {
@@ -35,7 +35,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// asCommand is an environment variable: with it the test binary is the command itself, with a part that only tests have.
+// asCommand is an environment variable. If it is set, the test binary runs the command, including a part for tests.
 const asCommand = "CLI_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// smallModels declares a model that trains in a moment, with everything in it that must survive a kill: Adam's state,
-// dropout, noise, shuffling, a shorter last batch, early stopping and a checkpoint after every epoch.
+// smallModels declares a model that trains quickly, with all state that must survive a kill: Adam's state, dropout, noise,
+// shuffling, a smaller last batch, early stopping and a checkpoint after every epoch.
 const smallModels = `
 [model.small]
 encoder = [
@@ -69,7 +69,7 @@ extends = "small"
 dataset = "fashion-mnist"
 `
 
-// bench is a folder with a models.toml in which the command is run.
+// bench is a folder with a models.toml, in which tests run the command.
 type bench struct {
 	*testing.T
 	binary, dir string
@@ -86,7 +86,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// shipped takes the folder's own models away, so that those that come with the program are used.
+// shipped removes the models.toml of the folder, so that the shipped models are used.
 func (b *bench) shipped() {
 	b.Helper()
 	if err := os.Remove(b.path("models.toml")); err != nil {
@@ -94,14 +94,14 @@ func (b *bench) shipped() {
 	}
 }
 
-// result is what a run of the command left behind.
+// result contains the outputs and the exit code of a command.
 type result struct {
 	code           int
 	stdout, stderr string
-	memory         int64 // the most that was resident, in bytes
+	memory         int64 // maximum resident memory in bytes
 }
 
-// command prepares a run of the command that sees no data but what the test gives it.
+// command prepares a run of the command. The command finds only the data that the test provides.
 func (b *bench) command(args ...string) *exec.Cmd {
 	return b.wrapped(append([]string{b.binary}, args...)...)
 }
@@ -138,7 +138,7 @@ func (b *bench) finish(cmd *exec.Cmd) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), maxResident(cmd.ProcessState)}
 }
 
-// must runs the command and fails the test unless it ends with that exit code.
+// must runs the command and fails the test unless the exit code is as given.
 func (b *bench) must(code int, args ...string) result {
 	b.Helper()
 	r := b.run(args...)
@@ -166,13 +166,13 @@ func (b *bench) read(name string) string {
 	return string(text)
 }
 
-// exists reports whether there is a file or folder of that name.
+// exists reports whether a file or folder of that name exists.
 func (b *bench) exists(name string) bool {
 	_, err := os.Stat(b.path(name))
 	return err == nil
 }
 
-// contains fails the test unless a text holds all of these.
+// contains fails the test unless the text contains all wanted texts.
 func (b *bench) contains(what, text string, wanted ...string) {
 	b.Helper()
 	for _, w := range wanted {
@@ -182,7 +182,7 @@ func (b *bench) contains(what, text string, wanted ...string) {
 	}
 }
 
-// sameRun fails the test unless two runs hold the same bytes, but for the times in their metrics.
+// sameRun fails the test unless two runs have the same bytes, apart from the times in their metrics.
 func (b *bench) sameRun(one, other string) {
 	b.Helper()
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
@@ -195,7 +195,7 @@ func (b *bench) sameRun(one, other string) {
 	}
 }
 
-// timeless returns a run's metrics without what depends on time.
+// timeless returns a run's metrics without values that depend on time.
 func (b *bench) timeless(run string) string {
 	b.Helper()
 	var lines []string
@@ -209,7 +209,7 @@ func (b *bench) timeless(run string) string {
 	return strings.Join(lines, "\n")
 }
 
-// complete is the number of epochs in the checkpoint of a run.
+// complete returns the number of epochs in the checkpoint of a run.
 func (b *bench) complete(out string) int {
 	b.Helper()
 	_, text, _ := strings.Cut(b.read(filepath.Join(out, "state.safetensors")), `"epoch":"`)

@@ -13,6 +13,8 @@ import (
 	"tessera/train/folder"
 )
 
+// firstModels is the file that init writes.
+//
 //go:embed init.toml
 var firstModels []byte
 
@@ -38,7 +40,7 @@ func initCommand() *cobra.Command {
 	}
 }
 
-// enter is the shell command that enters a folder, "" for the current one.
+// enter returns the shell command that changes to a folder, "" for the current one.
 func enter(dir string) string {
 	if filepath.Clean(dir) == "." {
 		return ""
@@ -46,7 +48,7 @@ func enter(dir string) string {
 	return "cd " + dir + " && "
 }
 
-// writeNew writes a file that does not exist yet, and its folder. A file that cannot be written completely is removed.
+// writeNew creates a file, and its folder if necessary. If the file cannot be written completely, it is removed.
 func writeNew(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return &folder.WriteError{Path: path, Err: err}

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// long makes the small model run for about a second, on another number of threads than resume takes by itself.
+// long makes the small model train for about a second, with a number of threads that differs from the default of resume.
 var long = []string{"--epochs", "60", "--set", "hook.early_stopping.patience=1000", "--threads", "3"}
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
@@ -25,14 +25,14 @@ func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 	b.survivesKills(append([]string{"train", "small"}, long...)...)
 }
 
-// survivesKills runs a training whole, then once more with kills at random moments, and compares the two runs. A kill waits
-// for an epoch, not for a time, so that it comes in the middle of the run on a slow machine too.
+// survivesKills trains a model once without interruption and once with kills at random moments, and compares the two runs. A
+// kill waits for an epoch instead of a time, so that it also interrupts the training on a slow machine.
 func (b *bench) survivesKills(train ...string) {
 	b.Helper()
 	b.killed(*kills, train...)
 }
 
-// killed is survivesKills with that number of kills.
+// killed is like [bench.survivesKills], with the given number of kills.
 func (b *bench) killed(times int, train ...string) {
 	b.Helper()
 	b.must(0, append(slices.Clone(train), "--out", "whole")...)
@@ -48,7 +48,8 @@ func (b *bench) killed(times int, train ...string) {
 	b.Logf("killed %d of %d times, resumed %d times", killed, times, resumed)
 }
 
-// next is the command that begins or resumes a run. A kill before the run's folder appears leaves nothing to resume.
+// next returns the command that starts or resumes a run. After a kill before the run's folder exists, the run is started
+// again.
 func (b *bench) next(run string, train []string) []string {
 	if b.exists(run) {
 		return []string{"resume", run}
@@ -56,7 +57,8 @@ func (b *bench) next(run string, train []string) []string {
 	return append(slices.Clone(train), "--out", run)
 }
 
-// killedOften kills a training and its resumes until one ends by itself. resumed counts the kills that left a run.
+// killedOften kills a training and its resumes until one of them ends without a kill. It returns the number of kills, and of
+// those the number that left a run.
 func (b *bench) killedOften(r *rand.Rand, times, stretch int, train []string) (killed, resumed int) {
 	b.Helper()
 	for i := range times {
@@ -84,7 +86,7 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
 }
 
-// A kill before the first checkpoint leaves a whole run or none; either way training resumes or starts again.
+// After a kill before the first checkpoint, either a complete run or no run exists. In both cases the training can continue.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--out", "whole")
@@ -106,7 +108,7 @@ func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing
 	}
 }
 
-// moments returns the generator of the moments of kills and logs its seed.
+// moments returns the random generator for the moments of kills, and logs its seed.
 func (b *bench) moments() *rand.Rand {
 	b.Helper()
 	seed := *killSeed
@@ -117,7 +119,8 @@ func (b *bench) moments() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// killWhen starts the command and kills it a moment after a condition holds; it reports whether the command had not ended by itself.
+// killWhen starts the command, waits for a condition, waits for moment, and kills the command. It reports whether the command
+// was still running.
 func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...string) bool {
 	b.Helper()
 	cmd := b.command(args...)
@@ -129,7 +132,7 @@ func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...stri
 	return cmd.ProcessState.ExitCode() == -1
 }
 
-// start starts a command; the returned channel is closed at its end.
+// start starts a command and returns a channel that is closed when the command ends.
 func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
 	b.Helper()
 	if err := cmd.Start(); err != nil {
@@ -143,7 +146,7 @@ func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
 	return ended
 }
 
-// until waits for a condition, or for the end of a command.
+// until waits until the condition holds or the command ends.
 func (b *bench) until(reached func() bool, ended chan struct{}) {
 	for !reached() {
 		select {
@@ -154,7 +157,7 @@ func (b *bench) until(reached func() bool, ended chan struct{}) {
 	}
 }
 
-// remove removes a folder and all that is in it.
+// remove removes a folder with its contents.
 func (b *bench) remove(name string) {
 	b.Helper()
 	if err := os.RemoveAll(b.path(name)); err != nil {
@@ -162,14 +165,14 @@ func (b *bench) remove(name string) {
 	}
 }
 
-// interrupted runs the command and sends it one Ctrl-C once the run has begun; see [bench.signalled].
+// interrupted runs the command and sends one Ctrl-C after the run has started; see [bench.signalled].
 func (b *bench) interrupted(run, fresh string, args ...string) result {
 	b.Helper()
 	return b.signalled(func() bool { return b.measured(run) > 0 }, []syscall.Signal{syscall.SIGINT}, fresh, args...)
 }
 
-// signalled runs the command and sends it signals once a condition holds. A command that ends by itself before, on a machine with other
-// work, is begun again without the folder fresh ("": is not), ten times at most.
+// signalled runs the command and sends signals when a condition holds. If the command ends before, which happens on a loaded
+// machine, the folder fresh is removed ("" for none) and the command is started again, at most ten times.
 func (b *bench) signalled(reached func() bool, signals []syscall.Signal, fresh string, args ...string) result {
 	b.Helper()
 	for try := 1; ; try++ {
@@ -232,7 +235,7 @@ func (b *bench) everything(dir string) string {
 	return list.String()
 }
 
-// A limit of the file size stands for a full disk.
+// A limit of the file size simulates a full disk.
 func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 	b := newBench(t)
 	limited := func(bytes int, args ...string) result {

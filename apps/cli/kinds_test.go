@@ -19,6 +19,8 @@ import (
 	"tessera/internal/volume"
 )
 
+// kinds contains testdata/kinds.toml.
+//
 //go:embed testdata/kinds.toml
 var kinds string
 
@@ -34,7 +36,7 @@ func kindsOfModels() (names []string) {
 	return names
 }
 
-// kindsBench has the models of testdata/kinds.toml and the table that some of them read.
+// kindsBench returns a bench with the models of testdata/kinds.toml and the table that some of them read.
 func kindsBench(t *testing.T, swept string) *bench {
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(7, 7))
@@ -57,7 +59,7 @@ func kindsBench(t *testing.T, swept string) *bench {
 	return b
 }
 
-// tokensOf is a sequence of five tokens.
+// tokensOf returns a sequence of five tokens.
 func tokensOf(i int) string {
 	var tokens []string
 	for j := range 5 {
@@ -66,7 +68,7 @@ func tokensOf(i int) string {
 	return strings.Join(tokens, ",")
 }
 
-// answer returns a function that reads the JSON of a response, whose status must be 200.
+// answer returns a function that reads the JSON of a response, and fails the test unless its status is 200.
 func (b *bench) answer(into any) func(r *http.Response, err error) {
 	return func(r *http.Response, err error) {
 		b.Helper()
@@ -87,7 +89,7 @@ func (b *bench) answer(into any) func(r *http.Response, err error) {
 	}
 }
 
-// served asks a server for all values of a run, from two rows of each of its inputs, and returns their names.
+// served requests all values of a run from a server, for two rows of each input, and returns their names.
 func (b *bench) served(run string) (names []string) {
 	b.Helper()
 	url, cmd, _ := b.serving("kind=" + run)
@@ -123,7 +125,7 @@ func (b *bench) served(run string) (names []string) {
 	return names
 }
 
-// What can be declared can be used: every kind of model is checked, trained, measured, encoded, served, swept, drawn, reported and exported.
+// Every kind of model can be checked, trained, measured, encoded, served, swept, drawn, reported and exported.
 func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, name := range kindsOfModels() {
@@ -155,7 +157,7 @@ func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
 	}
 }
 
-// Every kind of model that is killed at random moments resumes to the bytes of an uninterrupted training.
+// A model of any kind that is killed at random moments resumes to the bytes of an uninterrupted training.
 func TestEveryKindSurvivesKills(t *testing.T) {
 	names := kindsOfModels()
 	if *killKinds == 0 {

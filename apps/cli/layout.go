@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	columnGap    = 2  // spaces between two columns
-	longestCell  = 28 // longer cells do not widen their column on a page
-	leastFolding = 24 // a column with less space on a page starts at hanging
+	columnGap    = 2  // number of spaces between two columns
+	longestCell  = 28 // cells longer than this do not widen their column on a page
+	leastFolding = 24 // if less space remains for a column on a page, its cells start at hanging
 	hanging      = 10
 )
 
@@ -53,9 +53,9 @@ func cellText(cell any) string {
 	return inLine(fmt.Sprint(cell))
 }
 
-// inColumns writes rows as aligned columns of text, one row per line. The last cell of a row may be of any length. On a page of
-// width > 0 characters, cells are folded between words, and a cell that does not fit next to a long one begins on the next line. With
-// width 0 lines are as long as their rows.
+// inColumns formats rows as aligned columns of text, one row per line. The last cell of a row may be of any length. On a page
+// of width > 0 characters, cells are folded between words, and a cell that does not fit next to a long one begins on the next
+// line. With width 0 lines are as long as their rows.
 func inColumns(rows [][]string, width int) string {
 	p := &columnPrinter{width: width}
 	starts := columnStarts(rows, width > 0)
@@ -69,7 +69,7 @@ func inColumns(rows [][]string, width int) string {
 	return p.b.String()
 }
 
-// columnStarts returns where each column begins.
+// columnStarts returns the position at which each column begins. page reports whether the width is limited.
 func columnStarts(rows [][]string, page bool) []int {
 	var widths []int
 	for _, row := range rows {
@@ -111,7 +111,7 @@ func (p *columnPrinter) cell(text string, start int) {
 	p.fold(text, start)
 }
 
-// fold writes a text; its further lines begin at start.
+// fold writes a text; continuation lines begin at start.
 func (p *columnPrinter) fold(text string, start int) {
 	if p.width == 0 {
 		p.write(text)

@@ -14,13 +14,13 @@ import (
 	"tessera/part/table"
 )
 
-// The titles of a file's declarations; the other titles are config.Vocabularies.
+// Titles for the declarations of a file. The other titles are those of config.Vocabularies.
 const (
 	modelsTitle = "models"
 	sweepsTitle = "sweeps"
 )
 
-// metricsTitle is the title of the metrics, which are not declared in a file.
+// metricsTitle is the title for the metrics, which a file does not declare.
 const metricsTitle = "metrics"
 
 func listCommand() *cobra.Command {
@@ -63,7 +63,7 @@ func listCommand() *cobra.Command {
 	return cmd
 }
 
-// kindsAndParts divides arguments into kinds, all of them if there are none, and names of parts.
+// kindsAndParts divides the arguments into kinds and names of parts. Without any kind it returns all kinds.
 func kindsAndParts(args, titles []string) (kinds, parts []string) {
 	for _, arg := range args {
 		if slices.Contains(titles, arg) {
@@ -78,7 +78,7 @@ func kindsAndParts(args, titles []string) (kinds, parts []string) {
 	return kinds, parts
 }
 
-// only keeps the named parts of the kinds, and returns the kinds that have one.
+// only reduces the kinds to the named parts, and returns the kinds with at least one of these parts.
 func only(all map[string]any, kinds, parts []string) (with []string, err error) {
 	var names []string
 	keep := func(name string) bool {
@@ -115,7 +115,7 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 	return with, nil
 }
 
-// describe returns the entries of every title.
+// describe returns the entries for every title.
 func describe(f *modelFlags, titles []string) (map[string]any, error) {
 	all := map[string]any{}
 	for _, title := range titles {
@@ -258,7 +258,7 @@ func printList(out io.Writer, title string, list []table.Description) error {
 // sharedBy is the minimum number of parts with the same description of a key for which the key is described only once.
 const sharedBy = 3
 
-// commonKeys are the keys that several parts describe alike, in the order of the parts.
+// commonKeys returns the keys that several parts describe identically, in the order of the parts.
 func commonKeys(list []table.Description) (common []commonKey) {
 	count := map[commonKey]int{}
 	for _, d := range list {
@@ -287,19 +287,21 @@ func byDefault(k table.KeyDescription) string {
 	return "= " + k.Default
 }
 
-// metricFlags are the flags that select metrics.
+// metricFlags contains the flags that select metrics.
 type metricFlags struct {
 	names []string
 	svm   bool
+	with  []string
 }
 
 func (f *metricFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
 	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
+	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// chosen returns the metrics of the flags; metrics that another flag adds are omitted if not applicable.
+// chosen returns the metrics of the flags; metrics that another flag adds (others) are omitted if they are not applicable.
 func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	chosen, err := selected(f.names...)
 	if err != nil {
@@ -316,11 +318,19 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 		more[i].Optional = true
 	}
 	chosen = chosen.Add(more)
-	if !f.svm {
-		return chosen, nil
+	if f.svm {
+		svm, err := selected("svm", "svm_holdout")
+		if err != nil {
+			return nil, err
+		}
+		chosen = chosen.Add(svm)
 	}
-	svm, err := selected("svm", "svm_holdout")
-	return chosen.Add(svm), err
+	for _, text := range f.with {
+		if err := chosen.SetText(text); err != nil {
+			return nil, usagef("--with: %v", err)
+		}
+	}
+	return chosen, nil
 }
 
 // selected returns the named metrics; an unknown name is a usage error with a suggestion.

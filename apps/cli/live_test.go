@@ -13,7 +13,7 @@ import (
 	"tessera/train"
 )
 
-// drawn is what a terminal shows after a text with the control characters of the live table.
+// drawn returns the contents of a terminal after it has printed a text with the control characters of the live table.
 func drawn(text string) string {
 	var lines []string
 	for _, part := range strings.SplitAfter(text, "\n") {

@@ -103,6 +103,7 @@ func newRoot(width int) *cobra.Command {
 		completeCommand(),
 		encodeCommand(),
 		decodeCommand(),
+		sampleCommand(),
 		exportCommand(),
 		rankCommand(),
 		checkCommand(),
@@ -151,8 +152,8 @@ func nearFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] on a scheduler's signal; a worker gives its
-// trials back. In other commands the signal keeps its default effect.
+// trainsModels lists the commands that write a checkpoint and exit with [exitPreempted] after a scheduler's signal; a worker
+// returns its trials to the queue. For other commands the signal has its default effect.
 var trainsModels = []string{"train", "resume", "sweep", "reproduce", "trial", "worker"}
 
 // interruptible returns a context that the first Ctrl-C (or SIGTERM) cancels: training then writes a checkpoint, serve answers
@@ -206,7 +207,7 @@ type liveTable struct {
 // liveKey is the key of the [liveTable] in the context of a command.
 type liveKey struct{}
 
-// say prints a line above the table, or below an unfinished line.
+// say prints a line above the table. Without a table it prints the line below an unfinished line.
 func (l *liveTable) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +218,7 @@ func (l *liveTable) say(text string) {
 	fmt.Fprintln(l.out, "\n"+text)
 }
 
-// aboveTable sends lines to note until the returned function is called.
+// aboveTable passes lines to note until the returned function is called.
 func aboveTable(ctx context.Context, note func(string)) (end func()) {
 	l, ok := ctx.Value(liveKey{}).(*liveTable)
 	if !ok {
@@ -232,7 +233,7 @@ func aboveTable(ctx context.Context, note func(string)) (end func()) {
 	return func() { set(nil) }
 }
 
-// halting describes the effect of a signal.
+// halting returns a description of the effect of a signal.
 func halting(s os.Signal, args []string) string {
 	if l, ok := mpi.Launched(); ok && s == syscall.SIGTERM && distributes(args) {
 		return "ended by " + l.Program() + ": " + finishing(args)

@@ -9,7 +9,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// full is standard output on a full disk.
+// full is a standard output on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
@@ -27,12 +27,12 @@ func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
 	}
 }
 
-// broken is standard output that panics.
+// broken is a standard output that panics.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { panic("an internal fault") }
 
-// brokenElsewhere is standard output whose write panics on another goroutine.
+// brokenElsewhere is a standard output that panics on another goroutine.
 type brokenElsewhere struct{}
 
 func (brokenElsewhere) Write([]byte) (int, error) {

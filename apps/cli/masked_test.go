@@ -2,7 +2,8 @@ package cli
 
 import "testing"
 
-// A masked transformer has an output that is no reconstruction: what needs one says why, all else works.
+// The output of a masked transformer is not a reconstruction. Commands that need reconstructions explain this; all other
+// commands work.
 func TestAMaskedTransformerIsTrainedMeasuredAndShown(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", `

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// ratings writes the entries of planted factors, biases and noise 0.1 of 60 users and 30 films, those that are not observed as pairs, and declares models of them.
+// ratings writes observed entries of a matrix of 60 users and 30 films, which consist of planted factors, biases and noise of
+// 0.1, and the other entries as pairs. It declares models for the matrix.
 func (b *bench) ratings() {
 	b.Helper()
 	r := rand.New(rand.NewPCG(2, 7))
@@ -54,7 +55,8 @@ dataset = { name = "triples", file = "ratings.csv", hide = 0.1 }
 `)
 }
 
-// A matrix is factorised, its entries are predicted, those of new users from their own, and everything that is known of a run works.
+// A matrix is factorised, its entries are predicted, and the entries of new users are predicted from their own. All commands
+// that inspect a run work.
 func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
 	b := newBench(t)
 	b.ratings()
@@ -96,7 +98,7 @@ func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
 	}
 }
 
-// What cannot be predicted is an error that names the line.
+// The error for a pair that cannot be predicted names the line.
 func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 	b := newBench(t)
 	b.ratings()

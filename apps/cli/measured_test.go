@@ -10,7 +10,7 @@ import (
 	"tessera/data"
 )
 
-// spaced makes every run of blanks one blank.
+// spaced replaces every sequence of blanks by one blank.
 func spaced(text string) string { return regexp.MustCompile(`[ ]+`).ReplaceAllString(text, " ") }
 
 func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {

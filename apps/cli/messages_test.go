@@ -13,7 +13,7 @@ import (
 	"tessera/data"
 )
 
-// What a message says beyond what is wrong: where, and what to do.
+// A message contains the problem, its location and the remedy.
 func TestMessagesSayWhatToDo(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
@@ -100,7 +100,7 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	}
 }
 
-// The images are found, and damaged, in the folder that --data names: the remedy must go there too.
+// The folder of --data contains damaged images. The remedy must refer to this folder.
 func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
 	b := newBench(t)
 	images := []byte{0, 0, 8, 1, 0, 0, 0, 1, 7}

@@ -11,7 +11,7 @@ import (
 
 const ownModel = smallModels + "\n[model.own]\nextends = \"small\"\ndataset = { name = \"npy\", images = \"pics/x.npy\", test_images = \"pics/t.npy\", validation = 0.0 }\n"
 
-// ownImages writes the files of ownModel.
+// ownImages writes the data files of ownModel.
 func (b *bench) ownImages() {
 	b.Helper()
 	b.write("models.toml", ownModel)

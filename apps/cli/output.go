@@ -19,13 +19,14 @@ import (
 	"tessera/train/folder"
 )
 
-// Widths of help if the terminal's width is unknown, and of lines of progress.
+// Limits of the line width in characters. If the width of the terminal is unknown, lines have the largest width.
 const (
 	widest    = 100
-	narrowest = 40 // narrower terminals break the lines
+	narrowest = 40 // minimum width of lines; narrower terminals wrap them
 )
 
-// lineWidth is the width of a terminal, at most [widest]: that of $COLUMNS, else that of the output, else widest.
+// lineWidth returns the width of a terminal, at most [widest]: the value of $COLUMNS, else the width of the output, else
+// widest.
 func lineWidth(out io.Writer) int {
 	width, err := strconv.Atoi(os.Getenv("COLUMNS"))
 	if err != nil || width < 1 {
@@ -83,7 +84,7 @@ func wrapped(text string, width int) string {
 // entry matches the beginning of a line of a table, up to its last column.
 var entry = regexp.MustCompile(`^ +(\S+( \S+)* {2,})*`)
 
-// folded breaks a line between words. What follows is indented like the last column of a table.
+// folded breaks a line between words. Continuation lines are indented like the last column of a table.
 func folded(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
@@ -165,10 +166,10 @@ func digits(n int) int { return len(fmt.Sprint(n)) }
 // number prints a value with four significant digits.
 func number(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// longest is the time from which a duration is no longer printed exactly.
+// longest is the duration above which durations are not printed exactly.
 const longest = 100 * 365 * 24 * time.Hour
 
-// duration prints a time to whole seconds, tenths below ten.
+// duration formats a duration: whole seconds, or tenths of a second below ten seconds.
 func duration(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond).String()
@@ -179,7 +180,7 @@ func duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// counted is a number with a noun: "1 model", "2 models".
+// counted returns a number with a noun: "1 model", "2 models".
 func counted(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -209,10 +210,10 @@ func thousands(n int) string {
 	return text
 }
 
-// screenOf is the terminal that results are printed to, nil where they go elsewhere.
+// screenOf returns the terminal to which results are printed, nil if the output is not a terminal.
 func screenOf(cmd *cobra.Command) *os.File { return terminalOf(cmd.OutOrStdout()) }
 
-// terminalOf is the terminal that an output goes to, or nil.
+// terminalOf returns the terminal of an output, nil if the output is not a terminal.
 func terminalOf(out io.Writer) *os.File {
 	if o, ok := out.(*output); ok {
 		out = o.Writer
@@ -223,7 +224,7 @@ func terminalOf(out io.Writer) *os.File {
 	return nil
 }
 
-// pageWidth is the number of characters in a line of a terminal, and 0 where the output goes elsewhere.
+// pageWidth returns the number of characters in a line of the terminal, 0 if the output is not a terminal.
 func pageWidth(out io.Writer) int {
 	screen := terminalOf(out)
 	if screen == nil {

@@ -26,7 +26,7 @@ var outsideBinary = sync.OnceValues(func() (string, error) {
 	return path, goes("build", "-o", path, ".")
 })
 
-// outside returns a bench for the command of the module in testdata/outside, which registers its own parts.
+// outside returns a bench for the command of the module in testdata/outside, which registers parts of its own.
 func outside(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -78,7 +78,7 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.contains("the table of the sweep", b.read("sweeps/counts/results.csv"), "mean_code", "60", "90")
 }
 
-// docs/adding-a-part.md names every kind that list prints, with the section that has its example.
+// docs/adding-a-part.md contains, for every kind that list prints, a section with an example.
 func TestEveryKindOfPartHasASectionOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/adding-a-part.md")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
 	}
 }
 
-// A hook with state, killed ten times: each time once some more epochs are in metrics.jsonl.
+// A run with a stateful hook is killed ten times. Before each kill, metrics.jsonl must contain some new epochs.
 func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
 	const kills, between = 10, 20
 	b := outside(t)
@@ -136,7 +136,7 @@ func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
 	b.contains("the state", b.read("killed/state.safetensors"), "hook/wobble/mean")
 }
 
-// measured is how many epochs are in a run's metrics.
+// measured returns the number of epochs in a run's metrics.
 func (b *bench) measured(run string) int {
 	text, err := os.ReadFile(b.path(run + "/metrics.jsonl"))
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"strings"
 )
 
-// ownData is the data of a newcomer.
+// ownData contains the expected values of user-defined data.
 type ownData struct {
 	species      []string
 	measurements [][]float64
 	activations  [][]float64
 }
 
-// species are the classes of the measurements, in the order of their labels.
+// species lists the classes of the measurements, in the order of their labels.
 var species = []string{"adelie", "chinstrap", "gentoo"}
 
-// writeOwnData writes the files of the transcripts, always the same ones.
+// writeOwnData writes the data files of the transcripts. Every call writes the same bytes.
 func writeOwnData(b *bench) (o ownData) {
 	b.Helper()
 	r := rand.New(rand.NewPCG(12, 300))
@@ -46,7 +46,7 @@ func writeOwnData(b *bench) (o ownData) {
 	return o
 }
 
-// writeMeasurements writes 200 signed vectors of columns of any scale, with a column of classes.
+// writeMeasurements writes 200 signed vectors, whose columns have different scales, with a column of classes.
 func (b *bench) writeMeasurements(r *rand.Rand, o *ownData) {
 	var text strings.Builder
 	text.WriteString("a,b,c,d,e,f,species\n")
@@ -68,7 +68,7 @@ func (b *bench) writeMeasurements(r *rand.Rand, o *ownData) {
 	b.write("unlabelled.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,10\n-1,2\n3,-4\n5,-6\n7,-8\n9,-10\n")
 }
 
-// activations are n sums of 8 atoms of 64 values, rounded to float16.
+// activations returns n sums of 8 atoms of 64 values, rounded to float16.
 func activations(r *rand.Rand, n int) [][]float64 {
 	rows := make([][]float64, n)
 	atoms := make([]float64, 8*64)
@@ -92,7 +92,7 @@ func activations(r *rand.Rand, n int) [][]float64 {
 	return rows
 }
 
-// writePhotos writes 300 JPEG and PNG files of different sizes into folders of classes, and two files that are no images.
+// writePhotos writes 300 JPEG and PNG files of different sizes into folders of classes, and two files that are not images.
 func (b *bench) writePhotos(r *rand.Rand) {
 	for i := range 300 {
 		class, height, width := i%3, 16+r.IntN(24), 16+r.IntN(24)
@@ -128,7 +128,7 @@ func (b *bench) writePhotos(r *rand.Rand) {
 	b.write("photos/cells/notes.txt", "the lens was dirty")
 }
 
-// npyText is an NPY file of these values.
+// npyText returns an NPY file of the values.
 func npyText(descr, shape string, values any) string {
 	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", descr, shape)
 	var out bytes.Buffer
@@ -139,7 +139,7 @@ func npyText(descr, shape string, values any) string {
 	return out.String()
 }
 
-// halves returns rows times a factor as float16. The products must be float16 numbers.
+// halves returns the rows, multiplied by a factor, as float16. The products must be float16 numbers.
 func halves(rows [][]float64, factor float64) (values []uint16) {
 	for _, row := range rows {
 		for _, v := range row {

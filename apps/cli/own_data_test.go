@@ -34,7 +34,7 @@ func (b *bench) follow(name string) {
 	}
 }
 
-// step runs one command and compares it with what the transcript says of it.
+// step runs one command and compares its output with the transcript.
 func (b *bench) step(command string, said []string) {
 	b.Helper()
 	code := 0
@@ -86,7 +86,7 @@ func (b *bench) rows(name string, shape ...int) *data.Rows {
 	return rows
 }
 
-// photos checks names, labels and shapes of what was encoded and decoded.
+// photos checks the names, labels and shapes of encoded and decoded photos.
 func (b *bench) photos(t *testing.T) {
 	codes := b.rows("photos.npz", 16)
 	if codes.Len() != 300 || codes.Names[0] != "cells/c000.jpg" || codes.Names[299] != "fibres/2025/may/c299.png" || !slices.Equal(codes.Classes, []string{"cells", "crystals", "fibres"}) {
@@ -114,8 +114,8 @@ func (b *bench) photos(t *testing.T) {
 	}
 }
 
-// photoNumbers checks the codes of the photos and what eval measures on them. How photos become pixels is checked against Pillow
-// in package data.
+// photoNumbers checks the codes of the photos and their metrics. Package data tests the conversion of photos to pixels against
+// Pillow.
 func (b *bench) photoNumbers(t *testing.T) {
 	models, err := config.Load("models.toml", []byte(b.read("models.toml")))
 	if err != nil {
@@ -177,13 +177,13 @@ func (b *bench) parameters(run string) func(name string) []float64 {
 	}
 }
 
-// recomputed is what the dense model of a run makes of samples, computed here in float64.
+// recomputed contains the results of a run's dense model for some samples, computed by the test in float64.
 type recomputed struct {
 	codes, outputs                 [][]float64
 	mse, explained, cosine, active float64
 }
 
-// recompute codes samples; last is the activation of the decoder, nil for none.
+// recompute encodes and decodes samples. last is the activation of the decoder, nil for none.
 func (b *bench) recompute(run string, samples [][]float64, last func(float64) float64) (r recomputed) {
 	p := b.parameters(run)
 	encoder, decoder := affine{p("encoder.0.weight"), p("encoder.0.bias")}, affine{p("decoder.0.weight"), p("decoder.0.bias")}
@@ -221,7 +221,7 @@ func (b *bench) recompute(run string, samples [][]float64, last func(float64) fl
 	return r
 }
 
-// agrees compares `eval` of a run on a file with numbers that were computed here.
+// agrees compares the results of `eval` for a run and a file with recomputed numbers.
 func (b *bench) agrees(t *testing.T, run, file string, want recomputed) {
 	t.Helper()
 	var got map[string]any
@@ -240,7 +240,7 @@ func (b *bench) agrees(t *testing.T, run, file string, want recomputed) {
 	}
 }
 
-// close compares the values of a file with rows that were computed here.
+// close compares the values of a file with recomputed rows.
 func (b *bench) close(t *testing.T, name string, want [][]float64) {
 	t.Helper()
 	for i, v := range b.rows(name, len(want[0])).Float32() {
@@ -251,7 +251,7 @@ func (b *bench) close(t *testing.T, name string, want [][]float64) {
 	}
 }
 
-// measurements checks the scaling, codes with labels, and what is decoded, in the units of the file.
+// measurements checks the scaling, codes with labels, and decoded values, which have the units of the file.
 func (b *bench) measurements(t *testing.T, o ownData) {
 	n, scaled := float64(len(o.measurements)), make([][]float64, len(o.measurements))
 	shift, factor := b.parameters("runs/measurements")("data/shift"), b.parameters("runs/measurements")("data/factor")
@@ -296,7 +296,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 	}
 }
 
-// columns checks that decoded vectors have the names of the columns of their data set, or numbers if it is gone.
+// columns checks that decoded vectors have the column names of their data set, or numbers if its file no longer exists.
 func (b *bench) columns() {
 	b.Helper()
 	names := func(file string) string {
@@ -320,7 +320,7 @@ func (b *bench) columns() {
 	}
 }
 
-// activations checks float16 vectors, a vector alone, and the warning about another range.
+// activations checks float16 vectors, a single vector, and the warning about values with another range.
 func (b *bench) activations(t *testing.T, o ownData) {
 	r := b.recompute("runs/activations", o.activations, nil)
 	b.agrees(t, "runs/activations", "activations.npy", r)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Opening a pipe waits for somebody who writes into it, and no signal ends that.
+// Opening a named pipe blocks until another process opens it for writing, and no signal interrupts this.
 func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")

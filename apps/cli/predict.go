@@ -42,7 +42,7 @@ func predictCommand() *cobra.Command {
 	return cmd
 }
 
-// predictFlags are the flags of the command predict.
+// predictFlags contains the flags of the command predict.
 type predictFlags struct {
 	runFlags
 	in, out, head, given string
@@ -153,7 +153,7 @@ func (f *predictFlags) entries(cmd *cobra.Command, r *tessera.Run) error {
 	})
 }
 
-// table writes a line for each sample: samples without names have numbers.
+// table writes a line for each sample. Samples without names are numbered.
 func (f *predictFlags) table(out io.Writer, p *tessera.Prediction, names []string) error {
 	w := csv.NewWriter(out)
 	head := []string{"name", "class", "probability"}
@@ -178,5 +178,5 @@ func (f *predictFlags) table(out io.Writer, p *tessera.Prediction, names []strin
 	return w.Error()
 }
 
-// probability formats a probability as the shortest text from which the same number is read.
+// probability formats a probability with the fewest digits that identify the number.
 func probability(p float32) string { return strconv.FormatFloat(float64(p), 'g', -1, 32) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// flowers writes a file of 60 flowers of two species and declares a classifier of them without a decoder.
+// flowers writes a file of 60 flowers of two species, and declares a classifier without a decoder for them.
 func (b *bench) flowers() {
 	b.Helper()
 	rows := "nr,long,wide,species\n"
@@ -81,7 +81,8 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 	}
 }
 
-// Two heads learn two columns of classes: each is measured against its own and predicts names of its own, on every table and page.
+// Two heads learn two columns of classes. Every table and page measures each head against its own column, and names the
+// classes of this column.
 func TestHeadsPredictTheClassesOfTheirColumns(t *testing.T) {
 	b := newBench(t)
 	rows := "nr,long,wide,species,site\n"

@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// preempting are the signals by which schedulers announce the end of a job: this system has none.
+// preempting lists the signals by which schedulers announce the end of a job. This system has none.
 var preempting []os.Signal

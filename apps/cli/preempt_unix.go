@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// preempting are the signals by which schedulers announce the end of a job.
+// preempting lists the signals by which schedulers announce the end of a job.
 var preempting = []os.Signal{syscall.SIGUSR1}

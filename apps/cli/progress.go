@@ -21,13 +21,13 @@ import (
 // mostLines is the approximate number of progress lines that are printed if live lines are impossible and --log-every is not given.
 const mostLines = 60
 
-// progressFlags select how much progress is shown.
+// progressFlags contains the flags that select how much progress is shown.
 type progressFlags struct {
 	quiet bool
-	every int // 0: about [mostLines] lines
+	every int // every how many epochs or trials a line is printed; 0 for about [mostLines] lines
 }
 
-// add adds the flags; what names the counted things: "epochs" or "trials".
+// add adds the flags; what is the plural of the counted unit: "epochs" or "trials".
 func (f *progressFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
 	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
@@ -43,7 +43,7 @@ func (f progressFlags) due(done, all int) bool {
 	return done%every == 0
 }
 
-// progress shows the progress of a training: one live line on a terminal, some plain lines elsewhere.
+// progress shows the progress of a training: one live line on a terminal, otherwise some plain lines.
 type progress struct {
 	progressFlags
 	out      io.Writer
@@ -90,14 +90,14 @@ func (p *progress) End() {
 	}
 }
 
-// pieces are the pieces of a line, in order, with the metrics at the end of the last epoch.
+// pieces returns the pieces of a line, in order, with the metrics at the end of the last epoch.
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
 	return []string{p.head(r), p.terms(r), valError, sparsity, negative, pace(r),
 		"  left " + duration(r.Left)}
 }
 
-// head is the position of the run and its loss.
+// head returns the position of the run and its loss.
 func (p *progress) head(r train.Progress) string {
 	var b strings.Builder
 	pass := "epoch"
@@ -112,7 +112,7 @@ func (p *progress) head(r train.Progress) string {
 	return b.String()
 }
 
-// terms are the terms of the loss, if there are several.
+// terms returns the terms of the loss, if there are several.
 func (p *progress) terms(r train.Progress) string {
 	if len(r.Terms) < 2 {
 		return ""
@@ -131,7 +131,7 @@ func (p *progress) terms(r train.Progress) string {
 	return b.String()
 }
 
-// measured shows the metrics at the end of the last epoch.
+// measured returns the metrics at the end of the last epoch as texts.
 func (p *progress) measured() (valError, sparsity, negative string) {
 	for _, key := range []string{"val_mse", train.ObjectiveKey} {
 		if value, ok := p.epoch.Measured.Number(key); ok {
@@ -164,7 +164,7 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
 
-// pace is the number of samples that are fitted per second, in words.
+// pace returns the number of samples that are fitted per second, in words.
 func pace(r train.Progress) string {
 	unit := "images"
 	if r.Vectors {
@@ -173,7 +173,8 @@ func pace(r train.Progress) string {
 	return fmt.Sprintf("  %.0f %s/s", r.ImagesPerSecond, unit)
 }
 
-// within removes the least important pieces until the line fits: the terms of the loss first, never the remaining time.
+// within returns the progress as one line that is narrower than width. It omits the least important pieces until the line
+// fits, but never the remaining time.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
 	line := spelled(strings.Join(pieces, ""))
@@ -191,8 +192,8 @@ func (p *progress) within(width int, r train.Progress) string {
 	return cut(line, width)
 }
 
-// sweepProgress shows the progress of a sweep. On a terminal: a line for every finished trial and a live table of running
-// trials. Elsewhere: a line for some finished trials and for every failed one.
+// sweepProgress shows the progress of a sweep. A terminal shows a line for every finished trial and a live table of running
+// trials. Other outputs get a line for some finished trials and for every failed trial.
 type sweepProgress struct {
 	*progress
 	sweep   *sweep.Sweep
@@ -201,7 +202,7 @@ type sweepProgress struct {
 	work    float64 // work done by this process, in trials
 	kept    int
 	last    sweep.Event
-	live    int // lines of the table on the screen
+	live    int // number of lines of the table on the screen
 
 	mu    sync.Mutex
 	fleet func() fleet.Fleet // the workers of a sweep on several machines; nil for one machine
@@ -267,7 +268,7 @@ func (p *sweepProgress) Show(e sweep.Event) {
 	p.draw(e)
 }
 
-// ended is the line of a finished trial.
+// ended returns the line of a finished trial.
 func (p *sweepProgress) ended(e sweep.Event) string {
 	line := fmt.Sprintf("[%*d/%d] %s", digits(e.Total), e.Done+e.Failed, e.Total, p.sweep.Describe(e.Trial))
 	if e.Err != nil {
@@ -319,7 +320,7 @@ func (p *sweepProgress) workers() string {
 	return fmt.Sprintf(", %s on %s", counted(f.Workers, "worker"), counted(f.Cores, "core"))
 }
 
-// left is the estimated time until the last trial ends.
+// left returns the estimated time until the last trial ends.
 func (p *sweepProgress) left(e sweep.Event) string {
 	rest := float64(e.Total - e.Done - e.Failed)
 	for _, r := range p.running {
@@ -331,7 +332,8 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
-// clear removes the table from the screen: lines that remain follow. The first of them is the number of trials that were done.
+// clear removes the table from the screen. The lines that follow remain. The first of them is the number of trials that were
+// already done.
 func (p *sweepProgress) clear() {
 	if p.live > 0 {
 		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)

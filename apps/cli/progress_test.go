@@ -32,12 +32,12 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 	b.contains("100 columns", p.within(100, r), "code_hoyer 0.512")
 }
 
-// Elsewhere than on a terminal about sixty lines are enough: the first epoch, the last one, and some between.
+// If the output is not a terminal, about sixty lines are printed: the first epoch, the last one, and some between.
 func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
 	for _, c := range []struct {
 		flags            progressFlags
 		from, to, epochs int
-		lines            int // "run" included
+		lines            int // number of lines, including "run"
 	}{
 		{progressFlags{}, 1, 600, 600, 62}, {progressFlags{}, 1, 60, 60, 61}, {progressFlags{}, 1, 61, 61, 33}, {progressFlags{}, 1, 1, 1, 2},
 		{progressFlags{}, 301, 600, 600, 32}, {progressFlags{}, 1, 7, 100_000, 3}, // stopped early
@@ -84,7 +84,7 @@ func TestQuietAndLogEvery(t *testing.T) {
 	}
 }
 
-// What train says with exit code 2, resume says with 2.
+// An invalid number of epochs is a usage error (exit code 2) for train and for resume.
 func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallModels+"\n[model.factors]\nkind = \"nmf\"\ncomponents = 3\niterations = 2\n")

@@ -79,7 +79,7 @@ func rankCommand() *cobra.Command {
 	return cmd
 }
 
-// rankFlags are the flags of rank.
+// rankFlags contains the flags of the command rank.
 type rankFlags struct {
 	modelFlags
 	ranks  []int
@@ -88,8 +88,8 @@ type rankFlags struct {
 	figure string
 }
 
-// ranked contains the measurements: errors of a factorisation, densities of a density, clusters of k-means,
-// entries of a matrix, or units of an auto-encoder. The other lists are nil.
+// ranked contains the measurements for one kind of model: errors for a factorisation, densities for a density, clusters for
+// k-means, entries for a matrix, units for an auto-encoder. The other lists are nil.
 type ranked struct {
 	errors    []baselines.RankError
 	densities []baselines.RankDensity
@@ -147,9 +147,9 @@ func (r ranked) draw(path string) error {
 	return f.Save(path)
 }
 
-// measure cross-validates the model of that name.
+// measure cross-validates the named model.
 func (f *rankFlags) measure(cmd *cobra.Command, name string) (measured ranked, err error) {
-	var first []string // the declared number of components may not suit the data
+	var first []string // replaces the declared number of components, which may not suit the data
 	if len(f.ranks) > 0 {
 		first = []string{fmt.Sprintf("components=%d", f.ranks[0])}
 	}
@@ -198,7 +198,7 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) (measured ranked, e
 	return measured, usagef("rank: %v", err)
 }
 
-// fitted loads the images that the model would be fitted to.
+// fitted loads the images to which the model would be fitted.
 func fitted(ctx context.Context, m *config.Model, dirs data.Dirs) (*data.Images, error) {
 	set, err := data.Load(ctx, m.Dataset.Source, dirs, m.Dataset.Need())
 	if err != nil {
@@ -289,7 +289,7 @@ func printClusters(cmd *cobra.Command, list []baselines.RankClusters) error {
 	return t.flush()
 }
 
-// highest is the index of the largest of n numbers that are known; -1 if none is.
+// highest returns the index of the largest of n numbers, some of which may be unknown (nil); -1 if all are unknown.
 func highest(n int, of func(i int) *float64) int {
 	best := -1
 	for i := range n {
@@ -300,7 +300,7 @@ func highest(n int, of func(i int) *float64) int {
 	return best
 }
 
-// known is a number of a table, "-" if it is not known.
+// known returns a number for a table, "-" if it is unknown.
 func known(v *float64) any {
 	if v == nil {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"tessera/data"
 )
 
-// Every command of README.md is run in one folder, from top to bottom, as a reader would.
+// The commands of README.md are run in one folder, from top to bottom.
 func TestTheCommandsOfREADMEWork(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 	}
 }
 
-// The page on one's own data is run from top to bottom, with its table, its declarations and its conclusions.
+// The page about one's own data is executed from top to bottom: its table, its declarations and its conclusions.
 func TestTheCommandsOfYourDataWork(t *testing.T) {
 	awk, err := exec.LookPath("awk")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestTheCommandsOfYourDataWork(t *testing.T) {
 	}
 }
 
-// CI runs the test command of README.md, so the two must be the same.
+// CI runs the test command of README.md, so both must be equal.
 func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
 	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test ./...\n", "../../.ci/run": "\ngo test ./...\n"} {
 		text, err := os.ReadFile(path)
@@ -144,7 +144,7 @@ func (b *bench) readme(line string) (stdout string) {
 	return r.stdout
 }
 
-// block returns the first code block of a language.
+// block returns the first code block of the given language in a text.
 func block(text, language string) string {
 	_, rest, _ := strings.Cut(text, "```"+language+"\n")
 	code, _, _ := strings.Cut(rest, "```")

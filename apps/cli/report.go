@@ -31,7 +31,7 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-// pageFlags are the flags of commands that measure runs for a page.
+// pageFlags contains the flags of commands that measure runs for a page.
 type pageFlags struct {
 	runFlags
 	metricFlags

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// smallStudy declares the sweeps of reproductions with models that train in a moment.
+// smallStudy declares the sweeps of reproductions with models that train quickly.
 const smallStudy = smallModels + `
 [model.factors]
 kind = "nmf"
@@ -37,7 +37,7 @@ func newStudyBench(t *testing.T) *bench {
 	return b
 }
 
-// page returns the files of a page.
+// page returns the files of a page of a sweep, by name.
 func (b *bench) page(sweep string) map[string]string {
 	b.Helper()
 	files := map[string]string{}

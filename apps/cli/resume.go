@@ -40,7 +40,7 @@ func resumeCommand() *cobra.Command {
 	return cmd
 }
 
-// resumeFlags are the flags of the command resume.
+// resumeFlags contains the flags of the command resume.
 type resumeFlags struct {
 	runFlags
 	progressFlags
@@ -79,7 +79,7 @@ func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
 	})
 }
 
-// derived returns the file information of a run's derived files; rewriting a file changes it.
+// derived returns the file information of a run's derived files, which changes if a file is rewritten.
 func derived(run string) map[string]os.FileInfo {
 	files := map[string]os.FileInfo{}
 	for _, name := range []string{folder.Model, folder.Best} {

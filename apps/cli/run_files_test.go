@@ -58,8 +58,9 @@ func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 	b.contains("standard error", b.must(0, "eval", "runs/small").stderr, "runs/small is not finished: epoch 2 of 5")
 }
 
-// What the operating system does not let us read of a run, and what is no longer what tessera wrote, is damage and no
-// internal error. A folder in a file's place fails like a missing permission, which root does not miss.
+// If the operating system does not allow a file of a run to be read, or if its contents are not those that tessera wrote, the
+// file is damaged: this is not an internal error. The test replaces the file by a folder, because root ignores missing
+// permissions.
 func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
@@ -103,7 +104,8 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A file that now has the name of a run's images does not affect the run: the run can be used, and other images are other data.
+// A run does not depend on a later file at the path of its images: the run can be opened, and other images are treated as
+// other data.
 func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
 	b := newBench(t)
 	images := func(shape ...int) {

@@ -39,7 +39,7 @@ func runsCommand() *cobra.Command {
 	return cmd
 }
 
-// runsFlags are the flags of the command runs.
+// runsFlags contains the flags of the command runs.
 type runsFlags struct {
 	modelFlags
 	json bool
@@ -48,7 +48,7 @@ type runsFlags struct {
 // listedRun is one run of the list.
 type listedRun struct {
 	train.Status
-	Differs []string `json:"differs"` // KEY=VALUE, as --set takes them
+	Differs []string `json:"differs"` // KEY=VALUE, in the form of --set
 }
 
 func (f *runsFlags) runs(cmd *cobra.Command, args []string) error {
@@ -101,10 +101,10 @@ func statuses(paths []string) []listedRun {
 	return runs
 }
 
-// loggedMetrics are the columns of the table that come from metrics.jsonl.
+// loggedMetrics lists the columns of the table that come from metrics.jsonl.
 var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer", "dead_units"}
 
-// printRuns prints a table. Columns that no run has are left out.
+// printRuns prints a table. Columns without any value are omitted.
 func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	var columns []string
 	for _, name := range loggedMetrics {
@@ -128,7 +128,7 @@ func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	return t.flush()
 }
 
-// lastValue is a value of metrics.jsonl.
+// lastValue returns a value of metrics.jsonl.
 func lastValue(values metrics.Values, name string) string {
 	v, ok := values.Number(name)
 	switch {
@@ -140,10 +140,10 @@ func lastValue(values metrics.Values, name string) string {
 	return number(v)
 }
 
-// widestCell bounds the last column.
+// widestCell is the maximum width of the last column.
 const widestCell = 100
 
-// shortened cuts a text off after most characters.
+// shortened truncates a text to most characters.
 func shortened(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most-3]) + "..."
@@ -151,7 +151,7 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// age is a duration in its largest unit.
+// age formats a duration in its largest unit.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	for _, unit := range []struct {
@@ -165,7 +165,7 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d s", max(0, d)/time.Second)
 }
 
-// noteUnfinished says that a run of a model can be resumed, before a new one begins.
+// noteUnfinished prints, before a new run of a model begins, that an earlier run can be resumed.
 func noteUnfinished(cmd *cobra.Command, model string) {
 	entries, err := os.ReadDir("runs")
 	if err != nil {
@@ -183,8 +183,8 @@ func noteUnfinished(cmd *cobra.Command, model string) {
 	}
 }
 
-// compared fills in the settings of each run that differ from the declaration of its model, or from the first run of that model where no
-// file declares it.
+// compared fills in the settings of each run that differ from the declaration of its model, or from the first run of that
+// model if no file declares it.
 func (f *runsFlags) compared(runs []listedRun) []listedRun {
 	declared, err := f.load()
 	if err != nil { // the list of runs does not depend on it
@@ -213,7 +213,7 @@ func (f *runsFlags) compared(runs []listedRun) []listedRun {
 	return runs
 }
 
-// declaredSettings returns the settings of a declared model for samples of a shape, nil if there is none.
+// declaredSettings returns the settings of a declared model, for samples of the given shape; nil if the model is not declared.
 func declaredSettings(declared *config.File, name string, shape []int) map[string]string {
 	if declared == nil || !slices.Contains(declared.Names(), name) {
 		return nil
@@ -231,8 +231,8 @@ func declaredSettings(declared *config.File, name string, shape []int) map[strin
 	return settings
 }
 
-// differing lists the keys that differ from a base, with their values. A key that only the base has is a default that an earlier version
-// did not have, unless the run lacks the whole table of the key.
+// differing lists the keys that differ from a base, with their values. It omits keys of the base that the run lacks, because a
+// later version may have added them; but if the run lacks the complete table of a key, the key differs.
 func differing(base, is map[string]string) []string {
 	tables := map[string]bool{}
 	for key := range is {
@@ -264,7 +264,7 @@ func kindFirst(a, b string) int {
 	return strings.Compare(first(a), first(b))
 }
 
-// tableOf is the path of the table that holds a key.
+// tableOf returns the path of the table that contains a key.
 func tableOf(key string) string {
 	i := strings.LastIndexByte(key, '.')
 	return key[:max(i, 0)]

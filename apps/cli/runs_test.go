@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// listed is what `tessera runs --json` prints of a run.
+// listed describes a run in the output of `tessera runs --json`.
 type listed struct {
 	Run, State, Problem, Model string
 	Epoch, Epochs              int

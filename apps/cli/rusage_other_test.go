@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// maxResident is not known here.
+// maxResident returns 0: the value is unknown on this system.
 func maxResident(*os.ProcessState) int64 { return 0 }

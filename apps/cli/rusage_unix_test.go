@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// maxResident returns the most memory that a process held, in bytes.
+// maxResident returns the maximum resident memory of a process, in bytes.
 func maxResident(s *os.ProcessState) int64 {
 	usage, ok := s.SysUsage().(*syscall.Rusage)
 	if !ok {

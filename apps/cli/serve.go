@@ -38,7 +38,7 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
-// serveFlags are the flags of serve.
+// serveFlags contains the flags of the command serve.
 type serveFlags struct {
 	serve.Options
 	listen, tokens, certificate, key string
@@ -114,7 +114,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 }
 
 // numbers returns an error for flags below their range and translates flags that are 0, because 0 selects the default in
-// [serve.Options]: a drain flag of 0 means no waiting; for other flags 0 is an error.
+// [serve.Options]. A drain flag of 0 means no waiting; for other flags 0 is an error.
 func (f *serveFlags) numbers(cmd *cobra.Command) (err error) {
 	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
 		if *wait == 0 {
@@ -156,7 +156,7 @@ func limitMemory(requests int64) {
 	}
 }
 
-// models returns the models of the arguments, RUN or NAME=RUN.
+// models returns the models of the arguments. An argument is RUN or NAME=RUN.
 func (f *serveFlags) models(args []string) ([]serve.Model, error) {
 	var models []serve.Model
 	for _, arg := range args {
@@ -191,7 +191,7 @@ func (f *serveFlags) secure() (err error) {
 	return nil
 }
 
-// announce prints where the server listens.
+// announce prints the address of the server.
 func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) {
 	scheme := "http"
 	if f.Certificate != nil {
@@ -205,7 +205,7 @@ func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) 
 	}
 }
 
-// locked is a writer that several goroutines may use.
+// locked is a writer for concurrent use.
 type locked struct {
 	mu  sync.Mutex
 	out io.Writer

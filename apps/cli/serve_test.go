@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serving starts tessera serve and returns the address of the model, and its standard error from there on.
+// serving starts tessera serve. It returns the address of the model, the process, and a reader of the remaining standard
+// error.
 func (b *bench) serving(args ...string) (url string, cmd *exec.Cmd, rest *bufio.Reader) {
 	b.Helper()
 	cmd = b.command(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)

@@ -2,7 +2,8 @@ package cli
 
 import "testing"
 
-// A decoder that reads a layer of the encoder has no decode from the code alone; all that needs reconstructions of images works.
+// A decoder that reads a layer of the encoder cannot decode from the code alone. All commands that reconstruct images still
+// work.
 func TestAModelWithASkipConnectionIsTrainedMeasuredAndShown(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", `

@@ -12,7 +12,8 @@ import (
 	"tessera/hooks"
 )
 
-// stuck is a hook that never ends the batch stuckAt while the file "stick" exists: no machine is fast enough to finish it.
+// stuck is a hook that does not end the batch stuckAt while the file "stick" exists, so that even a fast machine cannot
+// complete the batch.
 type stuck struct{}
 
 const stuckAt = 30
@@ -40,8 +41,8 @@ func init() {
 	}
 }
 
-// One interrupt gives the same exit code, but it waits for the batch and writes a checkpoint. Here the batch never ends, and
-// the state stays the one from before the first step.
+// A single interrupt has the same exit code, but waits for the batch and writes a checkpoint. In this test the batch never
+// ends, and the state remains that from before the first step.
 func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T) {
 	b := newBench(t)
 	b.binary = os.Args[0]

@@ -74,11 +74,11 @@ type summary struct {
 	Parameters int            `json:"parameters"`
 	Trainable  int            `json:"trainable"`
 	Layers     []layerSummary `json:"layers"`
-	Values     []valueSummary `json:"values,omitempty"` // of a model that is more than an encoder and a decoder
-	Memory     *memorySummary `json:"memory,omitempty"` // of a fit to a sparse matrix
+	Values     []valueSummary `json:"values,omitempty"` // set if a model has more than an encoder and a decoder
+	Memory     *memorySummary `json:"memory,omitempty"` // set for a fit to a sparse matrix
 
 	spec  *config.Model
-	input []int        // the shape of one image
+	input []int        // shape of one image
 	model *graph.Model // nil for a baseline
 }
 
@@ -90,14 +90,14 @@ type layerSummary struct {
 	Trainable   int    `json:"trainable"`
 }
 
-// memorySummary is the memory of a fit to a sparse matrix, in bytes.
+// memorySummary describes the memory of a fit to a sparse matrix, in bytes.
 type memorySummary struct {
 	Rows       int `json:"rows"`
 	Columns    int `json:"columns"`
 	Entries    int `json:"entries"`
 	Stored     int `json:"entries_bytes"`
 	Factors    int `json:"factors_bytes"`
-	Transposed int `json:"transposed_bytes"` // by each thread
+	Transposed int `json:"transposed_bytes"` // per thread
 }
 
 // memoryOf returns the memory of a fit to a sparse matrix, nil for other models.
@@ -247,7 +247,7 @@ func variants(m *config.Model) (lines []string) {
 	return lines
 }
 
-// playerText describes a player of a model in one line.
+// playerText returns a description of a player in one line.
 func playerText(m *config.Model, p config.Moving) string {
 	var terms []string
 	for _, i := range p.Terms {
@@ -263,7 +263,7 @@ func playerText(m *config.Model, p config.Moving) string {
 	return text
 }
 
-// hookText describes a hook of a model in one line.
+// hookText returns a description of a hook in one line.
 func hookText(h config.Hook) string {
 	switch s := h.Hook.(type) {
 	case *hooks.Prune:
@@ -289,7 +289,7 @@ func hookText(h config.Hook) string {
 	return text
 }
 
-// settingText is the value of a setting; of a schedule its first and its last value.
+// settingText returns the value of a setting for a text. For a schedule it returns the first and the last value.
 func settingText(value any) any {
 	w, ok := value.(losses.Weight)
 	if !ok {

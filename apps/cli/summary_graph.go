@@ -11,20 +11,20 @@ import (
 	"tessera/losses"
 )
 
-// valueSummary is a column or a value of a model, with what reads it: layers by their paths, and terms of the loss.
+// valueSummary describes a column or a value of a model, with its readers: layers by path, and terms of the loss.
 type valueSummary struct {
 	Name   string   `json:"name"`
-	Shape  []int    `json:"shape"` // empty if it is unknown
+	Shape  []int    `json:"shape"` // shape; empty if it is unknown
 	ReadBy []string `json:"read_by"`
-	Drawn  string   `json:"drawn,omitempty"` // the kind of a drawn column
+	Drawn  string   `json:"drawn,omitempty"` // kind of a drawn column
 }
 
-// reading is a reader of a value: a layer, or a term of the loss.
+// reading is a use of a value by a layer or by a term of the loss.
 type reading struct {
 	value  string
-	reader string // the path of a layer, or the name of a term
+	reader string // path of a layer, or name of a term
 	term   bool
-	key    string // that names the value: against, mask or sample_weight of a term, or a key of the layer's kind; empty for on and from
+	key    string // key that names the value: against, mask or sample_weight of a term, or a key of the layer's kind; empty for on and from
 }
 
 func (r reading) String() string {
@@ -38,7 +38,7 @@ func (r reading) String() string {
 	return text
 }
 
-// readings lists what the layers and the terms of a model read.
+// readings lists the values that the layers and the terms of a model read.
 func readings(m *config.Model, l *config.Layout) (list []reading) {
 	for _, p := range l.Stacked() {
 		for _, name := range p.From {
@@ -66,8 +66,8 @@ func readings(m *config.Model, l *config.Layout) (list []reading) {
 	return list
 }
 
-// hasFurtherValues reports whether a model has more than an encoder and a decoder, each a chain of layers: heads, a key from or share
-// of a layer, values that layers publish, or terms that read other columns than images.
+// hasFurtherValues reports whether a model is more than a chain of encoder and decoder layers: whether it has heads, layers
+// with the key from or share, published values, or terms that read columns other than images.
 func hasFurtherValues(m *config.Model, l *config.Layout) bool {
 	for _, layer := range slices.Concat(m.Encoder, m.Decoder) {
 		if len(layer.From) > 0 || layer.Share != "" {
@@ -81,8 +81,8 @@ func hasFurtherValues(m *config.Model, l *config.Layout) bool {
 	})
 }
 
-// namedValues lists the columns that a model reads, its values, what its layers publish, and the outputs of layers that something other than
-// the next layer reads; nil for a model that is only an encoder and a decoder.
+// namedValues lists the columns that a model reads, its values, its published values, and the layer outputs that are read by
+// more than the next layer. It returns nil for a model that is only an encoder and a decoder.
 func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 	if !hasFurtherValues(m, l) {
 		return nil
@@ -118,7 +118,7 @@ func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 	return list
 }
 
-// drawnText says how a column is drawn, "" for one that is not.
+// drawnText describes how a column is drawn, "" if it is not drawn.
 func drawnText(kind string) string {
 	if kind == "" {
 		return ""
@@ -126,7 +126,7 @@ func drawnText(kind string) string {
 	return "drawn: " + kind
 }
 
-// nextReads reports whether the reader is the layer that follows the one whose output it reads.
+// nextReads reports whether the reader is the layer that follows the layer whose output it reads.
 func nextReads(l *config.Layout, r reading) bool {
 	for _, name := range l.Values() {
 		list, _ := l.Stack(name)
@@ -166,7 +166,7 @@ func (g *dotGraph) edge(from, to, label, attributes string) {
 	g.line("  %s -> %s [%s]", dotText(from), dotText(to), strings.Join(list, ", "))
 }
 
-// dotText is a quoted string of Graphviz: its lines are the given ones.
+// dotText returns the lines as a quoted string of Graphviz.
 func dotText(lines ...string) string {
 	for i, line := range lines {
 		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(inLine(line))
@@ -206,7 +206,7 @@ func (s *summary) writeDot(out io.Writer) error {
 	return g.err
 }
 
-// teachers adds the hooks whose copy of the model computes a value for a term.
+// teachers adds the hooks that compute a value for a term by a copy of the model.
 func (g *dotGraph) teachers(m *config.Model) {
 	for _, h := range m.AllHooks() {
 		for i, t := range m.Losses {
@@ -218,7 +218,7 @@ func (g *dotGraph) teachers(m *config.Model) {
 	}
 }
 
-// otherThan is kind, "" if it is the name.
+// otherThan returns kind, or "" if kind equals name.
 func otherThan(name, kind string) string {
 	if kind == name {
 		return ""
@@ -250,7 +250,7 @@ func (g *dotGraph) stack(name string, list []config.Placed) {
 	g.line("  }")
 }
 
-// values adds the values of a model and those that its layers publish, with the layers that give them.
+// values adds the values of a model and the published values, with the layers that compute them.
 func (g *dotGraph) values(l *config.Layout) {
 	names := l.Values()
 	for _, p := range l.Stacked() {
@@ -300,7 +300,7 @@ func (g *dotGraph) parameters(m *config.Model, l *config.Layout) {
 	}
 }
 
-// layerOf is the path of the layer that has a parameter, "" if there is none.
+// layerOf returns the path of the layer that declares a parameter, "" if there is none.
 func layerOf(l *config.Layout, parameter string) string {
 	for _, p := range l.Stacked() {
 		if strings.HasPrefix(parameter, p.Path+".") {
@@ -320,7 +320,8 @@ func layersOf(l *config.Layout, parameters []string) (paths []string) {
 	return paths
 }
 
-// trained lists the parameters that belong to a player. A shared parameter belongs to the player of the layer that has it.
+// trained lists the parameters that belong to a player. A shared parameter belongs to the player of the layer that declares
+// it.
 func trained(l *config.Layout, player config.Moving) (parameters []string) {
 	for _, p := range l.Parameters() {
 		if p.Of == "" && player.Moves(p.Path) {

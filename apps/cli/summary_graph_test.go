@@ -34,7 +34,8 @@ head.class.layers = [{ kind = "dense", units = 3, share = "encoder.0" }, { kind 
 loss = [{ kind = "mse", on = "y", against = "target", sample_weight = "weight" }, { kind = "cross_entropy", on = "class", name = "sort" }]
 `
 
-// A model that is more than an encoder and a decoder has a table of its values with what reads them; any other has none.
+// summary prints a table of values and their readers for a model that is more than an encoder and a decoder, and only for such
+// a model.
 func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
 	b := newBench(t)
 	b.write("p.csv", "a,b,w,u,v,species\n1,2,0.5,1,0,x\n3,4,0.25,0,1,y\n")
@@ -63,7 +64,8 @@ func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
 	}
 }
 
-// The graph of a model names its columns, the layers of each stack, values and terms, and what reads what.
+// The graph of a model contains its columns, the layers of each stack, values and terms, with edges from each value to its
+// readers.
 func TestSummaryWritesAGraph(t *testing.T) {
 	b := newBench(t)
 	b.write("p.csv", "a,b,w,u,v,species\n1,2,0.5,1,0,x\n3,4,0.25,0,1,y\n")

@@ -14,12 +14,12 @@ import (
 	"tessera/parallel/mpi"
 )
 
-// superviseVariable marks the process that a supervisor started.
+// superviseVariable is an environment variable that marks the process that a supervisor started.
 const superviseVariable = "TESSERA_SUPERVISED"
 
-// supervise runs the command of a distributed training in a child process and returns its exit code. A process that a signal
-// ended (out of memory, kill -9) has no exit code: mpirun would report 137, or the number of the signal, which may be that of
-// another error. The supervisor reports 9. ok is false for other commands.
+// supervise runs the command of a distributed training in a child process and returns its exit code. A process that was ended
+// by a signal (out of memory, kill -9) has no exit code: mpirun would report 137 or the number of the signal, which may be the
+// exit code of another error. The supervisor reports 9. ok is false for other commands.
 func supervise(args []string) (code int, ok bool) {
 	l, launched := mpi.Launched()
 	if !launched || !distributes(args) || os.Getenv(superviseVariable) != "" {
@@ -68,7 +68,7 @@ func supervise(args []string) (code int, ok bool) {
 	return cmd.ProcessState.ExitCode(), true
 }
 
-// yield gives mpirun some time to end this process.
+// yield waits, at most for the time most, until mpirun ends this process.
 func yield(stopped context.Context, most time.Duration) {
 	select {
 	case <-stopped.Done():

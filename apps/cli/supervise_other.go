@@ -2,5 +2,5 @@
 
 package cli
 
-// supervise is not available: mpirun reports the signal that ended a process.
+// supervise is not available on this system: mpirun reports the signal that ended a process.
 func supervise([]string) (code int, ok bool) { return 0, false }

@@ -21,7 +21,7 @@ import (
 	"tessera/sweep/fleet"
 )
 
-// sweepFlags are the flags of sweep.
+// sweepFlags contains the flags of the command sweep.
 type sweepFlags struct {
 	modelFlags
 	metricFlags
@@ -57,7 +57,7 @@ func sweepCommand() *cobra.Command {
 	return cmd
 }
 
-// add adds the flags of commands that train a sweep in that folder.
+// add adds the flags of commands that train a sweep in the given folder.
 func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	f.modelFlags.add(cmd)
 	cmd.ValidArgsFunction = f.complete
@@ -74,7 +74,7 @@ func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
 	cmd.Flags().BoolVar(&f.clean, "clean", false, "remove trials of earlier declarations from the folder, and results that are only theirs")
 }
 
-// complete lists the sweeps for the shell.
+// complete lists the sweeps for shell completion.
 func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	models, err := f.load()
 	if err != nil || len(args) > 0 {
@@ -144,7 +144,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	return err
 }
 
-// declared returns the sweep of that name with the changes of the flags.
+// declared returns the named sweep with the changes of the flags.
 func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
 	if err := f.checkJobs(f.jobs); err != nil {
 		return nil, err
@@ -207,11 +207,11 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 	return t.flush()
 }
 
-// briefMetrics are the columns of the table of a sweep for which no metrics were asked; the files contain all metrics.
+// briefMetrics lists the default columns of the table of a sweep; the files contain all metrics.
 var briefMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
-// columnsOf are the metrics in the table of a sweep, those of heads included: the ones that were asked for, by name or glob, and the ones by
-// which settings are selected.
+// columnsOf returns the metrics in the table of a sweep, including those of heads: the requested metrics, by name or glob, and
+// the metrics that select settings.
 func columnsOf(r *sweep.Results, asked []string) (columns []string) {
 	if len(asked) == 0 {
 		asked = briefMetrics
@@ -241,7 +241,7 @@ func columnsOf(r *sweep.Results, asked []string) (columns []string) {
 	return columns
 }
 
-// printResults prints one row per setting, the selected settings with their metrics on the test images, and the paths of
+// printResults prints one row per setting, then the selected settings with their metrics on the test images, then the paths of
 // the complete results.
 func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results, asked []string) error {
 	shown := columnsOf(r, asked)
@@ -265,7 +265,7 @@ func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results, asked []strin
 	return err
 }
 
-// splitText names a split in a sentence.
+// splitText returns the name of a split for use in a sentence.
 func splitText(split string) string {
 	if split == string(data.AllSplit) {
 		return "the whole data set"
@@ -303,7 +303,7 @@ func meanText(s sweep.Setting, name string) string {
 	return number(mean)
 }
 
-// planFlags are the flags of sweep --plan.
+// planFlags contains the flags of sweep --plan.
 type planFlags struct {
 	plan, json bool
 	cores      []string
@@ -315,7 +315,7 @@ func (f *planFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.json, "json", false, "with --plan: print JSON")
 }
 
-// machines are the cores of each machine.
+// machines returns the number of cores of each machine.
 func (f *planFlags) machines(jobs int) ([]int, error) {
 	if len(f.cores) > 0 && !f.plan || f.json && !f.plan {
 		return nil, usagef("--cores, --json: need --plan")
@@ -334,7 +334,7 @@ func (f *planFlags) machines(jobs int) ([]int, error) {
 	return all, nil
 }
 
-// mostCores bounds the cores of one machine: more are probably a typo.
+// mostCores is the maximum number of cores of one machine. A larger number is probably a typo.
 const mostCores = 1 << 16
 
 // estimate prints the plan of a sweep.
@@ -362,7 +362,7 @@ func (f *sweepFlags) estimate(cmd *cobra.Command, spec *config.Sweep, cores []in
 	return printPlan(cmd.OutOrStdout(), s, p)
 }
 
-// printPlan prints a plan: the shapes, the models, the totals and what was assumed.
+// printPlan prints a plan: the shapes, the models, the totals and the assumptions.
 func printPlan(out io.Writer, s *sweep.Sweep, p *sweep.Plan) error {
 	fmt.Fprintf(out, "sweep %s: %s", p.Sweep, counted(p.Trials, "trial"))
 	if p.Done > 0 {
@@ -440,7 +440,7 @@ func lasting(seconds float64) string {
 	return fmt.Sprintf("%.3g seconds", seconds)
 }
 
-// mebibytes prints a size.
+// mebibytes formats a size.
 func mebibytes(n int64) string {
 	if n >= 10<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
@@ -448,7 +448,7 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// accessFlags are the flags that secure the connection to a queue.
+// accessFlags contains the flags that secure the connection to a queue.
 type accessFlags struct {
 	token, certificate, key, authority string
 }
@@ -461,7 +461,7 @@ func (f *accessFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 }
 
-// access reads the token.
+// access returns the access to the queue, with the token that it reads.
 func (f *accessFlags) access() (a fleet.Access, err error) {
 	a = fleet.Access{Certificate: f.certificate, Key: f.key, Authority: f.authority}
 	if f.token != "" {
@@ -476,7 +476,7 @@ func (f *accessFlags) access() (a fleet.Access, err error) {
 	return a, nil
 }
 
-// fleetFlags are the flags of a sweep on several machines.
+// fleetFlags contains the flags of a sweep on several machines.
 type fleetFlags struct {
 	accessFlags
 	listen, url string
@@ -493,7 +493,7 @@ func (f *fleetFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
 }
 
-// check refuses the flags of workers for a sweep without any.
+// check returns an error if flags for workers are given for a sweep without workers.
 func (f *fleetFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"lease", "same-kernels", "token-file", "tls-cert", "tls-key", "tls-ca"} {
 		if cmd.Flags().Changed(name) && !f.used() {
@@ -506,7 +506,7 @@ func (f *fleetFlags) check(cmd *cobra.Command) error {
 // used reports whether the sweep has workers.
 func (f *fleetFlags) used() bool { return f.listen != "" || f.url != "" }
 
-// checkJobs checks --jobs: only a sweep with workers may have no trials in this process.
+// checkJobs checks --jobs: a sweep without workers needs trials in this process.
 func (f *fleetFlags) checkJobs(jobs int) error {
 	switch {
 	case jobs < 0 && f.used():
@@ -517,7 +517,7 @@ func (f *fleetFlags) checkJobs(jobs int) error {
 	return nil
 }
 
-// onMachines makes a sweep run on several machines if the flags ask for it.
+// onMachines configures a sweep for several machines if the flags ask for workers.
 func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 	if !f.used() {
 		return nil

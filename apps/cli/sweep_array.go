@@ -20,13 +20,13 @@ import (
 	"tessera/train/folder"
 )
 
-// The values of --emit.
+// Values of --emit.
 const (
 	emitSlurm      = "slurm"
 	emitKubernetes = "kubernetes"
 )
 
-// arrayFlags are the flags of sweep for array jobs.
+// arrayFlags contains the flags of sweep for array jobs.
 type arrayFlags struct {
 	emit, collect              string
 	parallel, perTask, mostJob int
@@ -41,12 +41,12 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	flags.Var((*positive)(&f.perTask), "per-task", "with --emit: trials of one task, one after the other")
 	flags.Var((*positive)(&f.mostJob), "max-array", "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
 	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
-	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm"} { // the manifest has these
+	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm", "with"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}
 }
 
-// check returns an error for flags that need --emit and are given without it.
+// check returns an error if flags that need --emit are given without --emit.
 func (f *arrayFlags) check(cmd *cobra.Command) error {
 	for _, name := range []string{"parallel", "per-task", "max-array"} {
 		if cmd.Flags().Changed(name) && f.emit == "" {
@@ -66,7 +66,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	if err != nil {
 		return err
 	}
-	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm}
+	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm, With: f.with}
 	job, err := f.job(s, (len(s.Trials)+m.PerTask-1)/m.PerTask)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	return f.printJob(cmd, s, job, scripts)
 }
 
-// scripts are the files of a job.
+// scripts returns the files of a job.
 func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 	if f.emit == emitSlurm {
 		return job.Slurm()
@@ -174,7 +174,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{m.Metrics, m.SVM}).asked()); err != nil {
+		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{names: m.Metrics, svm: m.SVM}).asked()); err != nil {
 			return err
 		}
 	}
@@ -226,10 +226,10 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 	return nil
 }
 
-// mostListed is the largest number of waiting trials that are listed one by one.
+// mostListed is the maximum number of waiting trials that are listed individually.
 const mostListed = 20
 
-// warnOfKernels warns if the trials were trained by different kernels: the last bits depend on them.
+// warnOfKernels warns if different kernels trained the trials, because the last bits of results depend on the kernel.
 func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	counts := map[string]int{}
 	var names []string
@@ -250,7 +250,7 @@ func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
 	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
 }
 
-// repeat returns the commands that run some indices again.
+// repeat returns the commands that run the given indices again.
 func repeat(dir string, m *sweep.Manifest, indices []int) (lines []string) {
 	job := scheduler.Job{Tasks: m.Tasks(), PerJob: m.PerJob}
 	arrays, limits, scripts := map[string][]int{}, map[string]string{}, []string{}

@@ -13,7 +13,7 @@ import (
 	"tessera/internal/samefiles"
 )
 
-// smallSweeps are sweeps of the small model on the swimmer.
+// smallSweeps declares sweeps of the small model on the swimmer.
 const smallSweeps = smallModels + `
 [sweep.targets]
 about = "p and beta"
@@ -49,7 +49,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
 	r := b.moments()
-	const kills, epochs = 10, 120 // of 144
+	const kills, epochs = 10, 120 // the last kill happens before epoch 120 of 144
 	killed := 0
 	for killed == 0 { // a sweep that ends before its first kill tests nothing: another one is begun
 		b.remove("killed")
@@ -70,8 +70,8 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	}
 }
 
-// killAfter starts a sweep and kills it a moment after its trials have done that number of epochs together; it reports whether the
-// sweep had not ended by itself.
+// killAfter starts a sweep and kills it after its trials have completed the given number of epochs together, plus moment. It
+// reports whether the sweep was still running.
 func (b *bench) killAfter(sweep string, epochs int, moment time.Duration, args ...string) bool {
 	b.Helper()
 	return b.killWhen(func() bool { return b.epochs(sweep) >= epochs }, moment, args...)
@@ -239,7 +239,7 @@ func TestAPlanSaysWhatASweepTakes(t *testing.T) {
 	}
 }
 
-// The swimmer has no test images.
+// The data set swimmer has no test images.
 func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 	b := newSweepBench(t)
 	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
@@ -247,7 +247,7 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set\n")
 }
 
-// The table of a sweep has the metrics that were asked for.
+// The table of a sweep contains the requested metrics.
 func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\nset.train.epochs = [1, 2]\n")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pseudoTerminal returns both ends of a new pseudo-terminal with that number of columns.
+// pseudoTerminal returns both ends of a new pseudo-terminal with the given number of columns.
 func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -38,7 +38,7 @@ func thresholdsCommand() *cobra.Command {
 	return cmd
 }
 
-// thresholdsFlags are the flags of thresholds.
+// thresholdsFlags contains the flags of the command thresholds.
 type thresholdsFlags struct {
 	runFlags
 	criterion, column, positive, head string
@@ -91,7 +91,7 @@ func (f *thresholdsFlags) thresholds(cmd *cobra.Command, run string) error {
 	return printThresholds(cmd.OutOrStdout(), done, names[positive])
 }
 
-// groupName is the name of a group, its number where it has none.
+// groupName returns the name of a group, or its number if it has no name.
 func groupName(t *posthoc.Thresholds, group string) string {
 	if n, err := strconv.Atoi(group); err == nil && n < len(t.Names) {
 		return t.Names[n]
@@ -99,7 +99,7 @@ func groupName(t *posthoc.Thresholds, group string) string {
 	return group
 }
 
-// printThresholds prints the rule of each group, and gaps and accuracy before and after them.
+// printThresholds prints the decision rule of each group, and the gaps and the accuracy before and after.
 func printThresholds(out io.Writer, d *tessera.Decided, positive string) error {
 	t := d.Thresholds
 	fmt.Fprintf(out, "%s: %s for %q by %s, fitted to %d %s samples\n", d.Head, t.Criterion, positive, t.Column, t.Samples, t.Split)

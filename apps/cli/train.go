@@ -22,7 +22,7 @@ import (
 	"tessera/train/folder"
 )
 
-// trainFlags are the flags of train only.
+// trainFlags contains the flags that only the command train has.
 type trainFlags struct {
 	modelFlags
 	runFlags
@@ -96,7 +96,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	})
 }
 
-// outError is an error of the path --out; the message begins with the path.
+// outError is an error about the path --out. Its message begins with the path.
 type outError struct {
 	path string
 	err  error
@@ -107,10 +107,10 @@ func (e outError) Error() string { return "--out " + e.err.Error() }
 // Unwrap returns the cause.
 func (e outError) Unwrap() error { return e.err }
 
-// placing are the errors of a path where no run can be created.
+// placing lists the errors for a path at which no run can be created.
 var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
-// noEpochs is the error of --epochs for a baseline, which has iterations instead.
+// noEpochs returns the error for --epochs for a baseline, which has iterations instead.
 func (f *trainFlags) noEpochs(name string, err error) error {
 	if f.epochs == 0 {
 		return err
@@ -128,7 +128,7 @@ func warn(cmd *cobra.Command, texts ...string) {
 	}
 }
 
-// following trains in a process that follows rank 0: it neither reads models nor prints.
+// following trains in a process other than rank 0, which neither reads models nor prints.
 func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	r, err := begin(cmd.Context(), o)
 	if err != nil {
@@ -137,7 +137,7 @@ func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context
 	return errors.Join(r.Close(), memberOf(cmd).done())
 }
 
-// training shows the progress of a training and its result.
+// training trains, and shows the progress and the result.
 func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr(), f)
 	o.Report = func(p train.Progress) {
@@ -168,8 +168,8 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewF
 	return nil
 }
 
-// results prints the results of a training: a short table, the true parts that were found, if known, and the path of the
-// picture of the atoms.
+// results prints the results of a training: a short table, the true parts that were found (if the data set has true parts),
+// and the path of the picture of the atoms.
 func results(cmd *cobra.Command, r *tessera.Run) error {
 	t := newTable(cmd.OutOrStdout())
 	t.row("run", r.Path)
@@ -191,6 +191,7 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // frees the measured samples
 	if err := parts(cmd, r); err != nil {
 		return err
 	}
@@ -202,10 +203,10 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	return nil
 }
 
-// summarised are the metrics that the table of a training shows.
+// summarised lists the metrics in the table of a training.
 var summarised = []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"}
 
-// measure measures a trained run. It returns nil if the images are missing: the run is complete without them.
+// measure measures a trained run. It returns nil if the images are missing, which is not an error: the run is complete.
 func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
 	chosen, err := metrics.Select(append([]string{"accuracy", "explained_variance"}, summarised...)...)
 	if err != nil {

@@ -154,7 +154,7 @@ func TestTheSwimmersPartsAreFound(t *testing.T) {
 	}
 }
 
-// BenchmarkHelp is the time to the first line of the command: tens of milliseconds.
+// BenchmarkHelp measures the time to the first line of the command, tens of milliseconds.
 func BenchmarkHelp(bm *testing.B) {
 	path, err := binary()
 	if err != nil {
@@ -176,7 +176,7 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 	}
 }
 
-// docs/run-folder.md promises it.
+// docs/run-folder.md states this property.
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "5", "--out", "whole")

@@ -15,10 +15,10 @@ import (
 	"tessera/train/folder"
 )
 
-// indexVariables are the environment variables in which schedulers pass the index of a task.
+// indexVariables lists the environment variables in which schedulers pass the index of a task.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
-// trialFlags are the flags of trial.
+// trialFlags contains the flags of the command trial.
 type trialFlags struct {
 	progressFlags
 	data string
@@ -72,7 +72,7 @@ func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
 	return f.run(cmd, s, index, show)
 }
 
-// run runs the trials of an index, one after another. A failed trial does not stop the next one.
+// run runs the trials of an index one after another. A failed trial does not stop the next one.
 func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *progress) error {
 	failed := 0
 	for _, t := range s.Trials {
@@ -96,7 +96,7 @@ func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *pr
 	return nil
 }
 
-// indexOf is the index of a task: the argument, or the variable of a scheduler.
+// indexOf returns the index of a task: the argument, or the value of a scheduler's variable.
 func indexOf(args []string) (int, error) {
 	text, from := "", "INDEX"
 	if len(args) > 0 {
@@ -131,14 +131,14 @@ func manifest(dir string) (*sweep.Manifest, error) {
 	return m, err
 }
 
-// declaredAgain returns the sweep of a manifest with some or all of its trials. Trials with other identities than in the manifest are an
-// error.
+// declaredAgain returns the sweep of a manifest with the trials at the given places, or with all trials if there are none. A
+// trial whose identity differs from the manifest is an error.
 func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o sweep.Options, places ...int) (*sweep.Sweep, error) {
 	spec, err := m.Declare(places...)
 	if err != nil {
 		return nil, err
 	}
-	flags := metricFlags{names: m.Metrics, svm: m.SVM}
+	flags := metricFlags{names: m.Metrics, svm: m.SVM, with: m.With}
 	if o.Metrics, err = flags.chosen(); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o
 	return s, m.Matches(s, places...)
 }
 
-// lockedTrial reports a trial that another process works on: an earlier task of the same index.
+// lockedTrial reports a trial that another process is running: an earlier task with the same index.
 type lockedTrial struct{ error }
 
 // Unwrap returns the cause.

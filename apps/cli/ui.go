@@ -17,7 +17,7 @@ import (
 	"tessera/show/page"
 )
 
-// tokenVariable is the environment variable of ui's token. Unlike a flag, other users of the machine cannot read it.
+// tokenVariable is the environment variable for the token of ui. Other users of the machine cannot read it, unlike a flag.
 const tokenVariable = "TESSERA_TOKEN"
 
 func uiCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func uiCommand() *cobra.Command {
 	return cmd
 }
 
-// uiFlags are the flags of the command ui.
+// uiFlags contains the flags of the command ui.
 type uiFlags struct {
 	runFlags
 	address, token string
@@ -102,7 +102,7 @@ func reachable(a net.Addr) string {
 	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
 }
 
-// isLocal reports whether an address is reachable from this machine only.
+// isLocal reports whether an address is reachable only from this machine.
 func isLocal(address string) (bool, error) {
 	_, _, err := net.SplitHostPort(address)
 	return err == nil && loopback.Host(address), err

@@ -16,7 +16,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// evaluated holds what the tests read of `eval --json`.
+// evaluated contains the members of `eval --json` that the tests read.
 type evaluated struct {
 	Model, Dataset   string
 	Images           int
@@ -111,7 +111,7 @@ func readPlain(b *bench, run, encoder string) plain {
 	return plain{tensor(encoder + ".weight"), tensor(encoder + ".bias"), tensor("decoder.0.weight"), tensor("decoder.0.bias")}
 }
 
-// code returns sigmoid(x W + b), and output h V + c, with a negative slope for a leaky relu.
+// code returns sigmoid(x W + b).
 func (p plain) code(x []float32) []float64 {
 	h := make([]float64, len(p.b))
 	for j := range h {
@@ -176,7 +176,7 @@ func TestEvalAgreesWithPlainLoops(t *testing.T) {
 	}
 }
 
-// values reads what the command wrote.
+// values reads the values of an output file of the command.
 func (b *bench) values(name string, shape ...int) []float32 {
 	b.Helper()
 	images, err := data.ReadImages(context.Background(), b.path(name), shape)
@@ -363,7 +363,7 @@ func TestRealImages(t *testing.T) {
 	t.Logf("%s\nit held %d MB", trained.stdout, trained.memory>>20)
 }
 
-// testImages returns those of Fashion-MNIST.
+// testImages returns the test images of Fashion-MNIST.
 func testImages(folder string) ([]float32, error) {
 	entry, ok := data.Registry.Lookup("fashion-mnist")
 	if !ok {

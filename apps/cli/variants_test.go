@@ -2,7 +2,7 @@ package cli
 
 import "testing"
 
-// variantModels are small models that use what most do not.
+// variantModels declares small models with features that most models do not use.
 const variantModels = smallModels + `
 [model.decoder-only]
 extends = "small"

@@ -21,7 +21,8 @@ func TestControlCharactersAreSpelledOut(t *testing.T) {
 	}
 }
 
-// hostile names move the cursor, ring the bell and clear the screen wherever they are printed raw.
+// hostile is a name with control characters that move the cursor, ring the bell and clear the screen if a terminal gets them
+// unescaped.
 const hostile = "a\x1b[2J\u009b\x07\x7f"
 
 const hostileModels = `

@@ -14,7 +14,7 @@ import (
 	"tessera/sweep/fleet"
 )
 
-// workerFlags are the flags of worker.
+// workerFlags contains the flags of the command worker.
 type workerFlags struct {
 	accessFlags
 	data, cache string

@@ -103,7 +103,7 @@ func TestFirstStepAfterAnInterruption(t *testing.T) {
 	}
 }
 
-// A limit of the file size stands for a full disk.
+// A limit of the file size simulates a full disk.
 func TestFirstStepOnAFullDisk(t *testing.T) {
 	b := newBench(t)
 	limited := func(bytes int, args ...string) result {

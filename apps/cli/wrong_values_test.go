@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the declaration alone cannot tell is wrong is found by check in the files that it names, or in the graph.
+// check finds errors that the declaration alone does not show: in the named files, and in the graph.
 func TestCheckFindsWrongValuesOfColumns(t *testing.T) {
 	b := newBench(t)
 	rows := "a,b,target,seen,weight,token\n"
@@ -59,7 +59,7 @@ loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 	}
 }
 
-// Values that a model cannot use are found in whatever it reads: labels that are used as numbers, test samples, samples to encode.
+// Unsuitable values are found in every input of a model: labels that are used as numbers, test samples, samples to encode.
 func TestWrongValuesAreFoundInEverySplitAndInput(t *testing.T) {
 	b := newBench(t)
 	rows := func(name string, classes, tokens int) {

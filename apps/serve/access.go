@@ -17,7 +17,8 @@ import (
 	"tessera/internal/regular"
 )
 
-// signature identifies the state of files by their sizes and times, without reading them. It differs if a file may have changed.
+// signature identifies the state of files by their sizes and times, without reading them. A file may have changed if its
+// signature differs.
 type signature string
 
 // signatureOf returns the signature of files, some of which may not exist.
@@ -30,19 +31,19 @@ func signatureOf(paths ...string) (s signature) {
 	return s
 }
 
-// files is a group of files that are read together, and again when one of them changes.
+// files is a group of files that are read together, and read again when one of them changes.
 type files struct {
 	paths   []string
-	seen    signature // at the last reading, whether the contents were valid or not
-	problem string    // why the last reading failed; "" if it succeeded
-	retry   bool      // the last reading failed because of the system, not because of the contents
+	seen    signature // signature at the last read, whether the contents were valid or not
+	problem string    // error of the last read; "" if it succeeded
+	retry   bool      // the last read failed because of the system, not because of the contents
 }
 
-// newFiles returns a group of files whose first reading follows.
+// newFiles returns a group of files that are not read yet.
 func newFiles(paths ...string) files { return files{paths: paths, seen: signatureOf(paths...)} }
 
-// refresh calls read if the files have changed, and logs its result. After an error in the contents they are read again when they
-// change. After an error of the system, such as a lack of file descriptors, the next refresh tries again.
+// refresh calls read if the files have changed, and logs the result. After an error in the contents, the files are read again
+// only when they change. After an error of the system, such as a lack of file descriptors, the next refresh reads them again.
 func (f *files) refresh(log func(string), what string, read func() (news string, err error)) {
 	now := signatureOf(f.paths...)
 	if now == f.seen && !f.retry {
@@ -90,10 +91,10 @@ func (s *Server) refresh() {
 	}
 }
 
-// Tokens are the bearer tokens that a server accepts. Only their checksums are kept.
+// Tokens are the bearer tokens that a server accepts. The server stores only their checksums.
 type Tokens struct {
 	sums  atomic.Pointer[[][sha256.Size]byte]
-	files files // empty for NewTokens
+	files files // file with the tokens; empty for NewTokens
 }
 
 // shortestToken is the minimum length of a token, in characters. Shorter tokens could be guessed.
@@ -137,7 +138,7 @@ func NewTokens(tokens ...string) (*Tokens, error) {
 	return t, nil
 }
 
-// set replaces the tokens.
+// set replaces the accepted tokens.
 func (t *Tokens) set(tokens []string) error {
 	var sums [][sha256.Size]byte
 	for i, token := range tokens {
@@ -166,7 +167,7 @@ func (t *Tokens) accept(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Bearer") && found == 1
 }
 
-// guarded accepts only requests with a token, except for the health endpoints: probes have no tokens.
+// guarded accepts only requests with a token, except for the health endpoints, because probes have no tokens.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	if s.options.Tokens == nil {
 		return h
@@ -196,8 +197,8 @@ func ReadCertificate(certificate, key string) (*Certificate, error) {
 	return c, nil
 }
 
-// read reads the files. A certificate with the key of the previous one is an error: when its own key is
-// written, the files are read again.
+// read reads the files. If the new certificate does not match the key, it returns an error. This happens if the key is written
+// after the certificate; the files are then read again when the key changes.
 func (c *Certificate) read() error {
 	var text [2][]byte
 	for i, path := range c.files.paths {
@@ -214,7 +215,8 @@ func (c *Certificate) read() error {
 	return nil
 }
 
-// secured returns the TLS configuration of the server, nil without TLS. New connections get the certificate that was read last.
+// secured returns the TLS configuration of the server, nil without TLS. New connections use the certificate that was read
+// last.
 func (o *Options) secured() *tls.Config {
 	if o.Certificate == nil {
 		return o.TLS

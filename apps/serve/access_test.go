@@ -17,7 +17,7 @@ import (
 	"tessera/data"
 )
 
-// rewrite replaces a file as an administrator would: by one of another size or time.
+// rewrite replaces a file by a file with another size or time, as an administrator would.
 func rewrite(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -138,7 +138,7 @@ func TestPicturesInAndOut(t *testing.T) {
 	}
 }
 
-// A photo has the values that `tessera encode` reads from the same file.
+// The server reads the same values from a photo as `tessera encode`.
 func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
 	for orientation := 1; orientation <= 8; orientation++ {
 		path := fmt.Sprintf("../../data/testdata/turned%d.jpg", orientation)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// job is the work of one request for a batcher: the images of the request and their results.
+// job contains the images of one request for a batcher, and their results.
 type job struct {
 	ctx     context.Context
 	images  []float32
@@ -30,12 +30,13 @@ const yields = 2
 
 // batcher collects the images of requests that wait at the same time and computes them together.
 //
-// If a worker is free, the goroutine of a request computes: handing an image over to another goroutine can take as long as a small
-// model. Its batch consists of its own images and of waiting ones, up to the limit most. Before it collects them, it yields to every
-// goroutine that is ready to run: under load these are requests that have just arrived, and for a small model eight images take hardly
-// longer than one. If a wait is set, it waits for further images until its first image has waited that long. A request with more images
-// than most is computed alone. A request that does not fit into a batch is the first one of the worker's next batch. If images still
-// wait when the request of the goroutine is answered, another goroutine computes them.
+// If a worker is free, the goroutine of a request computes: handing an image over to another goroutine can take as long as a
+// small model. Its batch consists of its own images and of waiting images, up to the limit most. Before it collects images,
+// the goroutine yields to every goroutine that is ready to run. Under load these are requests that have just arrived, and for
+// a small model eight images take hardly longer than one. If a maximum wait is set, the goroutine waits for further images
+// until its first image has waited for this time. A request with more images than most is computed alone. A request that does
+// not fit into a batch is the first one of the worker's next batch. If images are still waiting when the request of the
+// goroutine is answered, another goroutine computes them.
 type batcher struct {
 	encode   encode
 	in, out  int // number of values of an image, and of its result
@@ -43,13 +44,13 @@ type batcher struct {
 	wait     time.Duration
 	queue    chan *job
 	free     chan *worker // idle workers
-	places   int64        // number of images that may wait
+	places   int64        // maximum number of waiting images
 	waiting  atomic.Int64
 	observe  func(images int)
 	finished sync.WaitGroup
 }
 
-// start makes the workers. Their number is the number of goroutines that may compute at the same time.
+// start creates the workers: as many as goroutines may compute at the same time.
 func (b *batcher) start(workers int) {
 	b.queue = make(chan *job, b.places)
 	b.free = make(chan *worker, workers)
@@ -104,13 +105,13 @@ func (b *batcher) enqueue(j *job) {
 	b.wake()
 }
 
-// release makes a worker free again. A job that was queued in the meantime found no free worker, so it calls wake.
+// release makes a worker idle. It calls wake for a job that was queued in the meantime without an idle worker.
 func (b *batcher) release(w *worker) {
 	b.free <- w
 	b.wake()
 }
 
-// wake starts a free worker, if there is one, which computes the queue.
+// wake starts an idle worker, if there is one, to compute the queued jobs.
 func (b *batcher) wake() {
 	if len(b.queue) == 0 {
 		return
@@ -146,7 +147,8 @@ func (b *batcher) batch(w *worker) {
 	b.compute(w)
 }
 
-// result waits for a job. If the client disconnects, it returns at once, and a worker may still use the memory of the job.
+// result waits for a job and returns its results. If the client disconnects, result returns at once, but a worker may still
+// use the memory of the job.
 func (j *job) result() ([]float32, error) {
 	select {
 	case <-j.done:
@@ -156,7 +158,7 @@ func (j *job) result() ([]float32, error) {
 	}
 }
 
-// worker is a permission to compute, with the memory for one batch.
+// worker is the permission to compute, with the memory for one batch.
 type worker struct {
 	jobs    []*job
 	next    *job // the first job of the next batch
@@ -166,7 +168,7 @@ type worker struct {
 	timer   *time.Timer
 }
 
-// collect takes the jobs of a batch, beginning with w.next.
+// collect takes the jobs of a batch from the queue, beginning with w.next.
 func (b *batcher) collect(w *worker) {
 	first := w.next
 	w.jobs, w.count, w.next = append(w.jobs[:0], first), first.count, nil
@@ -185,7 +187,7 @@ func (b *batcher) collect(w *worker) {
 	}
 }
 
-// following returns the next job of the queue, nil if none arrives within the wait.
+// following returns the next job of the queue, nil if none arrives until the given time.
 func (b *batcher) following(w *worker, until time.Time) *job {
 	select {
 	case j := <-b.queue:
@@ -214,7 +216,7 @@ func (b *batcher) following(w *worker, until time.Time) *job {
 }
 
 // compute computes a batch and distributes the results. Jobs whose clients have disconnected, or whose deadline has passed,
-// are left out.
+// are omitted.
 func (b *batcher) compute(w *worker) {
 	live, now := w.jobs[:0], time.Now()
 	for _, j := range w.jobs {
@@ -259,7 +261,7 @@ func (b *batcher) together(w *worker, jobs []*job) {
 	}
 }
 
-// protected turns a panic of the model into an error: it would end the process, and with it every other request.
+// protected turns a panic of the model into an error. A panic would end the process and every other request.
 func (b *batcher) protected(ctx context.Context, dst, images []float32) (results []float32, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {

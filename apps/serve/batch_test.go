@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// gate is a model whose batches wait until the test lets them through. Its value is the sum of an image's two numbers.
+// gate is a model whose batches wait until the test releases them. The value of an image is the sum of its two numbers.
 type gate struct {
-	began chan int // the images of each batch
+	began chan int // number of images of each batch
 	pass  chan struct{}
 }
 
@@ -28,7 +28,7 @@ func (g *gate) encode(_ context.Context, dst, images []float32) ([]float32, erro
 	return dst, nil
 }
 
-// gated returns a batcher of one worker.
+// gated returns a batcher with one worker.
 func gated(t *testing.T, most int, places int64, wait time.Duration) (*batcher, *gate) {
 	g := &gate{began: make(chan int, 100), pass: make(chan struct{}, 100)}
 	b := &batcher{encode: g.encode, in: 2, out: 1, most: most, places: places, wait: wait, observe: func(int) {}}
@@ -88,7 +88,7 @@ func TestWhatWaitsIsComputedTogether(t *testing.T) {
 	}
 }
 
-// A request computes by itself where a worker is free, with what waits; it does not compute what comes later.
+// If a worker is free, a request computes its own images together with the waiting ones, but not images that arrive later.
 func TestARequestComputesByItself(t *testing.T) {
 	b, g := gated(t, 4, 100, 0)
 	for range 2 {
@@ -205,7 +205,7 @@ func TestAPanicIsAnErrorOfItsBatch(t *testing.T) {
 	}
 }
 
-// The values of an image do not depend on what it is computed with.
+// The values of an image do not depend on the other images of its batch.
 func TestBatchesHaveTheBitsOfSingleImages(t *testing.T) {
 	s := newServer(t, Options{MaxWait: time.Millisecond, Workers: 2})
 	var wait sync.WaitGroup

@@ -15,7 +15,8 @@ import (
 	"tessera"
 )
 
-// A classifier tells the names of its classes, and gives the most probable one and the probabilities where they are asked for.
+// The metadata of a classifier contain the names of its classes. On request, the response contains the most probable class and
+// the probabilities.
 func TestPredictedClassesHaveNames(t *testing.T) {
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "birds.csv"), filepath.Join(dir, "run")
@@ -102,7 +103,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	}
 }
 
-// sizes are the binary_data_size of each output.
+// sizes returns the binary_data_size of each output.
 func (a answer) sizes(t *testing.T) (sizes []int) {
 	t.Helper()
 	for _, o := range a.reply(t).Outputs {
@@ -111,7 +112,7 @@ func (a answer) sizes(t *testing.T) (sizes []int) {
 	return sizes
 }
 
-// A head that predicts the classes of another column tells the names of that column.
+// The metadata of a head that predicts the classes of another column contain the names of that column.
 func TestClassesOfAnotherColumnHaveItsNames(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "run")
 	trainRun(t, folder, `[model.m]

@@ -19,8 +19,9 @@ import (
 	"tessera/config"
 )
 
-// client is a client of the protocol, written from its specification alone: https://github.com/kserve/open-inference-protocol,
-// specification/protocol/inference_rest.md, and the binary tensor data extension of Triton. It shares no code with the server.
+// client is a client of the protocol. It is written only from the specification:
+// https://github.com/kserve/open-inference-protocol, specification/protocol/inference_rest.md, and the binary tensor data
+// extension of Triton. It shares no code with the server.
 type client struct {
 	*testing.T
 	url string
@@ -85,7 +86,7 @@ func (c *client) call(method, path string, body []byte, jsonLength int) (int, ht
 	return answer.StatusCode, answer.Header, b
 }
 
-// get decodes the answer of a GET.
+// get decodes the response to a GET request.
 func (c *client) get(path string, into any) int {
 	c.Helper()
 	status, _, b := c.call(http.MethodGet, path, nil, -1)
@@ -95,7 +96,7 @@ func (c *client) get(path string, into any) int {
 	return status
 }
 
-// infer sends a request, with the input as binary data if asked, and reads outputs of either encoding.
+// infer sends a request and reads outputs of either encoding. If asBinary is true, the input is sent as binary data.
 func (c *client) infer(model string, q inferenceRequest, asBinary bool) (int, inferenceResponse) {
 	c.Helper()
 	var data []byte
@@ -143,7 +144,7 @@ func (c *client) infer(model string, q inferenceRequest, asBinary bool) (int, in
 	return status, answer
 }
 
-// server serves a small model over HTTP.
+// server returns a client of a server for a small model over HTTP.
 func server(t *testing.T) *client {
 	t.Helper()
 	dir := t.TempDir()
@@ -175,7 +176,7 @@ func server(t *testing.T) *client {
 	return &client{t, h.URL}
 }
 
-// Done when 3 of issue 13: no client of this protocol is in Debian, npm or on the module proxy.
+// The test uses a client of our own, because neither Debian nor npm nor the Go module proxy has a client of this protocol.
 func TestAClientWrittenFromTheSpecification(t *testing.T) {
 	c := server(t)
 	var health struct{ Live, Ready bool }
@@ -212,7 +213,7 @@ func TestAClientWrittenFromTheSpecification(t *testing.T) {
 	}
 }
 
-// batch fills an input of n rows by its metadata.
+// batch returns an input of n rows that matches the metadata.
 func (c *client) batch(m tensorMetadata, n int64) tensor {
 	in := tensor{Name: m.Name, Datatype: m.Datatype, Shape: append([]int64{n}, m.Shape[1:]...)}
 	size := int64(1)
@@ -225,7 +226,7 @@ func (c *client) batch(m tensorMetadata, n int64) tensor {
 	return in
 }
 
-// fits compares an output of n rows with its metadata.
+// fits checks that an output of n rows matches the metadata.
 func (c *client) fits(o tensor, m tensorMetadata, n int64) {
 	c.Helper()
 	size := n

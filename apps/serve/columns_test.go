@@ -15,7 +15,7 @@ import (
 	"tessera"
 )
 
-// patients is a run whose heads read further columns: floats, whole numbers and classes with names.
+// patients returns a run whose heads read further columns: floats, whole numbers and classes with names.
 func patients(t *testing.T) *tessera.Run {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,8 +70,8 @@ const (
 	threeWards  = `{"name":"ward","shape":[3],"datatype":"INT64","data":[0,3,1]}`
 )
 
-// Inputs are found by the names of columns, in any order; values are those of Run.ValueOf, and a value needs the inputs that it is
-// computed from only.
+// The inputs of a request are identified by the names of columns and may have any order. The values equal those of
+// Run.ValueOf. A value requires only the inputs from which it is computed.
 func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 	run := patients(t)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
@@ -125,7 +125,7 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 	}
 }
 
-// Binary inputs follow each other after the JSON, and have the same values.
+// Several binary inputs follow the JSON in order. They give the same values as JSON inputs.
 func TestSeveralBinaryInputs(t *testing.T) {
 	run := patients(t)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
@@ -174,7 +174,7 @@ func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
 	}
 }
 
-// The rows of an encoder are its columns, one after the other, and the scaling of the images is applied to them alone.
+// An encoder's row is the concatenation of its columns. Scaling applies only to the images.
 func TestEncodersTakeRowsOfColumns(t *testing.T) {
 	run := patients(t)
 	e, err := run.Encoder(tessera.EncoderOptions{Value: "sex", Sizes: []int{1, 4}})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// body is a request of one image of the small run with parts replaced.
+// body returns a request for one image of the small run, after replacements.
 func body(replace ...string) []byte {
 	return []byte(strings.NewReplacer(replace...).Replace(string(jsonRequest(images(1, 1), ""))))
 }

@@ -30,7 +30,7 @@ head = { side = { from = "code", layers = [{ kind = "dense", units = 3 }] } }
 loss = [{ kind = "mse" }, { kind = "l1", on = "side", weight = 0.001 }]
 `
 
-// trainRun trains a run for a moment.
+// trainRun trains a run for a few steps.
 func trainRun(t testing.TB, folder, declaration string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "models.toml")
@@ -54,7 +54,7 @@ func trainRun(t testing.TB, folder, declaration string) {
 	}
 }
 
-// small is a run that all tests share. Nobody changes it.
+// small returns the folder of a run that all tests share and do not change.
 var small = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "serve")
 	if err != nil {
@@ -105,7 +105,7 @@ func images(n int, seed uint64) []float32 {
 	return x
 }
 
-// valuesOf computes a value of the small run without a server, by the encoder that docs name.
+// valuesOf computes a value of the small run without a server, by the encoder that the docs describe.
 func valuesOf(t testing.TB, value string, images []float32) []float32 {
 	t.Helper()
 	run, err := tessera.Open(smallRun(t), tessera.Options{Threads: 1})
@@ -129,13 +129,13 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// jsonRequest returns a request in JSON; more are further members of the request.
+// jsonRequest returns a request in JSON. more contains further members of the request.
 func jsonRequest(images []float32, more string) []byte {
 	return fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[%d,8,8],"datatype":"FP32","data":%s}]%s}`,
 		len(images)/64, numbersIn(images), more)
 }
 
-// bufferOf returns the buffer of a request with that body.
+// bufferOf returns a buffer that contains the body of a request.
 func bufferOf(body []byte) *buffer {
 	return &buffer{server: &Server{options: Options{MaxMemory: 1 << 30}}, body: body}
 }
@@ -163,7 +163,7 @@ type answer struct {
 	body   []byte
 }
 
-// post sends a request to the handler; headers are name: value.
+// post sends a request to the handler. headers have the form "name: value".
 func post(s http.Handler, path string, body []byte, headers ...string) answer {
 	return send(s, http.MethodPost, path, body, headers...)
 }

@@ -23,24 +23,25 @@ import (
 	"tessera/losses"
 )
 
-// buffer is the memory of a request. Requests take it from a pool and give it back. Its size counts against MaxMemory.
+// buffer is the memory of a request. Requests take a buffer from a pool and return it. The size of the buffer counts towards
+// MaxMemory.
 type buffer struct {
 	server   *Server
-	held     int64 // the size in bytes as last counted
+	held     int64 // size in bytes when it was last counted
 	draft    draft
 	body     []byte
 	images   []float32   // values of all inputs
-	joined   [][]float32 // the rows of outputs that are computed from several inputs
+	joined   [][]float32 // rows for outputs that are computed from several inputs
 	jobs     []*job
 	values   [][]float32           // values of the outputs
-	classes  []*tessera.Prediction // of the outputs; nil for outputs that are not computed from a head of classes
+	classes  []*tessera.Prediction // predictions of the outputs; nil for outputs that do not belong to a head of classes
 	response []byte
 	lent     bool // a worker may still use the memory
 }
 
 var buffers = sync.Pool{New: func() any { return &buffer{} }}
 
-// mostPooled is the size in bytes of the largest slice that is kept for the next request.
+// mostPooled is the maximum size in bytes of a slice that remains in a pooled buffer.
 const mostPooled = 1 << 20
 
 // borrow takes a buffer from the pool.
@@ -63,13 +64,13 @@ func (b *buffer) giveBack() {
 	}
 }
 
-// count adds bytes to those that the buffer holds, and returns the sum for all requests.
+// count adds a number of bytes to the size of the buffer, and returns the sum over all requests.
 func (b *buffer) count(bytes int64) int64 {
 	b.held += bytes
 	return b.server.memory.Add(bytes)
 }
 
-// size is the number of bytes that the buffer holds.
+// size returns the number of bytes in the slices of the buffer.
 func (b *buffer) size() int64 {
 	n := cap(b.body) + cap(b.response) + 4*cap(b.images)
 	for _, j := range b.jobs {
@@ -108,8 +109,8 @@ func (b *buffer) trim(most int) {
 	b.count(b.size() - b.held)
 }
 
-// room returns a slice of the buffer with the same contents and a capacity of at least n elements. The additional bytes are counted
-// before they are allocated. If all requests together would then hold more than MaxMemory, it returns an error.
+// room returns the slice s of the buffer with a capacity of at least n elements. The additional bytes are counted before they
+// are allocated. It returns an error if the memory of all requests would then exceed MaxMemory.
 func room[T byte | float32](b *buffer, s []T, n int) ([]T, error) {
 	if n <= cap(s) {
 		return s, nil
@@ -143,7 +144,7 @@ func (s *Server) infer(b *buffer, w http.ResponseWriter, r *http.Request, l *loa
 	return b.decode(header, l, s.options.MaxImages)
 }
 
-// errNoPixels refuses pixels for a model that was not trained on pixels scaled to [0,1].
+// errNoPixels is the error for pixels that are sent to a model without values in [0,1].
 var errNoPixels = errors.New("the model was trained on values outside of [0,1], which no pixels are; send FP32 to infer")
 
 // picture reads a request that is a PNG, JPEG, GIF or BMP file. The query output=NAME, which may be repeated, selects outputs. A client that accepts
@@ -180,7 +181,7 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	return q, err
 }
 
-// decodePicture decodes the body, a picture of that shape.
+// decodePicture decodes the body, a picture with the given shape.
 func (b *buffer) decodePicture(shape []int) ([]float32, error) {
 	if len(shape) < 2 {
 		return nil, errors.New("picture: the samples of the model are vectors; send them to infer")
@@ -195,7 +196,8 @@ func (b *buffer) decodePicture(shape []int) ([]float32, error) {
 	return b.fromBinary(pixels, typeUINT8)
 }
 
-// answer returns a handler of inference requests: ask reads the request, and the handler computes and writes the outputs.
+// answer returns a handler for inference requests. The function ask reads the request; the handler computes and writes the
+// outputs.
 func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *loaded) (*request, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, l, err := s.find(r)
@@ -288,8 +290,8 @@ func (b *buffer) read(w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// compute computes the outputs of a request. If the client disconnects, a worker may still use the memory of the request, which then
-// stays lent.
+// compute computes the outputs of a request. If the client disconnects, a worker may still use the memory of the request: the
+// buffer then remains lent.
 func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err error) {
 	for len(b.jobs) < len(q.wanted) {
 		b.jobs = append(b.jobs, &job{done: make(chan struct{}, 1)})
@@ -361,17 +363,17 @@ func (b *buffer) reply(w http.ResponseWriter, name string, l *loaded, q *request
 	return nil
 }
 
-// headerLength is the HTTP header with the length of the JSON that precedes binary data.
+// headerLength is the name of the HTTP header with the length of the JSON that precedes binary data.
 const headerLength = "Inference-Header-Content-Length"
 
-// The content types of inference responses, as header values that all handlers share and none changes.
+// The content types of inference responses, as header values. All handlers share them, and none changes them.
 var (
 	binaryType = []string{"application/octet-stream"}
 	jsonType   = []string{"application/json"}
 )
 
-// encode makes the response: its JSON, of header bytes, then the binary data. It returns an error if a value to be
-// written as JSON is not finite.
+// encode writes the response to the buffer: header bytes of JSON, then the binary data. It returns an error if a value for the
+// JSON is not finite.
 func (b *buffer) encode(name string, l *loaded, q *request) (header int, err error) {
 	dst := append(b.response[:0], `{"model_name":"`...)
 	dst = append(dst, name...) // letters, digits and ._-
@@ -434,7 +436,7 @@ func (b *buffer) encode(name string, l *loaded, q *request) (header int, err err
 	return header, nil
 }
 
-// appendHeader appends name, data type and shape of an output of n images.
+// appendHeader appends the name, the data type and the shape of an output of n images.
 func (o *output) appendHeader(dst []byte, n int) []byte {
 	dst = append(append(dst, `{"name":`...), o.quoted...)
 	dst = append(append(append(dst, `,"datatype":"`...), o.datatype...), `","shape":[`...)
@@ -445,10 +447,10 @@ func (o *output) appendHeader(dst []byte, n int) []byte {
 	return append(dst, ']')
 }
 
-// mostDigits is the length of the longest float32 with its comma.
+// mostDigits is the maximum length of a float32 as text, with its comma.
 const mostDigits = 24
 
-// appendNumbers appends the elements of an array and its end.
+// appendNumbers appends the elements of an array and the closing bracket.
 func (b *buffer) appendNumbers(dst []byte, values []float32) (_ []byte, err error) {
 	if err := finite(values); err != nil {
 		return dst, fmt.Errorf("%w, which JSON cannot represent; ask for binary data", err)

@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads JSON from a slice. It accepts what encoding/json accepts, up to the limits below; fuzz tests compare the two.
-// encoding/json itself takes longer to read the numbers of an image than the engine takes to encode it: docs/adr/0020.
+// cursor reads JSON from a slice. It accepts the same texts as encoding/json, up to the limits below; fuzz tests compare both.
+// encoding/json itself takes longer to read the numbers of an image than the engine takes to encode the image: see
+// docs/adr/0020.
 type cursor struct {
 	b []byte
 	i int
@@ -82,7 +83,7 @@ func (c *cursor) null() bool {
 	return true
 }
 
-// object reads an object: member reads the value of each key. null is an object without members.
+// object reads an object. The function member reads the value of each key. null is an object without members.
 func (c *cursor) object(member func(key string) error) error {
 	return c.list('{', '}', func() error {
 		key, err := c.text()
@@ -96,7 +97,7 @@ func (c *cursor) object(member func(key string) error) error {
 	})
 }
 
-// array reads an array: element reads each of its values. null is an array without elements.
+// array reads an array. The function element reads each value. null is an array without elements.
 func (c *cursor) array(element func() error) error { return c.list('[', ']', element) }
 
 func (c *cursor) list(open, end byte, element func() error) error {
@@ -147,7 +148,7 @@ func (c *cursor) text() (s string, err error) {
 	return "", c.bad(fmt.Sprintf("a string that ends within %d bytes", mostText))
 }
 
-// raw returns the text of the next value of an object or an array, whatever it is.
+// raw returns the text of the next value, of any type.
 func (c *cursor) raw() ([]byte, error) {
 	c.next()
 	end, depth, quoted := c.i, 0, false
@@ -236,13 +237,13 @@ func (c *cursor) number() (float32, error) {
 	return float32(v), nil
 }
 
-// tens are powers of ten as integers.
+// tens contains powers of ten as integers.
 var tens = [...]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16}
 
-// inverses are the float64 values nearest to the inverses of tens.
+// inverses contains the float64 values nearest to the inverses of tens.
 var inverses = [...]float64{1e-0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16}
 
-// longest is the number of bytes that decimal may read.
+// longest is the maximum number of bytes that decimal reads.
 const longest = 3 + 16
 
 // decimal reads a number between -10 and 10 with 1 to 15 digits after its point, as [cursor.number] does, and returns where it
@@ -291,8 +292,9 @@ func digits(x uint64) uint {
 	return uint(bits.TrailingZeros64(others)) >> 3
 }
 
-// eight returns the number that eight decimal digits form. Each byte of x is the value of one digit, not its character; the lowest byte
-// is the first digit. Digits are combined into pairs, pairs into fours, and fours into the result. Source: Lemire, "SWAR explained: parsing eight digits", 2022.
+// eight returns the number formed by eight decimal digits. Each byte of x is the value of one digit, not its character; the
+// lowest byte is the first digit. Digits are combined into pairs, pairs into fours, and fours into the result. Source: Lemire,
+// "SWAR explained: parsing eight digits", 2022.
 func eight(x uint64) uint64 {
 	x = (x & 0x0f0f0f0f0f0f0f0f) * (10<<8 + 1) >> 8
 	x = (x & 0x00ff00ff00ff00ff) * (100<<16 + 1) >> 16
@@ -301,7 +303,7 @@ func eight(x uint64) uint64 {
 
 // rounds reports whether v, whose error is at most three units in the last place, rounds to the same float32 as the exact value.
 func rounds(v float64) bool {
-	const half = 1 << 28 // of the 29 bits that float64 has more
+	const half = 1 << 28 // half of the range of the 29 bits that float64 has in addition to float32
 	below := math.Float64bits(v) & (1<<29 - 1)
 	return below-half+4 > 8 && v >= 0x1p-126 && v <= 0x1p127
 }

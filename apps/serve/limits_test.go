@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// hostile are bodies of that many bytes, each of which would become far more memory if all of it were kept.
+// hostile returns request bodies of the given size, each of which would take far more memory if it were stored completely.
 func hostile(size int) map[string][]byte {
 	repeat := func(before, what, after string) []byte {
 		return []byte(before + strings.Repeat(what, size/len(what)) + after)
@@ -49,7 +49,7 @@ func hostile(size int) map[string][]byte {
 	}
 }
 
-// A request takes memory in proportion to its body, whatever the body says, and an error repeats little of it.
+// The memory of a request is proportional to the size of its body, and an error message repeats only a short part of it.
 func TestHostileRequestsTakeLittleMemory(t *testing.T) {
 	s := newServer(t, Options{})
 	const size = 4 << 20
@@ -69,10 +69,10 @@ func TestHostileRequestsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// unread is a client that does not read: writing to it blocks until it is released.
+// unread is a client that does not read: a write to it blocks until the test releases it.
 type unread struct {
 	http.ResponseWriter
-	waits   chan<- int // the length of the response
+	waits   chan<- int // length of the response
 	release <-chan struct{}
 }
 
@@ -82,7 +82,8 @@ func (u *unread) Write(p []byte) (int, error) {
 	return u.ResponseWriter.Write(p)
 }
 
-// What waits for clients that do not read counts: further requests are refused before they exceed the limit.
+// Responses for clients that do not read count towards the memory limit: further requests are rejected before the limit is
+// exceeded.
 func TestClientsThatDoNotReadAreWithinTheLimit(t *testing.T) {
 	const limit = 16 << 20
 	s := newServer(t, Options{MaxMemory: limit})
@@ -120,7 +121,7 @@ func TestClientsThatDoNotReadAreWithinTheLimit(t *testing.T) {
 	}
 }
 
-// What a buffer counts is what it holds.
+// The counted size of a buffer equals the size of its slices.
 func TestTheAccountIsThatOfTheSlices(t *testing.T) {
 	s := newServer(t, Options{})
 	x := images(300, 1)
@@ -147,7 +148,7 @@ func TestTheAccountIsThatOfTheSlices(t *testing.T) {
 		if err == nil {
 			_, err = b.encode("small", l, q)
 		}
-		const names = 4096 // those of the outputs are not counted before they are written
+		const names = 4096 // upper bound in bytes of the names of the outputs, which are counted only after they are written
 		if want := b.size(); err != nil || want-b.held > names || s.memory.Load() != b.held || want < int64(len(c.body)) {
 			t.Errorf("%s: %d bytes are counted, %d of the server, want %d: %v", name, b.held, s.memory.Load(), want, err)
 		}
@@ -159,7 +160,7 @@ func TestTheAccountIsThatOfTheSlices(t *testing.T) {
 	}
 }
 
-// An error of the system says nothing about the contents: the same files are read again. Invalid contents are not.
+// After an error of the system, the same files are read again. After an error in the contents, they are not.
 func TestOnlyInvalidContentsAreRemembered(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	rewrite(t, file, "first")
@@ -190,7 +191,7 @@ func TestOnlyInvalidContentsAreRemembered(t *testing.T) {
 	}
 }
 
-// metricOf returns the value of a line of /metrics, "" without it.
+// metricOf returns the value of a line of /metrics, "" if there is none.
 func metricOf(s *Server, name string) string {
 	for line := range strings.Lines(string(send(s, http.MethodGet, "/metrics", nil).body)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// listening serves on a port of this machine until stop is called, which returns what Serve returned.
+// listening serves on a port of this machine until stop is called. stop returns the result of Serve.
 func listening(t testing.TB, s *Server) (address string, stop func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,8 @@ func listening(t testing.TB, s *Server) (address string, stop func() error) {
 	return l.Addr().String(), stop
 }
 
-// load posts the body from n clients until stop is closed. It counts answers by status; 0 are errors of the connection.
+// load posts the body from n clients until stop is closed. It counts the responses by status; status 0 counts errors of the
+// connection.
 func load(n int, url string, body []byte, client *http.Client, stop <-chan struct{}) (answers [600]int64) {
 	var wait sync.WaitGroup
 	for range n {
@@ -69,12 +70,12 @@ func load(n int, url string, body []byte, client *http.Client, stop <-chan struc
 	return answers
 }
 
-// clientOf returns a client of n connections.
+// clientOf returns an HTTP client with up to n connections.
 func clientOf(n int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n}}
 }
 
-// counted counts the requests that a handler begins and those that it finishes.
+// counted is a handler that counts started and completed requests.
 type counted struct {
 	http.Handler
 	began, ended atomic.Int64
@@ -176,7 +177,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	}
 }
 
-// version asks for the version of a model.
+// version requests the version of a model.
 func version(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.Get(url)
@@ -193,7 +194,7 @@ func version(t *testing.T, url string) string {
 	return before
 }
 
-// replace replaces the files of a run as a training does: under a temporary name, then renamed.
+// replace replaces the files of a run as a training does: it writes temporary files and renames them.
 func replace(t *testing.T, from, to string) {
 	t.Helper()
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
@@ -210,7 +211,7 @@ func replace(t *testing.T, from, to string) {
 	}
 }
 
-// waitFor waits until something holds; the timeout of the test ends a wait that is in vain.
+// waitFor waits until a condition holds. If it never holds, the timeout of the test ends the wait.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	for !holds() {

@@ -27,14 +27,14 @@ import (
 
 // Model is a run to serve, and its name.
 type Model struct {
-	Name   string       // in URLs: letters, digits and ._-; "" takes the last element of the path of Run, or of Folder
-	Folder string       // of a run; the server reads it again when its files change
-	Run    *tessera.Run // an open run, in place of Folder; it may be closed when New has returned
+	Name   string       // name in URLs: letters, digits and ._-; "" for the last element of the path of Run or Folder
+	Folder string       // folder of a run; the server reads the run again when its files change
+	Run    *tessera.Run // an open run, in place of Folder; the caller may close it when New has returned
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// name returns the name of a model, checked.
+// name returns the name of a model, or an error if it is invalid.
 func (m Model) name() (string, error) {
 	name, path := m.Name, m.Folder
 	if m.Run != nil {
@@ -55,17 +55,17 @@ func (m Model) name() (string, error) {
 	return name, nil
 }
 
-// model is a served model with its name. Its run may be replaced while requests use it.
+// model is a served model with its name. Its run may be replaced while requests still use the previous one.
 type model struct {
 	name    string
-	folder  string // "" for an open run, which is never read again
-	files   files  // of the folder; for the watch
+	folder  string // folder of the run; "" for an open run, which is never read again
+	files   files  // files in the folder that are watched
 	stats   *modelStats
 	mu      sync.RWMutex
 	current *loaded
 }
 
-// load loads the model from an open run, or from its folder if that is nil.
+// load loads the model from an open run, or from its folder if run is nil.
 func (m *model) load(o *Options, run *tessera.Run) (err error) {
 	var l *loaded
 	if run != nil {
@@ -88,7 +88,8 @@ func (m *model) acquire() *loaded {
 	return m.current
 }
 
-// exchange replaces the loaded model and returns the previous one, which the caller closes. Requests that hold it still finish with it.
+// exchange replaces the loaded model and returns the previous one, which the caller closes. Requests that use the previous
+// model complete with it.
 func (m *model) exchange(by *loaded) (former *loaded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +98,8 @@ func (m *model) exchange(by *loaded) (former *loaded) {
 	return former
 }
 
-// reload reads the run of a model again and returns a text for the log, "" for none. If only the times of the files have changed, the
-// loaded model stays.
+// reload reads the run of a model again and returns a text for the log, "" for none. If the contents of the files have not
+// changed, the loaded model remains.
 func (s *Server) reload(m *model) (news string, err error) {
 	if version, err := versionOf(m.folder); err == nil && version == m.current.version {
 		return "", nil
@@ -118,7 +119,7 @@ func (s *Server) reload(m *model) (news string, err error) {
 	return fmt.Sprintf("version %s replaces %s", l.version, former.version), nil
 }
 
-// runFiles are the files of a run that determine its model.
+// runFiles returns the files of a run that determine its model.
 func runFiles(run string) []string {
 	var paths []string
 	for _, name := range []string{folder.Config, folder.PostHoc, folder.Best, folder.Model, folder.State} {
@@ -127,8 +128,8 @@ func runFiles(run string) []string {
 	return paths
 }
 
-// versionOf returns the beginning of the SHA-256 of the declaration, of what was fitted after the training and of the parameters of a run: equal files have equal
-// versions on every machine.
+// versionOf returns the beginning of the SHA-256 of three files of a run: the declaration, the procedures fitted after the
+// training, and the parameters. Equal files have equal versions on every machine.
 func versionOf(run string) (string, error) {
 	sum := sha256.New()
 	for i, path := range runFiles(run) {
@@ -149,7 +150,7 @@ func versionOf(run string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:6]), nil
 }
 
-// open reads a run and compiles it. The files must not change meanwhile, so that version and model agree.
+// open reads a run and compiles it. It returns an error if the files change meanwhile, so that version and model match.
 func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 	before := signatureOf(runFiles(path)...)
 	run, err := tessera.Open(path, o.Runs)
@@ -171,16 +172,16 @@ func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
 	return l, nil
 }
 
-// loaded is a compiled run. Requests hold it while they use it.
+// loaded is a compiled run. Requests acquire it and release it.
 type loaded struct {
-	version  string // of the model, see versionOf
-	shape    []int  // of an image
+	version  string // version of the model, see versionOf
+	shape    []int  // shape of an image
 	pixels   int
-	pictures bool // the samples of the training were in [0,1], as bytes divided by 255 are
+	pictures bool // the values of the training were in [0,1], like pixels divided by 255
 	inputs   []*feature
 	widest   int       // number of values per sample of the largest input
-	outputs  []*output // those of a request that names none
-	derived  []*output // the label and the probability of each head of classes
+	outputs  []*output // outputs of a request that names none
+	derived  []*output // the outputs label and probability of each head of classes
 	users    sync.WaitGroup
 }
 
@@ -193,12 +194,12 @@ const inputName = "input"
 // feature is an input of a model: a column of its samples.
 type feature struct {
 	name, column string
-	shape        []int // of one sample
-	size         int   // its product
+	shape        []int // shape of one sample
+	size         int   // product of the shape
 	datatypes    []string
-	whole        bool     // whole numbers
-	drawn        bool     // in training by the seed; a request has its values
-	classes      []string // that the whole numbers count, where they have names
+	whole        bool     // the values are whole numbers
+	drawn        bool     // the values are drawn at random in training; a request provides them
+	classes      []string // names of the classes; nil if the values are not classes or have no names
 }
 
 // feature returns the input for a column.
@@ -231,7 +232,7 @@ func (l *loaded) feature(c data.Column) (*feature, error) {
 	return f, nil
 }
 
-// input returns the input of that name, nil if there is none.
+// input returns the named input, nil if there is none.
 func (l *loaded) input(name string) *feature {
 	if i := slices.IndexFunc(l.inputs, func(f *feature) bool { return f.name == name }); i >= 0 {
 		return l.inputs[i]
@@ -239,7 +240,7 @@ func (l *loaded) input(name string) *feature {
 	return nil
 }
 
-// wantedInputs describes the inputs that a request may have, for an error message.
+// wantedInputs returns a description of the inputs that a request may have, for an error message.
 func (l *loaded) wantedInputs() string {
 	var names []string
 	for _, f := range l.inputs {
@@ -254,16 +255,16 @@ func (l *loaded) wantedInputs() string {
 // output is a value that a model computes.
 type output struct {
 	name     string
-	quoted   []byte // the name in JSON
+	quoted   []byte // name as a JSON string
 	inputs   []*feature
 	datatype string
-	shape    []int // of the value of one image
+	shape    []int // shape of the value for one image
 	batch    *batcher
 	encoder  *tessera.Encoder
-	classes  []string                                              // of a head of classes and of its label and probability
-	labels   [][]byte                                              // the classes in JSON, of a label
-	binary   [][]byte                                              // the classes as binary data: each text after its length
-	predict  func(logits []float32, count int) *tessera.Prediction // of label and probability
+	classes  []string                                              // names of the classes, for a head of classes and for its label and probability
+	labels   [][]byte                                              // classes as JSON strings, for a label
+	binary   [][]byte                                              // classes as binary data, for a label: each text after its length
+	predict  func(logits []float32, count int) *tessera.Prediction // computes label and probability from logits
 }
 
 // compile compiles the programs of a run for all of its values.
@@ -316,7 +317,8 @@ func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelS
 	return out, nil
 }
 
-// predictions returns the outputs of a head of classes: the name of the most probable class, and the probabilities of all.
+// predictions returns the two additional outputs of a head of classes: the name of the most probable class, and the
+// probabilities of all classes.
 func (o *output) predictions(run *tessera.Run) []*output {
 	o.classes = run.HeadClasses(o.name)
 	label, probability := *o, *o
@@ -364,7 +366,7 @@ func (l *loaded) close() error {
 // all returns all outputs.
 func (l *loaded) all() []*output { return slices.Concat(l.outputs, l.derived) }
 
-// output returns the output of that name, nil if there is none.
+// output returns the named output, nil if there is none.
 func (l *loaded) output(name string) *output {
 	all := l.all()
 	if i := slices.IndexFunc(all, func(o *output) bool { return o.name == name }); i >= 0 {

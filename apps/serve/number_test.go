@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// parsed reads one number with the cursor, and as a decimal where it is one.
+// parsed reads one number with the cursor. If decimal can read the number, it must return the same.
 func parsed(text string) (float32, error) {
 	c := &cursor{b: []byte(text + "]                  ")}
 	v, err := c.number()
@@ -92,7 +92,7 @@ func FuzzNumbersAreThoseOfEncodingJSON(f *testing.F) {
 	})
 }
 
-// asked is a request read with encoding/json.
+// asked is a request that was read with encoding/json.
 type asked struct {
 	id       *string
 	binary   bool
@@ -105,13 +105,13 @@ type asked struct {
 	binaries []*bool
 }
 
-// members reads an object, with the case of its keys; null has none.
+// members reads an object, with case-sensitive keys; null has no members.
 func members(text []byte) (map[string]json.RawMessage, bool) {
 	var m map[string]json.RawMessage
 	return m, json.Unmarshal(text, &m) == nil
 }
 
-// member decodes a member, if there is one that is not null. strict members must not be null.
+// member decodes a member that is present and not null. If strict is true, null is an error.
 func member(m map[string]json.RawMessage, key string, into any, strict bool) bool {
 	text, ok := m[key]
 	if !ok || !strict && string(text) == "null" {
@@ -120,7 +120,7 @@ func member(m map[string]json.RawMessage, key string, into any, strict bool) boo
 	return string(text) != "null" && json.Unmarshal(text, into) == nil
 }
 
-// imagesOnly is a model that reads images of that shape.
+// imagesOnly returns a model that reads images with the given shape.
 func imagesOnly(shape []int, outputs ...*output) *loaded {
 	l := &loaded{shape: shape, pixels: volume.Of(shape), pictures: true}
 	for _, o := range outputs {
@@ -131,7 +131,7 @@ func imagesOnly(shape []int, outputs ...*output) *loaded {
 	return l
 }
 
-// reference reads the request as decode does, with encoding/json. ok is false where decode must fail.
+// reference reads a request like decode, but with encoding/json. ok is false if decode must return an error.
 func reference(text []byte) (a asked, ok bool) {
 	a.size = -1
 	top, ok := members(text)
@@ -170,7 +170,7 @@ func reference(text []byte) (a asked, ok bool) {
 	return a, true
 }
 
-// flatten reads numbers, flat or nested.
+// flatten reads numbers from a flat or nested array.
 func flatten(text json.RawMessage, into *[]float32) bool {
 	var flat []float32
 	if bytes.Contains(text, []byte("null")) {
@@ -192,7 +192,8 @@ func flatten(text json.RawMessage, into *[]float32) bool {
 	return true
 }
 
-// A request that decode accepts means what encoding/json says; one that encoding/json cannot read is an error.
+// A request that decode accepts has the same meaning for encoding/json. A text that encoding/json rejects is an error for
+// decode too.
 func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 	x := images(1, 1)
 	f.Add(jsonRequest(x, `,"id":"\u00e9\"","outputs":[{"name":"code","parameters":{"binary_data":true,"x":[{}]}}],"parameters":{"binary_data_output":true}`))
@@ -237,7 +238,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 	})
 }
 
-// Any bytes behind any header are an answer or an error. An answer has the images of the binary data.
+// Any bytes after any header give a response or an error. A response is computed from the images in the binary data.
 func FuzzBinaryRequests(f *testing.F) {
 	body, header := binaryRequest(images(1, 1)[:64], "")
 	n, _ := strconv.Atoi(header)
@@ -265,7 +266,7 @@ func FuzzBinaryRequests(f *testing.F) {
 	})
 }
 
-// The scanner stays because encoding/json is slower: docs/adr/0020.
+// The benchmark compares the scanner with encoding/json, which is slower: see docs/adr/0020.
 func BenchmarkRequests(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, draw := range map[string]func() float32{"pixels": func() float32 { return float32(r.IntN(256)) / 255 }, "normal": func() float32 { return float32(r.NormFloat64()) },

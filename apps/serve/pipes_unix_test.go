@@ -15,7 +15,7 @@ import (
 	"tessera/internal/regular"
 )
 
-// Opening a pipe waits for a writer: the watch of the files, and with it Close, would wait too.
+// Opening a named pipe blocks until a writer opens it: the watch of the files would block, and with it Close.
 func TestPipesInPlaceOfFilesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	pipe, file, certificate, key := filepath.Join(dir, "pipe"), filepath.Join(dir, "tokens"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

@@ -63,7 +63,7 @@ func TestAnIDIsReturned(t *testing.T) {
 	}
 }
 
-// binaryOutputs cuts the binary data of a response.
+// binaryOutputs returns the binary outputs of a response by name.
 func binaryOutputs(t *testing.T, a answer) map[string][]float32 {
 	t.Helper()
 	r := a.reply(t)

@@ -14,7 +14,7 @@ import (
 	"tessera/data"
 )
 
-// A model of values from 0 to 255 takes them as they are, and no pixels: those are divided by 255.
+// A model of values from 0 to 255 accepts such values but rejects pixels, because pixels are divided by 255.
 func TestAModelOfOtherValuesThanPixelsRefusesPixels(t *testing.T) {
 	values := images(40, 5)
 	for i := range values {

@@ -25,24 +25,24 @@ const (
 	typeBytes = "BYTES"
 )
 
-// widths are the sizes in bytes of one value in the binary extension.
+// widths contains the size in bytes of one value in the binary extension, by data type.
 var widths = map[string]int{typeFP32: 4, typeFP64: 8, typeUINT8: 1, typeINT32: 4, typeINT64: 8}
 
-// Limits of a request. A request that exceeds them is refused before memory is allocated for it.
+// Limits of a request. A request that exceeds them is rejected before memory is allocated for it.
 const (
 	mostOutputs    = 64
-	mostDimensions = 64 // of a shape
-	deepest        = 8  // dimensions of nested data
+	mostDimensions = 64 // maximum number of dimensions of a shape
+	deepest        = 8  // maximum depth of nested data
 )
 
 // request is an inference request.
 type request struct {
 	id     string
 	hasID  bool
-	sent   []sent // the inputs with their values
-	count  int    // of samples
+	sent   []sent // inputs with their values
+	count  int    // number of samples
 	wanted []wanted
-	png    bool // the answer is a PNG of the only output
+	png    bool // the response is the only output as a PNG
 }
 
 // sent is an input of a model with its values from a request, row-major.
@@ -51,7 +51,7 @@ type sent struct {
 	values []float32
 }
 
-// wanted is a requested output.
+// wanted is an output that a request names.
 type wanted struct {
 	output *output
 	binary bool
@@ -61,7 +61,7 @@ type wanted struct {
 type draft struct {
 	request
 	model   *loaded
-	most    int // samples
+	most    int // maximum number of samples
 	inputs  []input
 	outputs []outputDraft
 	binary  bool // binary_data_output
@@ -73,10 +73,10 @@ type input struct {
 	shape          []int
 	data           nested
 	hasData        bool
-	size           int // binary_data_size; -1 without
+	size           int // binary_data_size; -1 if missing
 }
 
-// outputDraft is a requested output; its binary_data may be missing.
+// outputDraft is an output that a request names, with its binary_data if given.
 type outputDraft struct {
 	name   string
 	binary *bool
@@ -90,7 +90,7 @@ func cut(text string) string {
 	return text[:100] + "..."
 }
 
-// raw decodes a raw binary request: the body is the FP32 values of images, all outputs are returned as binary data.
+// raw decodes a raw binary request: the body contains FP32 values of images, and all outputs are returned as binary data.
 func (b *buffer) raw(l *loaded, most int) (*request, error) {
 	in := l.input(inputName)
 	if in == nil {
@@ -113,7 +113,7 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 	return r, err
 }
 
-// tooMany is the error of a request with n samples, more than most.
+// tooMany returns the error for a request with n samples, which is more than most.
 func (f *feature) tooMany(n, most int) error {
 	what := "images"
 	if f.column != losses.Images {
@@ -122,7 +122,7 @@ func (f *feature) tooMany(n, most int) error {
 	return problemf(http.StatusRequestEntityTooLarge, "input %q: got %d %s, want at most %d; send several requests", f.name, n, what, most)
 }
 
-// decode reads a request of at most that many images: header bytes of JSON, then the binary data.
+// decode reads a request for at most `most` images: header bytes of JSON, then the binary data.
 func (b *buffer) decode(header int, l *loaded, most int) (*request, error) {
 	d := &b.draft
 	*d = draft{inputs: d.inputs[:0], outputs: d.outputs[:0], request: request{sent: d.sent[:0], wanted: d.wanted[:0]}, model: l, most: most}
@@ -286,7 +286,8 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	return nil
 }
 
-// fits compares type and shape of an input with the model. Other inputs have count samples, -1 for none.
+// fits compares type and shape of an input with the model. The other inputs have count samples; -1 if there are no other
+// inputs.
 func (in *input) fits(f *feature, count, most int) error {
 	if !slices.Contains(f.datatypes, in.datatype) {
 		if in.datatype == typeUINT8 && f.column == losses.Images {
@@ -308,7 +309,7 @@ func (in *input) fits(f *feature, count, most int) error {
 	return nil
 }
 
-// values checks the values that were read, and scales them.
+// values checks the values of an input, and scales them.
 func (in *input) values(f *feature) error {
 	got, want := &in.data, in.shape[0]*f.size
 	if in.size < 0 {
@@ -331,7 +332,7 @@ func (in *input) values(f *feature) error {
 	return nil
 }
 
-// fromBinary takes the values from the bytes after the JSON and returns the bytes after them, those of the next input.
+// fromBinary reads the values of an input from binary data, and returns the remaining bytes, which belong to the next inputs.
 func (in *input) fromBinary(binary []byte, want int) (rest []byte, err error) {
 	switch {
 	case in.hasData:
@@ -348,7 +349,7 @@ func (in *input) fromBinary(binary []byte, want int) (rest []byte, err error) {
 	return binary[want:], err
 }
 
-// wholeNumbers refuses values that are not whole numbers of less than 2^24, which float32 represents exactly.
+// wholeNumbers returns an error unless all values are whole numbers below 2^24, which float32 represents exactly.
 func wholeNumbers(name string, values []float32) error {
 	for i, v := range values {
 		if v != float32(int(v)) || v >= 1<<24 || v <= -1<<24 {
@@ -375,7 +376,7 @@ func (d *draft) choose() (err error) {
 	return nil
 }
 
-// addAll requests the outputs that can be computed from what was sent.
+// addAll requests all outputs that can be computed from the inputs of the request.
 func (r *request) addAll(l *loaded, binary bool) (err error) {
 	for _, o := range l.outputs {
 		if missing := r.lacks(o); missing == nil {
@@ -390,7 +391,7 @@ func (r *request) addAll(l *loaded, binary bool) (err error) {
 	return fmt.Errorf("outputs: %w", err)
 }
 
-// add requests an output by its name.
+// add requests the named output.
 func (r *request) add(l *loaded, name string, binary bool) error {
 	o := l.output(name)
 	if o == nil {
@@ -406,7 +407,7 @@ func (r *request) add(l *loaded, name string, binary bool) error {
 	return nil
 }
 
-// lacks returns an error for an output that is computed from an input that was not sent.
+// lacks returns an error if an output depends on an input that the request does not contain.
 func (r *request) lacks(o *output) error {
 	for _, f := range o.inputs {
 		if !slices.ContainsFunc(r.sent, func(s sent) bool { return s.feature == f }) {
@@ -424,8 +425,8 @@ func (r *request) lacks(o *output) error {
 	return nil
 }
 
-// rows returns the values from which an output is computed, row-major. If it is computed from several inputs, each row consists of their
-// values one after the other, and rows writes them to the i-th slice of the buffer for joined rows.
+// rows returns the values from which an output is computed, row-major. If it is computed from several inputs, each row is the
+// concatenation of their values, stored in the i-th slice of the buffer's joined rows.
 func (b *buffer) rows(q *request, o *output, i int) (rows []float32, err error) {
 	values := func(f *feature) []float32 {
 		return q.sent[slices.IndexFunc(q.sent, func(s sent) bool { return s.feature == f })].values
@@ -448,19 +449,20 @@ func (b *buffer) rows(q *request, o *output, i int) (rows []float32, err error) 
 	return rows, nil
 }
 
-// nested reads the data of a tensor, a flat array or arrays nested by dimension, into the images of a buffer.
+// nested reads the data of a tensor into the images of a buffer. The data are a flat array, or arrays that are nested by
+// dimension.
 type nested struct {
 	buffer   *buffer
-	from, to int   // the range of its values in the buffer
-	dims     []int // the dimensions of the arrays read so far
-	leaf     int   // the depth of the numbers, plus one; 0 before the first
-	most     int   // values in the buffer at most
+	from, to int   // range of its values in the buffer
+	dims     []int // dimensions of the arrays read so far
+	leaf     int   // depth of the numbers, plus one; 0 before the first number
+	most     int   // maximum number of values in the buffer
 }
 
 // values returns all numbers in the buffer, including those of the previous inputs.
 func (t *nested) values() []float32 { return t.buffer.images }
 
-// read reads the array at the cursor, which is nested in depth other arrays.
+// read reads the array at the cursor, which is inside `depth` other arrays.
 func (t *nested) read(c *cursor, depth int) error {
 	if err := c.take('['); err != nil {
 		return err
@@ -504,7 +506,7 @@ func (t *nested) read(c *cursor, depth int) error {
 	return nil
 }
 
-// numbers reads the elements of an array of numbers. Reading a request spends most of its time here.
+// numbers reads the elements of an array of numbers. Most of the time for reading a request is spent here.
 func (t *nested) numbers(c *cursor) error {
 	values := t.values()
 	for {

@@ -16,6 +16,8 @@ import (
 	"tessera"
 )
 
+// openAPI is the OpenAPI description of the server.
+//
 //go:embed openapi.json
 var openAPI []byte
 
@@ -54,8 +56,9 @@ func (s *Server) routes() http.Handler {
 	return s.logged(s.polite(s.guarded(mux)))
 }
 
-// polite answers a panic as an error, and asks clients to leave while the server drains. It lets a panic with
-// [http.ErrAbortHandler] pass, which closes the connection: otherwise the client would mistake half an answer for a complete one.
+// polite turns a panic into an error response. While the server drains, it asks clients to close their connections. It does
+// not recover a panic with [http.ErrAbortHandler], which closes the connection: otherwise the client would treat an incomplete
+// response as complete.
 func (s *Server) polite(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -112,7 +115,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 // Unwrap returns the wrapped writer for [http.ResponseController].
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// only returns a handler that refuses all methods except the given one.
+// only returns a handler that rejects all methods except the given one.
 func only(method string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && !(r.Method == http.MethodHead && method == http.MethodGet) {
@@ -154,7 +157,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"models": all})
 }
 
-// describe returns a handler that answers with a description of a model.
+// describe returns a handler that responds with a description of a model.
 func (s *Server) describe(what func(*model, *loaded) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, l, err := s.find(r)
@@ -183,10 +186,11 @@ func problemf(status int, format string, args ...any) error {
 // errFull reports a full queue of a model.
 var errFull = &problem{http.StatusTooManyRequests, "the queue of the model is full; try again later"}
 
-// retryAfter is the time after which clients are asked to try again if the queue is full or the server drains.
+// retryAfter is the time after which clients are asked to repeat a request if the queue is full or the server drains.
 const retryAfter = time.Second
 
-// statusOf returns the HTTP status of an error: that of a problem, 503 for a context that ended, otherwise 400, as the protocol proposes.
+// statusOf returns the HTTP status of an error: that of a problem, 503 for an expired context, otherwise 400, as the protocol
+// proposes.
 func statusOf(err error) int {
 	var p *problem
 	switch {
@@ -198,7 +202,7 @@ func statusOf(err error) int {
 	return http.StatusBadRequest
 }
 
-// fail answers with an error object of the protocol.
+// fail responds with an error object of the protocol, and returns the status.
 func fail(w http.ResponseWriter, err error) int {
 	status, text := statusOf(err), err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -211,7 +215,7 @@ func fail(w http.ResponseWriter, err error) int {
 	return status
 }
 
-// writeJSON answers with one JSON document.
+// writeJSON responds with one JSON document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

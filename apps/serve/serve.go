@@ -36,33 +36,33 @@ import (
 	"tessera/internal/loopback"
 )
 
-// Options configure a server. A field that is 0 takes its default.
+// Options are the settings of a server. A field that is 0 has its default.
 type Options struct {
-	MaxBatch int           // largest number of images that are computed together; 1 does not batch; default 64
-	MaxWait  time.Duration // how long an image waits for others while a worker is free; default 0: it does not wait
-	Queue    int           // images that may wait for each output of a model; a request beyond is answered 429; default 1024
-	Workers  int           // goroutines that compute each output; default one per CPU
+	MaxBatch int           // maximum number of images that are computed together; 1 disables batches; default 64
+	MaxWait  time.Duration // how long an image waits for further images while a worker is free; default 0: no wait
+	Queue    int           // maximum number of waiting images for each output of a model; a request beyond gets status 429; default 1024
+	Workers  int           // number of goroutines that compute each output; default one per CPU
 
-	MaxImages int   // images of one request; default, and at most, Queue
-	MaxBody   int64 // bytes of the body of a request; default 32 MiB
-	MaxMemory int64 // bytes of the bodies, images, results and responses of all requests; a request beyond is answered 429; default 192 MiB
-	MaxHeader int   // bytes of the header of a request; default 64 KiB
-	MaxConns  int   // open connections, others wait; default 4096
+	MaxImages int   // maximum number of images of one request; default and upper limit: Queue
+	MaxBody   int64 // maximum size of the body of a request in bytes; default 32 MiB
+	MaxMemory int64 // maximum memory in bytes for the bodies, images, results and responses of all requests; a request beyond gets status 429; default 192 MiB
+	MaxHeader int   // maximum size of the header of a request in bytes; default 64 KiB
+	MaxConns  int   // maximum number of open connections; others wait; default 4096
 
 	ReadTimeout  time.Duration // maximum time from the first byte of a request to the last; default 30 s
 	Timeout      time.Duration // maximum time from the end of a request to its results, and again for writing them; default 30 s
-	IdleTimeout  time.Duration // between two requests of a connection; default 2 min
-	DrainDelay   time.Duration // first phase of the drain: requests are accepted, the server is not ready; default 1 s
+	IdleTimeout  time.Duration // maximum time between two requests of a connection; default 2 min
+	DrainDelay   time.Duration // first phase of the drain: requests are accepted, but the server reports that it is not ready; default 1 s
 	DrainTimeout time.Duration // second phase of the drain: open requests are completed; default 30 s
-	Reload       time.Duration // how often the files of runs, tokens and certificates are checked for changes; negative for never; default 2 s
+	Reload       time.Duration // time between two checks of the files of runs, tokens and certificates for changes; negative for never; default 2 s
 
-	Certificate *Certificate      // serves TLS with this certificate
-	TLS         *tls.Config       // the other settings of TLS, or all of them; nil without Certificate serves without TLS
-	Tokens      *Tokens           // nil serves everyone
+	Certificate *Certificate      // certificate for TLS
+	TLS         *tls.Config       // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
+	Tokens      *Tokens           // accepted tokens; nil accepts every client
 	Profile     bool              // serve /debug/pprof
-	Runs        tessera.Options   // how runs are opened
-	Log         func(text string) // called for reloads and faults, by several goroutines; nil is silent
-	Requests    *slog.Logger      // logs every request; nil logs none
+	Runs        tessera.Options   // options for opening runs
+	Log         func(text string) // called for reloads and faults, concurrently; nil for no log
+	Requests    *slog.Logger      // logger of all requests; nil for none
 }
 
 // OptionError reports an invalid option, or an invalid or repeated name of a model.
@@ -98,7 +98,7 @@ func (o *Options) complete() error {
 // DefaultMemory is the default of [Options].MaxMemory.
 const DefaultMemory = 192 << 20
 
-// set gives a field its default and returns an error for a negative value.
+// set sets a field that is 0 to its default, and returns an error for a negative value.
 func set[T int | int64 | time.Duration](field *T, name string, standard T) error {
 	*field = cmp.Or(*field, standard)
 	if *field < 0 {
@@ -107,24 +107,24 @@ func set[T int | int64 | time.Duration](field *T, name string, standard T) error
 	return nil
 }
 
-// Server serves models. It is an [http.Handler] that another HTTP server can use; [Server.Serve] needs none.
+// Server serves models. It is an [http.Handler] for use with any HTTP server. [Server.Serve] is a complete server.
 type Server struct {
 	options  Options
-	models   []*model // in the order of New
+	models   []*model // models in the order of New
 	byName   map[string]*model
 	stats    *stats
 	handler  http.Handler
-	memory   atomic.Int64 // bytes that requests hold
-	answers  atomic.Int64 // number of answers to inference requests
+	memory   atomic.Int64 // memory of all requests in bytes
+	answers  atomic.Int64 // number of responses to inference requests
 	draining atomic.Bool
-	stop     context.CancelFunc // of the watch
-	watching sync.WaitGroup     // of the watch, and of closing replaced models
+	stop     context.CancelFunc // ends the watch
+	watching sync.WaitGroup     // waits for the watch, and for the closing of replaced models
 	closing  sync.Once
 	closed   error
 }
 
-// New opens the models and compiles them for every output. The caller closes the server. An invalid option or name is an
-// [*OptionError]; the errors of a run are those of [tessera.Open].
+// New opens the models and compiles them for every output. The caller closes the server. It returns an [*OptionError] for an
+// invalid option or name, and the errors of [tessera.Open] for a run.
 func New(models []Model, o Options) (*Server, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -170,10 +170,10 @@ func (s *Server) Models() []string {
 	return names
 }
 
-// errNoModels is the error of a server that was not made by New.
+// errNoModels is the error for a Server that New did not create.
 var errNoModels = errors.New("serve: the server has no models: take one that serve.New returned")
 
-// ServeHTTP implements [http.Handler]. A server that was not made by New answers with status 503.
+// ServeHTTP implements [http.Handler]. A Server that New did not create responds with status 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil || s.handler == nil {
 		http.Error(w, errNoModels.Error(), http.StatusServiceUnavailable)
@@ -182,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Close frees the models once no request uses them. No request may arrive afterwards: shut the HTTP server down first, as
+// Close frees the models when no request uses them. No request may arrive afterwards: first shut down the HTTP server, as
 // [Server.Serve] does.
 func (s *Server) Close() error {
 	if s == nil || s.stop == nil {
@@ -201,14 +201,15 @@ func (s *Server) Close() error {
 // ErrCut reports requests that were still open after DrainTimeout: their connections were closed.
 var ErrCut = errors.New("serve: requests were still open after DrainTimeout and were cut")
 
-// Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or [ErrCut].
+// Serve serves connections of the listener until ctx ends, then drains and returns nil when all requests are answered, or
+// [ErrCut].
 //
-// To drain, the server first reports that it is not ready. It answers requests for another DrainDelay and asks clients to close their
-// connections: load balancers and clients have this time to move to other servers. Then it closes the listener
-// and waits for open requests, DrainTimeout at most. Until then no accepted request is lost.
+// To drain, the server first reports that it is not ready. For the time DrainDelay it still responds to requests and asks
+// clients to close their connections, so that load balancers and clients can switch to other servers. Then it closes the
+// listener and waits for open requests, at most for the time DrainTimeout. Until then no accepted request is lost.
 //
-// On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could use
-// the server through a name that it controls.
+// On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could
+// use the server through a host name that it controls.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	switch {
 	case s == nil || s.handler == nil:
@@ -255,7 +256,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// ownHost refuses requests whose header Host does not name this machine.
+// ownHost rejects requests whose header Host does not name this machine.
 func ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopback.Host(r.Host) {
@@ -281,7 +282,8 @@ type limited struct {
 	places chan struct{}
 }
 
-// Accept implements net.Listener. After Close it returns as soon as a connection ends; all of them end then.
+// Accept implements net.Listener. After Close, an Accept that waits for a place returns when a connection ends, which happens
+// soon, because all connections are then closed.
 func (l *limited) Accept() (net.Conn, error) {
 	l.places <- struct{}{}
 	leave := sync.OnceFunc(func() { <-l.places })
@@ -293,7 +295,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return &limitedConn{c, leave}, nil
 }
 
-// limitedConn gives its place back when it is closed.
+// limitedConn is a connection that releases its place when it is closed.
 type limitedConn struct {
 	net.Conn
 	leave func()

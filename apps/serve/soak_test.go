@@ -22,13 +22,13 @@ var (
 	soakSeed = flag.Uint64("soak-seed", 1, "the seed of its faults")
 )
 
-// fault is a client that does not behave. It returns an error where the server does not.
+// fault is a faulty client. It returns an error if the server does not respond correctly.
 type fault struct {
 	name string
 	do   func(address string, r *rand.Rand) error
 }
 
-// dialled runs f on a connection.
+// dialled opens a connection and calls f with it.
 func dialled(address string, f func(c net.Conn) error) error {
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -39,7 +39,8 @@ func dialled(address string, f func(c net.Conn) error) error {
 	return f(c)
 }
 
-// answered sends bytes and wants one of these statuses; -1 is a closed connection.
+// answered sends bytes and returns an error unless the status of the response is one of those given; -1 is a closed
+// connection.
 func answered(address string, request []byte, statuses ...int) error {
 	return dialled(address, func(c net.Conn) error {
 		go func() { _, _ = c.Write(request) }() // the server may answer before it has read everything
@@ -59,14 +60,14 @@ func answered(address string, request []byte, statuses ...int) error {
 	})
 }
 
-// request is the text of a POST.
+// postText returns the text of a POST request.
 func postText(path, headers string, length int, body []byte) []byte {
 	return append(fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n", path, headers, length), body...)
 }
 
 const inferPath = "/v2/models/small/infer"
 
-// faults are the ways in which clients fail.
+// faults lists the faulty clients.
 func faults() []fault {
 	good := jsonRequest(images(1, 9), "")
 	return []fault{
@@ -122,7 +123,7 @@ func faults() []fault {
 	}
 }
 
-// closes wants the server to close the connection, after an answer or without one.
+// closes returns an error unless the server closes the connection, with or without a response.
 func closes(c net.Conn) error {
 	_, err := io.Copy(io.Discard, c)
 	if e, ok := err.(net.Error); ok && e.Timeout() {
@@ -131,7 +132,7 @@ func closes(c net.Conn) error {
 	return nil
 }
 
-// endless sends a header until the server refuses it; it would be 2 GB.
+// endless sends a header of up to 2 GB until the server rejects it.
 func endless(address string) error {
 	return dialled(address, func(c net.Conn) error {
 		_, _ = c.Write([]byte("GET /v2 HTTP/1.1\r\nHost: localhost\r\n"))
@@ -149,8 +150,8 @@ func endless(address string) error {
 	})
 }
 
-// A server under load and under every fault at once answers every proper request, with the right values, and ends with as
-// much memory as it had.
+// While many clients and every faulty client use the server, it answers every correct request with the right values. At the
+// end it uses as much memory as before.
 func TestSoak(t *testing.T) {
 	s := newServer(t, Options{Workers: 2, ReadTimeout: 2 * time.Second, DrainDelay: 50 * time.Millisecond, MaxWait: 100 * time.Microsecond})
 	address, stop := listening(t, s)
@@ -184,7 +185,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%v: %d proper requests, %d faults", *soak, proper.Load(), faulty.Load())
 }
 
-// properClient compares the codes that it gets with those of its first answer.
+// properClient compares the codes of each response with those of the first response.
 func properClient(t *testing.T, address string, g uint64, end time.Time, count *atomic.Int64) {
 	x := images(1+int(g), g)
 	want := valuesOf(t, "code", x)
@@ -226,7 +227,7 @@ func logMemory(t *testing.T, end time.Time, proper *atomic.Int64) {
 	}
 }
 
-// resident is the resident memory of the process where the system says it.
+// resident returns the resident memory of the process as a text, if the system reports it.
 func resident() string {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A client that stops in the middle of its request holds the former model, but neither the tokens nor later reloads.
+// A client that stops in the middle of its request keeps the former model in use, but does not block the reload of tokens and
+// models.
 func TestAStalledRequestDoesNotStopTheWatch(t *testing.T) {
 	dir := t.TempDir()
 	folder, file := filepath.Join(dir, "run"), filepath.Join(dir, "tokens")

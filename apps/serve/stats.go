@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// stats are the metrics of a server. docs/serve.md lists them.
+// stats contains the metrics of a server. docs/serve.md lists them.
 type stats struct {
 	registry          *prometheus.Registry
 	requests, images  *prometheus.CounterVec
@@ -18,7 +18,7 @@ type stats struct {
 	info, time, stale *prometheus.GaugeVec
 }
 
-// modelStats are the metrics of one model.
+// modelStats contains the metrics of one model.
 type modelStats struct {
 	model             string
 	requests, reloads *prometheus.CounterVec
@@ -97,7 +97,8 @@ func (m *modelStats) failing(is bool) {
 	}
 }
 
-// exportLoad registers two gauges: the bytes that requests hold and the images that wait, both at the time of the scrape.
+// exportLoad registers two gauges that are read at each scrape: the memory of requests in bytes, and the number of waiting
+// images.
 func (s *Server) exportLoad() {
 	s.stats.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tessera_request_bytes",
 		Help: "Bytes that requests hold now: bodies, images, results and responses."}, func() float64 { return float64(s.memory.Load()) }))

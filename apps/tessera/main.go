@@ -1,5 +1,5 @@
-// Command tessera trains, evaluates and uses the models that models.toml declares. Your own program with the same
-// two lines, and imports of your parts, is the same command with these parts.
+// Command tessera trains, evaluates and uses the models that models.toml declares. A program with the same two lines, and with
+// imports of your own parts, is the same command including these parts.
 package main
 
 import "tessera/apps/cli"

@@ -51,7 +51,7 @@ func (m *Module) Check() error {
 	return nil
 }
 
-// wellFormed returns an error for missing values, incomplete ops and cycles.
+// wellFormed returns an error for nil values, incomplete ops and cycles.
 func (m *Module) wellFormed() error {
 	const entered, left = 1, 2
 	state := map[*Value]int{}
@@ -85,7 +85,7 @@ func (m *Module) wellFormed() error {
 	return nil
 }
 
-// ofParameter returns an error for a parameter that does not exist, and for a value with a different size.
+// ofParameter returns an error if parameter index does not exist or its size differs from that of v.
 func (m *Module) ofParameter(index int, v *Value) error {
 	if index < 0 || index >= len(m.Parameters) {
 		return fmt.Errorf("parameter %d of %d", index, len(m.Parameters))
@@ -96,7 +96,7 @@ func (m *Module) ofParameter(index int, v *Value) error {
 	return nil
 }
 
-// arity is the number of args of an op, -1 for any number.
+// arity returns the number of args of an op, -1 if it takes any number.
 func arity(o Op) int {
 	switch o := o.(type) {
 	case Leaf, Constant:
@@ -113,7 +113,7 @@ func arity(o Op) int {
 	return -1
 }
 
-// fits returns an error if the op or shape of a value does not match its args, which are valid.
+// fits returns an error if the op or the shape of v does not match its args. The args must be valid.
 func (m *Module) fits(v *Value) error {
 	if n := arity(v.Op); n >= 0 && len(v.Args) != n {
 		return fmt.Errorf("got %d args, want %d", len(v.Args), n)
@@ -190,7 +190,7 @@ func fitsBlocks(v *Value, block int) error {
 	return want(block > 0 && volume.Of(v.Shape)%block == 0, "its size is not a multiple of blocks of %d", block)
 }
 
-// fitsShape checks the ops whose result shape follows from the shapes of the args.
+// fitsShape checks ops whose result has a shape that follows from the shapes of the args.
 func fitsShape(v *Value) error {
 	a := v.Args[0].Shape
 	switch o := v.Op.(type) {
@@ -253,8 +253,8 @@ func fitsProduct(v *Value, o Product) error {
 	return want(fits, "the factors have shapes %v and %v", v.Args[0].Shape, v.Args[1].Shape)
 }
 
-// complete returns an error for an op that does not belong to this package or lacks its function, kernel or implementation.
-// All other checks come later, because they may ask the op for its text.
+// complete returns an error for an op that does not belong to this package or lacks its function, kernel or
+// implementation. It runs before all other checks, because they may call the String method of the op.
 func complete(o Op) error {
 	switch o := o.(type) {
 	case nil:

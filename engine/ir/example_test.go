@@ -6,7 +6,7 @@ import (
 	"tessera/engine/ir"
 )
 
-// An exporter goes through the values in order and switches over their ops.
+// An exporter iterates over the values in order and switches on the type of their ops.
 func ExampleModule() {
 	m, _ := dense()
 	for _, v := range m.Values() {
@@ -15,11 +15,11 @@ func ExampleModule() {
 			fmt.Printf("%d: %v %s %v\n", v.ID, o, v.Name, v.Shape)
 		case ir.Product:
 			fmt.Printf("%d: matrix product of %d and %d, transposed: %v, %v\n", v.ID, v.Args[0].ID, v.Args[1].ID, o.TransA, o.TransB)
-		case ir.Pointwise: // o.F is an ir.Primitive, or an ir.Elementwise whose Spec says what it is
+		case ir.Pointwise: // o.F is an ir.Primitive, or an ir.Elementwise whose Spec describes it
 			fmt.Printf("%d: %v of %d args\n", v.ID, o.F, len(v.Args))
 		case ir.Reduction:
 			fmt.Printf("%d: %v over axes %v\n", v.ID, o.F, o.Axes.List())
-		default: // ir.Blockwise and ir.Unitwise, too, have a Kernel with a Spec
+		default: // ir.Blockwise and ir.Unitwise also have a Kernel with a Spec
 			fmt.Printf("%d: %v to %v\n", v.ID, o, v.Shape)
 		}
 	}

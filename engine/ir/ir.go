@@ -1,12 +1,13 @@
-// Package ir is the typed representation of a program: the computation of a model, independent of the library that declared
-// it. Package engine compiles it; exporters and other back ends can read it. [tessera/engine/ir/fromgraph] translates a Gorgonia
-// graph to it. A program can also be built with the constructors of this package. [Module.Check] verifies it.
+// Package ir is the typed representation of a program: the computation of a model, independent of the library that
+// declared it. Package engine compiles programs; exporters and other back ends can read them.
+// [tessera/engine/ir/fromgraph] translates a Gorgonia graph to a program. A program can also be built with the
+// constructors of this package. [Module.Check] verifies it.
 //
-// A [Module] lists the inputs, the parameters and the wanted values: taps, gradients, updates. Each [Value] has the [Op]
-// that computes it and the values that the op reads. Values form a directed acyclic graph; [Module.Values] lists it in an
-// order in which args come first.
+// A [Module] lists the inputs, the parameters and the wanted values: taps, gradients and updates. Each [Value] has the
+// [Op] that computes it and the args that the op reads. Values form a directed acyclic graph. [Module.Values] lists
+// them in an order in which args come first.
 //
-// Every value is a row-major tensor in the precision of the module, with the batch (if any) as its first axis; an empty
+// Every value is a row-major tensor in the precision of the module, with the batch (if any) as its first axis. An empty
 // shape is a scalar. The only exception is the result of a [Foreign] op that is marked Boxed.
 //
 // The ops, by a type switch on [Value].Op:
@@ -22,11 +23,11 @@
 //	Blockwise   an op with a kernel that computes blocks of elements, such as the rows of a softmax
 //	Unitwise    an op with a kernel that computes units, equally long slices of its output, such as the images of a convolution
 //	AllReduce   the sum or the maximum over the processes that run the program together
-//	AllGather   the images of the batch that the processes hold
+//	AllGather   the images of the batch, collected from all processes
 //	Foreign     an op that is known only by its implementation
 //
-// [Kernel].Spec describes Elementwise, Blockwise and Unitwise ops: it is a struct whose type is the function and whose
-// fields are its attributes (see the ...Op types of package ops).
+// [Kernel].Spec describes Elementwise, Blockwise and Unitwise ops. It is a struct whose type identifies the function
+// and whose fields are the attributes (see the ...Op types of package ops).
 package ir
 
 import (
@@ -47,7 +48,7 @@ const (
 	Float64
 )
 
-// String is "float32" or "float64".
+// String returns "float32" or "float64".
 func (d Dtype) String() string {
 	if d == Float64 {
 		return "float64"
@@ -58,7 +59,7 @@ func (d Dtype) String() string {
 // Float is the Go type of a number of a program.
 type Float interface{ float32 | float64 }
 
-// DtypeOf is the precision of the type T.
+// DtypeOf returns the precision of the type T.
 func DtypeOf[T Float]() Dtype {
 	if _, ok := any(T(0)).(float64); ok {
 		return Float64
@@ -73,7 +74,7 @@ type Value struct {
 	Args  []*Value
 	Shape []int
 	Name  string // name of an input or parameter; empty for other values
-	Layer string // path and kind of its layer, "encoder.0 (dense)"; empty for leaves and outside layers
+	Layer string // path and kind of the layer, "encoder.0 (dense)"; empty for leaves and for values outside layers
 }
 
 // Module is a program.
@@ -95,7 +96,7 @@ type Input struct {
 
 // Parameter is a tensor of the model. [Leaf] refers to it by its index.
 type Parameter struct {
-	Name      string // the path: "encoder.0.weight"
+	Name      string // path of the parameter: "encoder.0.weight"
 	Shape     []int
 	Data      []float32 // row-major; shared with the model, not a copy
 	Trainable bool      // updated by the optimizer
@@ -134,10 +135,11 @@ func (m *Module) Wanted() []*Value {
 	return list
 }
 
-// Values returns [Sorted] for the wanted values.
+// Values returns [Sorted] of the wanted values.
 func (m *Module) Values() []*Value { return Sorted(m.Wanted()) }
 
-// Sorted lists every value that the wanted values depend on, args before the values that read them, and numbers them.
+// Sorted returns every value that the wanted values depend on, including these, with args before the values that read
+// them. It sets the IDs to the positions in this list.
 func Sorted(wanted []*Value) []*Value {
 	var list []*Value
 	seen := map[*Value]bool{}
@@ -187,7 +189,7 @@ func (m *Module) Clone() *Module {
 // String lists the values, one per line: "%4 A×B[32 100] %0 %1".
 func (m *Module) String() string { return Text(m.Values()) }
 
-// Text lists values, one per line. Their IDs are their numbers.
+// Text lists values, one per line, by their IDs.
 func Text(values []*Value) string {
 	var b strings.Builder
 	for _, v := range values {
@@ -203,8 +205,8 @@ func Text(values []*Value) string {
 	return b.String()
 }
 
-// Point returns a pointwise value of the given shape. Args of the same size are reshaped; others are broadcast, as
-// [Broadcasted] describes.
+// Point returns a pointwise value of the given shape. An arg of the same size is reshaped; other args are broadcast by
+// [Broadcasted].
 func Point(f Function, shape []int, args ...*Value) *Value {
 	v := &Value{Op: Pointwise{f}, Shape: shape}
 	for _, a := range args {
@@ -228,8 +230,8 @@ func Reshaped(a *Value, shape []int) *Value {
 	return &Value{Op: Reshape{}, Args: []*Value{a}, Shape: shape}
 }
 
-// Broadcasted returns a repeated to shape. a is a single number or has the same number of axes, each of the same length or of
-// length 1.
+// Broadcasted returns a, repeated to the given shape. Either a is a single number, or it has the same number of axes as
+// shape, each of the same length or of length 1.
 func Broadcasted(a *Value, shape []int) *Value {
 	if len(a.Shape) != len(shape) {
 		a = Reshaped(a, slices.Repeat([]int{1}, len(shape)))
@@ -237,7 +239,7 @@ func Broadcasted(a *Value, shape []int) *Value {
 	return &Value{Op: Broadcast{}, Args: []*Value{a}, Shape: shape}
 }
 
-// Reduce combines the elements of a along axes, or all elements if no axis is given. The result is reshaped to shape.
+// Reduce combines the elements of a along axes, or all elements if there are no axes. The result is reshaped to shape.
 func Reduce(f Reducer, a *Value, shape []int, axes ...int) *Value {
 	if len(axes) == 0 {
 		for i := range a.Shape {
@@ -249,7 +251,7 @@ func Reduce(f Reducer, a *Value, shape []int, axes ...int) *Value {
 	return Reshaped(&Value{Op: Reduction{f, NewAxes(axes...)}, Args: []*Value{a}, Shape: without(a.Shape, axes)}, shape)
 }
 
-// without returns a shape without some of its axes.
+// without returns shape without the given axes.
 func without(shape, axes []int) (rest []int) {
 	for i, d := range shape {
 		if !slices.Contains(axes, i) {
@@ -259,7 +261,7 @@ func without(shape, axes []int) (rest []int) {
 	return rest
 }
 
-// Uniform returns the constant c in every element of shape.
+// Uniform returns a value of the given shape with c in every element.
 func Uniform(c float64, shape []int) *Value {
 	v := &Value{Op: Constant{c}}
 	if len(shape) == 0 {
@@ -272,8 +274,8 @@ func Uniform(c float64, shape []int) *Value {
 	return &Value{Op: Broadcast{}, Args: []*Value{v}, Shape: shape}
 }
 
-// ConstantOf returns the number in every element of v if v is a constant, or a broadcast or reshape of one; ok is false for
-// other values.
+// ConstantOf returns the number in every element of v. ok is false unless v is a constant or a broadcast or reshape of
+// one.
 func ConstantOf(v *Value) (c float64, ok bool) {
 	for {
 		switch o := v.Op.(type) {
@@ -287,8 +289,8 @@ func ConstantOf(v *Value) (c float64, ok bool) {
 	}
 }
 
-// InBlocks returns the value of a kernel that computes independent blocks, for args of the given shape: a [Pointwise] value
-// if a block is one element, otherwise a [Blockwise] value.
+// InBlocks returns the value computed by a kernel with independent blocks, for args of the given shape. It is a
+// [Pointwise] value if a block is one element, otherwise a [Blockwise] value.
 func InBlocks(k Blocks, shape []int, args ...*Value) *Value {
 	block := k.Block(shape)
 	if block == 1 {
@@ -297,8 +299,8 @@ func InBlocks(k Blocks, shape []int, args ...*Value) *Value {
 	return &Value{Op: Blockwise{k, block}, Args: args, Shape: shape}
 }
 
-// InUnits returns the value of a kernel that computes units. If the kernel can prepare its last arg ([Units.Prepared]), the
-// prepared arg becomes a separate value.
+// InUnits returns the value computed by a kernel with units. If the kernel can prepare its last arg ([Units.Prepared]),
+// the prepared arg becomes a separate value.
 func InUnits(k Units, shape []int, args ...*Value) *Value {
 	if q, prepared := k.Prepared(); q != nil {
 		last := len(args) - 1
@@ -312,27 +314,29 @@ type Program interface {
 	Module() (*Module, error)
 }
 
-// Module implements [Program]: it returns m.
+// Module implements [Program]. It returns m.
 func (m *Module) Module() (*Module, error) { return m, nil }
 
 // Runner runs one program. It is not safe for concurrent use. Its indices are those of the program's inputs, taps and parameters.
 type Runner[T Float] interface {
-	// Bind makes the next runs read input i from values (row-major, batch included), which must not change during a run.
+	// Bind makes the next runs read input i from values, a row-major tensor that includes the batch. values must not
+	// change during a run.
 	Bind(i int, values []T) error
 	// Run computes every tap, gradient and update.
 	Run() error
-	// Tap returns the values of tap i, which are valid until the next Run.
+	// Tap returns the values of tap i. They are valid until the next Run.
 	Tap(i int) []T
 	// Parameter returns the values that the program reads as parameter i. In float32 they are the parameter's data; in
 	// float64 they are a copy, which the caller may change.
 	Parameter(i int) []T
-	// Gradient returns the gradient of the loss with respect to parameter i, nil if it has none; valid until the next Run.
+	// Gradient returns the gradient of the loss with respect to parameter i, nil if the parameter has none. It is valid
+	// until the next Run.
 	Gradient(i int) []T
 	// Close frees the runner's memory outside the Go heap and ends its goroutines.
 	Close() error
 }
 
-// ParameterValues returns data itself in float32, or a converted copy in float64: see [Runner].
+// ParameterValues returns data itself for float32, and a converted copy for float64; see [Runner].
 func ParameterValues[T Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {
 		return same

@@ -9,7 +9,7 @@ import (
 	"tessera/engine/ir"
 )
 
-// dense is sigmoid(x w + b), summed, written by hand.
+// dense returns a module that computes the sum of sigmoid(x w + b), built by hand.
 func dense() (m *ir.Module, product *ir.Value) {
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf}, Shape: []int{2, 3}, Name: "x"}
 	w := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf}, Shape: []int{3, 4}, Name: "w"}
@@ -57,7 +57,7 @@ func TestAClonesValuesAreItsOwn(t *testing.T) {
 	}
 }
 
-// What does not fit is an error, never a panic, of Check: back ends rely on what it has seen.
+// Check returns an error for everything that does not fit, and never panics. Back ends rely on this.
 func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 	for name, spoil := range map[string]func(m *ir.Module, p *ir.Value){
 		"no value":           func(m *ir.Module, _ *ir.Value) { m.Taps[0].Value = nil },
@@ -121,7 +121,7 @@ func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// nothing is an op that does nothing.
+// nothing is an op that computes nothing.
 type nothing struct{}
 
 func (nothing) String() string                    { return "nothing" }

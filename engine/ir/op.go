@@ -13,31 +13,32 @@ import (
 type Op interface{ String() string }
 
 type (
-	// Leaf is a value that the caller provides: input or parameter number Index of the module. It has no args.
+	// Leaf is a value that the caller provides: the input or the parameter with number Index in the module. It has no
+	// args.
 	Leaf struct {
 		Kind  LeafKind
 		Index int
 	}
-	// Constant is one number, in every element of a shape whose axes all have length 1. It has no args.
+	// Constant has the same number in every element. All axes of its shape have length 1. It has no args.
 	Constant struct{ Value float64 }
-	// Reshape is its arg with another shape of the same size.
+	// Reshape gives its arg another shape of the same size.
 	Reshape struct{}
-	// Broadcast repeats its arg along axes in which the arg has length 1. Both have the same number of axes.
+	// Broadcast repeats its arg along axes in which the arg has length 1. Arg and result have the same number of axes.
 	Broadcast struct{}
-	// Pointwise applies a function to corresponding elements of args of equal shape.
+	// Pointwise applies F to corresponding elements of its args, which have equal shapes.
 	Pointwise struct{ F Function }
 	// Reduction combines the elements of its arg along Axes, and removes these axes.
 	Reduction struct {
 		F    Reducer
 		Axes Axes // ascending
 	}
-	// Product is C = op(A) op(B) of matrices, where op transposes a factor or not. With more than two axes it is batched:
-	// the leading axes of A, B and C are equal.
+	// Product is the matrix product C = op(A) op(B), where op transposes a factor or leaves it unchanged. With more
+	// than two axes the product is batched: the leading axes of A, B and C are equal.
 	Product struct{ TransA, TransB bool }
 	// Transpose permutes axes: axis i of the result is axis Axes[i] of the arg.
 	Transpose struct{ Axes Axes }
-	// Blockwise computes blocks of Block consecutive elements from the same blocks of its args. The args have the shape of
-	// the result.
+	// Blockwise computes each block of Block consecutive elements from the same block of its args. The args have the
+	// shape of the result.
 	Blockwise struct {
 		Kernel Blocks
 		Block  int
@@ -65,7 +66,7 @@ const (
 // Swapped is the transpose of a matrix.
 var Swapped = Transpose{NewAxes(1, 0)}
 
-// String is "input" or "parameter".
+// String returns "input" or "parameter".
 func (l Leaf) String() string {
 	if l.Kind == InputLeaf {
 		return "input"
@@ -73,22 +74,22 @@ func (l Leaf) String() string {
 	return "parameter"
 }
 
-// String is the number.
+// String returns the number.
 func (c Constant) String() string { return fmt.Sprintf("%g", c.Value) }
 
-// String is "reshape".
+// String returns "reshape".
 func (Reshape) String() string { return "reshape" }
 
-// String is "broadcast".
+// String returns "broadcast".
 func (Broadcast) String() string { return "broadcast" }
 
 // String returns the text of the function.
 func (p Pointwise) String() string { return p.F.String() }
 
-// String is "sum[0 1]".
+// String returns "sum[0 1]".
 func (r Reduction) String() string { return fmt.Sprintf("%v%v", r.F, r.Axes) }
 
-// String is "A×B", with "ᵀ" after a transposed factor.
+// String returns "A×B", with "ᵀ" after a transposed factor.
 func (p Product) String() string {
 	a, b := "A", "B"
 	if p.TransA {
@@ -100,7 +101,7 @@ func (p Product) String() string {
 	return a + "×" + b
 }
 
-// String is "transpose[1 0]".
+// String returns "transpose[1 0]".
 func (t Transpose) String() string { return fmt.Sprintf("transpose%v", t.Axes) }
 
 // String returns the text of the kernel.
@@ -112,10 +113,10 @@ func (u Unitwise) String() string { return u.Kernel.String() }
 // String returns the text of the implementation.
 func (f Foreign) String() string { return f.Run.String() }
 
-// Axes is a list of axes. It is comparable, because ops must be.
+// Axes is a list of axes. The type is comparable, because ops must be comparable.
 type Axes struct{ list string } // one varint per axis
 
-// NewAxes returns a list of axes. It does not check them; [Module.Check] does.
+// NewAxes returns a list of axes. [Module.Check] checks the axes, NewAxes does not.
 func NewAxes(axes ...int) Axes {
 	list := make([]byte, 0, len(axes))
 	for _, a := range axes {
@@ -134,13 +135,13 @@ func (a Axes) List() []int {
 	return axes
 }
 
-// String is "[0 1]".
+// String returns "[0 1]".
 func (a Axes) String() string { return fmt.Sprint(a.List()) }
 
 // Function is the function of a [Pointwise] op: a [Primitive] or an [Elementwise] kernel.
 type Function interface{ String() string }
 
-// Elementwise is a function with its own kernel, whose blocks have one element.
+// Elementwise is a function with its own kernel. A block of the kernel is one element.
 type Elementwise struct{ Blocks }
 
 // Primitive is a function of one or two numbers.
@@ -234,10 +235,10 @@ func indicator(b bool) float64 {
 	return 0
 }
 
-// String is the primitive's symbol or name.
+// String returns the primitive's symbol or name.
 func (p Primitive) String() string { return primitives[p].text }
 
-// Args is the number of arguments: 1 or 2.
+// Args returns the number of arguments: 1 or 2.
 func (p Primitive) Args() int { return primitives[p].args }
 
 // Eval returns the value of the function in float64; a function of one number ignores y.
@@ -252,7 +253,7 @@ const (
 	Max
 )
 
-// String is "sum" or "max".
+// String returns "sum" or "max".
 func (r Reducer) String() string {
 	if r == Max {
 		return "max"
@@ -260,19 +261,20 @@ func (r Reducer) String() string {
 	return "sum"
 }
 
-// Ops for programs that several processes run together, each on its images of the batch. Package ir/shard adds them to a
-// program for one process. A collective op belongs to a message; every process sends the messages in ascending order. Members
-// of one message are sent together.
+// Ops of programs that several processes run together, each on its images of the batch. Package ir/shard adds them to a
+// program for one process. Each collective op belongs to a message. Every process sends the messages in ascending
+// order, and the members of one message together.
 type (
 	// AllReduce combines the args of all processes, element by element.
 	AllReduce struct {
 		F       Reducer
 		Message int
 		Member  int  // index in the message
-		Late    bool // only the caller reads it: the message is complete when the run ends
+		Late    bool // only the caller reads the result: the message must be complete at the end of the run
 	}
-	// AllGather joins args that each contain the images of one process, to a value for the complete batch. In a value of
-	// shape (Outer, Batch, rest), process r of Processes has the images from Batch*r/Processes to Batch*(r+1)/Processes.
+	// AllGather concatenates args that each contain the images of one process into a value for the complete batch. In a
+	// value of shape (Outer, Batch, rest), process r of Processes contributes the images from Batch*r/Processes to
+	// Batch*(r+1)/Processes.
 	AllGather struct {
 		Message   int
 		Outer     int
@@ -281,7 +283,7 @@ type (
 	}
 )
 
-// String is "all-reduce sum 2.0" for message 2, member 0.
+// String returns "all-reduce sum 2.0" for member 0 of message 2.
 func (a AllReduce) String() string {
 	late := ""
 	if a.Late {
@@ -290,10 +292,10 @@ func (a AllReduce) String() string {
 	return fmt.Sprintf("all-reduce %v %d.%d%s", a.F, a.Message, a.Member, late)
 }
 
-// String is "all-gather 2".
+// String returns "all-gather 2".
 func (a AllGather) String() string { return fmt.Sprintf("all-gather %d", a.Message) }
 
-// MessageOf is the message of a collective op; ok is false for other ops.
+// MessageOf returns the message of a collective op; ok is false for other ops.
 func MessageOf(o Op) (message int, ok bool) {
 	switch o := o.(type) {
 	case AllReduce:
@@ -304,7 +306,7 @@ func MessageOf(o Op) (message int, ok bool) {
 	return 0, false
 }
 
-// Collective reports whether the program has collective ops. Only several processes together can run such a program.
+// Collective reports whether the program has collective ops. Such a program must be run by several processes together.
 func (m *Module) Collective() bool {
 	for _, v := range m.Values() {
 		if _, ok := MessageOf(v.Op); ok {
@@ -331,10 +333,10 @@ func fitsCollective(v *Value) error {
 	return nil
 }
 
-// inOrder returns an error if messages cannot be sent in ascending order because a message needs its own result or that of a
-// later one.
+// inOrder returns an error if messages cannot be sent in ascending order, because a message depends on its own result
+// or on that of a later message.
 func (m *Module) inOrder() error {
-	latest := map[*Value]int{} // message that a value needs, plus 1
+	latest := map[*Value]int{} // latest message that a value depends on, plus 1
 	for _, v := range m.Values() {
 		for _, a := range v.Args {
 			latest[v] = max(latest[v], latest[a])
@@ -352,19 +354,20 @@ func (m *Module) inOrder() error {
 // Kernel is an op with its own implementation.
 type Kernel interface {
 	String() string
-	// Hashcode distinguishes kernels: two kernels with equal text and hash compute the same.
+	// Hashcode distinguishes kernels. Two kernels with equal text and hash must compute the same function.
 	Hashcode() uint32
-	// Spec describes the computation: a struct whose type is the function and whose fields are its attributes. Exporters
-	// recognise an op by its Spec.
+	// Spec describes the computation: a struct whose type identifies the function and whose fields are the attributes.
+	// Exporters recognise an op by its Spec.
 	Spec() any
 }
 
-// Blocks is a kernel whose output has the shape of every arg. It is computed in blocks of consecutive elements; each block
-// depends only on the same block of the args. A block is one element of an elementwise function, and one row of a row-wise
-// function. A back end may compute any whole number of blocks at a time, in any order, on any goroutine.
+// Blocks is a kernel whose args and output all have the same shape. The output is computed in blocks of consecutive
+// elements; each block depends only on the same block of the args. A block is one element of an elementwise function,
+// or one row of a row-wise function. A back end may compute any whole number of blocks at a time, in any order, on any
+// goroutine.
 type Blocks interface {
 	Kernel
-	// Block is the length of one block for args of the given shape.
+	// Block returns the length of one block for args of the given shape.
 	Block(shape []int) int
 	// Float32 computes the elements of dst, a whole number of blocks, from equally long slices of the args. dst may be
 	// one of the args.
@@ -373,7 +376,7 @@ type Blocks interface {
 	Float64(dst []float64, in [][]float64, block int)
 }
 
-// Sparse is implemented by kernels with many zeros in their output. It is a hint: products check operands that are computed
+// Sparse is implemented by kernels whose output has many zeros. It is a hint: products check operands that are computed
 // from such an output for zeros.
 type Sparse interface {
 	// MostlyZero reports whether almost all values of the output are 0.
@@ -386,38 +389,39 @@ type Selecting interface {
 	Selection() *Selection
 }
 
-// Selection describes a kernel that copies some elements of its second arg and sets the others to 0. The first arg determines
-// the copied elements.
+// Selection describes a kernel that copies some elements of its second arg and sets the others to 0. The first arg
+// determines which elements are copied.
 type Selection struct {
 	// Most is the maximum number of copied elements per block.
 	Most int
-	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order; x is the
-	// block of the first arg. The list is valid until the next call. The function is for one goroutine.
+	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. x is
+	// the block of the first arg. The list is valid until the next call. The function is not safe for concurrent use.
 	Float32 func(block int) func(x []float32) []int
 	// Float64 is Float32 in double precision.
 	Float64 func(block int) func(x []float64) []int
 }
 
-// Units is a kernel whose output consists of units: equally long slices in row-major order, each computed independently from
-// all args. A back end may compute any range of them, in any order, on any goroutine. A kernel is created for args of fixed
-// shapes.
+// Units is a kernel whose output consists of units: slices of equal length, in row-major order, each computed
+// independently from the args. A back end may compute any range of them, in any order, on any goroutine. A kernel is
+// created for args of fixed shapes.
 type Units interface {
 	Kernel
-	// Units is the number of units of the output.
+	// Units returns the number of units of the output.
 	Units() int
-	// ByUnit reports whether arg i has as many units as the output and unit j of the output reads only unit j of the arg.
+	// ByUnit reports whether arg i has as many units as the output, and unit j of the output reads only unit j of this
+	// arg.
 	ByUnit(i int) bool
-	// Scratch is the number of elements of workspace for one call.
+	// Scratch returns the number of elements of workspace for one call.
 	Scratch() int
-	// Work is the approximate number of additions and multiplications for the complete output.
+	// Work returns the approximate number of additions and multiplications for the complete output.
 	Work() float64
-	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the complete output, in are the
-	// complete args, and scratch has arbitrary contents.
+	// Float32 computes units [from, to) of dst and leaves the other units unchanged. dst is the complete output, in are
+	// the complete args, and scratch has undefined contents.
 	Float32(dst []float32, in [][]float32, scratch []float32, from, to int)
 	// Float64 is Float32 in double precision.
 	Float64(dst []float64, in [][]float64, scratch []float64, from, to int)
-	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of that
-	// form; nil if they read the arg itself. The conversion runs once, before all units.
+	// Prepared returns a kernel that converts the last arg to the form that Float32 and Float64 read, and the shape of
+	// that form. It returns nil if they read the arg itself. The conversion runs once, before all units.
 	Prepared() (Units, []int)
 }
 
@@ -427,22 +431,22 @@ type Division uint8
 // The divisions.
 const (
 	Undivided Division = iota // every process computes the complete op, from the images of all processes
-	ByUnits                   // a process computes its units, from its units of the ByUnit args and the complete other args
-	BySums                    // the output is a sum over the images: a process sums over its images of every arg
-	Linear                    // the op is linear in all args together: if the args are sums of terms, so is the output
+	ByUnits                   // a process computes its own units, from the same units of the ByUnit args and from the complete other args
+	BySums                    // the output is a sum over the images: a process sums over its own images of every arg
+	Linear                    // the op is linear in all args together: from args that are sums of terms it computes an output that is a sum of terms
 )
 
-// Divisible is implemented by [Units] that processes can share. All other kernels are Undivided.
+// Divisible is implemented by [Units] that can be divided among processes. All other kernels are Undivided.
 type Divisible interface {
 	Units
-	// Division returns how processes share the op.
+	// Division returns how the op is divided among processes.
 	Division() Division
-	// Part returns the kernel for some of the units of an op with the division ByUnits: unit i of the part is unit at(i) of
-	// the op.
+	// Part returns the kernel for some of the units of an op with the division ByUnits. It has the given number of
+	// units; its unit i is unit at(i) of the op.
 	Part(units int, at func(unit int) int) Units
 }
 
-// Described is implemented by the ops of a graph that correspond to an op of this package: a [Reshape] or a [Transpose].
+// Described is implemented by ops of a graph that correspond to an op of this package: a [Reshape] or a [Transpose].
 type Described interface {
 	// IR returns the corresponding op.
 	IR() Op
@@ -458,6 +462,7 @@ type Implementation interface {
 // Tensor is an arg or a result of an [Implementation].
 type Tensor struct {
 	Shape []int
-	// Data is []float32 or []float64, row-major, one element for a scalar; for a boxed value, the result of its op.
+	// Data is []float32 or []float64 in row-major order, with one element for a scalar. For a boxed value it is the
+	// result of the op that computed the value.
 	Data any
 }

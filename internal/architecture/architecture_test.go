@@ -21,9 +21,9 @@ const (
 	root   = "../.."
 )
 
-// layout lists the folders from the lowest to the highest. A package belongs to the longest of these names that its path
-// begins with, and imports only from its own folder and from lines above: folders of one line never import each other. "." is
-// the root package.
+// layout lists the folders from the lowest level to the highest; "." is the root package. A package belongs to the
+// longest listed folder that its path begins with. It may import only packages of its own folder and of the lines
+// above. Folders on the same line must not import each other.
 var layout = [][]string{
 	{"internal", "kernel", "docs"},
 	{"part", "parallel"},
@@ -43,7 +43,7 @@ var layout = [][]string{
 	{"apps"},
 }
 
-// levels is the line of a folder in the layout.
+// levels maps a folder to its line in layout.
 var levels = map[string]int{}
 
 func init() {
@@ -54,10 +54,10 @@ func init() {
 	}
 }
 
-// seesGorgonia lists the folders that know what computes the graph.
+// seesGorgonia lists the folders that may import Gorgonia.
 var seesGorgonia = []string{"engine/ir/fromgraph", "ops", "layers", "losses", "graph", "graph/tape", "laws/gradcheck", "laws"}
 
-// goFile is one parsed file that is not a test.
+// goFile is a parsed Go file other than a test.
 type goFile struct {
 	path   string // "layers/dense.go"
 	folder string // "layers"
@@ -78,7 +78,7 @@ func goFiles(t *testing.T) []goFile {
 		}
 		if d.IsDir() && name != root {
 			if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
-				return filepath.SkipDir // another module
+				return filepath.SkipDir // the folder is another module
 			}
 		}
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
@@ -102,7 +102,7 @@ func goFiles(t *testing.T) []goFile {
 	return files
 }
 
-// owner returns the listed folder that holds a folder, "" without one.
+// owner returns the listed folder that contains a folder, "" if there is none.
 func owner(folder string) string {
 	for name := folder; ; name = path.Dir(name) {
 		if _, ok := levels[name]; ok && (name != "." || folder == ".") {
@@ -114,7 +114,7 @@ func owner(folder string) string {
 	}
 }
 
-// forbidden says why a folder must not import a package, "" when it may.
+// forbidden returns the reason why a folder must not import a package, "" if it may.
 func forbidden(folder, imported string) string {
 	if strings.HasPrefix(imported, "gorgonia.org/") {
 		if !slices.Contains(seesGorgonia, folder) {
@@ -134,7 +134,7 @@ func forbidden(folder, imported string) string {
 	case from == "" || to == "":
 		return "the package has no level: give it one here and in docs/architecture.md"
 	case from == to:
-		return "" // packages of one entry: the compiler excludes circles
+		return "" // packages of one folder: the compiler excludes import cycles
 	case levels[to] >= levels[from]:
 		return "imports point down: " + from + " is on level " + strconv.Itoa(levels[from]) + ", " + to + " on level " + strconv.Itoa(levels[to])
 	}
@@ -203,7 +203,7 @@ func TestEveryExportedNameHasADocComment(t *testing.T) {
 	}
 }
 
-// undocumented returns the exported names of a declaration that nothing documents.
+// undocumented returns the exported names of a declaration that have no comment.
 func undocumented(d ast.Decl) map[string]token.Pos {
 	names := map[string]token.Pos{}
 	switch d := d.(type) {
@@ -230,7 +230,7 @@ func undocumented(d ast.Decl) map[string]token.Pos {
 	return names
 }
 
-// exportedReceiver reports whether a function is no method, or one that callers of the package see.
+// exportedReceiver reports whether a function is not a method, or is a method of an exported type.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

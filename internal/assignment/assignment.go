@@ -11,14 +11,14 @@ import (
 // None is the column of an unmatched row.
 const None = -1
 
-// Maximise returns for each row the column that it is matched with: of all one-to-one matchings of min(rows, columns)
-// pairs one with the largest sum of score(row, column). Where there are more rows than columns, the rows that are left
-// over have the column [None]. The work is O(min² max), with one call of score for each pair. A score that is not finite
-// is an error.
+// Maximise returns the column that is matched to each row, in a matching with the largest sum of score(row, column).
+// The matching is one-to-one and has min(rows, columns) pairs. If there are more rows than columns, the unmatched rows
+// have the column [None]. The work is O(min² max), with one call of score for each pair. Maximise returns an error if a
+// score is not finite.
 //
-// The method is that of shortest augmenting paths with potentials: H. W. Kuhn, The Hungarian method for the assignment
-// problem, Naval Research Logistics Quarterly 2, 1955; R. Jonker, A. Volgenant, A shortest augmenting path algorithm for
-// dense and sparse linear assignment problems, Computing 38, 1987.
+// The method uses shortest augmenting paths with potentials: H. W. Kuhn, The Hungarian method for the assignment
+// problem, Naval Research Logistics Quarterly 2, 1955; R. Jonker, A. Volgenant, A shortest augmenting path algorithm
+// for dense and sparse linear assignment problems, Computing 38, 1987.
 func Maximise(rows, columns int, score func(row, column int) float64) ([]int, error) {
 	if rows < 0 || columns < 0 {
 		return nil, fmt.Errorf("assignment: got %d rows and %d columns, want >= 0", rows, columns)
@@ -42,15 +42,16 @@ func Maximise(rows, columns int, score func(row, column int) float64) ([]int, er
 	return s.matching(swapped), nil
 }
 
-// solver matches n sources with some of m >= n targets at the least sum of costs.
+// solver matches n sources to n of m >= n targets with the smallest sum of costs.
 type solver struct {
 	n, m   int
-	costs  []float64 // n x m
+	costs  []float64 // costs of all pairs, n x m
 	source []int     // source of every target, None if unmatched
 	u, v   []float64 // potentials of sources and targets: u + v <= cost, with equality for matched pairs
 }
 
-// matching matches one source after the other and returns the result by rows.
+// matching matches one source after the other. It returns the column of each row. swapped means that the targets are
+// the rows.
 func (s *solver) matching(swapped bool) []int {
 	s.u, s.v, s.source = make([]float64, s.n), make([]float64, s.m), make([]int, s.m)
 	for j := range s.source {
@@ -59,7 +60,7 @@ func (s *solver) matching(swapped bool) []int {
 	for i := range s.n {
 		s.augment(i)
 	}
-	if swapped { // the targets are the rows
+	if swapped { // the targets are the rows, so source contains the columns
 		return s.source
 	}
 	columns := make([]int, s.n)
@@ -71,7 +72,7 @@ func (s *solver) matching(swapped bool) []int {
 	return columns
 }
 
-// augment matches one more source along the shortest alternating path from it to a free target.
+// augment matches the source first along the shortest alternating path from it to a free target.
 func (s *solver) augment(first int) {
 	distance, before, done := make([]float64, s.m), make([]int, s.m), make([]bool, s.m)
 	for j := range distance {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// best is the largest sum of all matchings, by trying every one.
+// best returns the largest sum over all matchings. It tries all of them.
 func best(rows, columns int, score func(row, column int) float64) float64 {
 	if rows > columns {
 		return best(columns, rows, func(i, j int) float64 { return score(j, i) })
@@ -37,7 +37,7 @@ func TestMaximiseFindsTheLargestSum(t *testing.T) {
 		rows, columns, whole := r.IntN(6), r.IntN(6), r.IntN(2) == 0
 		scores := make([]float64, rows*columns)
 		for i := range scores {
-			if scores[i] = r.NormFloat64(); whole { // many ties
+			if scores[i] = r.NormFloat64(); whole { // whole numbers give many ties
 				scores[i] = float64(r.IntN(3))
 			}
 		}
@@ -64,7 +64,7 @@ func TestMaximiseFindsTheLargestSum(t *testing.T) {
 	}
 }
 
-// A greedy choice of the largest score would pair 0 with 0.
+// A greedy choice of the largest score would match row 0 to column 0.
 func TestMaximiseIsNotGreedy(t *testing.T) {
 	scores := [][]float64{{0.9, 0.8}, {0.85, 0.1}}
 	got, err := Maximise(2, 2, func(i, j int) float64 { return scores[i][j] })

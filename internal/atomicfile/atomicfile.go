@@ -1,5 +1,6 @@
-// Package atomicfile writes files atomically: to a temporary file next to the target, which is flushed to the disk and then renamed
-// over the target. It is the only writer of the module: runs, sweeps, figures and arrays use it.
+// Package atomicfile writes files atomically: to a temporary file next to the target, which is flushed to the disk and
+// then renamed to the target. All packages of the module that write files, such as runs, sweeps, figures and arrays,
+// use it.
 package atomicfile
 
 import (
@@ -18,14 +19,15 @@ import (
 // File is one file to be written.
 type File struct {
 	Path      string
-	Temporary string // in the same folder, to which it is written before it is renamed
+	Temporary string // path in the same folder; the contents are written to it before it is renamed
 	Write     func(io.Writer) error
 }
 
-// Replace writes all temporary files and then renames them, in the given order. A reader sees every file either old or new, never half.
-// If a temporary file cannot be written, all old files remain. The files together are not atomic: if a rename fails, or the process
-// dies between two, those before are new and those after are old. On failure Replace removes the temporary files and also returns
-// the path that could not be written: that of a file, or of its folder.
+// Replace writes all temporary files and then renames them in the given order. A reader sees either the old or the new
+// contents of a file. If a temporary file cannot be written, all old files remain. The files together are not replaced
+// atomically: if a rename fails, or the process dies between two renames, the earlier files are new and the later ones
+// are old. On failure Replace removes the temporary files and returns the path that could not be written: the path of a
+// file or of its folder.
 func Replace(disk Disk, files ...File) (path string, err error) {
 	if path, err := writeTemporaries(disk, files); err != nil {
 		return path, err
@@ -52,13 +54,13 @@ func Replace(disk Disk, files ...File) (path string, err error) {
 	return "", nil
 }
 
-// writeTemporaries writes all temporary files or none.
+// writeTemporaries writes all temporary files, or none if one of them fails.
 func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	begun, whole := 0, false
-	defer func() { // also after a panic
+	defer func() { // deferred, so that it also runs after a panic
 		for _, written := range files[:begun] {
 			if !whole {
-				_ = disk.Remove(written.Temporary) // gives the space back; the error stays the first
+				_ = disk.Remove(written.Temporary) // frees the space; the first error is returned
 			}
 		}
 	}()
@@ -72,7 +74,8 @@ func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	return "", nil
 }
 
-// longestName is the number of bytes of a file's name that its temporary file repeats: file systems limit names to 255 bytes.
+// longestName is the maximum number of bytes of a file's name that the name of its temporary file repeats. File systems
+// limit names to 255 bytes.
 const longestName = 200
 
 // Write atomically replaces the file at path with the output of write. If path is a symbolic link, its target is replaced. On failure the
@@ -87,29 +90,30 @@ func Write(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// The end of the name of a temporary file: this many random letters and digits, and an extension.
+// The name of a temporary file ends with random letters and digits, random of them, and an extension.
 const (
 	random    = 10
 	extension = ".tmp"
 )
 
-// stale is the age after which a temporary file is that of a killed process.
+// stale is the age from which a temporary file is assumed to belong to a killed process.
 const stale = time.Minute
 
-// Tidy removes the temporary files of [Write] for files of these names that killed processes left in a folder.
+// Tidy removes temporary files that killed processes left in a folder. They are the temporary files of [Write] for
+// files with the given names.
 func Tidy(disk Disk, folder string, names ...string) {
-	entries, _ := os.ReadDir(folder) // without a folder there is nothing to tidy
+	entries, _ := os.ReadDir(folder) // if the folder does not exist, there is nothing to remove
 	for _, e := range entries {
 		if !IsTemporary(e.Name(), names...) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
-			_ = disk.Remove(filepath.Join(folder, e.Name())) // a file that remains does no harm
+			_ = disk.Remove(filepath.Join(folder, e.Name())) // a file that cannot be removed does no harm
 		}
 	}
 }
 
-// IsTemporary reports whether name is that of a temporary file of [Write] for one of these files.
+// IsTemporary reports whether name is the name of a temporary file of [Write] for one of the given file names.
 func IsTemporary(name string, of ...string) bool {
 	for _, whole := range of {
 		middle, ok := strings.CutPrefix(name, "."+whole[:min(len(whole), longestName)]+".")
@@ -120,13 +124,13 @@ func IsTemporary(name string, of ...string) bool {
 	return false
 }
 
-// Disk is the part of a file system that this package uses. Tests replace it by one that fills up, fails or dies.
+// Disk is the part of a file system that this package uses. Tests replace it by a disk that is full, fails or stops.
 type Disk interface {
-	// WriteFile creates or replaces a file with what write writes, and returns when its contents are on the disk.
+	// WriteFile creates or replaces a file with the output of write. It returns when the contents are on the disk.
 	WriteFile(path string, write func(io.Writer) error) error
 	// Sync returns when the contents of a file, or the entries of a folder, are on the disk.
 	Sync(path string) error
-	// Rename replaces a file, not a folder, of the new name.
+	// Rename renames old to new. It replaces a file, but not a folder, with the new name.
 	Rename(old, new string) error
 	Remove(path string) error
 }

@@ -142,11 +142,11 @@ func TestTidyRemovesOldHalvesOfTheNamedFilesOnly(t *testing.T) {
 	for name, stays := range map[string]bool{
 		".a.png.abcdefghij.tmp":              false,
 		"." + long[:200] + ".abcdefghij.tmp": false,
-		".b.png.abcdefghij.tmp":              true, // of another file
+		".b.png.abcdefghij.tmp":              true, // temporary file of another file
 		".a.png.tmp":                         true,
 		".a.png.abcdefghi.tmp":               true,
 		"a.png":                              true,
-		".a.png.0123456789.tmp":              true, // young: somebody may be writing it
+		".a.png.0123456789.tmp":              true, // recent: another process may be writing it
 	} {
 		path := filepath.Join(folder, name)
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -167,7 +167,7 @@ func TestTidyRemovesOldHalvesOfTheNamedFilesOnly(t *testing.T) {
 	Tidy(OS{}, filepath.Join(folder, "missing"), "a.png")
 }
 
-// noSecond renames one file only.
+// noSecond is a disk that renames only one file.
 type noSecond struct {
 	OS
 	renamed int
@@ -180,7 +180,7 @@ func (d *noSecond) Rename(old, new string) error {
 	return d.OS.Rename(old, new)
 }
 
-// The files together are not atomic: those before the one that cannot be renamed are new.
+// The files together are not replaced atomically: the files before the failed rename are new.
 func TestAFailedRenameLeavesWholeFiles(t *testing.T) {
 	dir := t.TempDir()
 	var files []File

@@ -1,6 +1,7 @@
-// Package batches runs any number of rows through programs of a few fixed batch sizes, from any number of goroutines.
+// Package batches computes any number of rows with programs of a few fixed batch sizes, from any number of goroutines.
 //
-// The result of a row has the same bits in every call: [New] finds out which batch sizes round equally and drops the others.
+// The result of a row has the same bits in every call. [New] determines which batch sizes round equally and drops the
+// others.
 package batches
 
 import (
@@ -21,46 +22,47 @@ type Program interface {
 	Close() error
 }
 
-// Options describe a pool.
+// Options are the settings of a pool.
 type Options struct {
-	In, Out int                             // values of one row, and of its result
-	Sizes   []int                           // of the compiled batches, each > 0
-	Workers int                             // programs of each size at most, > 0
-	Compile func(size int) (Program, error) // called by one goroutine at a time
-	Whole   func(i int) bool                // reports which values of a row are whole numbers; nil for none
+	In, Out int                             // number of values of one row, and of its result
+	Sizes   []int                           // sizes of the compiled batches, each > 0
+	Workers int                             // maximum number of programs of each size, > 0
+	Compile func(size int) (Program, error) // compiles a program; called by one goroutine at a time
+	Whole   func(i int) bool                // reports whether value i of a row is a whole number; nil if none is
 }
 
-// Pool holds the programs. It is safe for use by several goroutines at once.
+// Pool contains the programs. It is safe for concurrent use.
 type Pool struct {
 	in, out int
 	compile func(size int) (Program, error)
 	whole   func(i int) bool
-	sizes   []*bucket // ascending
-	first   []int     // for n rows, up to the largest size: the bucket for the first of them
+	sizes   []*bucket // in ascending order of their sizes
+	first   []int     // for each number of rows up to the largest size, the bucket that computes the first rows
 	making  sync.Mutex
 	open    sync.RWMutex // read-locked by every Run, locked by Close
 	closed  bool
 }
 
-// bucket is the programs of one size.
+// bucket contains the programs of one size.
 type bucket struct {
 	size   int
-	places chan struct{} // one token for each program in use
+	places chan struct{} // contains one token for each program in use
 	mu     sync.Mutex
 	idle   []*worker
 	made   int
 }
 
-// worker is a program and its padded batch.
+// worker is a program with the memory of its padded batch.
 type worker struct {
 	program Program
 	padded  []float32
 }
 
-// ErrClosed means that the pool is closed.
+// ErrClosed is the error of a pool after Close.
 var ErrClosed = errors.New("closed")
 
-// New returns a pool with one program for each batch size that rounds like the largest one.
+// New returns a pool. It compiles one program for each batch size and keeps the sizes whose results have the same bits
+// as those of the largest size.
 func New(o Options) (*Pool, error) {
 	sizes := slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
 	switch {
@@ -85,8 +87,8 @@ func New(o Options) (*Pool, error) {
 // perRun is the fixed cost of a run, in rows: mainly reading the weights once.
 const perRun = 4
 
-// plan chooses, for every number of rows up to the largest size, the size of the next batch: the smallest size for all rows,
-// padded, or the largest size that the rows fill, whichever costs less in total.
+// plan chooses the size of the next batch for every number of rows up to the largest size. It is either the smallest
+// size that holds all rows, padded, or the largest size that the rows fill, whichever costs less in total.
 func (p *Pool) plan() {
 	largest := p.sizes[len(p.sizes)-1].size
 	p.first = make([]int, largest+1)
@@ -103,7 +105,8 @@ func (p *Pool) plan() {
 	}
 }
 
-// Run appends the results of all rows to dst and returns the extended slice. When ctx ends, it returns the context's error.
+// Run appends the results of all rows to dst and returns the extended slice. If ctx ends, it returns the error of the
+// context.
 func (p *Pool) Run(ctx context.Context, dst, rows []float32) ([]float32, error) {
 	p.open.RLock()
 	defer p.open.RUnlock()
@@ -130,7 +133,7 @@ func (p *Pool) Run(ctx context.Context, dst, rows []float32) ([]float32, error) 
 	return dst, nil
 }
 
-// piece runs at most one batch of rows.
+// piece computes at most one batch of rows.
 func (p *Pool) piece(ctx context.Context, b *bucket, dst, rows []float32) ([]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, err
@@ -161,7 +164,7 @@ func (p *Pool) piece(ctx context.Context, b *bucket, dst, rows []float32) ([]flo
 	return append(dst, results[:count*p.out]...), nil
 }
 
-// worker returns an idle program; the caller holds a place.
+// worker returns an idle program. The caller must hold a token of the bucket.
 func (p *Pool) worker(b *bucket) (*worker, error) {
 	b.mu.Lock()
 	if last := len(b.idle) - 1; last >= 0 {
@@ -189,7 +192,7 @@ func (b *bucket) give(w *worker) {
 	b.idle = append(b.idle, w)
 }
 
-// Programs is the number of programs that the pool has compiled.
+// Programs returns the number of programs that the pool has compiled.
 func (p *Pool) Programs() int {
 	total := 0
 	for _, b := range p.sizes {
@@ -200,7 +203,7 @@ func (p *Pool) Programs() int {
 	return total
 }
 
-// Sizes are the batch sizes that the pool uses.
+// Sizes returns the batch sizes that the pool uses.
 func (p *Pool) Sizes() []int {
 	var sizes []int
 	for _, b := range p.sizes {
@@ -209,7 +212,8 @@ func (p *Pool) Sizes() []int {
 	return sizes
 }
 
-// Close waits for the calls that run, then frees all programs. Afterwards Run returns [ErrClosed]; a second Close does nothing.
+// Close waits for running calls and then closes all programs. Afterwards Run returns [ErrClosed]. A second Close does
+// nothing.
 func (p *Pool) Close() error {
 	p.open.Lock()
 	defer p.open.Unlock()
@@ -233,17 +237,17 @@ func (b *bucket) close() error {
 	return errors.Join(errs...)
 }
 
-// ErrMixed means that the result of a row depends on the other rows of its batch, or on its position: such batches cannot be
-// padded.
+// ErrMixed means that the result of a row depends on the other rows of its batch or on its position. Such batches
+// cannot be padded.
 var ErrMixed = errors.New("a row's result depends on the rest of its batch")
 
-// agree drops the sizes whose results differ in bits from those of the largest size. An operation may use another algorithm
-// for small batches, which rounds differently.
+// agree drops the sizes whose results differ in any bit from those of the largest size. An operation may use another
+// algorithm for small batches, which rounds differently.
 func (p *Pool) agree() error {
 	largest := p.sizes[len(p.sizes)-1]
 	probes := p.probes()
 	var want [3][]float32
-	for shift := range probes { // a batch of one or two does not hold all probes at once
+	for shift := range probes { // several batches, because a batch of one or two rows does not hold all probes
 		got, err := p.results(largest, probes, shift)
 		if err != nil {
 			return err
@@ -274,7 +278,7 @@ func (p *Pool) agree() error {
 	return errors.Join(errs...)
 }
 
-// probes are rows of different kinds: dense, sparse with large values, and the zeros that batches are padded with.
+// probes returns rows of different kinds: dense, sparse with large values, and zeros as in padding.
 func (p *Pool) probes() [3][]float32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	var rows [3][]float32
@@ -286,14 +290,15 @@ func (p *Pool) probes() [3][]float32 {
 		if r.IntN(8) == 0 {
 			rows[1][i] = 1 - r.Float32()/64
 		}
-		if p.whole != nil && p.whole(i) { // a lookup may know no other numbers
+		if p.whole != nil && p.whole(i) { // a lookup may accept no other numbers
 			rows[0][i], rows[1][i] = float32(r.IntN(2)), float32(r.IntN(2))
 		}
 	}
 	return rows
 }
 
-// results returns the result of each probe: from a batch that holds the probes in turn, beginning with number shift.
+// results returns the result of each probe. It fills a batch with the probes in turn, starting with the probe number
+// shift.
 func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]float32, err error) {
 	batch := make([]float32, 0, b.size*p.in)
 	for i := range b.size {
@@ -308,14 +313,14 @@ func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]floa
 		if seen == nil {
 			all[(i+shift)%len(probes)] = row
 		} else if !equal(seen, row) {
-			all[(i+shift)%len(probes)] = []float32{} // equals no result
+			all[(i+shift)%len(probes)] = []float32{} // rows with the same probe disagree; an empty result equals no other
 		}
 	}
 	return all, nil
 }
 
-// gives reports whether batches of a size return these results for the probes, at every position and next to every other
-// probe.
+// gives reports whether batches of a size give the expected results for the probes, at every position and next to every
+// other probe.
 func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	for shift := range probes {
 		got, err := p.results(b, probes, shift)
@@ -331,7 +336,8 @@ func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	return true, nil
 }
 
-// equal compares bits. The empty result of rows that disagree equals nothing.
+// equal reports whether two results have the same bits. An empty result, which means that rows disagree, equals
+// nothing.
 func equal(a, b []float32) bool {
 	return len(a) > 0 && slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }

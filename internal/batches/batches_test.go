@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// squares is a program that squares every value; its result has a bit more where the batch is smaller than fine.
+// squares is a program whose result is the square of the first value of a row plus the second. If the batch size is
+// below fine, the result is slightly larger.
 type squares struct {
 	size, fine int
 	mixed      bool
@@ -42,7 +43,7 @@ func (s *squares) Run(rows []float32) ([]float32, error) {
 
 func (s *squares) Close() error { s.closed.Add(1); return nil }
 
-// pool returns a pool of squares, and how many of its programs were closed.
+// pool returns a pool of squares and a counter of its closed programs.
 func pool(t *testing.T, fine int, mixed bool, sizes ...int) (*Pool, *atomic.Int32, error) {
 	closed := &atomic.Int32{}
 	p, err := New(Options{In: 2, Out: 1, Sizes: sizes, Workers: 2, Compile: func(size int) (Program, error) {
@@ -124,7 +125,7 @@ func TestRowsThatSeeEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-// halved is squares whose result has a bit more in the second half of a batch.
+// halved is squares with slightly larger results in the second half of a batch.
 type halved struct{ *squares }
 
 func (h halved) Run(rows []float32) ([]float32, error) {

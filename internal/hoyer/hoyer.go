@@ -1,27 +1,27 @@
-// Package hoyer projects vectors onto sets of given Hoyer sparsity, for factorisations and constraints.
+// Package hoyer projects vectors onto sets of vectors with a given Hoyer sparsity, for factorisations and constraints.
 package hoyer
 
 import "math"
 
-// Norm is the L1 norm that a non-negative vector of n values and L2 norm 1 has at Hoyer sparsity s:
-// sqrt n - (sqrt n - 1) s, between 1 and sqrt n.
+// Norm returns the L1 norm of a non-negative vector of n values that has L2 norm 1 and Hoyer sparsity s: sqrt n - (sqrt
+// n - 1) s, between 1 and sqrt n.
 func Norm(n int, s float64) float64 {
 	root := math.Sqrt(float64(n))
 	return min(max(root-(root-1)*s, 1), root)
 }
 
-// Project replaces v by a nearest point of {u >= 0, |u|_1 = l1, |u|_2 = l2}, where l2 <= l1 <= sqrt(n) l2 for n values
-// (elsewhere the set is empty, and l1 is moved to the nearer bound), and clears v where l2 is 0.
+// Project replaces v by a nearest point of {u >= 0, |u|_1 = l1, |u|_2 = l2}. For n values, l2 <= l1 <= sqrt(n) l2 is
+// required; for other values the set is empty, and l1 is moved to the nearer bound. If l2 is 0, v becomes 0.
 //
-// On the set |u|_2 is fixed, so a nearest point has the largest <u, v>. Relaxed to |u|_2 <= l2 this is a convex problem;
-// by its conditions of optimality u = b max(v - t, 0), with one threshold t and one factor b. The ratio of the norms
-// |max(v-t, 0)|_1 / |max(v-t, 0)|_2 falls from sqrt n towards sqrt m while t rises to the largest value, which m entries
-// share. So t is the root of ratio(t) = l1/l2; on given entries above t the equation is quadratic. Where m is so large that
-// there is no root, the nearest points are many: see spreadTied.
+// |u|_2 is constant on the set, so a nearest point has the largest <u, v>. Relaxed to |u|_2 <= l2 this is a convex
+// problem. By its optimality conditions u = b max(v - t, 0), with a threshold t and a factor b. The ratio of the norms
+// |max(v-t, 0)|_1 / |max(v-t, 0)|_2 falls from sqrt n towards sqrt m while t rises to the largest value, where m is the
+// number of entries with the largest value. So t is the root of ratio(t) = l1/l2. If the entries above t are given, the
+// equation is quadratic. If m is so large that there is no root, there are many nearest points: see spreadTied.
 //
 // Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004 (the problem; his
-// alternating projections end in the same point); M. Thom, G. Palm, Sparse activity and sparse connectivity in supervised
-// learning, JMLR 14, 2013 (the threshold).
+// alternating projections end in the same point); M. Thom, G. Palm, Sparse activity and sparse connectivity in
+// supervised learning, JMLR 14, 2013 (the threshold).
 func Project(v []float32, l1, l2 float64) {
 	if len(v) == 0 || !(l2 > 0) {
 		clear(v)
@@ -30,22 +30,22 @@ func Project(v []float32, l1, l2 float64) {
 	project(v, l1/l2, func(float64) float64 { return l2 })
 }
 
-// ProjectCone replaces v by a nearest point of {u >= 0, |u|_1 = ratio |u|_2}: the nearest direction is that of [Project], and u
-// is as long as v along it, or 0 where v has no part along it.
+// ProjectCone replaces v by a nearest point of {u >= 0, |u|_1 = ratio |u|_2}. The direction of u is that of [Project].
+// The length of u is the component of v along this direction, or 0 if the component is negative.
 func ProjectCone(v []float32, ratio float64) {
 	if len(v) > 0 {
 		project(v, ratio, func(along float64) float64 { return max(along, 0) })
 	}
 }
 
-// project replaces v by the point with that ratio of the norms that is nearest among those of the length l2(along), where along
-// is the length of v in the direction of the point.
+// project replaces v by the nearest point with the given ratio of the norms and the length l2(along), where along is
+// the component of v along the direction of the point.
 func project(v []float32, ratio float64, l2 func(along float64) float64) {
 	n := float64(len(v))
 	ratio = min(max(ratio, 1), math.Sqrt(n))
 	largest, ties := maximum(v)
 	switch squared := ratio * ratio; {
-	case n-squared <= 1e-12*n: // only one point, and no threshold is low enough for it
+	case n-squared <= 1e-12*n: // the set has only one point, which no threshold gives
 		sum := 0.0
 		for _, x := range v {
 			sum += float64(x)
@@ -65,11 +65,12 @@ func project(v []float32, ratio float64, l2 func(along float64) float64) {
 	}
 }
 
-// threshold finds the root of ratio(t) = ratio below the largest value, and the sum of the squares of max(v-t, 0) there.
-// Each round solves the quadratic equation of the entries above t, all of them at first. The root is found when those
-// above it are the same entries; until then it is bracketed, and bisected where an equation leads outside.
+// threshold finds the root t of ratio(t) = ratio below the largest value. squares is the sum of the squares of max(v-t,
+// 0). Each round solves the quadratic equation for the entries above t, at first for all entries. t is the root when
+// the entries above it stay the same. Until then t is bracketed, and bisected if the solution lies outside of the
+// bracket.
 func threshold(v []float32, largest float32, ratio float64) (t, squares float64) {
-	const rounds = 100 // a guard against rounding: 5 to 10 are needed
+	const rounds = 100 // maximum in case of rounding errors: 5 to 10 are needed
 	low, high := math.Inf(-1), float64(largest)
 	t = float64(minimum(v)) - 1
 	count, sum, squares := moments(v, t)
@@ -93,8 +94,8 @@ func threshold(v []float32, largest float32, ratio float64) (t, squares float64)
 	return t, squares
 }
 
-// solve returns the threshold at which count entries, whose excesses over t have that sum and that sum of squares, have
-// the ratio of norms wanted: -Inf where too few entries have none.
+// solve returns the threshold at which count entries have the given ratio of norms. sum and squares are the sum and the
+// sum of squares of the excesses of these entries over t. It returns -Inf if there are too few entries for the ratio.
 func solve(t, count, sum, squares, ratio float64) float64 {
 	mean := sum / count
 	scatter := max(squares-sum*mean, 0)
@@ -141,9 +142,9 @@ func minimum(v []float32) float32 {
 	return smallest
 }
 
-// spreadTied writes the nearest point that favours the first of the entries which share the largest value: all points of
-// the set that are 0 elsewhere are equally near. It takes as few entries as can have the ratio of norms; the first gets
-// the larger root x of x + (p-1) y = l1, x^2 + (p-1) y^2 = l2^2, the others y.
+// spreadTied writes one of the nearest points if several entries share the largest value. All points of the set that
+// are 0 at the other entries are equally near. It uses the smallest number p of entries that can have the ratio of
+// norms. The first entry gets the larger root x of x + (p-1) y = l1, x^2 + (p-1) y^2 = l2^2, the others get y.
 func spreadTied(v []float32, largest float32, ratio, l2 float64) {
 	p := max(math.Ceil(ratio*ratio-1e-12*ratio*ratio), 1)
 	x := (ratio + math.Sqrt(max((p-1)*(p-ratio*ratio), 0))) / p

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// hoyerVectors yields many kinds of vectors: of every size from 2 to 200, normal, sparse, tied, constant, far from the
-// set and in it.
+// hoyerVectors calls f with many kinds of vectors of 2 to 200 values: normal, sparse, tied, constant, far from the set,
+// and in the set.
 func hoyerVectors(count int, f func(v []float32, l1, l2 float64)) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range count {
@@ -64,15 +64,16 @@ func TestHoyerProjectionIsIdempotent(t *testing.T) {
 		Project(v, l1, l2)
 		again := append([]float32(nil), v...)
 		Project(again, l1, l2)
-		// Of a set with many nearest points, the nearest to one of them is itself, to the square root of a rounding.
+		// If there are many nearest points, the projection of one of them is itself up to the square root of the
+		// rounding error.
 		if d := math.Sqrt(squaredDistance(v, again)); d > 1e-4*l2 {
 			t.Fatalf("%d values: projected twice it moves by %v of %v", len(v), d, l2)
 		}
 	})
 }
 
-// alternating is Hoyer's own algorithm in float64: onto the sum, then along a line onto the sphere, then without the
-// entries that became negative.
+// alternating is Hoyer's own algorithm in float64. It projects onto the sum, then along a line onto the sphere, then
+// sets negative entries to 0, until none is negative.
 func alternating(s []float32, l1, l2 float64) []float64 {
 	n := len(s)
 	v, zero := make([]float64, n), make([]bool, n)
@@ -144,11 +145,11 @@ func TestHoyerProjectionEndsWhereHoyersAlgorithmDoes(t *testing.T) {
 	compared := 0
 	hoyerVectors(10_000, func(v []float32, l1, l2 float64) {
 		if _, ties := maximum(v); float64(ties) >= 0.999*l1*l1/l2/l2 {
-			return // many nearest points
+			return // there are many nearest points
 		}
 		want := alternating(v, l1, l2)
 		if l := norm(want); math.Abs(l-l2) > 1e-6*l2 {
-			return // his line missed the sphere: it happens where entries are removed too early
+			return // Hoyer's line does not meet the sphere, because it removed entries too early
 		}
 		Project(v, l1, l2)
 		var d float64
@@ -165,9 +166,9 @@ func TestHoyerProjectionEndsWhereHoyersAlgorithmDoes(t *testing.T) {
 	}
 }
 
-// Any two feasible points differ by rotations that keep the sum and the norm; those of three entries generate them. A
-// neighbour rotates three entries of the projection about the axis (1,1,1), which changes neither, and is feasible where
-// it stays non-negative.
+// Any two feasible points differ by rotations that keep the sum and the norm. Rotations of three entries generate all
+// of these. A neighbour is made by rotating three entries of the projection about the axis (1,1,1), which keeps the sum
+// and the norm. It is feasible if it is non-negative.
 func TestHoyerProjectionIsNearestAmongFeasibleNeighbours(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	neighbours := 0
@@ -193,7 +194,7 @@ func TestHoyerProjectionIsNearestAmongFeasibleNeighbours(t *testing.T) {
 			before := a*float64(v[p[0]]) + b*float64(v[p[1]]) + c*float64(v[p[2]])
 			after := x*float64(v[p[0]]) + y*float64(v[p[1]]) + z*float64(v[p[2]])
 			_, size := norms(v)
-			if after > before+2e-6*l2*size { // a larger inner product is a smaller distance
+			if after > before+2e-6*l2*size { // a larger inner product means a smaller distance
 				t.Fatalf("%d values: a feasible neighbour is nearer: inner product %v after %v", len(v), after, before)
 			}
 		}
@@ -203,7 +204,8 @@ func TestHoyerProjectionIsNearestAmongFeasibleNeighbours(t *testing.T) {
 	}
 }
 
-// The projection onto the cone is the point of the same direction, as long as the vector along it.
+// The projection onto the cone has the direction of Project. Its length is the component of the vector along this
+// direction.
 func TestConeHasTheDirectionOfTheProjection(t *testing.T) {
 	hoyerVectors(1000, func(v []float32, l1, l2 float64) {
 		u, w := append([]float32(nil), v...), append([]float32(nil), v...)

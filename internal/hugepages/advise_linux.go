@@ -2,5 +2,6 @@ package hugepages
 
 import "golang.org/x/sys/unix"
 
-// advise asks for huge pages. Memory that is not touched yet gets them at once; a refusal costs speed alone.
+// advise asks for huge pages. Memory that has not been touched yet gets them at once. If the system refuses, only speed
+// is lost.
 func advise(whole []byte) { _ = unix.Madvise(whole, unix.MADV_HUGEPAGE) }

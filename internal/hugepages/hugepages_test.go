@@ -2,11 +2,12 @@ package hugepages
 
 import "testing"
 
-// TestMakeGivesZerosThatCanBeWritten looks at lengths around whole pages, where the part that is asked for begins and ends.
+// TestMakeGivesZerosThatCanBeWritten uses lengths close to whole pages, at which the part in huge pages begins and
+// ends.
 func TestMakeGivesZerosThatCanBeWritten(t *testing.T) {
 	const values = page / 4
 	for _, n := range []int{0, 1, values - 1, values, values + 1, 2*values - 1, 3 * values, 3*values + 7} {
-		for range 2 { // the second may get memory that was in use
+		for range 2 { // the second round may get memory that was used before
 			s := Make[float32](n)
 			if len(s) != n || cap(s) < n {
 				t.Fatalf("%d values: got %d", n, len(s))

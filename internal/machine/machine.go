@@ -1,4 +1,4 @@
-// Package machine describes this computer, for records and for diagnosis.
+// Package machine describes this computer, for records and diagnostics.
 package machine
 
 import (
@@ -50,14 +50,14 @@ func Features() []string {
 // Release is the version of this module.
 const Release = "0.2.0-dev"
 
-// module is the path of this module, which go.mod alone names.
+// module is the path of this module. It is derived from a package path, so that only go.mod contains it as text.
 var module = strings.TrimSuffix(reflect.TypeFor[versions]().PkgPath(), "/internal/machine")
 
-// versions gives this package's path.
+// versions is a type of this package, from which the path of the package is read.
 type versions struct{}
 
-// Version is [Release] with the commit, where the program was built from this module's repository: a program of another
-// module has its own commit.
+// Version returns [Release], followed by the commit if the program was built from this module's repository. The commit
+// of a program from another module would be that of the other module.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != module {
@@ -66,7 +66,7 @@ func Version() string {
 	return Release + revision(info.Settings)
 }
 
-// revision is " COMMIT" or " COMMIT modified", empty where the build does not know it.
+// revision returns " COMMIT" or " COMMIT modified", and "" if the build does not contain the commit.
 func revision(settings []debug.BuildSetting) string {
 	var commit, modified string
 	for _, s := range settings {

@@ -1,4 +1,4 @@
-// Package pictures compares figures with golden pictures. It is for tests.
+// Package pictures compares figures with golden pictures in tests.
 package pictures
 
 import (
@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// The tolerance of pictures: processors that fuse multiplications may put the edges of letters and lines elsewhere. A bound
-// for the whole picture would miss a lost label, so every tile has a bound.
+// Tolerances of the comparison. Processors that fuse multiplications may draw the edges of letters and lines
+// differently. A bound for the whole picture would miss a lost label, so every tile has a bound.
 const (
-	tolerance = 24 // of a channel, of 255
-	side      = 16 // of a tile, in pixels; tiles overlap by half, so that no drawing is divided among four
-	mayDiffer = 6  // pixels of a tile
+	tolerance = 24 // maximum difference of a colour channel, whose values are 0 to 255
+	side      = 16 // side of a tile in pixels; tiles overlap by half, so that no mark is divided among four of them
+	mayDiffer = 6  // maximum number of differing pixels in a tile
 )
 
-// Golden fails the test unless a picture equals a PNG file; with update it writes the file first.
+// Golden fails the test unless a picture equals the PNG file at path. With update it first writes the picture to the
+// file.
 func Golden(t testing.TB, path string, got image.Image, update bool) {
 	t.Helper()
 	if update {
@@ -54,7 +55,7 @@ func read(path string) (image.Image, error) {
 	return png.Decode(f)
 }
 
-// alike compares decoded pixels, tile by tile.
+// alike returns an error if two pictures differ by more than the tolerances.
 func alike(got, want image.Image) error {
 	if got.Bounds() != want.Bounds() {
 		return fmt.Errorf("the size is %v, want %v", got.Bounds(), want.Bounds())
@@ -72,7 +73,8 @@ func alike(got, want image.Image) error {
 	return nil
 }
 
-// differing counts the pixels that differ, in cells of half a tile's side; cells without any are missing.
+// differing counts the pixels that differ, in cells of half the side of a tile. The result has no entry for cells
+// without such pixels.
 func differing(a, b image.Image) map[image.Point]int {
 	cells, size := map[image.Point]int{}, a.Bounds()
 	for y := size.Min.Y; y < size.Max.Y; y++ {

@@ -27,7 +27,8 @@ func TestAPictureThatDiffersIsFound(t *testing.T) {
 	}
 }
 
-// Every letter, marker and tick of a figure must be guarded: what is erased is found, wherever it lies in the grid of tiles.
+// The comparison must notice every letter, marker and tick of a figure that is erased, wherever it lies in the grid of
+// tiles.
 func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
 	want, err := read("../../show/figures/testdata/curves.png")
 	if err != nil {
@@ -38,7 +39,7 @@ func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
 		t.Fatalf("%d marks in the golden picture, want labels and markers", len(labels))
 	}
 	for _, mark := range labels {
-		around := image.Rect(mark.Min.X/side*side, mark.Min.Y/side*side, mark.Max.X+side, mark.Max.Y+side) // on the grid of tiles
+		around := image.Rect(mark.Min.X/side*side, mark.Min.Y/side*side, mark.Max.X+side, mark.Max.Y+side) // aligned with the grid of tiles
 		whole, erased := cut(want, around), cut(want, around)
 		draw.Draw(erased, mark, image.White, image.Point{}, draw.Src)
 		if alike(erased, whole) == nil {
@@ -68,7 +69,8 @@ func marks(picture image.Image) (found []image.Rectangle) {
 	return found
 }
 
-// group returns the bounds and the number of the inked pixels connected with one that are not seen yet.
+// group returns the bounds and the number of the inked pixels that are connected with from, without those already in
+// seen.
 func group(picture image.Image, from image.Point, seen map[image.Point]bool) (box image.Rectangle, n int) {
 	for todo := []image.Point{from}; len(todo) > 0; {
 		p := todo[len(todo)-1]
@@ -84,7 +86,7 @@ func group(picture image.Image, from image.Point, seen map[image.Point]bool) (bo
 	return box, n
 }
 
-// inked tells what is drawn from the white ground.
+// inked reports whether a pixel is drawn, rather than part of the white background.
 func inked(picture image.Image, p image.Point) bool {
 	r, g, b, _ := picture.At(p.X, p.Y).RGBA()
 	return min(r, g, b) < 0xa000

@@ -1,8 +1,8 @@
 // Package random derives a separate random stream for every purpose from the seed of the run.
 //
-// A stream is named by a path (a parameter's, a noise layer's, "shuffle") and a counter (the step or the epoch), so adding a
-// layer does not change the other streams, and a resumed run needs no saved generator: the seed and the counters determine
-// everything.
+// A stream is identified by a path (of a parameter or a noise layer, or "shuffle") and a counter (the step or the
+// epoch). Adding a layer therefore does not change the other streams. A resumed run needs no saved generator: the seed
+// and the counters determine everything.
 package random
 
 import (
@@ -11,7 +11,8 @@ import (
 	"math/rand/v2"
 )
 
-// Stream returns the generator for a path and a counter under a seed. Equal arguments give equal streams on every machine.
+// Stream returns the generator for a path and a counter, derived from a seed. Equal arguments give equal streams on
+// every machine.
 func Stream(seed uint64, path string, counter uint64) *rand.Rand {
 	var buf [16]byte
 	binary.LittleEndian.PutUint64(buf[:8], seed)

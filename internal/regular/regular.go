@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// ErrNot reports a path of a pipe, a socket or a device.
+// ErrNot is the error for the path of a pipe, a socket or a device.
 var ErrNot = errors.New("is not a regular file")
 
-// Check returns an [*fs.PathError] of [ErrNot] for a pipe, a socket or a device. It accepts a missing file and a folder: the
-// system reports them when they are opened or read.
+// Check returns an [*fs.PathError] with [ErrNot] for a pipe, a socket or a device. It accepts a missing file and a
+// folder, because the system reports them when they are opened or read.
 func Check(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return &fs.PathError{Op: "open", Path: path, Err: ErrNot}
@@ -32,5 +32,5 @@ func ReadFile(path string) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path) // allocates the size of the file once
+	return os.ReadFile(path) // allocates the memory once, with the size of the file
 }

@@ -1,8 +1,8 @@
-// Package safetensors reads and writes the header of Hugging Face's format safetensors.
+// Package safetensors reads and writes the header of Hugging Face's file format safetensors.
 //
-// A file is the length of the header (eight bytes, little-endian), the header in JSON, and the values of all tensors, little-endian
-// and row-major, without gaps. The header describes each tensor under its name by dtype, shape and data_offsets; under
-// "__metadata__" it has texts by key.
+// A file consists of the length of the header (eight bytes, little-endian), the header in JSON, and the values of all
+// tensors, little-endian and row-major, without gaps. The header maps the name of each tensor to its dtype, shape and
+// data_offsets. The key "__metadata__" maps keys to texts.
 //
 // Source: https://github.com/huggingface/safetensors, "Format".
 package safetensors
@@ -23,20 +23,20 @@ import (
 
 const (
 	metadataKey = "__metadata__"
-	prefix      = 8         // bytes of the length of the header
-	alignment   = 8         // of the values, by spaces after the header: other readers map files into memory
-	maxHeader   = 100 << 20 // as in the reference implementation
-	maxValues   = 1 << 40   // more than one tensor of a file can have
+	prefix      = 8         // size of the length of the header in bytes
+	alignment   = 8         // alignment of the values, by spaces after the header, because other readers map files into memory
+	maxHeader   = 100 << 20 // limit of the reference implementation
+	maxValues   = 1 << 40   // more values than any tensor in a file can have
 )
 
-// sizes are the bytes of one value of the types whose size is checked.
+// sizes contains the number of bytes per value for each dtype whose size is checked.
 var sizes = map[string]int{"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "U8": 1, "U16": 2, "U32": 4, "U64": 8, "I8": 1, "I16": 2, "I32": 4, "I64": 8, "BOOL": 1}
 
 // Header is the header of a file.
 type Header struct {
-	Metadata map[string]string // nil for none
-	Tensors  []Tensor          // in the order of their values
-	Length   int               // bytes before the values
+	Metadata map[string]string // nil if there is none
+	Tensors  []Tensor          // tensors in the order of their values
+	Length   int               // number of bytes before the values
 }
 
 // Tensor describes the values of one tensor.
@@ -47,13 +47,14 @@ type Tensor struct {
 	Offsets [2]int `json:"data_offsets"`
 }
 
-// Is reports whether a file that starts with these bytes is probably a safetensors file.
+// Is reports whether a file that starts with these bytes is likely to be a safetensors file.
 func Is(start []byte) bool {
 	return len(start) > prefix && start[prefix] == '{' && binary.LittleEndian.Uint64(start) <= maxHeader
 }
 
-// Read reads the header of a file of size bytes and checks all of it: no more memory is taken than the file has, the values of the
-// tensors cover the rest of the file without gaps or overlaps, and the shape of each tensor of a known type fits its values.
+// Read reads the header of a file of size bytes and checks it completely. The values of the tensors must cover the rest
+// of the file without gaps or overlaps. The shape of each tensor with a known dtype must match the number of its
+// values. Read never allocates more memory than the size of the file.
 func Read(r io.Reader, size int64) (*Header, error) {
 	var start [prefix]byte
 	if _, err := io.ReadFull(r, start[:]); err != nil {
@@ -92,14 +93,14 @@ func (h *Header) parse(text []byte) error {
 		}
 		h.Tensors = append(h.Tensors, t)
 	}
-	// An empty tensor has the same offset as the next one: sorting by name keeps the order deterministic.
+	// An empty tensor has the same offset as the next tensor. Sorting by name keeps their order deterministic.
 	slices.SortFunc(h.Tensors, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(a.Offsets[0], b.Offsets[0]), cmp.Compare(a.Offsets[1], b.Offsets[1]), strings.Compare(a.Name, b.Name))
 	})
 	return nil
 }
 
-// check compares the tensors with the number of bytes after the header.
+// check compares the offsets of the tensors with size, the number of bytes after the header.
 func (h *Header) check(size int64) error {
 	end := 0
 	for _, t := range h.Tensors {
@@ -123,7 +124,7 @@ func (h *Header) check(size int64) error {
 	return nil
 }
 
-// decode reads one JSON object. Unknown fields, and anything but spaces after the object, are errors.
+// decode reads one JSON object. Unknown fields are errors, and so is anything after the object except spaces.
 func decode(text []byte, into any) error {
 	if len(text) == 0 || text[0] != '{' {
 		return errors.New("is not a JSON object")
@@ -139,15 +140,15 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// AppendHeader appends the header of a file of float32 tensors with these names and shapes, whose values follow in this order. Equal
-// arguments append equal bytes. It returns an error for two tensors of one name and for an impossible shape. Dtype and offsets of
-// the tensors are ignored.
+// AppendHeader appends the header of a file of float32 tensors with the given names and shapes. The values must follow
+// in the same order. Equal arguments give equal bytes. It returns an error if two tensors have the same name or a shape
+// is impossible. It ignores the Dtype and the offsets of the tensors.
 func AppendHeader(b []byte, metadata map[string]string, tensors []Tensor) ([]byte, error) {
 	start := len(b)
 	b = append(b, make([]byte, prefix)...)
 	b = append(b, '{')
 	var err error
-	if b, err = appendMember(b, metadataKey, metadata); err != nil { // encoding/json sorts the keys
+	if b, err = appendMember(b, metadataKey, metadata); err != nil { // encoding/json sorts the keys of metadata
 		return nil, err
 	}
 	end := 0

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// file returns a file of that header and as many bytes of values.
+// file returns a file with the given header and the given number of bytes of values.
 func file(header string, values int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, values)...)

@@ -1,5 +1,5 @@
-// Package samefiles compares the files of two sweeps, except those that record times or the machine. Two sweeps of the same settings must
-// have the same bytes, on one machine or several, interrupted or not.
+// Package samefiles compares the files of two sweeps, except for files that record times or the machine. Two sweeps
+// with the same settings must have the same bytes, whether they run on one machine or several, interrupted or not.
 package samefiles
 
 import (
@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// differing are the files that depend on times and machines.
+// differing lists the files that depend on times or on the machine.
 var differing = map[string]bool{"timings.csv": true, "metrics.jsonl": true, "env.json": true}
 
-// Files returns the contents of the files of the sweep in a folder by their paths in it.
+// Files returns the contents of the files of the sweep in a folder, by their paths relative to it.
 func Files(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -34,8 +34,8 @@ func Files(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// Differ returns an error that names each file that differs, is missing or is superfluous. With unfinished, temporary files (.new) of killed
-// processes are allowed.
+// Differ returns an error that names each file that differs, is missing or is superfluous. If unfinished is true,
+// temporary files (.new) of killed processes are allowed.
 func Differ(got, want map[string]string, unfinished bool) error {
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(want)) {

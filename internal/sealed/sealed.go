@@ -1,4 +1,4 @@
-// Package sealed adds a checksum to JSON documents, so that one changed bit anywhere is found.
+// Package sealed adds a checksum to JSON documents, so that the change of a single bit is detected.
 package sealed
 
 import (
@@ -15,16 +15,17 @@ import (
 	"tessera/internal/regular"
 )
 
-// Open is the placeholder for the checksum, the value of a document's last member "sha256" until [Seal] replaces it.
+// Open is the placeholder for the checksum. It is the value of a document's last member "sha256" until [Seal] replaces
+// it.
 var Open = strings.Repeat("0", 2*sha256.Size)
 
-// ErrDamaged reports a document that differs from the sealed one.
+// ErrDamaged means that a document has changed since it was sealed.
 var ErrDamaged = errors.New("damaged: its checksum is wrong")
 
-// key introduces the checksum in indented JSON.
+// key precedes the checksum in indented JSON.
 const key = `"sha256": "`
 
-// Seal replaces the [Open] checksum of an indented JSON document by the SHA-256 of the document.
+// Seal replaces the placeholder [Open] in an indented JSON document by the SHA-256 of the document.
 func Seal(text []byte) error {
 	digits := field(text)
 	if string(digits) != Open {
@@ -45,7 +46,8 @@ func Document(v any) ([]byte, error) {
 	return text, Seal(text)
 }
 
-// Read reads a file with a sealed JSON document into v. A document that has changed since it was sealed is [ErrDamaged].
+// Read reads a file with a sealed JSON document into v. It returns [ErrDamaged] if the document has changed since it
+// was sealed.
 func Read(path string, v any) error {
 	text, err := regular.ReadFile(path)
 	if err != nil {
@@ -54,7 +56,7 @@ func Read(path string, v any) error {
 	return cmp.Or(Check(text), json.Unmarshal(text, v))
 }
 
-// Check returns [ErrDamaged] if the document has changed since it was sealed. A document without a checksum is damaged.
+// Check returns [ErrDamaged] if the document has changed since it was sealed, or has no checksum.
 func Check(text []byte) error {
 	copied := bytes.Clone(text)
 	digits := field(copied)
@@ -78,16 +80,17 @@ func field(text []byte) []byte {
 	return text[at : at+len(Open)]
 }
 
-// lineKey introduces the checksum of a line.
+// lineKey precedes the checksum in a line.
 const lineKey = `,"crc32":"`
 
-// Line returns a JSON object on one line with a last member "crc32": the CRC-32 (IEEE) of the object without this member.
+// Line returns a JSON object on one line with an additional last member "crc32": the CRC-32 (IEEE) of the object
+// without this member.
 func Line(object []byte) []byte {
 	return fmt.Appendf(bytes.Clone(object[:len(object)-1]), `%s%08x"}`, lineKey, crc32.ChecksumIEEE(object))
 }
 
-// CheckLine returns [ErrDamaged] if a line is not JSON or not the one that [Line] returned. A line without a checksum may be
-// from an older version.
+// CheckLine returns [ErrDamaged] if a line is not JSON or does not match its checksum. A line without a checksum is
+// accepted, because it may be from an older version.
 func CheckLine(line []byte) error {
 	if !json.Valid(line) {
 		return ErrDamaged

@@ -3,7 +3,8 @@ package volume
 
 import "math"
 
-// Of is the number of values of a tensor of that shape, 1 for a scalar; on overflow it is the largest int.
+// Of returns the number of values of a tensor with the given shape, 1 for a scalar. On overflow it returns the largest
+// int.
 func Of(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -15,7 +16,8 @@ func Of(shape []int) int {
 	return n
 }
 
-// Within is [Of] for a shape that comes from outside; ok is false for a negative length, and for more than most values.
+// Within is like [Of] for a shape from an untrusted source. ok is false if a length is negative or if there are more
+// than most values.
 func Within(shape []int, most int) (n int, ok bool) {
 	for _, d := range shape {
 		if d < 0 {

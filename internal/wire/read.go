@@ -9,11 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mostNested bounds how deep messages are nested, as Google's readers do.
+// mostNested is the maximum nesting depth of messages, the same as in Google's readers.
 const mostNested = 100
 
-// Read fills the struct that message points to from the bytes of a message. Strings and bytes are copies. It returns an error
-// for bytes that are not a message, fields whose types are not those of the struct, and messages nested more than 100 deep.
+// Read fills the struct that message points to from the bytes of a message. Strings and bytes are copied. It returns an
+// error if the bytes are not a message, if the type of a field differs from that of the struct, or if messages are
+// nested more than 100 deep.
 func Read(b []byte, message any) error { return read(b, reflect.ValueOf(message).Elem(), mostNested) }
 
 func read(b []byte, v reflect.Value, nested int) error {
@@ -35,7 +36,7 @@ func read(b []byte, v reflect.Value, nested int) error {
 	return nil
 }
 
-// readField reads one field and returns what follows it.
+// readField reads one field and returns the bytes after it.
 func readField(b []byte, n protowire.Number, kind protowire.Type, message reflect.Value, nested int) (rest []byte, err error) {
 	for i := range message.NumField() {
 		if number(message.Type(), i) != n {
@@ -61,7 +62,7 @@ func readField(b []byte, n protowire.Number, kind protowire.Type, message reflec
 
 var errKind = errors.New("has another type on the wire")
 
-// wireKinds lists how kinds of Go values are encoded; all others are length-delimited.
+// wireKinds maps kinds of Go values to their encodings. All other kinds are length-delimited.
 var wireKinds = map[reflect.Kind]protowire.Type{
 	reflect.Bool: protowire.VarintType, reflect.Int32: protowire.VarintType, reflect.Int64: protowire.VarintType,
 	reflect.Float32: protowire.Fixed32Type, reflect.Float64: protowire.Fixed64Type,

@@ -3,10 +3,10 @@
 //	Name string  `pb:"8"` // field 8 of the message
 //	Dims []int64 `pb:"1"` // a repeated field
 //
-// The types and their encodings: bool, int32 and int64 (varint), float32 (fixed 32 bits), float64 (fixed 64 bits), string and
-// []byte (length-delimited), structs and pointers to structs (messages), pointers to numbers (fields that are written even where
-// they are 0), and slices of all of these (repeated, not packed). Fields that hold the zero value and are no pointers are not
-// written, fields of a message that the struct lacks are not read.
+// The types and their encodings are: bool, int32 and int64 (varint), float32 (fixed 32 bits), float64 (fixed 64 bits),
+// string and []byte (length-delimited), structs and pointers to structs (messages), pointers to numbers (fields that
+// are written even if they are 0), and slices of all of these (repeated, not packed). Fields with the zero value are
+// not written, unless they are pointers. Fields of a message that the struct lacks are ignored.
 //
 // Source: Protocol Buffers, Encoding (https://protobuf.dev/programming-guides/encoding/).
 package wire
@@ -22,8 +22,8 @@ import (
 
 var bytesType = reflect.TypeFor[[]byte]()
 
-// Append appends the message of a struct, or of a pointer to one, to b. Equal structs give equal bytes. It panics on a struct
-// with a field that this package does not encode, which is a programming error.
+// Append appends the message of a struct, or of a pointer to a struct, to b. Equal structs give equal bytes. It panics
+// if the struct has a field that this package cannot encode, which is a programming error.
 func Append(b []byte, message any) []byte {
 	v := reflect.Indirect(reflect.ValueOf(message))
 	for i := range v.NumField() {
@@ -32,7 +32,7 @@ func Append(b []byte, message any) []byte {
 	return b
 }
 
-// number is the number of field i of a message.
+// number returns the field number of field i of a struct type.
 func number(t reflect.Type, i int) protowire.Number {
 	n, err := strconv.Atoi(t.Field(i).Tag.Get("pb"))
 	if err != nil {

@@ -26,8 +26,8 @@ type outer struct {
 	Yes     bool    `pb:"17"`
 }
 
-// The bytes are those of the encoding guide of Protocol Buffers: field 1 with 150, field 2 with "testing", field 3 with a
-// message whose field 1 is 150.
+// The expected bytes are those in the encoding guide of Protocol Buffers: field 1 with 150, field 2 with "testing",
+// field 3 with a message whose field 1 is 150.
 func TestMessagesHaveTheBytesOfTheGuide(t *testing.T) {
 	for want, m := range map[string]outer{
 		"089601":                         {Number: 150},
@@ -58,7 +58,7 @@ func TestReadReturnsWhatAppendWrote(t *testing.T) {
 	if err := wire.Read(b, &few); err != nil || few.Text != "text" {
 		t.Errorf("unknown fields: got %+v, %v", few, err)
 	}
-	for n := range b { // a cut message gives an error or fewer fields, never a panic
+	for n := range b { // a truncated message gives an error or fewer fields, never a panic
 		_ = wire.Read(b[:n], new(outer))
 	}
 	if err := wire.Read(b[:len(b)-1], new(outer)); err == nil {
@@ -76,7 +76,7 @@ type tree struct {
 	Inner *tree `pb:"1"`
 }
 
-// What is no message is an error, and what is one is written again as it was read.
+// Bytes that are not a message give an error. Encoding a decoded message and decoding it again gives the same message.
 func FuzzRead(f *testing.F) {
 	f.Add(wire.Append(nil, outer{Number: 1, Text: "a", Inner: &inner{2}, Many: []inner{{3}}, Single: 4, Numbers: []int64{5}, Yes: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {

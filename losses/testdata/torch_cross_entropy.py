@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes torch_cross_entropy.json: cross entropy with label smoothing, class weights and a focal factor, and TRADES, with their
+"""Writes torch_cross_entropy.json: cross entropy with label smoothing, class weights and a focal factor, TRADES, and distillation, with their
 gradients with respect to the logits, in float64, as PyTorch computes them.
 
     python3 torch_cross_entropy.py > torch_cross_entropy.json
@@ -36,6 +36,11 @@ def trades(z, beta):
     return entropy(clean) + beta * F.kl_div(F.log_softmax(z, 1), F.softmax(clean, 1), reduction="batchmean")
 
 
+def distillation(z, t, soft):
+    apart = F.kl_div(F.log_softmax(z / t, 1), F.log_softmax(clean / t, 1), reduction="batchmean", log_target=True)
+    return soft * t * t * apart + (1 - soft) * entropy(z)
+
+
 cases = []
 
 
@@ -54,4 +59,7 @@ case("cross_entropy", {"focal": 2.0}, lambda x: focal(x, 2.0))
 case("cross_entropy", {"focal": 1.5, "class_weights": weights.tolist()}, lambda x: focal(x, 1.5, weights))
 case("trades", {"beta": 6.0}, lambda x: trades(x, 6.0))
 case("trades", {"beta": 0.5}, lambda x: trades(x, 0.5))
+case("distillation", {"temperature": 1.0, "soft": 1.0}, lambda x: distillation(x, 1, 1))
+case("distillation", {"temperature": 4.0, "soft": 0.7}, lambda x: distillation(x, 4, 0.7))
+case("distillation", {"soft": 0.0}, lambda x: distillation(x, 1, 0))
 print(json.dumps(dict(logits=z.tolist(), clean=clean.tolist(), labels=labels.tolist(), cases=cases), indent=1))

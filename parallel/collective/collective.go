@@ -1,19 +1,21 @@
-// Package collective defines the operations by which processes that train one model together combine their values: sums, maxima and
-// concatenation. [Group] is the interface; [Local] implements it for goroutines of one process, package mpi for processes.
+// Package collective defines the operations by which processes that train one model together combine their values:
+// sums, maxima and concatenation. [Group] is the interface. [Local] implements it for goroutines of one process,
+// package mpi implements it for processes.
 package collective
 
 import "fmt"
 
-// Op combines the values of all processes, element by element.
+// Op is an elementwise reduction over the processes.
 type Op uint8
 
-// The operations. The order of a sum depends on the number of processes only. Max of a NaN is unspecified.
+// The reductions. The order of a sum depends only on the number of processes. Max is unspecified if one of the values
+// is NaN.
 const (
 	Sum Op = iota
 	Max
 )
 
-// String is "sum" or "max".
+// String returns "sum" or "max".
 func (o Op) String() string {
 	if o == Max {
 		return "max"
@@ -21,38 +23,38 @@ func (o Op) String() string {
 	return "sum"
 }
 
-// Group is the view that one process has of all processes that train a model together. Every process calls the same methods in the
-// same order, with the same ops, types and lengths; a difference that an implementation detects is an error on every process.
-// After an error the group is unusable. Only one goroutine at a time may call a method.
+// Group is one process's view of all processes that train a model together. Every process must call the same methods in
+// the same order, with the same ops, types and lengths. If an implementation detects a difference, every process gets
+// an error. After an error the group is unusable. Only one goroutine at a time may call a method.
 //
-// values is a []float32, a []float64 or a []uint64. A caller that stores it as any once makes calls that do not allocate.
+// values is a []float32, a []float64 or a []uint64. Calls do not allocate if the caller stores it once as any.
 type Group interface {
-	// Rank is the number of this process, from 0 to Size()-1.
+	// Rank returns the number of this process, from 0 to Size()-1.
 	Rank() int
-	// Size is the number of processes, >= 1.
+	// Size returns the number of processes, >= 1.
 	Size() int
-	// AllReduce replaces values by the combination of the values of all processes. The result has the same bits on every
-	// process, and in every run with as many processes.
+	// AllReduce replaces values by the reduction of the values of all processes. The result has the same bits on every
+	// process, and in every run with the same number of processes.
 	AllReduce(op Op, values any) error
-	// Start begins an AllReduce. The values belong to the group until Wait of the result has returned. Other methods may be
-	// called in between, also further Starts.
+	// Start begins an AllReduce. The caller must not use values until Wait of the result has returned. Other methods,
+	// also Start, may be called in the meantime.
 	Start(op Op, values any) (Pending, error)
-	// AllGather concatenates the values of all processes in the order of their ranks in all, which has the type of mine.
-	// counts[r] is the length of mine on rank r, 0 or more; all has the length of their sum.
+	// AllGather concatenates the values of all processes in the order of their ranks and writes them to all, which has
+	// the type of mine. counts[r] is the length of mine on rank r, 0 or more. The length of all is the sum of counts.
 	AllGather(mine any, counts []int, all any) error
-	// Broadcast copies the values of the process root to those of all others.
+	// Broadcast copies the values of the process root to the values of all other processes.
 	Broadcast(root int, values []byte) error
 	// Barrier returns when every process has called it.
 	Barrier() error
 }
 
-// Pending is an operation that has begun.
+// Pending is an operation that has begun and may not be complete.
 type Pending interface {
-	// Wait returns when the operation is complete. It is called once.
+	// Wait returns when the operation is complete. It must be called once.
 	Wait() error
 }
 
-// Len is the length of values; another type than the three of [Group] is an error.
+// Len returns the length of values. It returns an error unless values has one of the three types of [Group].
 func Len(values any) (int, error) {
 	switch v := values.(type) {
 	case []float32:

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Local returns a group of n goroutines of one process, one member for each, for tests. Sums are in the order of the ranks. The
-// group has no deadline: if one member stops calling, the others wait forever.
+// Local returns a group of n goroutines of one process, for tests: one member for each goroutine. Sums are in the order
+// of the ranks. The group has no deadline: if one member stops calling, the others wait forever.
 func Local(n int) []Group {
 	s := &shared{size: n}
 	s.wake.L = &s.mu
@@ -21,17 +21,17 @@ func Local(n int) []Group {
 // shared is the state of a local group.
 type shared struct {
 	size   int
-	mu     sync.Mutex // of all below
-	wake   sync.Cond  // when a round is complete
-	rounds []*round   // operations that have started and that some member has not completed
+	mu     sync.Mutex // guards all fields below
+	wake   sync.Cond  // signalled when a round is complete
+	rounds []*round   // operations that have started and that not all members have completed
 	free   []*round
 }
 
-// local is a member.
+// local is one member of a group.
 type local struct {
 	*shared
 	rank int
-	next uint64 // number of its next operation
+	next uint64 // number of the next operation of this member
 }
 
 // signature describes an operation; it must be the same for all members.
@@ -43,13 +43,13 @@ type signature struct {
 	length int
 }
 
-// round is one operation of all members. The last member to arrive does it for all.
+// round is one operation of all members. The last member to arrive performs it for all.
 type round struct {
 	shared   *shared
 	number   uint64
 	want     signature // signature of the first member to arrive
-	parts    []any     // the values of each rank
-	results  []any     // for a gather: the slice of each rank for all values
+	parts    []any     // values of each rank
+	results  []any     // for a gather, the slice of each rank that receives all values
 	err      error     // error if the members disagree
 	arrived  int
 	complete bool
@@ -89,7 +89,7 @@ func (l *local) AllGather(mine any, counts []int, all any) error {
 	return l.enter(signature{"all-gather", 0, 0, kind(mine), total}, mine, all).Wait()
 }
 
-// gathers returns an error for lengths or types that do not fit.
+// gathers returns an error if the lengths or types of a gather do not match.
 func (l *local) gathers(mine any, counts []int, all any) error {
 	m, err := Len(mine)
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *local) Broadcast(root int, values []byte) error {
 // Barrier implements [Group].
 func (l *local) Barrier() error { return l.enter(signature{name: "barrier"}, nil, nil).Wait() }
 
-// kind is the type of values.
+// kind returns the type of values as text.
 func kind(values any) string {
 	switch values.(type) {
 	case []float32:
@@ -131,7 +131,8 @@ func kind(values any) string {
 	return "uint64"
 }
 
-// enter joins the member's next round; the first member to arrive opens it, the last one completes it.
+// enter joins the next round of the member. The first member to arrive opens the round, the last one performs its
+// operation.
 func (l *local) enter(s signature, part, result any) *round {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +157,7 @@ func (l *local) enter(s signature, part, result any) *round {
 	return r
 }
 
-// open returns an empty round; it reuses one that has ended.
+// open returns an empty round. It reuses a round that has ended.
 func (s *shared) open(number uint64, want signature) *round {
 	if len(s.free) == 0 {
 		s.free = append(s.free, &round{shared: s, parts: make([]any, s.size), results: make([]any, s.size)})
@@ -185,7 +186,7 @@ func (r *round) Wait() error {
 	return err
 }
 
-// do does the operation for all members.
+// do performs the operation for all members.
 func (r *round) do() {
 	switch r.want.name {
 	case "all-reduce":
@@ -201,7 +202,7 @@ func (r *round) do() {
 	}
 }
 
-// combine replaces every part by the combination of all in their order.
+// combine replaces every part by the reduction of all parts, in their order.
 func combine(op Op, parts []any) {
 	switch parts[0].(type) {
 	case []float32:
@@ -229,7 +230,7 @@ func combined[T float32 | float64 | uint64](op Op, parts []any) {
 	}
 }
 
-// concatenate copies the parts to all, one after the other.
+// concatenate writes the concatenation of the parts to the slice all.
 func concatenate(parts []any, all any) {
 	switch to := all.(type) {
 	case []float32:

@@ -30,7 +30,7 @@ func check(t *testing.T, errs []error) {
 }
 
 func TestSumsAreInTheOrderOfRanks(t *testing.T) {
-	const length = 10_001 // several pieces, the last one shorter
+	const length = 10_001 // several blocks, the last one shorter
 	for n := 1; n <= 4; n++ {
 		check(t, together(n, func(g collective.Group) error {
 			values := make([]float32, length)
@@ -96,7 +96,7 @@ func TestOperationsThatHaveBegunStayApart(t *testing.T) {
 	}))
 }
 
-// A member that is late finds the others parked, and wakes them.
+// A member that arrives late finds the others parked and must wake them.
 func TestMembersWaitForALateOne(t *testing.T) {
 	check(t, together(3, func(g collective.Group) error {
 		for i := range 3 {

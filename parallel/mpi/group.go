@@ -1,15 +1,16 @@
-// Package mpi is a [collective.Group] of processes that mpirun or srun started, with Open MPI or MPICH. The library is loaded at
-// run time: no C compiler and no cgo.
+// Package mpi is a [collective.Group] of processes that mpirun or srun has started, with Open MPI or MPICH. The library
+// is loaded at run time, without a C compiler and cgo.
 //
-// The library is called by one goroutine at a time (MPI_THREAD_SERIALIZED): by callers while they wait, and every few
-// milliseconds by another goroutine while they compute and a message is on its way. Only point-to-point messages are used. A
-// long sum is divided: every process adds up its part of the values of all others in the order of the ranks, and sends the
-// result to all. A short one, and one of two processes, is exchanged and added up by everyone. MPI_Allreduce promises neither
-// equal bits on all processes nor an order; here a sum has the bits of [collective.Local] with every library, version and
-// network.
+// Only one goroutine at a time calls the library (MPI_THREAD_SERIALIZED). Callers call it while they wait. While they
+// compute and a message is pending, another goroutine calls it every few milliseconds. Only point-to-point messages are
+// used. A long sum is divided: every process adds up one part of the values of all processes, in the order of the
+// ranks, and sends the result to all others. For a short sum, or for two processes, every process sends its values to
+// all others and adds up everything itself. MPI_Allreduce guarantees neither equal bits on all processes nor an order.
+// Here a sum has the bits of [collective.Local] with every library, version and network.
 //
-// Two things end a wait: a deadline, after which the processes that did not answer are named ([Lost]), and a message of a
-// process that failed, with its exit code and error ([Failed]). See [Group.Fail] for how all processes end together.
+// Two events end a wait with an error: a deadline, after which the processes that did not answer are named ([Lost]),
+// and the message of a process that failed, with its exit code and error ([Failed]). See [Group.Fail] for how all
+// processes end together.
 package mpi
 
 import (
@@ -27,12 +28,12 @@ import (
 
 // Options are the settings with which a process joins its group.
 type Options struct {
-	// Deadline is the maximum time that an operation waits for the other processes; 0: [DefaultDeadline]. A barrier waits ten
-	// times as long, because one process may work alone before it, for example to write a checkpoint.
+	// Deadline is the maximum time that an operation waits for the other processes; 0 means [DefaultDeadline]. A
+	// barrier waits ten times as long, because one process may work alone before it, for example to write a checkpoint.
 	Deadline time.Duration
 }
 
-// DefaultDeadline is the deadline of an operation.
+// DefaultDeadline is the default of [Options].Deadline.
 const DefaultDeadline = 60 * time.Second
 
 // barrierDeadlines is the deadline of a barrier as a multiple of [Options.Deadline].
@@ -48,12 +49,12 @@ type Group struct {
 	owner      *owner
 	next       uint64
 	free       []*operation
-	nothing    [1]uint64 // the value of a barrier
+	nothing    [1]uint64 // values of a barrier, which is an all-reduce of one number
 }
 
 var _ collective.Group = (*Group)(nil)
 
-// join joins the group of a transport.
+// join creates the group of the processes that a transport connects.
 func join(t transport, l Launch, o Options) (*Group, error) {
 	if o.Deadline == 0 {
 		o.Deadline = DefaultDeadline
@@ -62,13 +63,13 @@ func join(t transport, l Launch, o Options) (*Group, error) {
 	g.owner = &owner{transport: t, wake: make(chan struct{}, 1), group: g}
 	joined := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for good: the thread of MPI_Init ends the library, too
+		runtime.LockOSThread() // never unlocked: if the thread of MPI_Init ended, so would the library
 		err := g.join(t, l)
 		joined <- err
 		if err == nil {
 			g.owner.run()
 		}
-		select {} // the thread lives as long as the process
+		select {} // the thread must live as long as the process
 	}()
 	limit := time.NewTimer(barrierDeadlines * o.Deadline)
 	defer limit.Stop()
@@ -94,7 +95,7 @@ func (g *Group) join(t transport, l Launch) (err error) {
 	return g.owner.listen()
 }
 
-// meet exchanges the names of all machines.
+// meet exchanges the names of the machines of all processes.
 func (g *Group) meet() error {
 	const longest = 64
 	name, err := os.Hostname()
@@ -125,7 +126,7 @@ func (g *Group) Rank() int { return g.rank }
 // Size implements [collective.Group].
 func (g *Group) Size() int { return g.size }
 
-// Host is the name of a rank's machine.
+// Host returns the name of the machine on which the process rank runs.
 func (g *Group) Host(rank int) string {
 	if rank < 0 || rank >= len(g.hosts) {
 		return "an unknown machine"
@@ -133,13 +134,13 @@ func (g *Group) Host(rank int) string {
 	return g.hosts[rank]
 }
 
-// Version is the library's description of itself.
+// Version returns the version text of the MPI library.
 func (g *Group) Version() string { return g.version }
 
-// Again is the command that starts as many processes, as in "mpirun -n 2".
+// Again returns a command that starts the same number of processes, as in "mpirun -n 2".
 func (g *Group) Again() string { return g.again }
 
-// few is the maximum number of bytes for which every process sends its values to all others and adds them up itself.
+// few is the maximum size in bytes of values that every process sends to all others, so that each adds them up itself.
 const few = 4096
 
 // Start implements [collective.Group].
@@ -149,7 +150,7 @@ func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) 
 		return nil, err
 	}
 	what := divide
-	if v.n*v.width <= few || g.size == 2 { // two send as much either way, and wait once instead of twice
+	if v.n*v.width <= few || g.size == 2 { // with two processes both methods send the same amount, and this one waits once instead of twice
 		what = exchange
 	}
 	o := g.operation(what, "an all-reduce")
@@ -189,7 +190,7 @@ func (g *Group) AllGather(mine any, counts []int, all any) error {
 	return g.run(o)
 }
 
-// Broadcast implements [collective.Group]. Long values travel in pieces.
+// Broadcast implements [collective.Group]. It sends long values in pieces.
 func (g *Group) Broadcast(root int, values []byte) error {
 	if root < 0 || root >= g.size {
 		return fmt.Errorf("mpi: broadcast from rank %d of %d", root, g.size)
@@ -238,14 +239,14 @@ func (g *Group) run(o *operation) error {
 func (o *operation) Wait() error {
 	g := o.group
 	err := g.owner.wait(o)
-	if err == nil { // after an error the library may still use its memory
+	if err == nil { // after an error the library may still use the memory of the operation
 		o.values, o.others, o.counts = view{}, view{}, nil
 		g.free = append(g.free, o)
 	}
 	return err
 }
 
-// failure is the message of a failed process: rank, exit code, length and bytes of the text.
+// failure is the message of a failed process: rank, exit code, length of the text, and the text.
 type failure [1024]byte
 
 func (f *failure) address() unsafe.Pointer { return unsafe.Pointer(f) }
@@ -261,8 +262,9 @@ func (f *failure) decode() (rank, code int, text string) {
 	return int(binary.LittleEndian.Uint32(f[0:])), int(binary.LittleEndian.Uint32(f[4:])), string(f[12 : 12+n])
 }
 
-// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort do nothing. The
-// library may wait for a process that died after the last barrier: Close then returns an error after the deadline.
+// Close ends the group when all processes have called it. Afterwards every method returns an error, and Fail and Abort
+// do nothing. If a process died after the last barrier, the library may wait for it; Close then returns an error after
+// the deadline.
 func (g *Group) Close() error {
 	if err := g.Barrier(); err != nil {
 		return err
@@ -275,26 +277,27 @@ func (g *Group) Close() error {
 	return err
 }
 
-// Fail sends the exit code and the error of this process to all others, whose operations then return a [*Failed]. Afterwards the
-// process should print the error and call [Group.Abort]; a process other than rank 0 should wait a moment before, so that rank 0
-// can print.
+// Fail sends the exit code and the error of this process to all others, whose operations then return a [*Failed].
+// Afterwards the process should print the error and call [Group.Abort]. A process other than rank 0 should wait a
+// moment before Abort, so that rank 0 can print.
 func (g *Group) Fail(code int, text string) {
 	f := &failure{}
 	f.encode(g.rank, code, text)
 	o := g.operation(tell, "reporting the failure")
 	o.values, _ = viewOf(f[:])
 	o.patience = time.Second
-	_ = g.runFor(o, 2*time.Second) // a process that has ended needs no message
+	_ = g.runFor(o, 2*time.Second) // the error is ignored: a process that has ended needs no message
 }
 
-// Abort ends all processes of the group with that exit code. It returns if the library does not end this one within two seconds.
+// Abort ends all processes of the group with the exit code. It returns only if the library does not end this process
+// within two seconds.
 func (g *Group) Abort(code int) {
 	o := g.operation(abort, "the abort")
 	o.code = code
 	_ = g.runFor(o, 2*time.Second)
 }
 
-// runFor runs an operation with a time limit, because a call of the library may never return.
+// runFor runs an operation for at most the given time, because a call of the library may never return.
 func (g *Group) runFor(o *operation, most time.Duration) error {
 	limit := time.NewTimer(most)
 	defer limit.Stop()
@@ -311,7 +314,8 @@ func (g *Group) runFor(o *operation, most time.Duration) error {
 	}
 }
 
-// SetupError reports that a process cannot join a group: no launcher started it, or the library is missing or is not the launcher's.
+// SetupError reports that a process cannot join a group: no launcher has started it, or the library is missing or does
+// not belong to the launcher.
 type SetupError struct{ Problem string }
 
 // Error implements error.
@@ -321,10 +325,10 @@ func setupf(format string, a ...any) error { return &SetupError{fmt.Sprintf(form
 
 // Lost reports processes that did not take part in an operation before the deadline.
 type Lost struct {
-	What  string        // the operation
-	Ranks []int         // the processes
-	Hosts []string      // their machines
-	After time.Duration // the deadline
+	What  string        // name of the operation
+	Ranks []int         // ranks of the processes
+	Hosts []string      // machines of the processes
+	After time.Duration // deadline of the operation
 }
 
 // Error implements error.
@@ -341,8 +345,8 @@ func (e *Lost) Error() string {
 type Failed struct {
 	Rank int
 	Host string
-	Code int    // its exit code
-	Text string // its error
+	Code int    // exit code of the process
+	Text string // error of the process
 }
 
 // Error implements error.

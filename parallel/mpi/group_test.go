@@ -13,7 +13,7 @@ import (
 	"tessera/parallel/collective"
 )
 
-// network is what the processes of a test send: goroutines take the place of processes.
+// network stores the messages between the processes of a test. Goroutines take the place of processes.
 type network struct {
 	mu     sync.Mutex
 	posted []*parcel
@@ -33,15 +33,16 @@ type wire struct {
 	rank, size int
 	tags       map[*message]int
 	aborted    chan int
-	stalled    chan bool // if not nil, no message is seen to be complete before it is closed
-	lost       error     // of every test of an operation, once the peers are gone
+	stalled    chan bool // if not nil, test blocks until the channel is closed
+	lost       error     // error of every test of a message, once the peers have ended
 	calls      atomic.Int32
-	wrong      atomic.Pointer[string] // a call that the library would not survive
+	wrong      atomic.Pointer[string] // a call that the real library would not tolerate
 	ended      bool
-	finalizing chan bool // if not nil, finalize does not return before it is closed
+	finalizing chan bool // if not nil, finalize blocks until the channel is closed
 }
 
-// enter notes that a call begins; a library allows one at a time, and none after the end.
+// enter records the start of a call; leave records its end. A library allows one call at a time, and none after
+// finalize.
 func (w *wire) enter(call string) (leave func()) {
 	if w.calls.Add(1) > 1 {
 		call += " during another call"
@@ -110,7 +111,7 @@ func (w *wire) test(m *message) (bool, error) {
 	return !posted, nil
 }
 
-// together runs f on the members of a group of n.
+// together runs f on every member of a group of n goroutines.
 func together(t *testing.T, n int, deadline time.Duration, f func(g *Group, w *wire)) {
 	t.Helper()
 	net := &network{dead: map[int]bool{}}
@@ -174,9 +175,9 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 
 func TestARankThatDoesNotAnswerIsNamed(t *testing.T) {
 	together(t, 3, time.Minute, func(g *Group, _ *wire) {
-		g.deadline = 10 * time.Millisecond // of what follows: they have met
+		g.deadline = 10 * time.Millisecond // for the following operations: joining had a longer deadline
 		if g.Rank() == 1 {
-			return // it hangs
+			return // this process does not answer
 		}
 		err := g.AllReduce(collective.Sum, make([]float64, 3))
 		var lost *Lost
@@ -207,7 +208,8 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 	})
 }
 
-// A process that failed soon ends; what the library then says of its messages is not the reason.
+// A process that has failed ends soon, and the library then reports errors of its messages. The reported error must be
+// the failure, not these errors.
 func TestAFailureComesBeforeTheErrorsThatItCauses(t *testing.T) {
 	told := make(chan bool)
 	together(t, 2, time.Minute, func(g *Group, w *wire) {
@@ -218,7 +220,7 @@ func TestAFailureComesBeforeTheErrorsThatItCauses(t *testing.T) {
 		}
 		<-told
 		w.lost = errors.New("the connection is lost")
-		for range 40 { // whatever the number of polls before
+		for range 40 { // repeated, because the order of the events depends on the number of polls
 			err := g.AllReduce(collective.Sum, make([]float32, 3))
 			var failed *Failed
 			if !errors.As(err, &failed) || failed.Code != 7 {
@@ -243,7 +245,7 @@ func TestEveryTypeAndOpIsCombinedInTheOrderOfRanks(t *testing.T) {
 	}
 }
 
-// sameAs compares two messages on their way at the same time with those of a local group.
+// sameAs compares two concurrent all-reduces with those of a local group.
 func sameAs[T float32 | float64 | uint64](t *testing.T, g, local collective.Group, op collective.Op, length int, value func(i int) T) {
 	var got, want [2][]T
 	var pending [2]collective.Pending
@@ -267,12 +269,12 @@ func sameAs[T float32 | float64 | uint64](t *testing.T, g, local collective.Grou
 	}
 }
 
-// Processes that fail because of a common result: each has the result, and rank 0 reports the error itself.
+// Processes fail because of a common result. Each must get the result, so that rank 0 reports the error itself.
 func TestAResultComesBeforeTheFailureOfAnotherProcess(t *testing.T) {
 	told := make(chan bool)
 	together(t, 2, time.Minute, func(g *Group, w *wire) {
 		if g.Rank() == 0 {
-			w.stalled = told // its owner sees the values and the failure at the same time
+			w.stalled = told // so that the other process receives the values and the failure in the same poll
 		}
 		if err := g.AllReduce(collective.Sum, make([]float32, 3)); err != nil {
 			t.Errorf("rank %d: got %v of a sum to which all gave their values", g.Rank(), err)
@@ -305,7 +307,7 @@ func TestAfterItsEndAGroupCallsNothing(t *testing.T) {
 	})
 }
 
-// A process that dies after the last barrier keeps the library of the others waiting.
+// If a process dies after the last barrier, the library of the other processes waits for it.
 func TestCloseEndsAlthoughTheLibraryDoesNot(t *testing.T) {
 	forever := make(chan bool)
 	defer close(forever)
@@ -352,7 +354,7 @@ func TestLaunchersAreRecognised(t *testing.T) {
 		}
 	}
 	batch := map[string]string{"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_NPROCS": "2", "SLURM_NODEID": "0"}
-	for _, env := range []map[string]string{{}, batch} { // a batch script is no task of a step
+	for _, env := range []map[string]string{{}, batch} { // a batch script is not a task of a job step
 		if got, ok := launched(func(name string) string { return env[name] }); ok {
 			t.Errorf("%v: got %+v", env, got)
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that names the library to load, by name or path. Without it the library is that of the
-// launcher.
+// Variable is the environment variable that names the library to load, by name or path. If it is not set, the library
+// of the launcher is loaded.
 const Variable = "TESSERA_MPI"
 
 // Launch describes how a launcher started this process.
@@ -17,18 +17,18 @@ type Launch struct {
 	By    string // "Open MPI's mpirun", "MPICH's mpirun" or "srun"
 	Rank  int
 	Size  int    // number of processes
-	Local int    // of them on this machine; 1 if unknown
-	Again string // the command that starts as many processes, as in "mpirun -n 2"
+	Local int    // number of processes on this machine; 1 if unknown
+	Again string // command that starts the same number of processes, as in "mpirun -n 2"
 }
 
-// The launchers.
+// Names of the launchers.
 const (
 	byOpen  = "Open MPI's mpirun"
 	byMPICH = "MPICH's mpirun"
 	bySlurm = "srun"
 )
 
-// Launched returns the description by the launcher; ok is false for a process that neither mpirun nor srun started.
+// Launched returns how a launcher started this process. ok is false if neither mpirun nor srun started it.
 func Launched() (l Launch, ok bool) { return launched(os.Getenv) }
 
 func launched(env func(string) string) (l Launch, ok bool) {
@@ -57,20 +57,20 @@ func launched(env func(string) string) (l Launch, ok bool) {
 	return l, false
 }
 
-// Abort asks the launcher to end all processes with an exit code, as MPI_Abort does, for a process that has not loaded the
-// library. MPICH's mpirun otherwise reports 1 for a process whose connection it sees closed before its exit code; it is given
-// in the protocol of its connection, PMI-1. Other launchers report the exit code that the process ends with.
-// The process should then end.
+// Abort asks the launcher to end all processes with an exit code, as MPI_Abort does, for a process that has not loaded
+// the library. The process should end afterwards. MPICH's mpirun reports 1 if it sees the connection of a process
+// closed before it receives the exit code. Abort therefore sends the exit code in the protocol of this connection,
+// PMI-1. Other launchers report the exit code with which the process ends.
 func (l Launch) Abort(code int) {
 	fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
 	if l.By != byMPICH || err != nil || fd < 3 {
 		return
 	}
 	connection := os.NewFile(uintptr(fd), "PMI_FD")
-	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error means that the launcher has ended
+	_, _ = fmt.Fprintf(connection, "cmd=abort exitcode=%d\n", code) // an error means that the launcher has already ended
 }
 
-// Program is the launcher's program: mpirun or srun.
+// Program returns the program name of the launcher: mpirun or srun.
 func (l Launch) Program() string {
 	if l.By == bySlurm {
 		return "srun"
@@ -78,7 +78,7 @@ func (l Launch) Program() string {
 	return "mpirun"
 }
 
-// again is the command that starts as many processes with the same launcher.
+// again returns a command that starts the same number of processes with the same launcher.
 func again(l Launch, env func(string) string) string {
 	command := l.Program()
 	if l.By == bySlurm {
@@ -91,7 +91,8 @@ func again(l Launch, env func(string) string) string {
 	return command + " -n " + strconv.Itoa(l.Size)
 }
 
-// tasksOf is the number of tasks of a node in Slurm's list, such as "4(x2),3"; 0 if the list does not say.
+// tasksOf returns the number of tasks of a node from Slurm's list, such as "4(x2),3". It returns 0 if the list does not
+// contain the node.
 func tasksOf(list, node string) int {
 	at, err := strconv.Atoi(node)
 	if err != nil {
@@ -114,13 +115,13 @@ func tasksOf(list, node string) int {
 	return 0
 }
 
-// Threads is the number of CPUs for each process: those of the machine divided among its processes, at most those that the
-// launcher bound the process to, at least 1.
+// Threads returns the number of CPUs for each process: the CPUs of the machine divided among its processes, at most
+// those to which the launcher has bound the process, and at least 1.
 func (l Launch) Threads() int {
 	return max(1, min(runtime.GOMAXPROCS(0), online()/max(1, l.Local)))
 }
 
-// online is the number of CPUs of the machine, bound or not.
+// online returns the number of CPUs of the machine, whether or not this process is bound to them.
 func online() int {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// library is a loaded MPI. Its handles are pointers in Open MPI and integers in MPICH.
+// library is a loaded MPI library. Its handles are pointers in Open MPI and integers in MPICH.
 type library struct {
 	path      string
-	open      bool // Open MPI, else MPICH's ABI
+	open      bool // the library has the ABI of Open MPI; otherwise it has that of MPICH
 	functions [len(functionNames)]uintptr
 	world     uintptr // MPI_COMM_WORLD
 	bytes     uintptr // MPI_BYTE
@@ -34,7 +34,7 @@ type library struct {
 	number int32
 }
 
-// The functions of the library that are called.
+// Indices of the functions of the library.
 const (
 	fInitThread = iota
 	fCommRank
@@ -54,7 +54,7 @@ const (
 var functionNames = [...]string{"MPI_Init_thread", "MPI_Comm_rank", "MPI_Comm_size", "MPI_Comm_set_errhandler", "MPI_Isend", "MPI_Irecv",
 	"MPI_Test", "MPI_Abort", "MPI_Finalize", "MPI_Error_string", "MPI_Get_library_version", "MPI_Get_count", "MPI_Cancel"}
 
-// names lists the files that may be the library of a launcher.
+// names lists the file names under which the library of a launcher may be found.
 func names(l Launch) (list []string) {
 	open, mpich := []string{"libmpi.so.40", "libmpi.so"}, []string{"libmpich.so.12", "libmpi.so.12", "libmpich.so"}
 	if runtime.GOOS == "darwin" {
@@ -81,7 +81,7 @@ func names(l Launch) (list []string) {
 	return list
 }
 
-// folders lists the folders of libraries next to the launcher: the loader does not search a private installation of MPI.
+// folders lists library folders next to the launcher. The loader does not search a private installation of MPI.
 func folders() (list []string) {
 	roots := []string{os.Getenv("OPAL_PREFIX")}
 	if path, err := exec.LookPath("mpirun"); err == nil {
@@ -102,7 +102,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// load opens the library of a launcher, or the one that name denotes.
+// load opens the library of a launcher, or the library with the given name or path if name is not empty.
 func load(l Launch, name string) (*library, error) {
 	quiet()
 	list := []string{name}
@@ -126,8 +126,8 @@ func load(l Launch, name string) (*library, error) {
 	return nil, setupf("no library of %s found (looked for %s); install it, or set %s to its path", l.By, strings.Join(list, ", "), Variable)
 }
 
-// quiet stops UCX and Open MPI from installing handlers of signals in place of those of Go, which turn a SIGSEGV into a panic. The C
-// library has a separate environment.
+// quiet stops UCX and Open MPI from replacing Go's signal handlers, which turn a SIGSEGV into a panic. It sets
+// variables in the C library's environment, which is separate from Go's.
 func quiet() {
 	at, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
 	if err != nil {
@@ -136,11 +136,11 @@ func quiet() {
 	var setenv func(name, value string, overwrite int32) int32
 	purego.RegisterFunc(&setenv, at)
 	setenv("UCX_ERROR_SIGNALS", "", 0)
-	setenv("UCX_HANDLE_ERRORS", "none", 0) // it prints the C stack
+	setenv("UCX_HANDLE_ERRORS", "none", 0) // otherwise UCX prints the C stack
 	setenv("OMPI_MCA_opal_signal", "", 0)
 }
 
-// describe finds the functions of a library and which of the two ABIs it has.
+// describe finds the functions of a library and determines which of the two ABIs it has.
 func describe(path string, handle uintptr) (*library, error) {
 	lib := &library{path: path, world: 0x44000000, bytes: 0x4c00010d, returns: 0x54000001, anyone: -2}
 	var missing error
@@ -164,7 +164,8 @@ func describe(path string, handle uintptr) (*library, error) {
 	return lib, nil
 }
 
-// serves returns an error for a library of another MPI than the launcher's, with which each process would be alone.
+// serves returns an error if the library does not belong to the launcher's MPI. Each process would then be in a group
+// of its own.
 func (lib *library) serves(l Launch) error {
 	switch {
 	case l.By == byOpen && !lib.open:
@@ -175,7 +176,7 @@ func (lib *library) serves(l Launch) error {
 	return nil
 }
 
-// call calls a function; the error has the library's text.
+// call calls a function of the library. The error contains the library's text.
 func (lib *library) call(function int, arguments ...uintptr) error {
 	code, _, _ := purego.SyscallN(lib.functions[function], arguments...)
 	if int32(code) == 0 {
@@ -186,7 +187,7 @@ func (lib *library) call(function int, arguments ...uintptr) error {
 	return &CallError{functionNames[function], lib.written()}
 }
 
-// written is the text that the library returned last.
+// written returns the text that the library wrote to its memory last.
 func (lib *library) written() string {
 	return string(lib.text[:max(0, min(int(lib.length), len(lib.text)))])
 }
@@ -199,7 +200,7 @@ func (lib *library) version() string {
 	return strings.TrimSpace(line)
 }
 
-// address returns the address of a field of a library. A library is on the heap, where objects do not move.
+// address returns the address of a field of a library. Libraries are on the heap, where objects do not move.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // join implements transport.
@@ -221,7 +222,7 @@ func (lib *library) join() (rank, size int, err error) {
 	return rank, int(lib.number), err
 }
 
-// serialized is MPI_THREAD_SERIALIZED: calls by any thread, one after the other.
+// serialized is MPI_THREAD_SERIALIZED: any thread may call the library, one at a time.
 const serialized = 2
 
 // post implements transport.
@@ -268,8 +269,8 @@ func (lib *library) pause(d time.Duration) {
 	purego.SyscallN(lib.sleep, uintptr(d.Microseconds()))
 }
 
-// Join loads the library of the launcher and joins its group. All processes must call it. It returns a [*SetupError] for a
-// process that was not started by a launcher, and for a library that is missing or another than the launcher's.
+// Join loads the library of the launcher and joins its group. All processes must call it. It returns a [*SetupError] if
+// no launcher started the process, or if the library is missing or does not belong to the launcher.
 func Join(o Options) (*Group, error) {
 	l, ok := Launched()
 	if !ok {

@@ -22,14 +22,14 @@ import (
 
 func init() { ranks["objective"] = objective }
 
-// objectives are the models whose losses are compared, with the size of a mini-batch, which not every number of processes
+// objectives lists the models whose losses are compared, with mini-batch sizes that not every number of processes
 // divides.
 var objectives = []struct {
 	model string
 	batch int
 }{{"shallow-nonneg-kl", 30}, {"simclr", 10}, {"asym-nonneg-kl", 6}}
 
-// objective trains each model in float64 for 20 steps twice, in this process alone and by all processes together, and
+// objective trains each model in float64 for 20 steps twice, by this process alone and by all processes together, and
 // compares the losses.
 func objective(g *mpi.Group) error {
 	for _, o := range objectives {
@@ -88,7 +88,7 @@ func programOf(name string, batch int) (*graph.Program, error) {
 	return m.Program(graph.Request{Batch: batch, Training: true, Dtype: tensor.Float64})
 }
 
-// compiled is the program in float64 with its own parameters.
+// compiled compiles the program in float64 with its own copy of the parameters.
 func compiled(p *graph.Program, g collective.Group) (*engine.Plan[float64], error) {
 	m, err := p.Module()
 	if err != nil {
@@ -97,7 +97,8 @@ func compiled(p *graph.Program, g collective.Group) (*engine.Plan[float64], erro
 	return engine.CompileShared[float64](m, nil, g)
 }
 
-// bind gives both programs the images and the noise of a step: the whole batch, and the rows of this process.
+// bind binds the images and the noise of one step to two plans. The plan alone gets the whole batch, the plan together
+// gets the rows of this process.
 func bind(p *graph.Program, alone, together *engine.Plan[float64], g *mpi.Group, step int) error {
 	from, to := shard.Rows(p.Batch, g.Rank(), g.Size())
 	for i, in := range p.Inputs {
@@ -129,7 +130,7 @@ func bind(p *graph.Program, alone, together *engine.Plan[float64], g *mpi.Group,
 	return nil
 }
 
-// descend moves the parameters against their gradients and projects the weights of the decoder.
+// descend moves the parameters along the negative gradients and projects the weights of the decoder.
 func descend(p *graph.Program, plan *engine.Plan[float64]) {
 	for i, b := range p.Parameters {
 		w := plan.Parameter(i)

@@ -13,43 +13,43 @@ import (
 
 // message is one point-to-point message of an operation.
 type message struct {
-	peer     int // or anyone
+	peer     int // rank of the other process, or anyone
 	receives bool
 	done     bool
 	at       unsafe.Pointer
 	bytes    int
-	got      int    // bytes received
-	request  uint64 // memory of an MPI_Request
+	got      int    // number of bytes received
+	request  uint64 // memory of the MPI_Request
 }
 
-// anyone is the peer of a message that any process may send.
+// anyone is the peer of a message that may be received from any process.
 const anyone = -1
 
 // action is the kind of an operation.
 type action uint8
 
 const (
-	exchange action = iota // an all-reduce of few values: all to all, everyone combines
-	divide                 // of many: each process combines its part and sends the result
+	exchange action = iota // all-reduce of few values: every process sends its values to all others and combines everything
+	divide                 // all-reduce of many values: each process combines one part and sends the result
 	gather
 	broadcast
-	tell // a failure, to all others
-	end  // MPI_Finalize
+	tell // sends a failure to all other processes
+	end  // calls MPI_Finalize
 	abort
 )
 
-// operation is one operation of this process: phases of messages, each followed by [operation.after].
+// operation is one operation of this process. It consists of phases of messages, each followed by [operation.after].
 type operation struct {
 	group    *Group
 	action   action
 	name     string
-	number   uint64 // of the operation in the group: its tag
+	number   uint64 // number of the operation in the group, which determines its tag
 	phase    int
 	op       collective.Op
 	values   view
-	others   view   // all of a gather
-	counts   []int  // of a gather
-	memory   []byte // the values that others send
+	others   view   // result of a gather
+	counts   []int  // number of values of each rank in a gather
+	memory   []byte // values received from other processes
 	root     int
 	code     int
 	messages []message
@@ -59,7 +59,7 @@ type operation struct {
 	done     chan error
 }
 
-// view is values of one type as memory.
+// view is a slice of values of one type, as memory.
 type view struct {
 	at    unsafe.Pointer
 	n     int
@@ -67,7 +67,7 @@ type view struct {
 	of    any
 }
 
-// viewOf is the view of a []float32, []float64, []uint64 or []byte.
+// viewOf returns the view of a []float32, []float64, []uint64 or []byte.
 func viewOf(values any) (view, error) {
 	switch v := values.(type) {
 	case []float32:
@@ -82,10 +82,10 @@ func viewOf(values any) (view, error) {
 	return view{}, fmt.Errorf("mpi: got values of type %T, want []float32, []float64 or []uint64", values)
 }
 
-// at is the address of element i.
+// element returns the address of element i.
 func (v view) element(i int) unsafe.Pointer { return unsafe.Add(v.at, i*v.width) }
 
-// send and receive add a message of elements [from, to) of a view.
+// send and receive add a message with elements [from, to) of a view.
 func (o *operation) send(peer int, v view, from, to int)    { o.add(peer, false, v, from, to) }
 func (o *operation) receive(peer int, v view, from, to int) { o.add(peer, true, v, from, to) }
 
@@ -95,7 +95,8 @@ func (o *operation) add(peer int, receives bool, v view, from, to int) {
 	}
 }
 
-// scratch is memory for n values of the operation's type from every process, whose first element is that of rank 0.
+// scratch returns memory for n values from every process, in the order of the ranks. The values have the type of the
+// operation.
 func (o *operation) scratch(n int) view {
 	bytes := n * o.values.width * o.group.size
 	if cap(o.memory) < bytes {
@@ -105,14 +106,14 @@ func (o *operation) scratch(n int) view {
 	return view{unsafe.Pointer(unsafe.SliceData(o.memory)), n * o.group.size, o.values.width, nil}
 }
 
-// prepare lists the messages of the operation's phase, receives before sends.
+// prepare lists the messages of the current phase, receives before sends.
 func (o *operation) prepare() {
 	o.messages = o.messages[:0]
 	v, rank, size := o.values, o.group.rank, o.group.size
 	share := func(r int) (from, to int) { return team.EvenShare(v.n, r, size) }
 	from, to := share(rank)
 	for _, receives := range []bool{true, false} {
-		for i := 1; i < size; i++ { // each begins with its neighbour: not all send to rank 0 first
+		for i := 1; i < size; i++ { // each process starts with its neighbour, so that not all send to rank 0 first
 			peer := (rank + i) % size
 			if receives {
 				peer = (rank - i + size) % size
@@ -146,7 +147,7 @@ func (o *operation) prepare() {
 	}
 }
 
-// before is the number of values that the ranks before one give to a gather.
+// before returns the number of values that the ranks below rank contribute to a gather.
 func (o *operation) before(rank int) (n int) {
 	for _, c := range o.counts[:rank] {
 		n += c
@@ -154,7 +155,7 @@ func (o *operation) before(rank int) (n int) {
 	return n
 }
 
-// after ends a phase whose messages are complete, and reports whether another one follows.
+// after completes a phase whose messages are complete, and reports whether another phase follows.
 func (o *operation) after() (more bool) {
 	switch {
 	case o.action == exchange:
@@ -170,12 +171,12 @@ func (o *operation) after() (more bool) {
 	return false
 }
 
-// bytesOf is memory as long as a view.
+// bytesOf returns memory at the given address as a byte slice. It has the size of the view like.
 func bytesOf(at unsafe.Pointer, like view) []byte {
 	return unsafe.Slice((*byte)(at), like.n*like.width)
 }
 
-// combine replaces elements [from, to) by their combination over all processes, in the order of the ranks.
+// combine replaces elements [from, to) by their reduction over all processes, in the order of the ranks.
 func (o *operation) combine(from, to int) {
 	parts := o.scratch(to - from)
 	switch v := o.values.of.(type) {
@@ -194,7 +195,8 @@ func addIntegers(dst, a, b []uint64) {
 	}
 }
 
-// combined combines the parts of all processes, which follow one another in parts, in their order; that of rank is in values.
+// combined reduces the parts of all processes in the order of their ranks and writes the result to values. parts
+// contains the parts of the other processes one after the other; the part of rank is in values.
 func combined[T float32 | float64 | uint64](op collective.Op, values, parts []T, rank int, add func(dst, a, b []T)) {
 	n := len(values)
 	if n == 0 || len(parts) == n {

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// transport sends messages. Its methods other than pause are called one after the other, join and finalize on the same thread.
+// transport sends and receives messages. Its methods other than pause are called one after the other. join and finalize
+// are called on the same thread.
 type transport interface {
 	join() (rank, size int, err error)
 	version() string
-	// post begins a message, test asks whether it is complete.
+	// post begins to send or receive a message. test reports whether the message is complete.
 	post(m *message, tag int) error
 	test(m *message) (done bool, err error)
-	// cancel ends a message that was not received; test completes it.
+	// cancel stops the receive of a message; test then completes it.
 	cancel(m *message) error
 	// pause yields the processor for a while.
 	pause(d time.Duration)
@@ -22,43 +23,43 @@ type transport interface {
 	finalize() error
 }
 
-// Tags of messages. Those of operations repeat, so that they stay below the 32767 that every library allows. An operation has two
-// phases.
+// Tags of messages. The tags of operations repeat, so that they stay below 32767, which every library allows. An
+// operation has two phases.
 const (
 	tags       = 8192
 	failureTag = 2 * tags
-	mostBytes  = 1<<31 - 1 // of a message: the library counts them in an int
+	mostBytes  = 1<<31 - 1 // maximum size of a message: the library counts the bytes in an int
 )
 
-// owner makes all calls of the library, one after the other. Callers that wait advance their operations themselves; while all callers
-// compute, a goroutine does.
+// owner makes all calls of the library, one after the other. Callers that wait advance the operations themselves. While
+// all callers compute, a background goroutine advances them.
 type owner struct {
 	transport transport
-	wake      chan struct{} // ends the sleep of that goroutine
+	wake      chan struct{} // wakes the background goroutine
 
 	mu          sync.Mutex // guards the fields below
 	asleep      bool
 	waiters     int // number of callers in wait, which poll
 	active      []*operation
-	polling     []*operation // the active ones at the beginning of a poll
+	polling     []*operation // operations that were active at the beginning of a poll
 	group       *Group
 	failureRecv message // receives the failure of another process into failureBuf
 	failureBuf  failure
-	recvDone    bool         // the message is complete, or lost
+	recvDone    bool         // failureRecv is complete, or the library has given it up
 	peerFailure error        // the failure that was received, nil for none
-	broken      error        // what ended the group
-	ending      *operation   // operation that ends the group; the goroutine that joined performs it
+	broken      error        // error that ended the group
+	ending      *operation   // operation that ends the group; it is performed by the goroutine that joined
 	ended       bool         // the library may no longer be called
 	abandoned   []*operation // operations whose memory the library may still write to
 	polled      time.Time
 	polls       int
 }
 
-// background is the time between two polls while the callers compute. A poll takes a processor from them: with 50 µs, and a sleep
-// in the C library, trainings took twice as long.
+// background is the time between two polls while the callers compute. A poll takes a processor from them. With 50 µs,
+// and a sleep in the C library, training took twice as long.
 const background = 5 * time.Millisecond
 
-// run advances the operations of callers that compute, until the group ends.
+// run advances the operations of callers that compute. It returns when the group ends.
 func (o *owner) run() {
 	for idle := 0; ; idle++ {
 		o.mu.Lock()
@@ -90,14 +91,14 @@ func (o *owner) start(op *operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begin(op)
-	o.poll() // earlier ones may get progressed, too
+	o.poll() // earlier operations may progress, too
 	if o.asleep {
 		o.asleep = false
 		o.wake <- struct{}{}
 	}
 }
 
-// wait advances all operations until this one ends.
+// wait advances all operations until op ends.
 func (o *owner) wait(op *operation) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,14 +120,14 @@ func (o *owner) wait(op *operation) error {
 	}
 }
 
-// pause waits after polls without progress, longer after more of them.
+// pause yields or sleeps after polls without progress. It sleeps longer the more there have been.
 func (o *owner) pause(idle int) {
 	switch {
 	case idle > 20_000:
 		o.transport.pause(time.Millisecond)
 	case idle > 2000:
 		o.transport.pause(20 * time.Microsecond)
-	case idle > 200 && idle%32 == 0: // on a busy machine a process that yields waits for all others
+	case idle > 200 && idle%32 == 0: // not after every poll: on a busy machine a process that yields waits for all others
 		o.transport.pause(0)
 	}
 }
@@ -155,12 +156,12 @@ func (o *owner) begin(op *operation) {
 		if len(o.active) == 0 {
 			o.polled = time.Now()
 		}
-		op.waited = -o.passed(time.Now()) // the next poll counts from the last one
+		op.waited = -o.passed(time.Now()) // so that the time until the next poll counts from now
 		o.active = append(o.active, op)
 	}
 }
 
-// post begins the messages of an operation's phase.
+// post begins the messages of an operation's current phase.
 func (o *owner) post(op *operation) error {
 	op.prepare()
 	tag := int(op.number%tags)*2 + op.phase
@@ -183,13 +184,14 @@ func (o *owner) post(op *operation) error {
 	return nil
 }
 
-// listen begins to receive the failure of any other process.
+// listen begins to receive a failure from any other process.
 func (o *owner) listen() error {
 	o.failureRecv = message{peer: anyone, receives: true, at: o.failureBuf.address(), bytes: len(o.failureBuf)}
 	return o.transport.post(&o.failureRecv, failureTag)
 }
 
-// end cancels the receive of a failure and leaves the group. Nothing is called after it, even if it fails.
+// end cancels the receive of a failure and finalizes the library. The library must not be called afterwards, even if
+// end fails.
 func (o *owner) end() error {
 	o.ended = true
 	if !o.recvDone {
@@ -215,23 +217,24 @@ func (o *owner) poll() (progressed bool) {
 	passed := o.passed(now)
 	o.polled = now
 	var failed error
-	if o.polls++; o.broken == nil && (o.waiters == 0 || o.polls%16 == 0) { // it costs as much as a test of an operation
+	if o.polls++; o.broken == nil && (o.waiters == 0 || o.polls%16 == 0) { // not in every poll: it costs as much as a test of an operation
 		failed = o.receiveFailure()
 	}
 	progressed = o.advanceAll(passed)
 	if failed == nil {
 		return progressed
 	}
-	for o.broken == nil && o.advanceAll(0) { // its earlier messages may be complete: then this process has the same result
+	for o.broken == nil && o.advanceAll(0) { // the earlier messages of the failed process may be complete; then this process has the same result
 	}
 	o.fail(failed)
 	return true
 }
 
-// passed is the time since the last poll, capped at one second: a process that was suspended does not time out its peers.
+// passed returns the time since the last poll, at most one second, so that a process that was suspended does not time
+// out its peers.
 func (o *owner) passed(now time.Time) time.Duration { return min(now.Sub(o.polled), time.Second) }
 
-// receiveFailure returns the failure that another process sent, nil for none.
+// receiveFailure returns the failure that another process has sent, or nil.
 func (o *owner) receiveFailure() error {
 	if o.recvDone {
 		return o.peerFailure
@@ -240,7 +243,7 @@ func (o *owner) receiveFailure() error {
 	if err == nil && !done {
 		return nil
 	}
-	o.recvDone = true // complete, or given up by the library
+	o.recvDone = true // the receive is complete, or the library has given it up
 	if err == nil && o.failureRecv.got == len(o.failureBuf) {
 		rank, code, text := o.failureBuf.decode()
 		o.peerFailure = &Failed{Rank: rank, Host: o.group.Host(rank), Code: code, Text: text}
@@ -248,12 +251,13 @@ func (o *owner) receiveFailure() error {
 	return o.peerFailure
 }
 
-// advanceAll advances every active operation and adds passed to its waiting time.
+// advanceAll advances every active operation. It adds the time since the last poll, passed, to the waiting time of
+// each.
 func (o *owner) advanceAll(passed time.Duration) (progressed bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {
 		op.waited += passed
-		advanced, err := o.advance(op) // a complete operation belongs to its caller
+		advanced, err := o.advance(op) // a complete operation belongs to its caller again
 		progressed = progressed || advanced
 		if err == nil && !advanced && op.waited > op.patience {
 			err = o.lostRanks(op)
@@ -266,7 +270,8 @@ func (o *owner) advanceAll(passed time.Duration) (progressed bool) {
 	return progressed
 }
 
-// advance tests the messages of an operation in order, and begins its next phase or ends it.
+// advance tests the messages of an operation in order. If all are complete, it begins the next phase or ends the
+// operation.
 func (o *owner) advance(op *operation) (progressed bool, err error) {
 	for i := range op.messages {
 		m := &op.messages[i]
@@ -294,7 +299,7 @@ func (o *owner) remove(op *operation) {
 	o.active = slices.DeleteFunc(o.active, func(other *operation) bool { return other == op })
 }
 
-// lostRanks names the processes that have not answered.
+// lostRanks returns a [*Lost] that names the processes that have not answered.
 func (o *owner) lostRanks(op *operation) error {
 	l := &Lost{What: op.name, After: op.patience}
 	for i := range op.messages {
@@ -310,10 +315,11 @@ func (o *owner) lostRanks(op *operation) error {
 	return l
 }
 
-// fail ends the group: all operations get the error, or the failure that another process sent. Their memory stays pinned.
+// fail ends the group. All operations end with the failure that another process sent, if there is one, otherwise with
+// err. Their memory stays pinned.
 func (o *owner) fail(err error, also ...*operation) {
 	if o.broken == nil {
-		if sent := o.receiveFailure(); sent != nil { // the reason why that process no longer answers
+		if sent := o.receiveFailure(); sent != nil { // a failure explains why the other process no longer answers
 			err = sent
 		}
 		o.broken = err

@@ -15,7 +15,7 @@ import (
 	"tessera/parallel/mpi"
 )
 
-// rankVariable says what a process of this test binary does that mpirun started.
+// rankVariable names the function that a process of this test binary runs if mpirun has started it.
 const rankVariable = "TESSERA_TEST_RANK"
 
 var mpirun = flag.String("mpirun", "", "the mpirun to test with, for example mpirun.openmpi or mpirun.mpich")
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// launch runs a function of ranks on n processes and returns what they print.
+// launch runs one of the functions in ranks on n processes and returns their output.
 func launch(t *testing.T, n int, work string) (string, error) {
 	t.Helper()
 	if *mpirun == "" {
@@ -40,7 +40,7 @@ func launch(t *testing.T, n int, work string) (string, error) {
 	return string(out), err
 }
 
-// ranks are what the processes of a test do.
+// ranks lists the functions that the processes of a test run.
 var ranks = map[string]func(g *mpi.Group) error{
 	"sums":  sums,
 	"times": times,
@@ -61,7 +61,7 @@ func rank(work string) int {
 	return 0
 }
 
-// sums compares every operation with that of a local group.
+// sums compares every operation with the same operation of a local group.
 func sums(g *mpi.Group) error {
 	for _, n := range []int{0, 1, 3, 1000, 100_003} {
 		value := func(i, rank int) float32 { return 1 / float32(3*i+7*rank+1) }
@@ -117,7 +117,7 @@ func sums(g *mpi.Group) error {
 	return nil
 }
 
-// times measures all-reduces.
+// times measures the duration of all-reduces.
 func times(g *mpi.Group) error {
 	for _, n := range []int{1, 100, 10_000, 395_000} {
 		var values any = make([]float32, n)

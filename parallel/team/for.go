@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// limit is set by Limit; 0 is no limit.
+// limit is the limit set by Limit; 0 means no limit.
 var limit atomic.Int32
 
-// Limit bounds the number of goroutines of every later [For] of the process; n < 1 removes the bound. It is meant for the command, which
-// owns its process; a library should not call it. It changes no result.
+// Limit bounds the number of goroutines of every later [For] in this process; n < 1 removes the bound. It is meant for
+// a command, which owns its process. A library should not call it. It does not change any result.
 func Limit(n int) { limit.Store(int32(max(n, 0))) }
 
-// workers is the number of goroutines that a For may use.
+// workers returns the maximum number of goroutines of a For.
 func workers() int {
 	if n := int(limit.Load()); n > 0 {
 		return min(n, runtime.GOMAXPROCS(0))
@@ -23,10 +23,10 @@ func workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// For calls f on consecutive ranges [from, to) of at most grain indices that cover [0, n), on at most GOMAXPROCS
-// goroutines (fewer after [Limit]), and returns when all calls have. Ranges always start at multiples of grain, but which
-// goroutine takes which range, and when, is unspecified: f must write only to values of its range. If a call panics, no further
-// ranges begin, and For panics with a [*Panic].
+// For calls f on consecutive ranges [from, to) of at most grain indices that cover [0, n), and returns when all calls
+// have returned. It uses at most GOMAXPROCS goroutines (fewer after [Limit]). Ranges always start at multiples of
+// grain. Which goroutine takes which range, and when, is unspecified, so f must write only to values of its range. If a
+// call panics, no further ranges begin, and For panics with a [*Panic].
 func For(n, grain int, f func(from, to int)) {
 	grain = max(grain, 1)
 	ranges := (n + grain - 1) / grain
@@ -59,8 +59,8 @@ func For(n, grain int, f func(from, to int)) {
 	failed.raise()
 }
 
-// Group joins goroutines that are started one by one. A panic of a goroutine becomes a panic of Wait, so that deferred functions of the
-// caller run before the process ends. The zero Group is ready to use.
+// Group runs and joins single goroutines. A panic in a goroutine becomes a panic of Wait, so that deferred functions of
+// the caller run before the process ends. The zero Group is ready for use.
 type Group struct {
 	wait    sync.WaitGroup
 	failure failure
@@ -74,7 +74,7 @@ func (g *Group) Go(f func()) {
 	})
 }
 
-// caught stores the panic of a goroutine.
+// caught recovers the panic of a goroutine and stores it.
 func (g *Group) caught() {
 	if cause := recover(); cause != nil {
 		g.failure.set(cause)
@@ -87,13 +87,13 @@ func (g *Group) Wait() {
 	g.failure.raise()
 }
 
-// Panic is the panic of a goroutine of a [Team], a [Group] or [For], with which the caller panics.
+// Panic is the value with which a [Team], a [Group] or [For] panics after a goroutine has panicked.
 type Panic struct {
 	Value any
-	Stack []byte // of the goroutine that panicked
+	Stack []byte // stack of the goroutine that panicked
 }
 
-// Error is the value's text.
+// Error returns the text of the value.
 func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -105,7 +105,7 @@ func (p *Panic) Unwrap() error {
 // failure stores the first panic.
 type failure struct{ first atomic.Pointer[Panic] }
 
-// set stores a recovered value; a [*Panic] of an inner team is not wrapped again.
+// set stores a recovered value. A [*Panic] of an inner team is not wrapped again.
 func (f *failure) set(cause any) {
 	p, ok := cause.(*Panic)
 	if !ok {
@@ -114,7 +114,7 @@ func (f *failure) set(cause any) {
 	f.first.CompareAndSwap(nil, p)
 }
 
-// raise panics with the stored panic, if there is one, and clears it.
+// raise panics with the stored panic and clears it, if there is one.
 func (f *failure) raise() {
 	if p := f.first.Swap(nil); p != nil {
 		panic(p)

@@ -45,7 +45,7 @@ func TestForUsesAtMostAsManyGoroutinesAsItsLimit(t *testing.T) {
 	}
 }
 
-// atMost fails where more than that many ranges run at once.
+// atMost fails if more than limit ranges run at the same time.
 func atMost(t *testing.T, limit int32) {
 	t.Helper()
 	var running, most atomic.Int32

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// caught returns what f panics with.
+// caught returns the panic of f, nil if f does not panic.
 func caught(t *testing.T, f func()) (p *Panic) {
 	t.Helper()
 	defer func() {
@@ -24,7 +24,8 @@ func caught(t *testing.T, f func()) (p *Panic) {
 	return nil
 }
 
-// A panic of any member, before or between barriers, reaches the caller, holds nobody up, and leaves a team that works.
+// A panic of any member, before or between barriers, reaches the caller. It does not block the other members, and the
+// team remains usable.
 func TestAPanicOfAMemberIsThatOfItsCaller(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		for _, threads := range []int{1, 2, 5} {
@@ -76,7 +77,7 @@ func TestAPanicOfABarriersActionIsTheCallers(t *testing.T) {
 	}
 }
 
-// The ranges have no end in sight: were further ones begun after the panic, For would not return.
+// The number of ranges is practically infinite: if For began further ranges after the panic, it would not return.
 func TestAPanicOfARangeIsTheCallers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, procs := range []int{1, 3} {
@@ -95,7 +96,7 @@ func TestAPanicOfARangeIsTheCallers(t *testing.T) {
 	}
 }
 
-// What is asked of a closed team is done, and leaves no goroutine behind.
+// A closed team still runs jobs, and leaves no goroutines behind.
 func TestAClosedTeamKeepsNoWorkers(t *testing.T) {
 	before := runtime.NumGoroutine()
 	team := New(4)
@@ -103,7 +104,7 @@ func TestAClosedTeamKeepsNoWorkers(t *testing.T) {
 	for range 10 {
 		team.Do(func(int) { team.Wait(nil) })
 	}
-	for range 60_000 { // a minute: only a goroutine that stays fails
+	for range 60_000 { // waits up to a minute: the test fails only if a goroutine never ends
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -1,6 +1,7 @@
-// Package team distributes work over processors. A [Team] is a fixed number of goroutines that repeatedly run one job together, with
-// barriers. [For] distributes independent ranges over as many goroutines as Go may use. A [Group] joins goroutines that were
-// started one by one. All return when the work is done, and turn a panic of a goroutine into one of the caller.
+// Package team distributes work over processors. A [Team] is a fixed number of goroutines that repeatedly run one job
+// together, with barriers. [For] distributes independent ranges over at most GOMAXPROCS goroutines. A [Group] joins
+// goroutines that are started one by one. All of them return when the work is done, and turn a panic in a goroutine
+// into a panic of the caller.
 package team
 
 import (
@@ -14,16 +15,16 @@ import (
 // the workers park and use no CPU.
 type Team struct {
 	threads int
-	mu      sync.Mutex // one job at a time
+	mu      sync.Mutex // held during a job: one job at a time
 	job     func(thread int)
-	gate    barrier // between jobs
-	inner   barrier // inside a job
+	gate    barrier // barrier between jobs
+	inner   barrier // barrier inside a job
 	workers sync.WaitGroup
 	closed  bool
 	failure failure
 }
 
-// New starts a team; threads < 1 means one per CPU. A team of one has no workers.
+// New starts a team. threads < 1 means one thread per CPU. A team of one thread has no workers.
 func New(threads int) *Team {
 	if threads < 1 {
 		threads = runtime.GOMAXPROCS(0)
@@ -37,7 +38,7 @@ func New(threads int) *Team {
 	return t
 }
 
-// Threads is the number of goroutines of a job, the caller included.
+// Threads returns the number of goroutines of a job, including the caller.
 func (t *Team) Threads() int { return t.threads }
 
 // Close ends the workers and returns when they have ended. A closed team still runs jobs, on goroutines that end with the job.
@@ -51,9 +52,9 @@ func (t *Team) Close() {
 	}
 }
 
-// Do runs f(0), ..., f(Threads()-1) concurrently, f(0) on the caller's goroutine, and returns when all have returned. f may call Wait.
-// If a member panics, the others are released from Wait, and Do panics with a [*Panic] after all have ended; the team
-// remains usable.
+// Do runs f(0), ..., f(Threads()-1) concurrently, f(0) on the caller's goroutine, and returns when all have returned. f
+// may call Wait. If a member panics, the others are released from Wait, and Do panics with a [*Panic] after all have
+// ended. The team remains usable.
 func (t *Team) Do(f func(thread int)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,9 +66,9 @@ func (t *Team) Do(f func(thread int)) {
 		t.work(0)
 		t.workers.Wait()
 	} else {
-		t.gate.wait(nil) // the workers start
+		t.gate.wait(nil) // starts the workers
 		t.work(0)
-		t.gate.wait(nil) // all have ended
+		t.gate.wait(nil) // waits until all workers have ended the job
 	}
 	t.job = nil
 	if t.failure.first.Load() != nil {
@@ -76,8 +77,8 @@ func (t *Team) Do(f func(thread int)) {
 	}
 }
 
-// Wait is a barrier inside a job: it returns when every member has called it. The last member to arrive runs action, which may be nil,
-// before any returns. All members must pass equivalent actions.
+// Wait is a barrier inside a job: it returns when every member has called it. The last member to arrive runs action,
+// which may be nil, before any member returns. All members must pass equivalent actions.
 func (t *Team) Wait(action func()) { t.inner.wait(action) }
 
 func (t *Team) worker(thread int) {
@@ -91,7 +92,8 @@ func (t *Team) worker(thread int) {
 	}
 }
 
-// work runs a member's part of the job. A panic must neither leave the others at a barrier nor end the process.
+// work runs a member's part of the job. It recovers a panic, which must neither leave the others at a barrier nor end
+// the process.
 func (t *Team) work(thread int) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -104,26 +106,26 @@ func (t *Team) work(thread int) {
 	t.job(thread)
 }
 
-// barrier blocks its members until all have arrived. A member spins briefly, then yields to other goroutines, then parks: on a busy
-// machine a barrier costs a switch of goroutines, not a time slice.
+// barrier blocks its members until all have arrived. A member first spins briefly, then yields to other goroutines,
+// then parks. On a busy machine a barrier therefore costs a switch of goroutines, not a time slice.
 type barrier struct {
 	members int32
 	arrived atomic.Int32
 	round   atomic.Uint32
 	parked  atomic.Int32
-	broken  atomic.Bool // a member has panicked: no one waits
+	broken  atomic.Bool // a member has panicked: no member waits
 	mu      sync.Mutex
 	wake    sync.Cond
 }
 
-// broken is the panic of a member that a barrier releases because another member panicked.
+// broken is the panic value of a member that a barrier releases because another member has panicked.
 type broken struct{}
 
-// How long a member polls. Waking a parked goroutine takes some 50 us, so a member polls for longer than that before it parks; Gosched
-// in between gives the processor to others.
+// The durations of polling. Waking a parked goroutine takes some 50 us, so a member polls for longer than that before
+// it parks. Calls of Gosched in between give the processor to other goroutines.
 const (
-	polls  = 1000                   // of the counter between two readings of the clock: about a microsecond
-	patrol = 200 * time.Microsecond // until it parks
+	polls  = 1000                   // reads of the round between two readings of the clock: about a microsecond
+	patrol = 200 * time.Microsecond // time until a member parks
 )
 
 func (b *barrier) init(members int) {
@@ -152,7 +154,7 @@ func (b *barrier) wait(action func()) {
 	}
 }
 
-// pass releases all waiting threads.
+// pass starts the next round, which releases all waiting members.
 func (b *barrier) pass() {
 	b.round.Add(1)
 	if b.parked.Load() > 0 {
@@ -162,7 +164,7 @@ func (b *barrier) pass() {
 	}
 }
 
-// spin waits for a while for the round to end, and reports whether it has.
+// spin polls for the end of the round for a limited time, and reports whether the round has ended.
 func (b *barrier) spin(round uint32) bool {
 	for began := time.Now(); time.Since(began) <= patrol; runtime.Gosched() {
 		for range polls {
@@ -185,7 +187,7 @@ func (b *barrier) park(round uint32) {
 	b.mu.Unlock()
 }
 
-// breakUp releases all members that wait or arrive, with a panic.
+// breakUp releases all members that wait or will arrive, with a panic.
 func (b *barrier) breakUp() {
 	b.broken.Store(true)
 	b.pass()
@@ -197,15 +199,16 @@ func (b *barrier) mend() {
 	b.broken.Store(false)
 }
 
-// The borders of shares are rounded to multiples of shareAlign elements, a cache line of float32, so that two threads do not write to
-// one line. Shorter shares than shareLong are not rounded, because they would become unequal.
+// The borders of shares are rounded to multiples of shareAlign elements, a cache line of float32, so that two threads
+// do not write to the same cache line. Shares shorter than shareLong are not rounded, because they would become
+// unequal.
 const (
 	shareAlign = 16
 	shareLong  = 128
 )
 
-// Share returns the range of n rows or columns of a tensor that belongs to a thread. All code that reads and writes them uses Share, so
-// that the values that a processor computed remain in its cache.
+// Share returns the range [from, to) of n rows or columns of a tensor that belongs to a thread. All code that reads and
+// writes tensors uses Share, so that the values that a processor has computed are still in its cache.
 func Share(n, thread, threads int) (from, to int) {
 	return border(n, thread, threads), border(n, thread+1, threads)
 }
@@ -218,7 +221,7 @@ func border(n, thread, threads int) int {
 	return (at + shareAlign/2) / shareAlign * shareAlign
 }
 
-// EvenShare returns the range of n items that belongs to a thread, with ranges that are as equal as possible.
+// EvenShare returns the range [from, to) of n items that belongs to a thread. The ranges are as equal as possible.
 func EvenShare(n, thread, threads int) (from, to int) {
 	return n * thread / threads, n * (thread + 1) / threads
 }

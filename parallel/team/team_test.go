@@ -80,8 +80,8 @@ func TestTeamsWorkSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// BenchmarkABusyMachine keeps every processor busy with something else. A barrier that never lets go of its processor would wait
-// for a time slice, 10 ms, at each of the two crossings of a job.
+// BenchmarkABusyMachine keeps every processor busy with other work. A barrier that never yields its processor would
+// wait for a time slice, 10 ms, at each of the two barriers of a job.
 func BenchmarkABusyMachine(b *testing.B) {
 	var stop atomic.Bool
 	var busy sync.WaitGroup
@@ -101,7 +101,7 @@ func BenchmarkABusyMachine(b *testing.B) {
 	team.Close()
 }
 
-// Parked workers use no processor.
+// Parked workers use no CPU.
 func TestTheWorkersOfAnIdleTeamPark(t *testing.T) {
 	team := New(4)
 	defer team.Close()
@@ -116,7 +116,7 @@ func TestAClosedTeamLeavesNoGoroutine(t *testing.T) {
 	team := New(4)
 	team.Do(func(int) {})
 	team.Close()
-	for range 60_000 { // a minute: only a goroutine that stays fails
+	for range 60_000 { // waits up to a minute: the test fails only if a goroutine never ends
 		if runtime.NumGoroutine() <= before {
 			return
 		}

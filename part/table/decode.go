@@ -12,20 +12,20 @@ import (
 	"tessera/part"
 )
 
-// Decoder fills structs from trees, by reflection over their tags, and collects the errors.
+// Decoder fills structs from trees by reflection over their tags, and collects the errors.
 type Decoder struct {
 	Language *Language
-	Subject  string   // of the diagnostics, for example `model "NAME"`
-	Path     []string // of the header: ["model", "NAME"]
+	Subject  string   // subject of the diagnostics, for example `model "NAME"`
+	Path     []string // names in the header: ["model", "NAME"]
 	Partial  bool     // the tree is incomplete: missing keys are not reported, and a table without a kind is not checked
 	Found    []Diagnostic
 	Origin   *Origin
 
-	kind string // of the outermost table
+	kind string // kind of the outermost table
 }
 
-// Decode fills the struct that into points to from the table n. part is the place in the declaration, "" for the whole
-// declaration.
+// Decode fills the struct that into points to from the table n. part is the location of the table in the declaration,
+// "" for the whole declaration.
 func (d *Decoder) Decode(n *Node, into any, part string) {
 	if d.Origin == nil {
 		d.Origin = newOrigin()
@@ -33,18 +33,18 @@ func (d *Decoder) Decode(n *Node, into any, part string) {
 	first := len(d.Found)
 	d.table(n, reflect.ValueOf(into).Elem(), spot{part: part})
 	for i := range d.Found[first:] {
-		if f := &d.Found[first+i]; f.At.Source == nil { // the error is in a default
+		if f := &d.Found[first+i]; f.At.Source == nil { // the error is in a default, so it gets the position of the table
 			*f = f.In(n)
 		}
 	}
 }
 
-// Report adds an error of the value n of a part.
+// Report adds an error in the value n. part is the location of the part with the error.
 func (d *Decoder) Report(part string, n *Node, problem, suggestion string) {
 	d.report(spot{part: part}, n.At, n, problem, suggestion)
 }
 
-// ReportKey is Report with the caret at the key of n.
+// ReportKey is like Report, with the caret at the key of n instead of its value.
 func (d *Decoder) ReportKey(part string, n *Node, problem, suggestion string) {
 	d.report(spot{part: part}, n.Key, n, problem, suggestion)
 }
@@ -53,7 +53,7 @@ func (d *Decoder) report(p spot, at Span, n *Node, problem, suggestion string) {
 	d.Found = append(d.Found, Diagnostic{At: at, Subject: d.Subject, Part: p.part, Kind: p.kind, Problem: problem, Suggestion: suggestion, node: n})
 }
 
-// spot is the decoder's position in a declaration.
+// spot is a location in a declaration that the decoder visits.
 type spot struct {
 	part string // "encoder[0]"
 	kind string
@@ -66,7 +66,7 @@ func (p spot) key(key string) spot {
 	return spot{part: key}
 }
 
-// header is the header of the table at a place, without the indices of elements.
+// header returns the TOML header of the table at p, without the indices of elements.
 func (d *Decoder) header(p spot) string {
 	keys := strings.Split(p.part, ".")
 	for i, k := range keys {
@@ -95,13 +95,13 @@ func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 		return
 	}
 	kind, ok := d.choose(n, s, p)
-	if p.part == "" { // the keys depend on it
+	if p.part == "" { // the kind of the outermost table determines which keys are valid
 		d.kind = cmp.Or(kind, s.or)
 		fields, _ = d.Language.fieldsOf(v, d.kind)
 	}
-	if !ok { // the keys of the struct can still be checked
+	if !ok { // without a part, the keys of the struct can still be checked
 		d.Origin.doubting(p.part).whole = true
-		if text, isText := n.Child(s.selector.Key).Text(); isText { // the keys of the part that was probably meant too
+		if text, isText := n.Child(s.selector.Key).Text(); isText { // and so can the keys of the part that was probably meant
 			if near, ok := Nearest(text, s.Names()); ok {
 				part, _ := s.New(near)
 				all := joined(fields, Fields(part), s.selector.Key)
@@ -131,13 +131,13 @@ func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, 
 	}
 }
 
-// unknownPart reports a value that does not determine its part.
+// unknownPart reports a value that does not name a valid part.
 func (d *Decoder) unknownPart(p spot, at Span, n *Node, problem, hint string) {
 	d.report(p, at, n, problem, hint)
 	d.Origin.doubting(p.part).whole = true
 }
 
-// noTable reports a value that should be a table.
+// noTable reports that n is not a table although a table is required.
 func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 	want, hint := "a table", ""
 	if s == nil {
@@ -153,10 +153,11 @@ func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 	d.unknownPart(p, n.At, n, fmt.Sprintf("got %s, want %s", n.Describe(), want), hint)
 }
 
-// choose creates the part that the selecting key names. Without that key an existing part remains.
+// choose creates the part that the selecting key names. Without that key, an existing part remains. ok is false if
+// there is no valid part.
 func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	key, selected := s.selector.Key, s.selector.Value
-	valid := func() []string { // only needed for an error
+	valid := func() []string { // computed only for an error
 		if s.or != "" {
 			return append([]string{s.or}, s.Names()...)
 		}
@@ -199,7 +200,7 @@ func setDefaults(table any) {
 	}
 }
 
-// unknown reports the keys of n that are not fields.
+// unknown reports the keys of n that are not in fields.
 func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
 	for i, key := range n.Keys {
 		if _, ok := findField(fields, key); ok {
@@ -222,7 +223,7 @@ func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
 	}
 }
 
-// values decodes the given keys into the fields.
+// values decodes the values of the keys that n contains into the fields.
 func (d *Decoder) values(n *Node, fields []Field, p spot) {
 	for _, f := range fields {
 		c := n.Child(f.Key)
@@ -239,7 +240,7 @@ func (d *Decoder) values(n *Node, fields []Field, p spot) {
 	}
 }
 
-// missing reports missing required keys, unless a similar misspelt key was given.
+// missing reports missing required keys, unless n contains a misspelt key that is similar.
 func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 	given := func(key string) bool { return n.Child(key) != nil || d.Origin.Doubt(p.part).About(key) }
 	for _, f := range fields {
@@ -259,7 +260,7 @@ func (d *Decoder) missing(n *Node, fields []Field, p spot) {
 	}
 }
 
-// check reports the errors of the Check method of a part or of the struct around it.
+// check reports the errors from the Check method of a part or of the struct around it.
 func (d *Decoder) check(n *Node, part any, fields []Field, p spot) {
 	c, ok := part.(interface{ Check() error })
 	if !ok {
@@ -285,7 +286,7 @@ func (d *Decoder) check(n *Node, part any, fields []Field, p spot) {
 	}
 }
 
-// KeyOf returns the key of a [part.KeyError], "" for other errors.
+// KeyOf returns the key of a [part.KeyError], and "" for other errors.
 func KeyOf(err error) string {
 	var of part.KeyError
 	errors.As(err, &of)
@@ -295,7 +296,7 @@ func KeyOf(err error) string {
 // fromTOML is implemented by types that decode themselves.
 type fromTOML interface{ FromTOML(value any) error }
 
-// value decodes one value into a field. It reports errors and returns whether there were none.
+// value decodes one value into a field. It reports errors, and returns true if there were none.
 func (d *Decoder) value(n *Node, f Field, p spot) bool {
 	before := len(d.Found)
 	v := f.Value
@@ -314,7 +315,7 @@ func (d *Decoder) value(n *Node, f Field, p spot) bool {
 		d.part(n, f, p)
 	case reflect.Struct:
 		d.table(n, v, p.key(f.Key))
-	case reflect.Pointer: // a table that is absent by default
+	case reflect.Pointer: // the field is a table that is absent by default
 		t := reflect.New(v.Type().Elem())
 		d.table(n, t.Elem(), p.key(f.Key))
 		v.Set(t)
@@ -332,14 +333,14 @@ func (d *Decoder) refuse(n *Node, f Field, p spot, problem, hint string) {
 	d.report(p, n.At, n, f.Key+": "+problem, hint)
 }
 
-// part decodes a value whose type is the interface of a registry: a name, a table with a kind or, for a field with a bare
-// key, the value of that key.
+// part decodes a value whose type is the interface of a registry. The value is a name, a table with a kind or, for a
+// field with a bare key, a number for that key.
 func (d *Decoder) part(n *Node, f Field, p spot) {
 	v := f.Value
 	vocab := d.Language.of(v.Type())
 	if name, key, ok := strings.Cut(f.bare, "."); ok && n.form == scalar {
 		text, isText := n.Text()
-		if _, err := strconv.ParseInt(text, 10, 64); !isText || errors.Is(err, strconv.ErrRange) { // too large for a number of TOML
+		if _, err := strconv.ParseInt(text, 10, 64); !isText || errors.Is(err, strconv.ErrRange) { // the number is too large for TOML
 			part, _ := vocab.New(name)
 			if inner, ok := findField(Fields(part), key); ok && d.value(n, inner.renamed(f.Key), p) {
 				v.Set(reflect.ValueOf(part))
@@ -356,8 +357,8 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	d.selected(n, v, vocab, p, "")
 }
 
-// selected decodes the table of the part that its key "kind" names. Without that key the part that v holds remains. A kind that is
-// the name of the table is not repeated in messages.
+// selected decodes the table of the part that its key "kind" names. Without that key, the part in v remains. Messages
+// omit a kind that is equal to name, the name of the table.
 func (d *Decoder) selected(n *Node, v reflect.Value, vocab *Vocabulary, p spot, name string) {
 	d.Origin.tables[p.part] = n
 	kind := ""
@@ -376,7 +377,7 @@ func (d *Decoder) selected(n *Node, v reflect.Value, vocab *Vocabulary, p spot, 
 	d.fill(n, []Field{selector}, "kind", nil, v.Interface(), p)
 }
 
-// tables decodes a table of tables with free names, or of parts.
+// tables decodes a table whose keys are free names. The values are tables or parts.
 func (d *Decoder) tables(n *Node, f Field, p spot) {
 	p = p.key(f.Key)
 	if !n.IsTable() {
@@ -401,8 +402,8 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 	}
 }
 
-// named decodes the table of a part: the key "kind" or, without it, the name of the table names the part. The value false stands
-// for no part: it removes an inherited one.
+// named decodes the table of a part whose kind is the key "kind" or, without it, the name of the table. The value false
+// means no part; it removes an inherited part.
 func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 	if n.Leaf == false {
 		return
@@ -429,12 +430,12 @@ func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 	}
 }
 
-// list decodes an array: of tables, or of scalars.
+// list decodes an array of tables or of scalars.
 func (d *Decoder) list(n *Node, f Field, p spot) {
 	element := f.Value.Type().Elem()
 	tables := element.Kind() == reflect.Struct || element.Kind() == reflect.Interface
 	switch {
-	case n.IsTable() && n.path: // of a --set path, without an array to index
+	case n.IsTable() && n.path: // an index in a --set path, but no array to index
 		d.noElements(n, f.Key, tables, p)
 		return
 	case !n.IsArray() && tables:
@@ -496,7 +497,7 @@ func (d *Decoder) scalar(n *Node, f Field, p spot) {
 	d.refuse(n, f, p, problem, hint)
 }
 
-// paired suggests how to write an array of two numbers as two keys, "" for other values.
+// paired returns a suggestion to write an array of two numbers as two keys. It returns "" for other values.
 func (f Field) paired(n *Node) string {
 	if f.pair == "" || len(n.Items) != 2 || !f.SetNumber(n.Items[0].Leaf) || !f.SetNumber(n.Items[1].Leaf) {
 		return ""
@@ -508,7 +509,8 @@ func (f Field) paired(n *Node) string {
 	return fmt.Sprintf("write %s = %s and %s = %s", f.Key, first, f.pair, second)
 }
 
-// SetNumber sets a numeric field to an int64 or float64 if the type can represent the value and the tag allows it.
+// SetNumber sets a numeric field to an int64 or float64. It reports false if the type cannot represent the value or the
+// tag does not allow it.
 func (f Field) SetNumber(value any) bool {
 	v := f.Value
 	whole, isWhole := value.(int64)
@@ -532,13 +534,13 @@ func (f Field) SetNumber(value any) bool {
 	return true
 }
 
-// wanted describes the values that a field takes.
+// wanted describes the values that a field accepts.
 func (f Field) wanted() string {
 	if c := f.Choices(); c != nil {
 		return "one of " + Quoted(c)
 	}
 	if _, ok := f.Value.Addr().Interface().(fromTOML); ok {
-		return "" // the type describes its values
+		return "" // FromTOML describes the valid values in its error
 	}
 	text := typeText(f.Value.Type())
 	if f.Want != "" {
@@ -550,7 +552,7 @@ func (f Field) wanted() string {
 	return text
 }
 
-// typeText names a type in the terms of TOML.
+// typeText returns the name of a type in TOML's terms.
 func typeText(t reflect.Type) string {
 	switch k := t.Kind(); {
 	case k == reflect.String:

@@ -10,7 +10,7 @@ import (
 	"tessera/part"
 )
 
-// A language of this test: nothing in this package knows models.
+// The language of this test. Nothing in this package depends on models.
 
 type shape interface{ Area() float64 }
 

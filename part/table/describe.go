@@ -21,13 +21,13 @@ type Description struct {
 type KeyDescription struct {
 	Key      string   `json:"key"`
 	Want     string   `json:"want"`              // "an integer > 0"
-	Default  string   `json:"default,omitempty"` // as TOML; "" if the key is required or has no default
+	Default  string   `json:"default,omitempty"` // TOML text of the default; "" if the key is required or has no default
 	Required bool     `json:"required,omitempty"`
 	Choices  []string `json:"choices,omitempty"`
 	About    string   `json:"about"`
 }
 
-// Describe lists the parts of one vocabulary with their keys and defaults, sorted by name; ok is false when there is no
+// Describe lists the parts of one vocabulary with their keys and defaults, sorted by name. ok is false if there is no
 // such vocabulary.
 func (l *Language) Describe(title string) (list []Description, ok bool) {
 	i := slices.IndexFunc(l.Vocabularies, func(v *Vocabulary) bool { return v.Title == title })
@@ -41,8 +41,8 @@ func (l *Language) Describe(title string) (list []Description, ok bool) {
 	return list, true
 }
 
-// keysOf describes the keys of the table of one part: the keys of the part and of the struct around it, except those that
-// the struct's method Refused() []string lists.
+// keysOf describes the keys in the table of one part: the keys of the part and of the struct around it. It omits keys
+// that the struct's method Refused() []string lists.
 func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	part, _ := v.New(name)
 	fields := Fields(part)
@@ -69,8 +69,8 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 	return keys
 }
 
-// bounds is the set of values of a `want` tag: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)" and the same with square brackets
-// for ends that are included. The empty tag allows every number except NaN. No tag allows infinities.
+// bounds is the set of values of a `want` tag: "> 0", ">= 0", "< 1", "<= 1", "in (0,1)", or an interval with square
+// brackets for ends that are included. The empty tag allows every number except NaN. No tag allows infinities.
 type bounds struct {
 	low, high         float64
 	openLow, openHigh bool

@@ -15,17 +15,17 @@ import (
 // Diagnostic is one error of a text: the problem, its position and a suggestion.
 type Diagnostic struct {
 	At         Span
-	Scope      string // the declaration that contains the subject, for example `sweep "NAME"`; "" if none
-	Subject    string // the declaration with the error, for example `model "NAME"`; "" if it has no name
-	Part       string // the table in the subject: "encoder[0]", "optimizer", ...; "" for the subject's table
-	Kind       string // the kind of that table, if known
+	Scope      string // declaration that contains the subject, for example `sweep "NAME"`; "" if there is none
+	Subject    string // declaration that contains the error, for example `model "NAME"`; "" if it has no name
+	Part       string // table within the subject: "encoder[0]", "optimizer", ...; "" for the table of the subject
+	Kind       string // kind of this table, if known
 	Problem    string // "unknown key \"unitz\""
-	Suggestion string // "did you mean \"units\"?", or the valid names; the lines after the first are text to write; "" for no suggestion
+	Suggestion string // "did you mean \"units\"?", or the valid names; further lines are text to copy; "" for no suggestion
 
-	node *Node // the table or value that contains the error
+	node *Node // table or value that contains the error
 }
 
-// In returns the diagnostic as an error in n. Without a position it gets the position of n.
+// In returns the diagnostic as an error within n. If it has no position, it gets the position of n.
 func (d Diagnostic) In(n *Node) Diagnostic {
 	d.node = n
 	if d.At.Source == nil {
@@ -34,11 +34,11 @@ func (d Diagnostic) In(n *Node) Diagnostic {
 	return d
 }
 
-// Owner names the declaration that contains the error: for an inherited error, the model that is extended.
+// Owner returns the declaration that contains the error. For an inherited error this is the model that is extended.
 func (d Diagnostic) Owner() string { return d.node.Subject() }
 
 // String prints the error as `FILE:LINE:COLUMN: SUBJECT: PART (KIND): PROBLEM`, then the line, then a caret with the
-// suggestion. An error of a --set argument starts with `--set PATH`. Long texts are shortened.
+// suggestion. An error in a --set argument starts with `--set PATH`. Long texts are shortened.
 func (d Diagnostic) String() string {
 	var b strings.Builder
 	place := d.At.Place()
@@ -71,13 +71,14 @@ func (d Diagnostic) String() string {
 	return b.String()
 }
 
-// mostShown is the maximum number of printed characters of a name or a problem, and of a line on either side of its caret.
+// mostShown is the maximum number of printed characters of a name or a problem, and of the part of a line on either
+// side of its caret.
 const mostShown = 400
 
-// shown returns a text in its printed form.
+// shown returns a text in its printed form: shortened, without invisible characters.
 func shown(text string) string { return printable(shortened(text, mostShown)) }
 
-// shortened returns the first characters of a text.
+// shortened returns the beginning of a text, with at most the given number of characters.
 func shortened(text string, most int) string {
 	n := 0
 	for i := range text {
@@ -88,7 +89,8 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// marked returns the line and the carets below it. Tabs are copied to keep the carets aligned for every tab width.
+// marked returns the line of the source and the carets below it. Tabs are copied to the line of the carets, so that
+// they stay aligned for every tab width.
 func (p Place) marked() (line, caret string) {
 	before := []rune(tail(p.Text[:p.from]))
 	line = printable(string(before)) + shown(p.Text[p.from:])
@@ -113,15 +115,16 @@ func tail(text string) string {
 	return text
 }
 
-// Diagnostics are all errors of a text, in its order.
+// Diagnostics contains all errors of a text, in the order of the text.
 type Diagnostics struct {
 	List []Diagnostic
 }
 
-// mostPrinted is the maximum number of printed errors: each takes time in proportion to the length of its line.
+// mostPrinted is the maximum number of printed errors. Printing an error takes time in proportion to the length of its
+// line.
 const mostPrinted = 1000
 
-// Error implements error: the errors with their lines and carets.
+// Error returns the errors with their lines and carets.
 func (d *Diagnostics) Error() string {
 	var texts []string
 	for _, one := range d.List[:min(len(d.List), mostPrinted)] {
@@ -133,8 +136,8 @@ func (d *Diagnostics) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Report sorts the errors by position, files before other sources, and removes duplicates: an inherited error is only
-// reported for the declaration that contains it. It returns nil if there are no errors.
+// Report sorts the errors by position, with files before other sources, and removes duplicates: an inherited error is
+// reported only for the declaration that contains it. It returns nil if there are no errors.
 func Report(found []Diagnostic, sources ...*Source) error {
 	if len(found) == 0 {
 		return nil
@@ -163,7 +166,7 @@ func Report(found []Diagnostic, sources ...*Source) error {
 	return &Diagnostics{kept}
 }
 
-// Suggest returns a suggestion for an invalid name: the nearest valid name, or all of them if none is near.
+// Suggest returns a suggestion for an invalid name: the most similar valid name, or all valid names if none is similar.
 func Suggest(name string, valid []string) string {
 	if len(valid) == 0 {
 		return ""
@@ -179,12 +182,12 @@ func Suggest(name string, valid []string) string {
 
 const (
 	mostListed   = 100 // maximum number of listed names
-	mostCompared = 100 // maximum bytes of a compared name: the time is the product of the lengths
+	mostCompared = 100 // maximum length of a compared name in bytes, because the time is the product of the lengths
 )
 
-// Nearest returns the valid name with the same meaning ([synonyms]), else the one nearest to a misspelt name: at most one third
-// of the letters differ, where two swapped letters count as one difference, and case and - or _ as none; or one name is a prefix
-// of the other.
+// Nearest returns the valid name with the same meaning ([synonyms]), or else the most similar one. A name is similar if
+// at most one third of the letters differ, or if one name is a prefix of the other. Swapping two neighbouring letters
+// counts as one difference. Case is ignored, and - equals _.
 func Nearest(name string, valid []string) (string, bool) {
 	best, distance := "", 0
 	if len(name) > mostCompared {
@@ -215,7 +218,8 @@ func plainName(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }
 
-// editDistance counts insertions, deletions and replacements, and one swap of neighbours as 1.
+// editDistance returns the Levenshtein distance between a and b. It is 1 if they differ only in the order of two
+// neighbouring letters.
 func editDistance(a, b string) int {
 	if len(a) == len(b) {
 		for i := 0; i+1 < len(a); i++ {
@@ -227,7 +231,7 @@ func editDistance(a, b string) int {
 	return levenshtein.ComputeDistance(a, b)
 }
 
-// Quoted lists names in double quotes.
+// Quoted returns the names in double quotes.
 func Quoted(names []string) string {
 	q := make([]string, len(names))
 	for i, n := range names {
@@ -238,8 +242,8 @@ func Quoted(names []string) string {
 
 // Suggestions for a misspelt key, value or path.
 
-// suggestKey returns a suggestion for an unknown key of a table n: a key of an inner table, the hint of the language, or
-// one of the keys.
+// suggestKey returns a suggestion for an unknown key of the table n: a key of an inner table, the hint of the language,
+// or one of the valid keys.
 func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string {
 	if d.Language.Hint != nil {
 		_, near := Nearest(key, keysOf(valid))
@@ -255,7 +259,8 @@ func (d *Decoder) suggestKey(key string, n *Node, valid []Field, p spot) string 
 	return d.Language.suggest("key", key, keysOf(valid))
 }
 
-// suggest is [Suggest]; for a name that [Language.Lacks] knows it explains that instead of suggesting a similar name.
+// suggest is like [Suggest]. If [Language.Lacks] explains the name, it returns this explanation instead of a similar
+// name.
 func (l *Language) suggest(what, name string, valid []string) string {
 	if _, ok := byMeaning(name, valid); !ok && l != nil && l.Lacks != nil {
 		if hint := l.Lacks(what, name); hint != "" {
@@ -265,8 +270,8 @@ func (l *Language) suggest(what, name string, valid []string) string {
 	return Suggest(name, valid)
 }
 
-// inside finds the key in the inner tables of a declaration n: "train.epochs" for epochs. Keys of the tables precede keys
-// of their parts.
+// inside finds the key in the inner tables of a declaration n: "train.epochs" for epochs. It searches the keys of
+// tables before the keys of their parts.
 func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok bool) {
 	if _, ok := byMeaning(key, keysOf(fields)); ok {
 		return "", false
@@ -296,8 +301,8 @@ func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok b
 	return "", false
 }
 
-// asTable suggests how to write a value as a table: under its only required key or, for true, as the table of defaults; ""
-// if neither applies.
+// asTable returns a suggestion to write a value as a table: a text under the only required key, or true as the table of
+// defaults. It returns "" if neither applies.
 func asTable(n *Node, fields []Field, p spot) string {
 	var required []Field
 	for _, f := range fields {
@@ -315,8 +320,8 @@ func asTable(n *Node, fields []Field, p spot) string {
 	return ""
 }
 
-// bracketed suggests how to write one value as a list, "" if the list does not accept it. It restores the quotes of texts
-// in brackets, which a shell usually removed.
+// bracketed returns a suggestion to write one value as a list, and "" if the list does not accept the value. It
+// restores the quotes of texts in brackets, which a shell usually removes.
 func bracketed(n *Node, f Field) string {
 	text, isText := n.Text()
 	element := reflect.New(f.Value.Type().Elem()).Elem()
@@ -336,7 +341,8 @@ func bracketed(n *Node, f Field) string {
 	return ""
 }
 
-// below returns the rest of a --set path after the name of the declaration, with which headers in a file begin.
+// below returns the path without the name of the declaration, if a --set path begins with this name as headers in a
+// file do.
 func (d *Decoder) below(key string, n *Node, p spot) (path string, ok bool) {
 	if p.part != "" || !n.path || len(n.Keys) == 0 || len(d.Path) != 2 {
 		return "", false
@@ -350,7 +356,7 @@ func (d *Decoder) below(key string, n *Node, p spot) (path string, ok bool) {
 	return pathText(Change{Root: n}.Path()), true
 }
 
-// noElements reports the indices of a --set path into an empty list.
+// noElements reports the indices in a --set path that index an empty list.
 func (d *Decoder) noElements(n *Node, key string, tables bool, p spot) {
 	hint := fmt.Sprintf(`write the whole list: %s=["..."]`, key)
 	if tables {

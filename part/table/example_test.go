@@ -7,10 +7,10 @@ import (
 	"tessera/part/table"
 )
 
-// Filter is what the parts of this example are.
+// Filter is the interface of the parts in this example.
 type Filter interface{ Apply(x float64) float64 }
 
-// Gain is one of them.
+// Gain is a part that multiplies by a factor.
 type Gain struct {
 	By float64 `toml:"by" want:"> 0" doc:"factor"`
 }
@@ -24,7 +24,7 @@ type Channel struct {
 	Filters []Filter `toml:"filter" doc:"applied in this order"`
 }
 
-// A program reads its own tables: the structs and a registry are its language.
+// A program reads its own tables. Its structs and a registry define the language.
 func Example() {
 	filters := part.New[Filter]("filter")
 	filters.Register("gain", "y = by * x", func() Filter { return &Gain{By: 2} })

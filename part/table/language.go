@@ -1,28 +1,29 @@
-// Package table reads TOML strictly. A text becomes a tree with source positions, which is decoded into tagged structs and
-// registered parts. All errors are reported at once, each with its line, a caret and a suggestion. Trees are merged by
-// inheritance or by --set PATH=VALUE. Structs are written as TOML with all defaults.
+// Package table reads TOML strictly. A text becomes a tree with source positions, which is decoded into tagged structs
+// and registered parts. All errors are reported at once, each with its line, a caret and a suggestion. Trees are merged
+// by inheritance or by --set PATH=VALUE. Structs are written as TOML with all defaults.
 //
-// The structs define the language. A field tagged `toml:"key"` is a key; [part] lists the other tags. The type of a field
-// determines the values of its key:
+// The structs define the language. A field tagged `toml:"key"` is a key; [part] lists the other tags. The type of a
+// field determines the values of its key:
 //
-//   - a string, bool or number; a type with the method Choices() []string takes one of these names, and a type with the methods
+//   - a string, bool or number; a type with the method Choices() []string accepts one of the listed names; a type with the methods
 //     FromTOML(any) error and TOML() any reads and writes itself
-//   - a struct is a table, a pointer to a struct one that is absent by default, a slice of structs an array of tables
-//   - a map of structs by name is a table of tables with free names, such as [model.X.head.NAME]
-//   - a [*Node] takes whatever stands there; it is not written
-//   - an interface of a registry is a part: its name, or a table whose key "kind" has the name. With the tag bare:"NAME.KEY" a
-//     number is also accepted: it sets KEY of the part NAME. A slice of them is a list of parts. In a map of them the name of a
-//     table is that of the part, such as [model.X.hook.average], unless its key "kind" names another one; NAME = false is no part
+//   - a struct is a table, a pointer to a struct is a table that is absent by default, a slice of structs is an array of tables
+//   - a map of structs is a table of tables with free names, such as [model.X.head.NAME]
+//   - a [*Node] accepts any value; it is not written
+//   - an interface of a registry is a part: its name, or a table whose key "kind" is the name. With the tag bare:"NAME.KEY" a
+//     number is also accepted: it sets KEY of the part NAME. A slice of such interfaces is a list of parts. In a map of them the
+//     name of a table is the name of the part, such as [model.X.hook.average], unless its key "kind" is another name; NAME = false
+//     means no part
 //
-// A field tagged part:"kind" holds the part that the key "kind" names; the keys of the part belong to the struct's table.
-// part:"kind,short" also accepts the name instead of the table. part:"kind,or=NAME" also accepts NAME, which is not a part,
-// and makes it the default. A slice of tables tagged none:"true" is also written if it is empty. A field tagged of:"KIND"
-// is a key only if the kind of the outermost table is KIND. A field tagged optional:"true" is not written if it has the zero
-// value. For a number tagged pair:"KEY" an array of two numbers gives the
-// suggestion to write the second one under KEY.
+// A field tagged part:"kind" contains the part that the key "kind" names; the keys of the part belong to the table of
+// the struct. part:"kind,short" also accepts the name in place of the table. part:"kind,or=NAME" also accepts NAME,
+// which is not a part, and makes it the default. A slice of tables tagged none:"true" is written even if it is empty. A
+// field tagged of:"KIND" is a key only if the kind of the outermost table is KIND. A field tagged optional:"true" is
+// not written if it has the zero value. For a number tagged pair:"KEY", the error for an array of two numbers suggests
+// to write the second number under KEY.
 //
-// Structs and parts may implement two methods. Defaults() sets the defaults of a table's keys after the keys of its part
-// were read. Check() error returns a [part.KeyError], or several joined, for inconsistent values.
+// Structs and parts may implement two methods. Defaults() sets the defaults of a table's keys after the keys of its
+// part have been read. Check() error returns a [part.KeyError], or several joined, for inconsistent values.
 package table
 
 import (
@@ -37,29 +38,30 @@ import (
 // Language describes the tables of a file.
 type Language struct {
 	Vocabularies []*Vocabulary
-	// Hint returns the suggestion for an unknown key of the table n of a part of a kind, "" for the list of valid keys; near reports
-	// whether a valid key is similar. Hint may be nil.
+	// Hint returns a suggestion for an unknown key of the table n, which belongs to a part of the given kind. It
+	// returns "" if the list of valid keys should be suggested. near is true if a valid key is similar. Hint may be
+	// nil.
 	Hint func(part, key string, n *Node, kind string, near bool) string
-	// Lacks explains why a well-known name is not a key or a part of that kind ("key", "layer", ...), "" for other names. Lacks
-	// may be nil.
+	// Lacks explains why a well-known name does not exist in a vocabulary. The vocabulary is named by what: "key",
+	// "layer", ... It returns "" for other names. Lacks may be nil.
 	Lacks func(what, name string) string
 }
 
-// Vocabulary is a registry without its type parameter: parts are found by the type of a field.
+// Vocabulary is a registry without its type parameter. The type of a field determines its vocabulary.
 type Vocabulary struct {
 	Title  string       // "layers"
 	What   string       // "layer"
-	Around reflect.Type // the struct around a part with the table's other keys; nil if there is none
+	Around reflect.Type // type of the struct that surrounds a part and has the other keys of the table; nil if there is none
 	Names  func() []string
 	About  func(name string) string
 	New    func(name string) (part any, ok bool)
 
-	part  reflect.Type // the interface that every part implements
+	part  reflect.Type // interface that every part implements
 	named func() map[reflect.Type]string
 }
 
-// Words returns the vocabulary of a registry. around is the zero value of the struct whose field tagged `part` holds a part
-// of this registry; nil if parts only occur in fields of other parts.
+// Words returns the vocabulary of a registry. around is the zero value of the struct whose field tagged `part` contains
+// a part of this registry. It is nil if parts occur only in fields of other parts.
 func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 	return &Vocabulary{
 		Title:  title,
@@ -85,10 +87,10 @@ func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 	}
 }
 
-// Holds reports whether the parts of the vocabulary have that interface type.
+// Holds reports whether part is the interface type of the parts in the vocabulary.
 func (v *Vocabulary) Holds(part reflect.Type) bool { return v.part == part }
 
-// of returns the vocabulary of an interface type, nil if there is none.
+// of returns the vocabulary of an interface type, or nil.
 func (l *Language) of(part reflect.Type) *Vocabulary {
 	if l != nil {
 		for _, v := range l.Vocabularies {
@@ -100,8 +102,8 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
-// NameOf returns the name of a part in a declaration: the name in the file, which the origin records, else the first name
-// under which its type is registered; "" if there is none.
+// NameOf returns the name of a part in a declaration. It is the name in the file, which the origin o records by the
+// part's location. If there is none, it is the first name under which the type of the part is registered, or "".
 func (l *Language) NameOf(o *Origin, at string, part any) string {
 	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {
@@ -117,20 +119,20 @@ func (l *Language) NameOf(o *Origin, at string, part any) string {
 	return ""
 }
 
-// column contains the tags of a field.
+// column contains the tags of one field of a struct.
 type column struct {
 	Key, Want, Doc string
 	Required       bool
 	oneof          []string
 	of, bare, pair string
-	instead        string // a key that may replace a required one
+	instead        string // key that may replace a required key
 	bounds         bounds
 	none           bool  // an empty list differs from a missing one
 	optional       bool  // the zero value is not written
-	at             []int // of the field in its struct
+	at             []int // index of the field in its struct
 }
 
-// Field is one key of a table.
+// Field is one key of a table together with its value.
 type Field struct {
 	*column
 	Value reflect.Value
@@ -147,12 +149,12 @@ func (f Field) renamed(key string) Field {
 type schema struct {
 	columns  []column
 	part     []int // index of the field for a part, nil if there is none
-	selector int   // the column that names the part
+	selector int   // index of the column that names the part
 	short    bool  // the name may replace the whole table
 	or       string
 }
 
-var schemas sync.Map // of reflect.Type to *schema
+var schemas sync.Map // from reflect.Type to *schema
 
 func schemaOf(t reflect.Type) *schema {
 	if s, ok := schemas.Load(t); ok {
@@ -187,19 +189,20 @@ func schemaOf(t reflect.Type) *schema {
 	return s
 }
 
-// slot is the field of a table that a registered part fills.
+// slot is the field of a table that contains a registered part.
 type slot struct {
 	*Vocabulary
-	value    reflect.Value // of interface type
-	selector Field         // the key that names the part
+	value    reflect.Value // the field, whose type is an interface
+	selector Field         // key that names the part
 	short    bool          // the name may replace the whole table
-	or       string        // the default name that is not a part; "" if there is none
+	or       string        // default of the selector if it is not the name of a part; "" if there is none
 }
 
-// every denotes all kinds of the outermost table.
+// every matches all kinds of the outermost table.
 const every = "*"
 
-// fieldsOf lists the keys of a table's struct without the keys of its part, and its slot, nil if it has none.
+// fieldsOf lists the keys of a struct without the keys of its part. It also returns the slot of the part, nil if there
+// is none.
 func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	schema := schemaOf(v.Type())
 	fields := make([]Field, 0, len(schema.columns))
@@ -216,14 +219,14 @@ func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	return fields, &slot{l.of(value.Type()), value, Field{selector, v.FieldByIndex(selector.at)}, schema.short, schema.or}
 }
 
-// FieldsOf lists the keys of the table of a struct, given by a pointer, without the keys of its part; of the fields tagged
-// `of` only those of that kind.
+// FieldsOf lists the keys of the struct that table points to, without the keys of its part. Of the fields tagged `of`,
+// it lists only those of the given kind.
 func (l *Language) FieldsOf(table any, kind string) []Field {
 	fields, _ := l.fieldsOf(reflect.ValueOf(table).Elem(), kind)
 	return fields
 }
 
-// Fields lists the keys of a part, or of the table of a struct, given by a pointer.
+// Fields lists the keys of the struct that part points to. The struct is a part or a table.
 func Fields(part any) []Field {
 	v := reflect.ValueOf(part)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -233,14 +236,14 @@ func Fields(part any) []Field {
 	return fields
 }
 
-// joined lists the keys of a table; the keys of its part follow the selecting key.
+// joined inserts the keys of a part into the keys of its table, after the selecting key.
 func joined(own, part []Field, selector string) []Field {
 	i := slices.IndexFunc(own, func(f Field) bool { return f.Key == selector }) + 1
 	return slices.Concat(own[:i], part, own[i:])
 }
 
-// Keys lists the keys of the table of a struct or a part, given by a pointer; of the fields tagged `of` only those of that
-// kind.
+// Keys returns the names of the keys of the struct that table points to. Of the fields tagged `of`, it lists only those
+// of the given kind.
 func Keys(table any, kind string) []string { return keysOf((*Language)(nil).FieldsOf(table, kind)) }
 
 func findField(fields []Field, key string) (Field, bool) {
@@ -260,7 +263,7 @@ func keysOf(fields []Field) []string {
 	return keys
 }
 
-// Choices lists the values of an enumeration, nil for other types.
+// Choices returns the values of an enumeration, nil for other types.
 func (f Field) Choices() []string {
 	if len(f.oneof) > 0 {
 		return f.oneof
@@ -271,7 +274,7 @@ func (f Field) Choices() []string {
 	return nil
 }
 
-// Malformed returns the error of the field's tag `want`, nil if it is valid.
+// Malformed returns the error in the field's tag `want`, nil if the tag is valid.
 func (f Field) Malformed() error { return f.bounds.malformed }
 
 // IsTable reports whether the field is written under a separate header: a non-nil struct, or an array or map of tables.

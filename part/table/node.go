@@ -12,21 +12,21 @@ import (
 // Node is one value of a text with its position: a table, an array or a scalar.
 type Node struct {
 	Key Span // the key, or the last name of the table's header
-	At  Span // the value; of a table or an element under a header, the header's name
+	At  Span // the value; for a table or an element with a header, the name in the header
 
-	Keys  []string // of a table, in the order of the text
-	Items []*Node  // of an array
-	Leaf  any      // of a scalar: string, int64, float64, bool or a time
+	Keys  []string // keys of a table, in the order of the text
+	Items []*Node  // elements of an array
+	Leaf  any      // value of a scalar: string, int64, float64, bool or a time
 
-	table  []*Node        // the values of Keys
-	index  map[string]int // the positions in Keys, of a large table
+	table  []*Node        // values of Keys
+	index  map[string]int // positions in Keys, for a large table
 	form   form
-	header bool // the table, or the array of tables, has a header
-	path   bool // the table is only a name in a --set path
-	whole  bool // the table replaces the other value in a merge, like the name from which it was made
+	header bool // the table or the array of tables has a header
+	path   bool // the table exists only as a name in a --set path
+	whole  bool // the table was made from a name; in a merge it replaces the other value, as the name would
 
-	parent *Node  // the table or array that contains it
-	name   string // its key, or "[0]" of an element
+	parent *Node  // table or array that contains the value
+	name   string // key of the value, or "[0]" for an element
 }
 
 // form is the type of a node.
@@ -38,13 +38,13 @@ const (
 	table
 )
 
-// indexed is the minimum number of keys of a table with an index.
+// indexed is the number of keys from which a table has an index.
 const indexed = 12
 
 // NewTable returns an empty table.
 func NewTable() *Node { return &Node{form: table} }
 
-// NewScalar returns a value with the position of n.
+// NewScalar returns a scalar with the position of n.
 func (n *Node) NewScalar(leaf any) *Node {
 	return &Node{Key: n.Key, At: n.At, Leaf: leaf, parent: n.parent, name: n.name}
 }
@@ -55,7 +55,7 @@ func (n *Node) IsTable() bool { return n != nil && n.form == table }
 // IsArray reports whether n is an array.
 func (n *Node) IsArray() bool { return n != nil && n.form == array }
 
-// Put adds or replaces a key of a table.
+// Put sets a key of a table. It adds the key if it is missing.
 func (n *Node) Put(key string, value *Node) {
 	if i := n.position(key); i >= 0 {
 		n.table[i] = value
@@ -84,13 +84,13 @@ func (n *Node) Rename(key, to string) {
 	}
 }
 
-// add is Put for a value with a position in n.
+// add is like Put for a value whose position is within n.
 func (n *Node) add(key string, value *Node) {
 	value.parent, value.name = n, key
 	n.Put(key, value)
 }
 
-// position returns the position of a key, -1 if there is none.
+// position returns the index of a key in Keys, or -1.
 func (n *Node) position(key string) int {
 	if n.index == nil {
 		return slices.Index(n.Keys, key)
@@ -101,7 +101,7 @@ func (n *Node) position(key string) int {
 	return -1
 }
 
-// Child returns the value of a key, nil if n is not a table or has no such key.
+// Child returns the value of a key, or nil if n is not a table or has no such key.
 func (n *Node) Child(key string) *Node {
 	if n == nil || n.form != table {
 		return nil
@@ -112,7 +112,7 @@ func (n *Node) Child(key string) *Node {
 	return nil
 }
 
-// value returns the value of a key, or of "key[1]", an element of an array.
+// value returns the value of a key; "key[1]" is an element of an array.
 func (n *Node) value(key string) *Node {
 	name, index, ok := strings.Cut(strings.TrimSuffix(key, "]"), "[")
 	c := n.Child(name)
@@ -131,13 +131,13 @@ func (n *Node) Text() (string, bool) {
 	return s, ok
 }
 
-// isText reports whether n is that string.
+// isText reports whether n is the string text.
 func (n *Node) isText(text string) bool {
 	is, ok := n.Text()
 	return ok && is == text
 }
 
-// Plain returns the value without positions.
+// Plain returns the value as plain Go values, without positions.
 func (n *Node) Plain() any {
 	switch n.form {
 	case table:
@@ -156,7 +156,7 @@ func (n *Node) Plain() any {
 	return n.Leaf
 }
 
-// Describe names the value as in the text.
+// Describe returns the value for a message, as written in the text.
 func (n *Node) Describe() string {
 	switch n.form {
 	case table:
@@ -179,7 +179,8 @@ func (n *Node) Describe() string {
 	return fmt.Sprint(n.Leaf)
 }
 
-// Named returns the table { key = n } if n is a text: a name in place of a table.
+// Named returns the table { key = n } if n is a string. Such a string is a name in place of a table. Other values are
+// returned unchanged.
 func (n *Node) Named(key string) *Node {
 	if _, ok := n.Text(); !ok {
 		return n
@@ -189,7 +190,7 @@ func (n *Node) Named(key string) *Node {
 	return t
 }
 
-// Only returns a table with only those keys for which keep returns true.
+// Only returns a copy of a table with the keys for which keep returns true.
 func (n *Node) Only(keep func(key string) bool) *Node {
 	c := *n
 	c.Keys, c.table, c.index = nil, nil, nil
@@ -201,7 +202,7 @@ func (n *Node) Only(keep func(key string) bool) *Node {
 	return &c
 }
 
-// Path returns the path of n in its file; nil for a --set argument or a default.
+// Path returns the path of n in its file, and nil for a --set argument or a default.
 func (n *Node) Path() []string {
 	if n == nil || n.At.Source != nil && n.At.Source.Set != "" {
 		return nil
@@ -214,7 +215,8 @@ func (n *Node) Path() []string {
 	return names
 }
 
-// Subject names the declaration that contains n: `model "NAME"` in the table [model.NAME], "" if there is none.
+// Subject returns the name of the declaration that contains n for messages: `model "NAME"` for the table [model.NAME],
+// "" if there is none.
 func (n *Node) Subject() string {
 	if names := n.Path(); len(names) >= 2 {
 		return Subject(names[0], names[1])
@@ -222,10 +224,10 @@ func (n *Node) Subject() string {
 	return ""
 }
 
-// Subject names the declaration of a table, for example [model.NAME], in messages.
+// Subject returns the name of a declaration for messages: `model "NAME"` for the table [model.NAME].
 func Subject(what, name string) string { return fmt.Sprintf("%s %q", what, name) }
 
-// partOf joins keys and indices: "encoder[0].init".
+// partOf joins keys and indices to the location of a part: "encoder[0].init".
 func partOf(names []string) string {
 	return strings.ReplaceAll(strings.Join(names, "."), ".[", "[")
 }
@@ -242,7 +244,7 @@ func (n *Node) WithoutPositions() *Node {
 	return n
 }
 
-// NumberText prints a float as the shortest TOML value that reads back as the same float.
+// NumberText returns the shortest TOML text that is read as the same float.
 func NumberText(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -259,7 +261,7 @@ func NumberText(v float64) string {
 	return text
 }
 
-// StringText prints a basic TOML string.
+// StringText returns s as a basic TOML string.
 func StringText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -281,7 +283,7 @@ func StringText(s string) string {
 	return b.String()
 }
 
-// KeyText prints a key, in quotes if necessary.
+// KeyText returns a TOML key, in quotes if necessary.
 func KeyText(key string) string {
 	bare := strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 	if bare && key != "" {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Origin records the positions of the parts of a declaration, their names, and doubts about parts whose tables have errors.
-// A part is "encoder[0]", "optimizer.schedule", ...; "" is the declaration. The Origin of a declaration made in Go is nil
-// and empty.
+// Origin records where a declaration was written: the tables of its parts, the names of the parts, and doubts about
+// parts whose tables have errors. Parts are identified by their location, such as "encoder[0]" or "optimizer.schedule";
+// "" is the declaration itself. A declaration made in Go has a nil Origin.
 type Origin struct {
 	tables map[string]*Node
 	doubts map[string]*Doubt
@@ -18,13 +18,14 @@ func newOrigin() *Origin {
 	return &Origin{map[string]*Node{}, map[string]*Doubt{}, map[string]string{}}
 }
 
-// Doubt records which settings of a part are unknown because its table has errors. A nil Doubt means that all are known.
+// Doubt records which settings of a part are unknown because its table has errors. A nil Doubt means that all settings
+// are known.
 type Doubt struct {
-	fields []Field // keys with invalid values, or similar to a misspelt key
+	fields []Field // keys that have invalid values or are similar to a misspelt key
 	whole  bool    // the part itself is unknown
 }
 
-// Table returns the table of a part, nil if there is none.
+// Table returns the table of a part, or nil.
 func (o *Origin) Table(part string) *Node {
 	if o == nil {
 		return nil
@@ -32,7 +33,7 @@ func (o *Origin) Table(part string) *Node {
 	return o.tables[part]
 }
 
-// Doubt returns the doubt about a part, nil if there is none.
+// Doubt returns the doubt about a part, or nil.
 func (o *Origin) Doubt(part string) *Doubt {
 	if o == nil {
 		return nil
@@ -40,7 +41,7 @@ func (o *Origin) Doubt(part string) *Doubt {
 	return o.doubts[part]
 }
 
-// doubting returns the doubt about a part and creates it if necessary.
+// doubting returns the doubt about a part. It creates the doubt if necessary.
 func (o *Origin) doubting(part string) *Doubt {
 	if o.doubts[part] == nil {
 		o.doubts[part] = &Doubt{}
@@ -48,8 +49,8 @@ func (o *Origin) doubting(part string) *Doubt {
 	return o.doubts[part]
 }
 
-// Find sets the position of a part's diagnostic: the position of a key or of an element of it ("key[1]"), else of its kind,
-// else of its table, else of the declaration.
+// Find sets the position of a diagnostic about a part. It is the position of the key or of its element ("key[1]"), else
+// of the part's kind, else of its table, else of the declaration.
 func (o *Origin) Find(d Diagnostic, key string) Diagnostic {
 	if n := o.Table(d.Part); n != nil {
 		d = n.find(d, key)
@@ -71,28 +72,28 @@ func (n *Node) find(d Diagnostic, key string) Diagnostic {
 	return d
 }
 
-// Any reports whether the part itself or a key that satisfies is is in doubt.
+// Any reports whether the part itself is in doubt, or a key that satisfies a condition.
 func (d *Doubt) Any(is func(Field) bool) bool {
 	return d != nil && (d.whole || slices.ContainsFunc(d.fields, is))
 }
 
-// About reports whether the part itself or one of its keys is in doubt.
+// About reports whether the part itself or the given key is in doubt.
 func (d *Doubt) About(key string) bool { return d.Any(func(f Field) bool { return f.Key == key }) }
 
-// Merger merges tables and collects invalid indices.
+// Merger merges tables, and collects errors for invalid indices.
 type Merger struct {
-	// Selector returns the key of a table that names the part whose keys the table contains; nil means "kind" for all
+	// Selector returns, for the name of a table, the key that names the part of the table. nil means "kind" for all
 	// tables.
 	Selector func(table string) string
-	// Keeps reports whether a key of base remains when over is merged into it. nil keeps all keys if over has the same
-	// selector or none, else no keys.
+	// Keeps reports whether a key of base remains when over is merged into base. nil keeps all keys if over has the
+	// same selector or none, and else no keys.
 	Keeps func(table, key string, base, over *Node) bool
-	// SameLevel means that both are --set arguments of one command: no kind is inherited.
+	// SameLevel means that base and over are both --set arguments of one command, so that no kind is inherited.
 	SameLevel bool
 	Found     []Diagnostic
 }
 
-// Combine merges the changes into one level of keys. It returns nil if there are none.
+// Combine merges the changes of one command into one tree. It returns nil if there are no changes.
 func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 	var all *Node
 	m.SameLevel = true
@@ -102,9 +103,9 @@ func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 	return all, m.Found
 }
 
-// Merge merges over into base, both values of the same key, and returns the result. Tables are merged; other values are
-// replaced. If the kind of a table changes, only the keys of over remain. A name in base counts as { kind = name } if over
-// is a table. Indices of a --set path select elements of an array. base is not changed.
+// Merge merges over into base, two values of the same key, and returns the result. Tables are merged, other values are
+// replaced. If the kind of a table changes, only the keys of over remain. If over is a table and base is a name, base
+// counts as { kind = name }. Indices in a --set path select elements of an array. base is not changed.
 func (m *Merger) Merge(key string, base, over *Node) *Node {
 	if base == nil || !over.IsTable() || over.whole {
 		return over
@@ -147,8 +148,8 @@ func (m *Merger) keeps(table, key string, base, over *Node) bool {
 	return SameKind(m.selector(table), base, over)
 }
 
-// SameKind reports whether the kind of a table, the value of its selecting key, does not change when over is merged into
-// it.
+// SameKind reports whether the kind of a table stays the same when over is merged into base. selector is the key of the
+// kind.
 func SameKind(selector string, base, over *Node) bool {
 	is, ok := over.Child(selector).Text()
 	if !ok {
@@ -158,7 +159,7 @@ func SameKind(selector string, base, over *Node) bool {
 	return was == is
 }
 
-// elements merges the indices of a --set path into an array.
+// elements merges elements of a --set path with indices into the array base.
 func (m *Merger) elements(key string, base, over *Node) *Node {
 	merged := *base
 	merged.Items = slices.Clone(base.Items)

@@ -13,8 +13,8 @@ import (
 )
 
 // Parse reads a source into a tree of values and positions. Values come from BurntSushi/toml, positions from a second
-// parser; see [places]. It reports syntax errors, for which the tree is nil, and duplicate keys, which the tree does not
-// contain.
+// parser; see [places]. For a syntax error the tree is nil. Duplicate keys are errors, too, and the tree does not
+// contain them.
 func Parse(src *Source) (*Node, []Diagnostic) {
 	if i := invalidUTF8(src.Text); i >= 0 {
 		return nil, []Diagnostic{{At: Span{src, i, i + 1}, Problem: "not valid UTF-8"}}
@@ -32,7 +32,7 @@ func Parse(src *Source) (*Node, []Diagnostic) {
 	return p.root, p.duplicates()
 }
 
-// fill sets the scalars of a tree from the decoded values, which have the same structure.
+// fill sets the scalars of a tree from the decoded value, which has the same structure.
 func fill(n *Node, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -69,7 +69,7 @@ var (
 	bareWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
-// typo returns the remedy for the most common errors in a value: a text without quotes, a decimal comma.
+// typo returns a suggestion for the most common errors in a value: a text without quotes, or a decimal comma.
 func typo(text string, at int) string {
 	line := text[strings.LastIndexByte(text[:at], '\n')+1:]
 	line, _, _ = strings.Cut(line, "\n")
@@ -83,18 +83,18 @@ func typo(text string, at int) string {
 	return ""
 }
 
-// index is the index of an element with a sign or leading zeros.
+// index matches the index of an element, also with leading zeros.
 var index = regexp.MustCompile(`\[([0-9]+)\]`)
 
 // Change is one change of a table: --set PATH=VALUE.
 type Change struct {
 	Source *Source
 	Root   *Node
-	At     Span // of the whole change
+	At     Span // position of the whole change
 }
 
-// ParseChange reads PATH=VALUE. PATH is any key of a table; elements of lists have indices from 0 (loss.1.weight). VALUE is
-// a TOML value or else a string. The error is [*Diagnostics].
+// ParseChange reads PATH=VALUE. PATH is any key of a table; elements of lists have indices from 0 (loss.1.weight).
+// VALUE is a TOML value, or a string if it is not valid TOML. The error is a [*Diagnostics].
 func ParseChange(argument string) (Change, error) {
 	path, value, ok := strings.Cut(argument, "=")
 	src := newSource("", argument)
@@ -137,7 +137,7 @@ func ParseChange(argument string) (Change, error) {
 	return Change{src, root, whole}, nil
 }
 
-// single reports whether a tree is one path: an argument with line breaks may contain more.
+// single reports whether a tree contains only one path. An argument with line breaks may contain more.
 func (n *Node) single() bool {
 	for n.IsTable() && (n.path || n.parent == nil) {
 		if len(n.Keys) != 1 {
@@ -148,7 +148,8 @@ func (n *Node) single() bool {
 	return true
 }
 
-// NewChange returns the change of the key at a path of names; n is the value, with its position.
+// NewChange returns the change that sets the key at a path of names to the value n. The spans are the positions of the
+// names.
 func NewChange(path []string, at []Span, n *Node) Change {
 	value := *n
 	value.Key = at[len(at)-1]
@@ -164,7 +165,7 @@ func NewChange(path []string, at []Span, n *Node) Change {
 	return Change{n.At.Source, last, n.At}
 }
 
-// Path lists the names of the key that is changed.
+// Path returns the names on the path to the changed key.
 func (c Change) Path() []string {
 	var path []string
 	for n := c.Root; n != nil && n.path && len(n.Keys) == 1; n = n.table[0] {
@@ -173,7 +174,7 @@ func (c Change) Path() []string {
 	return path
 }
 
-// pathText prints a dotted path, each of its names in quotes where it needs them.
+// pathText returns a dotted path, with names in quotes where necessary.
 func pathText(path []string) string {
 	texts := make([]string, len(path))
 	for i, k := range path {
@@ -194,13 +195,13 @@ func badIndex(key string, number bool, n int) string {
 
 // Source is an input text: a file or one --set argument.
 type Source struct {
-	File   string // its name in messages; "" for a --set argument
-	Set    string // the path of a --set argument; "" for a file
+	File   string // name of the file for messages; "" for a --set argument
+	Set    string // path of a --set argument; "" for a file
 	Text   string
 	starts []int // offset of each line
 }
 
-// NewSource returns the text of a file, without a byte order mark.
+// NewSource returns the source for the text of a file. It removes a byte order mark.
 func NewSource(file, text string) *Source {
 	return newSource(file, strings.TrimPrefix(text, "\ufeff"))
 }
@@ -221,15 +222,15 @@ type Span struct {
 	Start, End int
 }
 
-// Place is a span in lines and columns from 1; columns are characters.
+// Place is the position of a span as line and column, both from 1. Columns count characters.
 type Place struct {
 	Line, Column int
-	Width        int    // in characters; limited to the first line of the span
-	Text         string // of the line
-	from         int    // in bytes of Text
+	Width        int    // number of characters, at most to the end of the first line
+	Text         string // text of the line
+	from         int    // offset of the span in Text, in bytes
 }
 
-// Place returns the place of the span's first line, the zero place for a span without position.
+// Place returns the place of the start of the span. It returns the zero place for a span without position.
 func (s Span) Place() Place {
 	if s.Source == nil {
 		return Place{}
@@ -264,7 +265,8 @@ func invalidUTF8(text string) int {
 	return -1
 }
 
-// printable replaces each control or other invisible character by one character: carets stay in place.
+// printable replaces each control character or other invisible character by one visible character, so that carets stay
+// in place.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {

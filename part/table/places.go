@@ -10,11 +10,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// places is the second parser of a text. It makes a tree of the same structure as the decoded values, with the position of
-// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of tables.
-// The syntax tree of go-toml has all positions. Only this file uses go-toml, and only for positions.
+// places is the second parser of a text. It builds a tree with the structure of the decoded values and the position of
+// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of
+// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, and only for positions.
 //
-// Duplicate keys and tables are reported and blanked out of the text, because they would stop the first parser.
+// places reports duplicate keys and tables and blanks them out of the text, because they would stop the first parser.
 type places struct {
 	src           *Source
 	parser        unstable.Parser
@@ -22,15 +22,15 @@ type places struct {
 	syntax        *Diagnostic
 	twice         []duplicate
 	masks         []Span
-	depth         int    // of the current value
-	dropped       string // the header of a duplicate table, whose section is skipped; "" for none
+	depth         int    // nesting depth of the current value
+	dropped       string // header of the duplicate table whose section is being skipped; "" if there is none
 	droppedAt     int
 }
 
 // duplicate is a duplicate key or table.
 type duplicate struct {
 	Diagnostic
-	table *Node // the table that already has the key
+	table *Node // table that already has the key
 }
 
 // name is one name of a dotted key.
@@ -39,10 +39,10 @@ type name struct {
 	at   Span
 }
 
-// Sensible limits: the time of TOML parsers is quadratic in these numbers.
+// Limits, because the time of TOML parsers is quadratic in these numbers.
 const (
-	mostNames = 100 // in a dotted key
-	mostDepth = 200 // of nested arrays and inline tables
+	mostNames = 100 // maximum number of names in a dotted key
+	mostDepth = 200 // maximum depth of nested arrays and inline tables
 )
 
 func readPlaces(src *Source) *places {
@@ -68,7 +68,7 @@ func (p *places) syntaxError(err error) *Diagnostic {
 	}
 	at := d.At.Start
 	d.Suggestion = typo(p.src.Text, at)
-	// The parser counts in bytes: name the whole character.
+	// The position of the parser is in bytes. The message names the whole character.
 	if r, size := utf8.DecodeRuneInString(p.src.Text[at:]); size > 1 {
 		d.Problem = strings.ReplaceAll(d.Problem, fmt.Sprintf("%#U", p.src.Text[at]), fmt.Sprintf("%#U", r))
 		d.At.End = max(d.At.End, at+size)
@@ -102,7 +102,7 @@ func (p *places) expression(e *unstable.Node) {
 	names := p.names(e.Key())
 	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
 	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
-		return // a table in the duplicate table
+		return // a table within a duplicate table
 	}
 	p.endSection(start)
 	if !p.header(names, e.Kind == unstable.ArrayTable) {
@@ -118,7 +118,7 @@ func headerText(names []name) string {
 	return b.String()
 }
 
-// endSection masks the section of a duplicate table.
+// endSection blanks out the section of a duplicate table, which ends at end.
 func (p *places) endSection(end int) {
 	if p.dropped != "" {
 		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
@@ -139,7 +139,7 @@ func (p *places) header(names []name, element bool) bool {
 			c = c.Items[len(c.Items)-1]
 		}
 		if !c.IsTable() {
-			return true // BurntSushi reports it
+			return true // BurntSushi/toml reports this error
 		}
 		n = c
 	}
@@ -177,7 +177,7 @@ func (p *places) duplicate(table *Node, what string, n name, first *Node) {
 		Problem: fmt.Sprintf("%s %q is given twice (first on line %d)", what, n.text, first.Key.Place().Line)}})
 }
 
-// duplicates sets the declaration and the part of each duplicate.
+// duplicates returns the errors for duplicate keys and tables, with their declarations and parts.
 func (p *places) duplicates() []Diagnostic {
 	var found []Diagnostic
 	for _, d := range p.twice {
@@ -202,7 +202,7 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 			n.add(one.text, c)
 		}
 		if !c.IsTable() {
-			return // BurntSushi reports it
+			return // BurntSushi/toml reports this error
 		}
 		n = c
 	}
@@ -221,7 +221,7 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	n.add(last.text, v)
 }
 
-// withComma extends the position of a key of an inline table by the following comma.
+// withComma extends the span of a key in an inline table by the comma that follows it.
 func (p *places) withComma(s Span) Span {
 	rest := p.src.Text[s.End:]
 	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
@@ -230,7 +230,7 @@ func (p *places) withComma(s Span) Span {
 	return s
 }
 
-// value builds the tree of a value; at is its position if the syntax tree has none.
+// value builds the tree of a value. at is its position if the syntax tree has none.
 func (p *places) value(e *unstable.Node, at Span) *Node {
 	if e.Raw.Length > 0 && e.Kind != unstable.InlineTable {
 		at = p.span(e.Raw)
@@ -260,7 +260,7 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 	return v
 }
 
-// masked returns the text with duplicates blanked out; line numbers do not change.
+// masked returns the text with duplicates blanked out. Line numbers stay the same.
 func (p *places) masked() string {
 	if len(p.masks) == 0 {
 		return p.src.Text

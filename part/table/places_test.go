@@ -10,7 +10,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// FuzzBothReadingsHaveTheSameKeys: what one reader of TOML gives values and the other one places is the same tree.
+// FuzzBothReadingsHaveTheSameKeys checks that both TOML parsers produce the same tree: the one that decodes the values
+// and the one that finds the positions.
 func FuzzBothReadingsHaveTheSameKeys(f *testing.F) {
 	files, err := filepath.Glob("../../config/testdata/*.golden")
 	if err != nil || len(files) == 0 {
@@ -30,7 +31,7 @@ func FuzzBothReadingsHaveTheSameKeys(f *testing.F) {
 	f.Add("m.0=0\nm=\"\"")
 	f.Add("a = 1\na.b = 2\n")
 	f.Add("[a]\nb = { c = 1 }\n[a.b.d]\n")
-	for _, known := range []string{ // where the two readers differ, or may: the grammar of TOML 1.1, implied tables, texts of keys
+	for _, known := range []string{ // texts on which the two parsers differ or may differ: the grammar of TOML 1.1, implied tables, texts of keys
 		"a = {\n  b = 1, # c\n  c = 2,\n}\n", "a = [1, 2,\n # c\n]\n", "a = \"\\e\\x41\"\n", "\"\\x41\" = 1\nA = 2\n", "a = 10:30\nb = 1979-05-27 07:32\n",
 		"\"\\u0061\" = 1\n'b.c' = 2\n\"\" = 3\n", "\"a\" = 1\na = 2\n", "a = 0xFF\nb = 0o7\nc = 0b1\nd = +inf\ne = nan\nf = 1_000\ng = -0.0\n", "a = 1__0\n", "a = 9223372036854775808\n",
 		"a = \"\"\"\r\nx\\\r\n  y\"\"\"\"\"\r\nb = '''\n'x'''\n", "[a.b]\nc = 1\n[a]\nd = 2\n", "[a]\nb.c = 1\n[a.b]\n", "[a.b]\n[a]\nb.c = 1\n", "a.b = 1\n[a]\n",
@@ -61,16 +62,16 @@ func FuzzBothReadingsHaveTheSameKeys(f *testing.F) {
 			if len(found) == 0 {
 				t.Errorf("only one of the readers refuses this: %v", err)
 			}
-			return // duplicates, whose first values are in the tree
+			return // the tree contains the first values of duplicates
 		}
 		if len(found) > 0 {
-			return // duplicates that BurntSushi/toml takes: m.x = 0 and m = ""
+			return // duplicates that BurntSushi/toml accepts: m.x = 0 and m = ""
 		}
 		same(t, "", root, values)
 	})
 }
 
-// same compares a tree with decoded values, and says where each is written.
+// same compares a tree with decoded values, and checks that each value has a position.
 func same(t *testing.T, at string, n *Node, value any) {
 	if n.parent != nil && (n.At.Source == nil || n.At.Start > n.At.End || n.At.End > len(n.At.Source.Text)) {
 		t.Errorf("%s: no place: %+v", at, n.At)

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// synonyms lists, under a valid name, the names that other programs or papers give to the same thing, in lower case without
-// separators. A synonym has the same meaning, not a similar spelling: [Nearest] compares the letters.
+// synonyms lists, under each valid name, the names that other programs or papers use for the same thing, in lower case
+// without separators. A synonym has the same meaning, not a similar spelling, because [Nearest] already compares the
+// letters.
 var synonyms = map[string]string{
 	// losses
 	"mae":           "l1loss absoluteerror meanabsoluteerror",
@@ -104,7 +105,7 @@ var synonyms = map[string]string{
 	"average":       "ema swa",
 }
 
-// byMeaning returns the valid name with the same meaning as another name.
+// byMeaning returns the valid name with the same meaning as name.
 func byMeaning(name string, valid []string) (string, bool) {
 	if len(name) > mostCompared {
 		return "", false

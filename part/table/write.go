@@ -11,22 +11,23 @@ import (
 	"strings"
 )
 
-// Writer turns structs into trees, the reverse of a [Decoder].
+// Writer turns structs into trees. It is the reverse of a [Decoder].
 type Writer struct {
 	Language *Language
 	Origin   *Origin // contains the names of parts; see [Language.NameOf]
-	Kind     string  // of the outermost table
+	Kind     string  // kind of the outermost table
 
-	// Given omits zero values instead of writing all defaults: a struct literal becomes a table with the keys that it sets.
-	// Required numbers are written, because 0 is a valid value of them. The kind of a part may be empty there.
+	// Given omits zero values instead of writing all defaults, so that a struct literal becomes a table with the keys
+	// that it sets. Required numbers are always written, because 0 may be one of their valid values. With Given the
+	// kind of a part may be empty.
 	Given bool
 
 	err error
 }
 
-// Tree returns the table of a struct, given by a pointer, without the keys in omit. A 0 that is not a valid value of its
-// key means that the key is not set, and is omitted. The error names a part that is not registered or has another name than
-// the given one.
+// Tree returns the table of the struct that table points to, without the keys in omit. A 0 that is not a valid value of
+// its key means that the key is not set; such a key is omitted. Tree returns an error for a part that is not registered
+// or has another name than the declared one.
 func (w *Writer) Tree(table any, omit ...string) (*Node, error) {
 	w.err = nil
 	n := w.table(reflect.ValueOf(table).Elem(), "")
@@ -41,7 +42,7 @@ func (w *Writer) fail(at, format string, args ...any) {
 	}
 }
 
-// table writes a struct and its part under a header; at is its place in the declaration, for example "encoder[0]".
+// table writes a struct and its part as a table. at is its location in the declaration, for example "encoder[0]".
 func (w *Writer) table(v reflect.Value, at string) *Node {
 	kind := w.Kind
 	if w.Given {
@@ -58,7 +59,7 @@ func (w *Writer) table(v reflect.Value, at string) *Node {
 	return w.fields(n, fields[first:], at)
 }
 
-// fields adds the keys of a table that have a value.
+// fields adds to n the keys that have a value.
 func (w *Writer) fields(n *Node, fields []Field, at string) *Node {
 	for _, f := range fields {
 		if c := w.field(f, spot{part: at}.key(f.Key).part); c != nil {
@@ -68,7 +69,7 @@ func (w *Writer) fields(n *Node, fields []Field, at string) *Node {
 	return n
 }
 
-// part adds the name, if missing, and the keys of a part to its table.
+// part adds the keys of a part to its table, and the selecting key if it is missing.
 func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	if v.Elem().Kind() == reflect.Pointer && v.Elem().IsNil() {
 		w.fail(at, "got a nil %T; leave the part out, or give its settings", v.Interface())
@@ -86,7 +87,7 @@ func (w *Writer) part(n *Node, selector string, v reflect.Value, at string) {
 	w.fields(n, Fields(v.Interface()), at)
 }
 
-// field writes the value of a key, nil if there is none.
+// field returns the value of a key, nil if there is none.
 func (w *Writer) field(f Field, at string) *Node {
 	v := f.Value
 	isNumber := v.CanInt() || v.CanUint() || v.CanFloat()
@@ -95,7 +96,7 @@ func (w *Writer) field(f Field, at string) *Node {
 		return nil
 	case zero && isNumber && !f.bounds.hold(0):
 		return nil
-	case zero && w.Given && !(isNumber && f.Required): // a required number has no default that 0 could stand for
+	case zero && w.Given && !(isNumber && f.Required): // a required number has no default, so that 0 is not written as one
 		return nil
 	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {
@@ -151,7 +152,7 @@ func (w *Writer) value(v reflect.Value, at string) *Node {
 	return nil
 }
 
-// inline writes a table of values within a line.
+// inline returns values as an inline table.
 func (w *Writer) inline(values map[string]any, at string) *Node {
 	n := NewTable()
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -160,7 +161,7 @@ func (w *Writer) inline(values map[string]any, at string) *Node {
 	return n
 }
 
-// list writes an array; its tables have headers.
+// list returns an array. Tables in the array have headers.
 func (w *Writer) list(v reflect.Value, at string) *Node {
 	list := &Node{form: array, header: isTable(v)}
 	for i := range v.Len() {
@@ -176,7 +177,7 @@ func (w *Writer) list(v reflect.Value, at string) *Node {
 	return list
 }
 
-// tables writes a table of tables. The kind of a part is left out where it is the name of its table.
+// tables returns a table of tables. It omits the kind of a part if it is the name of the table.
 func (w *Writer) tables(v reflect.Value, at string) *Node {
 	all := NewTable()
 	all.header, all.path = true, true
@@ -213,7 +214,7 @@ func isTable(v reflect.Value) bool {
 	return false
 }
 
-// TOML prints a table of a [Writer] with a path as its header: first the values, then the tables.
+// TOML prints a table of a [Writer] under the header path: first the values, then the tables.
 func (n *Node) TOML(path ...string) []byte {
 	var out bytes.Buffer
 	n.print(&out, path, "[", "]")
@@ -283,17 +284,18 @@ func (n *Node) Leaves(path string, yield func(path, text string)) {
 	}
 }
 
-// Departures is [Writer.Tree] without the settings that have their defaults: the values that base has, a struct of the same type as
-// table, and in the tables below those that the constructor of a part and the method Defaults set. Keys are sorted. Two
-// declarations that differ only in how they write defaults have equal departures, and so has a declaration in a later version
-// of the program that adds a setting with a default.
+// Departures is like [Writer.Tree], but without the settings that have their defaults. The defaults of table are the
+// values of base, a struct of the same type. The defaults of the tables below are set by the constructor of a part and
+// the method Defaults. Keys are sorted. Two declarations that differ only in whether they write defaults have equal
+// departures. The departures also stay the same if a later version of the program adds a setting with a default.
 func (w *Writer) Departures(table, base any, omit ...string) (*Node, error) {
 	w.err = nil
 	n := w.departures(reflect.ValueOf(table).Elem(), reflect.ValueOf(base).Elem(), "")
 	return n.Only(func(key string) bool { return !slices.Contains(omit, key) }), w.err
 }
 
-// departures returns the keys whose values differ between a struct and another one of its type. The name of a part is always among them.
+// departures returns the keys of v whose values differ from those of base, a struct of the same type. The name of a
+// part is always included.
 func (w *Writer) departures(v, base reflect.Value, at string) *Node {
 	n := NewTable()
 	fields, s := w.Language.fieldsOf(v, w.Kind)
@@ -307,7 +309,7 @@ func (w *Writer) departures(v, base reflect.Value, at string) *Node {
 	return n.sorted()
 }
 
-// departuresOfPart adds the name of a part and its departures from a new one.
+// departuresOfPart adds the name of a part, and the settings in which it differs from a new part of that name.
 func (w *Writer) departuresOfPart(n *Node, selector string, v reflect.Value, at string) {
 	name := w.Language.NameOf(w.Origin, at, v.Interface())
 	n.Put(selector, &Node{Leaf: name})
@@ -316,7 +318,7 @@ func (w *Writer) departuresOfPart(n *Node, selector string, v reflect.Value, at 
 	}
 }
 
-// differing adds the fields whose values are not those of bases, which has the same keys.
+// differing adds the fields whose values differ from those of bases, which has the same keys.
 func (w *Writer) differing(n *Node, fields, bases []Field, at string) {
 	for i, f := range fields {
 		below := spot{part: at}.key(f.Key).part
@@ -324,14 +326,14 @@ func (w *Writer) differing(n *Node, fields, bases []Field, at string) {
 		switch {
 		case c == nil && d == nil, c != nil && d != nil && c.String() == d.String():
 		case c == nil:
-			n.Put(f.Key, NewTable()) // no value, where the default is one
+			n.Put(f.Key, NewTable()) // no value, although the default is a value
 		default:
 			n.Put(f.Key, w.lean(c, f.Value, below))
 		}
 	}
 }
 
-// lean removes the defaults from a value that was written as n.
+// lean returns n, the written form of v, without defaults.
 func (w *Writer) lean(n *Node, v reflect.Value, at string) *Node {
 	if n.form == scalar || !isTable(v) && v.Kind() != reflect.Interface {
 		return n
@@ -359,7 +361,7 @@ func (w *Writer) lean(n *Node, v reflect.Value, at string) *Node {
 	return all.sorted()
 }
 
-// fresh is a new struct like v with the same part, and the defaults that go with it.
+// fresh returns a new struct of the type of v, with the same part and with the defaults for this part.
 func (w *Writer) fresh(v reflect.Value) reflect.Value {
 	other := reflect.New(v.Type())
 	if _, s := w.Language.fieldsOf(v, w.Kind); s != nil {

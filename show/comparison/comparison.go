@@ -23,9 +23,9 @@ import (
 
 // Options are the settings of a comparison.
 type Options struct {
-	Split   data.Split        // measured images; "": the default of [evaluation.PlanOf], held-out images if there are any
-	Metrics metrics.Selection // nil: [metrics.Default]
-	Open    tessera.Options   // how runs are opened
+	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
+	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
+	Open    tessera.Options   // options for opening runs
 }
 
 // Table is the comparison of several models. Runs whose declarations differ only in their seeds are one model.
@@ -38,7 +38,7 @@ type Table struct {
 // Model is one or several runs with the same declaration except the seed.
 type Model struct {
 	Label   string             `json:"label"` // A, B, ...
-	Name    string             `json:"name"`  // of the model
+	Name    string             `json:"name"`  // name of the model
 	Runs    []string           `json:"runs"`
 	Seeds   []uint64           `json:"seeds"`
 	Dataset string             `json:"dataset"`
@@ -46,9 +46,9 @@ type Model struct {
 	Images  int                `json:"images"`
 	Note    string             `json:"note,omitempty"`         // a caveat about the images, as in [evaluation.Report]
 	Counted string             `json:"-"`                      // "images" or "samples"
-	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // agreement of the atoms of its seeds; nil for one seed and without atoms
-	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of its atoms with those of the first model; nil for the first model
-	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this one, most similar first
+	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // agreement of the atoms of the model's seeds; nil for one seed and for models without atoms
+	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of the model's atoms with those of the first model; nil for the first model
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this model, most similar first
 
 	declared *config.Model
 	members  []member // in the order of their seeds
@@ -60,7 +60,7 @@ type member struct {
 	seed   uint64
 	result *metrics.Result
 	atoms  *metrics.Atoms
-	images string // the checksum of the measured images
+	images string // checksum of the measured images
 }
 
 // Atoms returns the atoms of the first seed, nil if the decoder has none.
@@ -86,11 +86,11 @@ type Metric struct {
 
 // Cell is one metric of one model.
 type Cell struct {
-	Measured  bool            `json:"measured"` // false: not applicable
-	Mean      float64         `json:"mean"`     // over the seeds
+	Measured  bool            `json:"measured"` // false if the metric is not applicable
+	Mean      float64         `json:"mean"`     // mean over the seeds
 	Deviation float64         `json:"deviation"`
-	Best      bool            `json:"best"`                 // a better mean than every other model on the same images, by a shown difference
-	Paired    *metrics.Paired `json:"difference,omitempty"` // difference from the first model over common seeds; nil for fewer than two
+	Best      bool            `json:"best"`                 // the mean is better than that of every other model on the same images, and the differences are shown
+	Paired    *metrics.Paired `json:"difference,omitempty"` // difference from the first model over common seeds; nil for fewer than two common seeds
 }
 
 // String prints the mean with its deviation, "-" for a metric that is not applicable.
@@ -110,8 +110,8 @@ var (
 	ErrRepeated = errors.New("the same model with the same seed")
 )
 
-// Compare opens and measures runs, one after the other. The folder of a sweep stands for its finished trials. Fewer than two
-// runs are an [ErrTooFew], two equal runs an [ErrRepeated].
+// Compare opens and measures runs, one after the other. The folder of a sweep is replaced by its finished trials. Compare
+// returns [ErrTooFew] for fewer than two runs and [ErrRepeated] for a repeated run.
 func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if ctx == nil {
 		return nil, errors.New("comparison: no context: give context.Background()")
@@ -161,7 +161,7 @@ func trials(paths []string) (runs []string, err error) {
 	return runs, nil
 }
 
-// label is A, B, ..., Z, AA, AB, ...
+// label returns the i-th label: A, B, ..., Z, AA, AB, ...
 func label(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
@@ -235,7 +235,7 @@ func (t *Table) settings() {
 	}
 }
 
-// metrics fills the rows.
+// metrics fills in the rows.
 func (t *Table) metrics() {
 	var names []string
 	for _, m := range t.Models {
@@ -417,7 +417,7 @@ func (t *Table) agreements() (err error) {
 // Line is one line of a declaration with all defaults.
 type Line struct {
 	Text       string
-	Key, Value string // "loss.0.weight" and its value as TOML; both "" in headers and empty lines
+	Key, Value string // key and value as TOML, such as "loss.0.weight"; both "" in headers and empty lines
 	Default    bool   // the line sets a default and could be omitted
 	Header     bool
 }

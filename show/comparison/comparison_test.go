@@ -68,7 +68,7 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 		got.Settings[0].Key != "loss.0.weight" || got.Settings[0].Values[1] != "0.3" {
 		t.Fatalf("got %d models, settings %+v", len(got.Models), got.Settings)
 	}
-	var a, b []float64 // measured one by one
+	var a, b []float64 // values of each seed, measured one by one
 	for i, run := range runs {
 		r, err := tessera.Open(run, tessera.Options{})
 		if err != nil {
@@ -153,7 +153,7 @@ func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
 	}
 }
 
-// The first model has a deeper decoder, whose atoms no code weighs.
+// The first model has a deeper decoder, so its code does not weight atoms.
 func TestAMetricOfOneModelOnlyHasNoBest(t *testing.T) {
 	dir := t.TempDir()
 	got, err := comparison.Compare(context.Background(), []string{
@@ -232,7 +232,7 @@ func TestHeldOutImagesAreMeasured(t *testing.T) {
 	}
 }
 
-// A key of one model only is shown where it is declared.
+// A key that only one model has is shown only for this model.
 func TestSettingsOfOtherModelsHaveNoEmptyDefaults(t *testing.T) {
 	dir := t.TempDir()
 	got, err := comparison.Compare(t.Context(), []string{trained(t, dir, "a"),

@@ -11,7 +11,8 @@ import (
 	"tessera/metrics"
 )
 
-// compared is a small table: within, outside by one metric and by both, without a trial, without p and beta, unpublished.
+// compared returns a small table with one row for each case: within the tolerance, outside by one metric, outside by both,
+// without a trial, without p and beta, and unpublished.
 func compared() []ComparedRow {
 	nan := math.NaN()
 	published := func(model, declared string, p, beta, mse, hoyer, maxApprox, svm float64, note string) Published {

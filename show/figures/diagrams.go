@@ -24,8 +24,8 @@ const (
 	captionRoom = vg.Length(24)
 )
 
-// Network draws a dense network: a column of circles for each layer, every unit connected to all units of the next layer,
-// and a bias unit, +1, below the units of each layer but the last.
+// Network draws a dense network: a column of circles for each layer, every unit connected to all units of the next layer, and
+// a bias unit, +1, below the units of each layer except the last.
 func Network(layers ...NetworkLayer) (*Figure, error) {
 	if len(layers) < 2 {
 		return nil, errors.New("figures: a network has at least two layers")
@@ -114,9 +114,9 @@ var penalties = []penalty{
 	{"log", func(p, t float64) float64 { return math.Log1p((p - t) * (p - t)) }},
 }
 
-// Penalties draws the penalties l2, kl, epsilon_l1 (epsilon 1e-4) and log over the mean activation t of a unit, for the
-// target p. For p in (0,1), t is in (0,1), because kl is infinite at both ends. For p = 0, the study's other figure, t is in
-// [-1,1] and kl, which is undefined there, is left out. Other targets are an error.
+// Penalties draws the penalties l2, kl, epsilon_l1 (epsilon 1e-4) and log over the mean activation t of a unit, for the target
+// p. For p in (0,1), t is in (0,1), because kl is infinite at both ends. For p = 0, the study's other figure, t is in [-1,1],
+// and kl, which is undefined there, is omitted. Other targets are an error.
 func Penalties(target float64) (*Figure, error) {
 	from, to := 0.001, 0.999
 	switch {

@@ -9,7 +9,7 @@ import (
 	"tessera/show/figures"
 )
 
-// One's own models among those of the study: reconstruction against max-approximation.
+// The example draws user-defined models among those of the study: reconstruction error against max-approximation error.
 func ExamplePareto() {
 	ours := []figures.Point{
 		{Label: "parts", Values: metrics.Values{{Name: "mse", Number: 0.0124}, {Name: "max_approx", Number: 0.048}}},
@@ -31,7 +31,7 @@ func ExamplePareto() {
 	// Output: <nil> <nil>
 }
 
-// Two rows of images of 2x2 pixels.
+// The example draws two rows of images of 2x2 pixels.
 func ExampleImageRows() {
 	figure, err := figures.ImageRows(
 		figures.ImageRow{Caption: "originals", Shape: []int{2, 2}, Images: []float32{0, 1, 1, 0, 1, 1, 0, 0}},

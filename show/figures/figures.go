@@ -1,5 +1,5 @@
-// Package figures draws figures of coders, codes, atoms and metrics as PNG, SVG and PDF files. Its inputs are plain data: images,
-// codes, atoms, points. Each figure is one file.
+// Package figures draws figures of coders, codes, atoms and metrics as PNG, SVG and PDF files. Its inputs are plain data:
+// images, codes, atoms, points. Each figure is one file.
 //
 // The figures of the study (B. Ponchon, report of 2018; Ponchon et al., ISMM 2019, arXiv 1904.00763) and their functions:
 //
@@ -12,8 +12,8 @@
 //	four metrics over the weight of a penalty  [Curves]
 //	the two scatters                           [HoyerScatter], [MSEScatter]
 //
-// and three more: [Training] draws metrics.jsonl, [Pareto] reconstruction against max-approximation, [Swept] any metrics over
-// any key of a sweep.
+// The other figures include [Training], which draws metrics.jsonl, [Pareto], which draws reconstruction error against
+// max-approximation error, and [Swept], which draws any metrics over any key of a sweep.
 package figures
 
 import (
@@ -65,8 +65,8 @@ func (f *Figure) SetTitle(title string) {
 	}
 }
 
-// SetWidth scales the PNG to the given width in pixels; 0 does nothing. The size of an SVG or a PDF does not change: programs
-// scale them without loss.
+// SetWidth scales the PNG to the given width in pixels; 0 does nothing. The size of an SVG or PDF does not change, because
+// vector graphics can be scaled without loss.
 func (f *Figure) SetWidth(pixels int) { f.scale = float64(pixels) / float64(f.width) }
 
 // Save writes the figure atomically, as PNG (144 dpi), SVG or PDF depending on the extension of path.
@@ -152,7 +152,7 @@ func (f *Figure) writePDF(w io.Writer) error {
 	return err
 }
 
-// dots converts a number of pixels of the PNG to a length.
+// dots returns a number of pixels of the PNG as a length.
 func dots(pixels int) vg.Length { return vg.Length(pixels) * vg.Inch / dpi }
 
 // pixels is the smallest number of pixels that covers a length.
@@ -160,21 +160,21 @@ func pixels(l vg.Length) int { return int(l.Dots(dpi) + 0.999) }
 
 // Style of all figures.
 const (
-	dpi = 144 // a pixel is half a point: sharp on screens, one column wide in print
+	dpi = 144 // resolution of the PNG: a pixel is half a point
 
-	margin    = 12 // around the figure, in pixels
-	gap       = 14 // between blocks and panels, in pixels
-	rule      = 2  // between and around images, in pixels
+	margin    = 12 // space around the figure, in pixels
+	gap       = 14 // space between blocks and panels, in pixels
+	rule      = 2  // width of the lines between and around images, in pixels
 	largest   = 96 // maximum size of an image in a row of images, in pixels
 	rowWidth  = 10*(largest+rule) + rule
 	pageWidth = rowWidth + 2*margin // width of figures without a natural width, in pixels
 
-	titleSize = 10 // points
+	titleSize = 10 // size of titles, in points
 	labelSize = 9
 	tickSize  = 8
 	smallSize = 7
 
-	lineWidth   = vg.Length(1.25) // points
+	lineWidth   = vg.Length(1.25) // width of lines, in points
 	glyphRadius = vg.Length(2.5)
 )
 
@@ -192,10 +192,10 @@ var palette = []color.Color{
 
 var (
 	ink        = color.Gray{Y: 0x22}
-	quiet      = color.Gray{Y: 0x6C} // published and other reference points
+	quiet      = color.Gray{Y: 0x6C} // colour of published and other reference points
 	gridLines  = color.Gray{Y: 0xE4}
-	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // between images: neither black nor white
-	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // around highlighted cells
+	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // colour of the lines between images, which is neither black nor white
+	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // colour of the frames around highlighted cells
 	markLine   = palette[1]
 )
 
@@ -243,7 +243,7 @@ func themed() *plot.Plot {
 // block is a drawing with a caption above it; a figure is a stack of blocks.
 type block struct {
 	caption       string
-	width, height int // pixels, without the caption
+	width, height int // size in pixels, without the caption
 	draw          func(draw.Canvas)
 }
 

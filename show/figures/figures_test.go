@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden pictures again")
 
-// figures are one small figure of every kind.
+// figures returns a small figure of every kind, by name.
 func figures(t *testing.T) map[string]func() (*Figure, error) {
 	images, parts := swimmers(t)
 	dilated, err := morph.Apply(morph.Dilation, 1, images, []int{32, 32})
@@ -121,7 +121,7 @@ func codes(n int, value func(u float64) float64) []float32 {
 	return out
 }
 
-// measuredCurves is what was published, somewhat off.
+// measuredCurves returns points close to the published ones.
 func measuredCurves() []Point {
 	points := PublishedCurves(false)
 	for i := range points {
@@ -132,7 +132,7 @@ func measuredCurves() []Point {
 	return points
 }
 
-// numbers are values by name: a name, its number, the next name, ...; NaN leaves a name out.
+// numbers returns values by name. Its arguments are a name, its number, the next name, and so on; a NaN omits the name.
 func numbers(pairs ...any) (v metrics.Values) {
 	for i := 0; i < len(pairs); i += 2 {
 		var number float64
@@ -186,7 +186,7 @@ func TestEveryGoldenPictureIsOfAFigure(t *testing.T) {
 	}
 }
 
-// waves are n vectors of that length.
+// waves returns n vectors of the given length.
 func waves(n, length int, amplitude float64) []float32 {
 	values := make([]float32, 0, n*length)
 	for i := range n {

@@ -13,7 +13,7 @@ import (
 type CodeRow struct {
 	Caption string
 	Units   int       // values of one code
-	Codes   []float32 // n x Units
+	Codes   []float32 // codes, n x Units
 }
 
 // Sizes in a histogram, in pixels: a bin is one pixel wide.
@@ -21,16 +21,16 @@ const (
 	bins           = 100
 	barHeight      = 72
 	histogramGap   = 10
-	histogramHead  = 8  // half a label above the bars
-	histogramFoot  = 18 // the labels of the axis
-	histogramLeft  = 34 // the labels of the counts, before the first
+	histogramHead  = 8  // half of the height of a label, above the bars
+	histogramFoot  = 18 // height of the labels of the axis
+	histogramLeft  = 34 // width of the labels of the counts, left of the first histogram
 	histogramWidth = bins + histogramGap
 )
 
-// Histograms draws, for each row, one histogram of each code's values in 100 bins with a dashed red line at the largest
-// value, and a legend. All codes of a row share the range: [0,1] if they lie in it and reach a fifth of it, otherwise from
-// their smallest value (or 0) to their largest. Counts are clipped at a quarter of the units, as in the study, so that the
-// many small values do not hide the few large ones.
+// Histograms draws, for each row, one histogram of each code's values in 100 bins with a dashed red line at the largest value,
+// and a legend. All codes of a row have the same range: [0,1] if they lie in it and reach at least 0.2, otherwise from their
+// smallest value (or 0, if it is smaller) to their largest. Counts are clipped at a quarter of the units, as in the study, so
+// that the many small values do not hide the few large ones.
 func Histograms(rows ...CodeRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no codes to draw")

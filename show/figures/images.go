@@ -19,11 +19,11 @@ import (
 type ImageRow struct {
 	Caption string
 	Shape   []int     // shape of one image: (height, width) or (height, width, channels); (values) for a vector
-	Images  []float32 // one after the other, row-major
+	Images  []float32 // images one after the other, row-major
 	Columns int       // images per line; 0 means 10
-	Tone    Tone      // of images
-	Names   []string  // names of vectors, see [Spectra] and [HeatMaps]; nil for numbers
-	Values  []string  // names of the values of a vector; nil for numbers
+	Tone    Tone      // tone of images
+	Names   []string  // names of vectors, see [Spectra] and [HeatMaps]; nil numbers them
+	Values  []string  // names of the values of a vector; nil numbers them
 }
 
 // ImageRows draws rows of images below each other, each image magnified by a whole number without smoothing. Three
@@ -82,7 +82,7 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
 	return stack([]block{b}), nil
 }
 
-// leastNumber is the minimum size of a number, in points.
+// leastNumber is the minimum size of the text of a number, in points.
 const leastNumber = vg.Length(4)
 
 // numbering contains the layout of the numbers in the cells of a grid.
@@ -90,7 +90,7 @@ type numbering struct {
 	grid  *raster
 	count int
 	style text.Style
-	every int // columns from one number to the next
+	every int // number of columns from one number to the next
 }
 
 // newNumbering selects the largest text size at which every number fits into its cell, and reserves a strip for the numbers
@@ -129,14 +129,14 @@ func gridColumns(n int) int {
 	return best
 }
 
-// displayed contains the indices of the test images that the study shows.
+// displayed contains the indices of the test images that the study shows, by data set.
 var displayed = map[string][]int{
 	"fashion-mnist": {0, 1, 31, 3, 4, 5, 6, 7, 8, 9},
 	"mnist":         {0, 1, 2, 3, 4, 18, 21, 7, 8, 61},
 }
 
-// DisplayIndices returns the indices of the test images, of n, that figures show: the study's ten, otherwise ten evenly
-// spaced ones, or all if there are fewer.
+// DisplayIndices returns the indices of the test images that figures show, out of n: the study's ten, for other data sets ten
+// evenly spaced ones, or all if there are fewer.
 func DisplayIndices(dataset string, n int) []int {
 	if indices := displayed[dataset]; indices != nil && n > slices.Max(indices) {
 		return slices.Clone(indices)
@@ -163,14 +163,14 @@ const (
 
 // raster draws images side by side, each magnified by a whole number without smoothing.
 type raster struct {
-	height, width, channels int // of one image
+	height, width, channels int // shape of one image
 	columns, scale          int
 	strip                   int // pixels above every image, for its number
 	tone                    Tone
 }
 
-// newRaster selects the magnification: the largest for which columns of these images fit into the width, in pixels, and one
-// image into cell.
+// newRaster selects the magnification of images: the largest for which the given number of columns fits into width and one
+// image fits into cell, both in pixels.
 func newRaster(shape []int, columns int, tone Tone, values []float32, width, cell int) (*raster, int, error) {
 	if len(shape) < 2 || len(shape) > 3 {
 		return nil, 0, fmt.Errorf("figures: images of shape %v cannot be drawn, want (height, width) or (height, width, channels)", shape)
@@ -276,7 +276,7 @@ func shade(values []float32, black, white float32, signed bool) color.RGBA {
 	return color.RGBA{level(mean), level(mean * 0.45), level(mean * 0.3), 255}
 }
 
-// level is a value in [0,1] as a byte.
+// level returns a value in [0,1] as a byte.
 func level(v float32) uint8 { return uint8(math.Round(255 * float64(min(max(v, 0), 1)))) }
 
 func fill(picture *image.RGBA, area image.Rectangle, c color.RGBA) {
@@ -289,8 +289,8 @@ func fill(picture *image.RGBA, area image.Rectangle, c color.RGBA) {
 	}
 }
 
-// Pixels draws one image of shape (height, width) or (height, width, channels), one pixel for each place. Values that are not
-// finite are an error.
+// Pixels draws one image of shape (height, width) or (height, width, channels), one pixel for each position. Non-finite values
+// are an error.
 func Pixels(shape []int, tone Tone, values []float32) (*image.RGBA, error) {
 	r, n, err := newRaster(shape, 1, tone, values, 0, 1)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 type line struct {
 	name       string
 	points     plotter.XYs
-	bars       []float64 // half the heights of bars through the points; nil for none
+	bars       []float64 // half the heights of error bars at the points; nil for none
 	color      color.Color
 	dashes     []vg.Length
-	glyph      draw.GlyphDrawer // nil draws none
+	glyph      draw.GlyphDrawer // shape of the points; nil draws none
 	pointsOnly bool             // no line between the points
-	step       bool             // the line goes horizontally, then vertically
+	step       bool             // the line is a step function: each segment is horizontal, then vertical
 }
 
 func (l line) lineStyle() draw.LineStyle {
@@ -46,7 +46,7 @@ type panel struct {
 	extra []plot.Plotter // drawn over the lines
 }
 
-// plot returns the panel as a plot. Points outside the range of an axis are left out.
+// plot returns the panel as a plot. Points outside the range of an axis are omitted.
 func (p panel) plot() (*plot.Plot, error) {
 	out := themed()
 	grid := plotter.NewGrid()
@@ -142,9 +142,9 @@ func (n note) Plot(c draw.Canvas, _ *plot.Plot) {
 type axis struct {
 	label    string
 	log      bool
-	whole    bool      // counts: no ticks between whole numbers
-	inverted bool      // from top to bottom; only of linear axes
-	min, max float64   // smallest range that is shown; both 0: the range of the data
+	whole    bool      // the values are counts: no ticks between whole numbers
+	inverted bool      // values increase from top to bottom; only for linear axes
+	min, max float64   // smallest range that is shown; if both are 0, the range of the data
 	marks    []float64 // the only values with ticks; nil for round values
 	names    []string  // names of the values 0, 1, 2, ...
 }
@@ -207,7 +207,7 @@ func (a axis) mark(to *plot.Axis) {
 	}
 }
 
-// floorLog is the largest d*10^n <= v, for a digit d: a possible end of a logarithmic axis.
+// floorLog returns the largest d*10^n <= v, for a digit d: a possible end of a logarithmic axis.
 func floorLog(v float64) float64 {
 	n := math.Floor(math.Log10(v))
 	return decimal(math.Floor(v/math.Pow(10, n)+1e-9), int(n))
@@ -218,7 +218,7 @@ func ceilLog(v float64) float64 {
 	return decimal(math.Ceil(v/math.Pow(10, n)-1e-9), int(n))
 }
 
-// decimal is digit * 10^n, correctly rounded.
+// decimal returns digit * 10^n, correctly rounded.
 func decimal(digit float64, n int) float64 {
 	v, _ := strconv.ParseFloat(strconv.FormatFloat(digit, 'f', -1, 64)+"e"+strconv.Itoa(n), 64) // digits and an exponent
 	return v
@@ -229,10 +229,10 @@ type namedTicks []string
 
 const (
 	mostNames = 40
-	longest   = 24 // letters of a name
+	longest   = 24 // maximum number of letters of a name
 )
 
-// height is the height in pixels of the names below an axis.
+// height returns the height in pixels of the names below an axis.
 func (n namedTicks) height() (most int) {
 	for _, t := range n.Ticks(0, float64(len(n))) {
 		most = max(most, pixels(textStyle(tickSize).Width(t.Label)))
@@ -351,7 +351,7 @@ type grid struct {
 // margins is the space around the data of a plot.
 type margins struct{ left, right, bottom, top vg.Length }
 
-// texts is the space for titles and labels, the same in all panels.
+// texts returns the space for titles and labels, the same in all panels.
 func (g grid) texts() margins {
 	label := textStyle(labelSize).Height("M") + 4
 	r := margins{left: label, bottom: label}
@@ -390,7 +390,7 @@ func (g grid) draw(area draw.Canvas) {
 	}
 }
 
-// ticksOf is the space for a plot's ticks and their numbers.
+// ticksOf returns the space for a plot's ticks and their numbers.
 func ticksOf(p *plot.Plot, c draw.Canvas) margins {
 	data := p.DataCanvas(c)
 	return margins{data.Min.X - c.Min.X, c.Max.X - data.Max.X, data.Min.Y - c.Min.Y, c.Max.Y - data.Max.Y}
@@ -473,8 +473,9 @@ type label struct {
 	color color.Color
 }
 
-// labels writes names next to points. If there is space, no name covers a point, a line or another name: each takes the first
-// free position around its point, near positions first. A thin line connects distant names to their points.
+// labels writes names next to points. Each name is drawn at the first free position around its point, with near positions
+// first: if there is space, no name covers a point, a line or another name. A thin line connects distant names to their
+// points.
 type labels struct {
 	names []label
 	lines []line // step lines that names should not cover
@@ -522,7 +523,8 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// freePlace returns the position at which a text of the given size covers least, and its distance from the point.
+// freePlace returns the position at which a text of the given size covers the smallest area of the taken boxes, and its
+// distance from the point.
 func freePlace(area vg.Rectangle, taken []vg.Rectangle, at, size vg.Point) (best vg.Rectangle, distance vg.Length) {
 	least := math.Inf(1)
 	for _, d := range distances {
@@ -561,7 +563,7 @@ func boxAround(p vg.Point, radius vg.Length) vg.Rectangle {
 	return vg.Rectangle{Min: p.Sub(r), Max: p.Add(r)}
 }
 
-// spanned is the box of a horizontal or vertical line.
+// spanned returns the bounding box of a horizontal or vertical line.
 func spanned(a, b vg.Point) vg.Rectangle {
 	return vg.Rectangle{
 		Min: vg.Point{X: min(a.X, b.X) - lineWidth, Y: min(a.Y, b.Y) - lineWidth},
@@ -569,12 +571,12 @@ func spanned(a, b vg.Point) vg.Rectangle {
 	}
 }
 
-// overlap is the area that two boxes share.
+// overlap returns the area that two boxes share.
 func overlap(a, b vg.Rectangle) vg.Length {
 	return max(0, min(a.Max.X, b.Max.X)-max(a.Min.X, b.Min.X)) * max(0, min(a.Max.Y, b.Max.Y)-max(a.Min.Y, b.Min.Y))
 }
 
-// outside is the area of a box outside another one, with a large weight: clipped text is worst.
+// outside returns the area of a box outside another one, with a large weight, because clipped text is worse than overlaps.
 func outside(box, area vg.Rectangle) vg.Length {
 	return 100 * (overlap(box, box) - overlap(box, area))
 }

@@ -20,24 +20,24 @@ type Point struct {
 	Label  string         // name of the model in a figure
 	P      float64        // target of the mean activation; NaN if the model has no such penalty
 	Beta   float64        // weight of that penalty; NaN if there is none
-	Values metrics.Values // by the names of `eval --json`
+	Values metrics.Values // values by the names of `eval --json`
 	Split  string         // measured images: test (also ""), validation, train or all
 
-	deviation metrics.Values // over seeds
+	deviation metrics.Values // standard deviations over the seeds
 }
 
 // ErrNoPoints is the error for a figure without points to draw: no run has the metrics of its axes.
 var ErrNoPoints = errors.New("no points to draw")
 
-// metric is one number of a point; NaN, which is not drawn, if the point does not have it.
+// metric reads one number of a point; NaN, which is not drawn, if the point does not have this number.
 type metric struct {
 	axis
 	of     func(Point) float64
-	name   string // in errors
+	name   string // name in errors
 	higher bool   // a larger number is better
 }
 
-// cost is the number of a point with a sign such that smaller is better.
+// cost returns the number of a point, negated if larger is better.
 func (m metric) cost(p Point) float64 {
 	if m.higher {
 		return -m.of(p)
@@ -47,14 +47,14 @@ func (m metric) cost(p Point) float64 {
 
 // Metrics of figures, with the study's axes.
 var (
-	mseMetric   = metric{axis: axis{log: true}, of: numberOf("mse"), name: "mse"} // see mseOf
+	mseMetric   = metric{axis: axis{log: true}, of: numberOf("mse"), name: "mse"} // its axis does not name the measured images; see mseOf
 	hoyerMetric = metric{axis: axis{label: "mean Hoyer sparsity of codes", max: 1}, of: numberOf("hoyer")}
 	maxMetric   = metric{axis: axis{label: "max-approximation error", log: true}, of: numberOf("max_approx"), name: "max_approx"}
 	recMetric   = metric{axis: axis{label: "error to reconstructions", log: true}, of: numberOf("max_approx_reconstructed")}
 	betaMetric  = metric{axis: axis{label: "weight β", log: true}, of: func(p Point) float64 { return p.Beta }}
 )
 
-// mseOf is the mse with an axis label that names the measured images.
+// mseOf returns the metric mse with an axis label that names the measured images.
 func mseOf(points ...[]Point) metric {
 	m := mseMetric
 	m.label = "mse"
@@ -74,7 +74,7 @@ func numberOf(name string) func(Point) float64 {
 	return func(p Point) float64 { return orNaN(p.Values, name) }
 }
 
-// orNaN is the named number; if it is missing, NaN, which plots omit.
+// orNaN returns the named number, or NaN if it is missing. Plots omit NaN.
 func orNaN(values metrics.Values, name string) float64 {
 	if v, ok := values.Number(name); ok {
 		return v
@@ -89,8 +89,8 @@ type group struct {
 	points []Point
 }
 
-// grouped returns the points by target, in increasing order, points without a target last. A target has the same colour in
-// measured and published points.
+// grouped returns the points by target, in increasing order, points without a target last. targets are all targets of the
+// figure, so that a target has the same colour in measured and published points.
 func grouped(targets []float64, points []Point) []group {
 	var groups []group
 	for i, p := range targets {
@@ -238,14 +238,14 @@ func scatter(ours, published []Point, x metric) (*Figure, error) {
 
 // Pareto draws max-approximation error against reconstruction error; the lower left corner is best. Every point is labelled.
 // The figure has the measured points, the published points (see [PublishedTables]) and the Pareto front of both. Points that
-// lack one of the two metrics are left out.
+// lack one of the two metrics are omitted.
 func Pareto(ours, published []Point) (*Figure, error) {
 	return pareto(ours, published, mseOf(ours, published), maxMetric)
 }
 
-// ParetoOf draws one metric against another, with labelled points and the Pareto front for the directions in which the
-// metrics improve. An unknown metric is an error, and so is a metric without a better direction. Points that lack one of the
-// two metrics are left out.
+// ParetoOf draws one metric against another, with labelled points and the Pareto front for the directions in which the metrics
+// improve. An unknown metric, and a metric without a better direction, are errors. Points that lack one of the two metrics are
+// omitted.
 func ParetoOf(x, y string, points []Point) (*Figure, error) {
 	var of [2]metric
 	for i, name := range []string{x, y} {
@@ -307,8 +307,8 @@ func (p panel) labelled(points []Point, x, y metric) []Point {
 	return shown
 }
 
-// front returns the Pareto front of two metrics, the best x first: no other point is better in one of the two and at least as good in
-// the other one. Points that are equal in both count once; points that lack one are left out.
+// front returns the Pareto front of two metrics, the best x first: no other point is better in one of the two and at least as
+// good in the other one. Of points that are equal in both metrics, one is included; points that lack a metric are omitted.
 func front(points []Point, x, y metric) (front []Point) {
 	sorted := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return math.IsNaN(x.of(p)) || math.IsNaN(y.of(p)) })
 	slices.SortStableFunc(sorted, func(a, b Point) int {
@@ -349,9 +349,8 @@ const mostSwept = 14
 const logRatio = 8
 
 // Swept draws some metrics over a swept value: means over the seeds with bars of one standard deviation. Settings of a line
-// are connected in the order of their values. A line is left out of the panels of metrics that it lacks. The error is
-// [ErrNoPoints] if there is nothing to draw; fewer than two values, more than 14 lines, and values that are not finite are
-// errors, too.
+// are connected in the order of their values. A line is omitted from the panels of metrics that it lacks. Swept returns
+// [ErrNoPoints] if there is nothing to draw. Fewer than two values, more than 14 lines and non-finite values are errors, too.
 func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	values := map[float64]bool{}
 	for _, l := range lines {
@@ -388,7 +387,7 @@ func Swept(x string, names []string, lines []SweptLine) (*Figure, error) {
 	return panels(rows, sweptLegend(lines), height)
 }
 
-// line contains the points that have a metric, in the order of their values.
+// line returns the points that have a metric, in the order of their values.
 func (l SweptLine) line(name string, c color.Color, dashes []vg.Length) line {
 	drawn := line{name: l.Name, color: c, dashes: dashes, glyph: disc, pointsOnly: l.Apart || !l.Several()}
 	sorted := slices.Clone(l.Points)
@@ -417,7 +416,7 @@ func sweptLegend(lines []SweptLine) (names legend) {
 const (
 	mostMarks = 8     // number of values that are marked on the axis, if their labels do not touch
 	letter    = 0.025 // maximum width of a digit, as a fraction of the width of a panel
-	space     = 0.05  // at both ends, as a fraction of the range of the data
+	space     = 0.05  // margin at both ends, as a fraction of the range of the data
 )
 
 // sweptAxis is the axis of the swept value.

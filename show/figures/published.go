@@ -15,6 +15,8 @@ import (
 	"tessera/metrics"
 )
 
+// publishedCSV contains the published values of the study.
+//
 //go:embed published.csv
 var publishedCSV []byte
 
@@ -40,8 +42,8 @@ func PublishedRows() []Published {
 
 var publishedRows = sync.OnceValues(func() ([]Published, error) { return parsePublished(publishedCSV) })
 
-// PublishedCurves returns the points of figure 8: of the shallow auto-encoders, or, deep, of those with a convolutional
-// encoder.
+// PublishedCurves returns the points of figure 8 of the study: those of the auto-encoders with a convolutional encoder if deep
+// is true, otherwise those of the shallow ones.
 func PublishedCurves(deep bool) []Point {
 	source := "figure 8"
 	if deep {
@@ -104,10 +106,10 @@ func parsePublished(text []byte) ([]Published, error) {
 	return rows, nil
 }
 
-// Tolerances of a reproduction: two trainings of the study with the same shallow settings differ by up to as much.
+// Tolerances of a reproduction. Two trainings of the study with the same shallow settings differ by up to these amounts.
 const (
-	MSETolerance   = 0.10 // relative to the published mse
-	HoyerTolerance = 0.02 // absolute, for the sparsity
+	MSETolerance   = 0.10 // relative difference of the mse
+	HoyerTolerance = 0.02 // absolute difference of the sparsity
 )
 
 // Measured contains the measured values of one model with its settings, over seeds.
@@ -115,19 +117,19 @@ type Measured struct {
 	Model     string
 	Values    string // its varying settings: "loss.1.target=0.1"
 	Dataset   string
-	Split     string         // images that it was measured on, as in [Point]
-	P, Beta   float64        // of its KL penalty, NaN if it has none
+	Split     string         // measured images, as in [Point]
+	P, Beta   float64        // target and weight of the KL penalty; NaN without this penalty
 	Epochs    int            // epochs of its training; 0 for a baseline, which ends by its own rule
 	Done      int            // number of measured seeds
 	Trials    int            // number of declared seeds
 	Mean      metrics.Values // by the names of `eval --json`; without metrics that do not apply to the model
-	Deviation metrics.Values // over seeds; empty for one seed
+	Deviation metrics.Values // standard deviations over the seeds; empty for one seed
 
 	Pairs       int                       // number of seeds in common with the first model
 	Differences map[string]metrics.Paired // differences from the first model, paired by seed, by metric; empty for fewer than two pairs
 }
 
-// Point is the point that figures show.
+// Point returns the point of the model in figures.
 func (m Measured) Point() Point {
 	return Point{Label: m.name(), P: m.P, Beta: m.Beta, Values: m.Mean, Split: m.Split}
 }
@@ -175,12 +177,12 @@ var toleranceTests = []struct {
 	tolerance    float64
 }{{"mse", "mse", ComparedRow.MSEDifference, MSETolerance}, {"hoyer", "Hoyer", ComparedRow.HoyerDifference, HoyerTolerance}}
 
-// MSEDifference is the difference of the mse divided by the published mse; NaN if one of the two is missing.
+// MSEDifference returns the difference of the mse divided by the published mse; NaN if one of the two is missing.
 func (r ComparedRow) MSEDifference() float64 {
 	return r.of("mse")/r.published("mse") - 1
 }
 
-// HoyerDifference is the difference of the codes' sparsity; NaN if one of the two is missing.
+// HoyerDifference returns the difference of the codes' sparsity; NaN if one of the two is missing.
 func (r ComparedRow) HoyerDifference() float64 {
 	return r.of("hoyer") - r.published("hoyer")
 }
@@ -232,7 +234,7 @@ func (r ComparedRow) unmeasured() (names []string, judged bool) {
 	return names, judged
 }
 
-// Name is the name of the row: the declared model with its distinguishing settings, otherwise the published model.
+// Name returns the name of the row: the declared model with its distinguishing settings, otherwise the published model.
 func (r ComparedRow) Name() string {
 	if r.Measured != nil {
 		return r.Measured.name()
@@ -243,7 +245,7 @@ func (r ComparedRow) Name() string {
 	return cmp.Or(r.Published.Declared, r.Published.Model)
 }
 
-// Penalty returns target and weight of the row's KL penalty, NaN where it has none.
+// Penalty returns target and weight of the row's KL penalty, NaN if it has none.
 func (r ComparedRow) Penalty() (p, beta float64) {
 	if r.Published != nil {
 		return r.Published.P, r.Published.Beta
@@ -254,7 +256,7 @@ func (r ComparedRow) Penalty() (p, beta float64) {
 	return math.NaN(), math.NaN()
 }
 
-// of is the named measured metric, NaN if unknown.
+// of returns the named measured metric, NaN if unknown.
 func (r ComparedRow) of(name string) float64 {
 	if r.Measured == nil {
 		return math.NaN()
@@ -262,7 +264,7 @@ func (r ComparedRow) of(name string) float64 {
 	return orNaN(r.Measured.Mean, name)
 }
 
-// published is the named published metric, NaN if unknown.
+// published returns the named published metric, NaN if unknown.
 func (r ComparedRow) published(name string) float64 {
 	if r.Published == nil {
 		return math.NaN()
@@ -325,7 +327,7 @@ func JudgedTable(rows []ComparedRow) Table {
 }
 
 // ShownTable contains the metrics without a known tolerance: the errors of max-approximation in several conventions, the
-// classification of codes, and dead units. Metrics that no row has are left out.
+// classification of codes, and dead units. Metrics that no row has are omitted.
 func ShownTable(rows []ComparedRow) Table {
 	t := Table{Head: []string{"model", "p", "β"}}
 	body := make([][]string, len(rows))
@@ -354,8 +356,8 @@ func ShownTable(rows []ComparedRow) Table {
 }
 
 // DifferenceTable contains the differences of the measured models from the first one, in the given metrics; "-" for missing
-// ones. Rows without common seeds, and the first model itself, are left out. If some seeds lack a metric, the cell contains
-// the number of seeds used.
+// ones. Rows without common seeds, and the first model itself, are omitted. If some seeds lack a metric, the cell contains the
+// number of seeds used.
 func DifferenceTable(rows []ComparedRow, names []string) Table {
 	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
 	for _, r := range rows {
@@ -407,7 +409,7 @@ func difference(format string, v float64) string {
 	return fmt.Sprintf(format, v)
 }
 
-// comparedMetrics are the columns of [ComparisonCSV], by the names of `eval --json`.
+// comparedMetrics lists the columns of [ComparisonCSV], by the names of `eval --json`.
 var comparedMetrics = []string{"mse", "hoyer", "max_approx", "max_approx_bias_dilated", "max_approx_reconstructed", "max_approx_clipped",
 	"svm_accuracy", "dead_units"}
 
@@ -427,7 +429,7 @@ func ComparisonCSV(rows []ComparedRow) []byte {
 	return b.Bytes()
 }
 
-// record is the row for [ComparisonCSV].
+// record returns the row for [ComparisonCSV].
 func (r ComparedRow) record() []string {
 	p, beta := r.Penalty()
 	var source, dataset, epochs, seeds string
@@ -449,7 +451,7 @@ func (r ComparedRow) record() []string {
 	return record
 }
 
-// field is a number in a file for programs.
+// field formats a number in a file for programs, "" if unknown.
 func field(v float64) string {
 	if math.IsNaN(v) {
 		return ""

@@ -14,8 +14,8 @@ import (
 type Reliable struct {
 	Label string
 	ECE   float64
-	Bins  []posthoc.Bin // of [posthoc.Reliability]
-	Raw   bool          // before a calibration
+	Bins  []posthoc.Bin // bins of [posthoc.Reliability]
+	Raw   bool          // the bins are those before a calibration
 }
 
 // Reliability draws the reliability diagram of classifiers, the accuracy over the confidence of samples in bins, next to the

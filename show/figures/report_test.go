@@ -47,7 +47,7 @@ func TestEqualInputsGiveEqualFiles(t *testing.T) {
 	}
 }
 
-// checkSVG reports a text that is no XML, and fonts and pictures that other machines could not show.
+// checkSVG checks that a text is valid XML, and that it contains no fonts or pictures that other machines could not show.
 func checkSVG(t *testing.T, name string, text []byte) {
 	t.Helper()
 	read := xml.NewDecoder(bytes.NewReader(text))
@@ -124,7 +124,7 @@ func TestImagesAreMagnifiedWithoutSmoothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const scale = 48 // two pixels fill an image of 96
+	const scale = 48 // two pixels fill an image with a side of 96 pixels
 	picture := f.Image()
 	grey := []uint8{0, 51, 255, 255}
 	for i, want := range grey {
@@ -190,7 +190,8 @@ func TestGridsAreWiderThanHighAndWasteFewCells(t *testing.T) {
 	}
 }
 
-// Numbers stand in the strip above an atom, as large as the cells allow: every column has one, or some of them.
+// The strip above an atom contains its number, as large as the cells allow. Every column is numbered, or some columns if the
+// cells are narrow.
 func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 	for _, c := range []struct{ side, count, every int }{{28, 100, 1}, {8, 16, 1}, {2, 1000, 1}, {1, 10_000, 3}} {
 		grid := &raster{height: c.side, width: c.side, channels: 1, columns: gridColumns(c.count)}
@@ -244,7 +245,7 @@ func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const cell = largestAtom + rule // of two rows of two
+	const cell = largestAtom + rule // size of one of four cells in two rows
 	strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 3).grid.strip
 	picture := f.Image()
 	for _, c := range []struct {
@@ -318,7 +319,7 @@ func TestHistogramsCountEveryValueOnce(t *testing.T) {
 	}
 }
 
-// Models of your own have no target, whose colour would name them.
+// A user-defined model has no target, so its colour does not identify it: its point is labelled.
 func TestModelsWithoutATargetHaveTheirNamesInScatters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "scatter.svg")
 	f, err := MSEScatter([]Point{{Label: "my model", P: math.NaN(), Values: numbers("mse", 0.01, "max_approx", 0.1)}}, nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sweptLines are two lines with bars, of which one lacks a metric, and points of a random search.
+// sweptLines returns two lines with error bars, of which one lacks a metric, and points of a random search.
 func sweptLines() []SweptLine {
 	line := func(name string, apart bool, scale float64) SweptLine {
 		l := SweptLine{Name: name, Apart: apart}

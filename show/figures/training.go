@@ -14,7 +14,7 @@ type TrainingRun struct {
 	Epochs []train.Epoch
 }
 
-// Training draws loss, error on the validation images, sparsity of codes and dead units over the epochs of runs.
+// Training draws the loss, the error on the validation images, sparsity of codes and dead units over the epochs of runs.
 func Training(runs ...TrainingRun) (*Figure, error) {
 	epochs := 0
 	for _, run := range runs {

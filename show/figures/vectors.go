@@ -29,8 +29,9 @@ func vectorAtoms(a *metrics.Atoms, names []string) (*Figure, error) {
 	return HeatMaps(row)
 }
 
-// HeatMaps draws rows of vectors, such as the atoms of each of several models: one line for each vector, one column for each value.
-// White is 0, red is positive, blue is negative; the largest magnitude of a map, which its title says, has the full colour.
+// HeatMaps draws one heat map for each row, for example for the atoms of each model: one line for each vector, one column for
+// each value. White is 0, red is positive, blue is negative. The largest magnitude of a map, which is part of its title, has
+// the full colour.
 func HeatMaps(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no vectors to draw")
@@ -47,7 +48,7 @@ func HeatMaps(rows ...ImageRow) (*Figure, error) {
 		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
 			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true, names: row.Names}}})
 	}
-	const frame, least, largest = 110, 260, 1200 // in pixels
+	const frame, least, largest = 110, 260, 1200 // sizes in pixels
 	return panels(all, nil, min(max(frame+12*most, least), largest)+namedTicks(all[0][0].x.names).height())
 }
 
@@ -59,11 +60,11 @@ func valueAxis(row ImageRow) axis {
 	return axis{label: "value", whole: true}
 }
 
-// heatMap is lines of values.
+// heatMap is a plotter that draws a row of vectors as lines of cells.
 type heatMap struct {
 	values         []float32
 	lines, columns int
-	most           float64 // the largest magnitude
+	most           float64 // largest magnitude
 }
 
 func newHeatMap(row ImageRow) (*heatMap, error) {
@@ -82,7 +83,7 @@ func newHeatMap(row ImageRow) (*heatMap, error) {
 	return m, nil
 }
 
-// corners is an invisible line that gives the axes their ranges: cells are centred at whole numbers.
+// corners returns an invisible line that gives the axes their ranges: cells are centred at whole numbers.
 func (m *heatMap) corners() line {
 	return line{points: plotter.XYs{{X: -0.5, Y: -0.5}, {X: float64(m.columns) - 0.5, Y: float64(m.lines) - 0.5}}, color: color.Transparent}
 }
@@ -104,14 +105,14 @@ func (m *heatMap) Plot(c draw.Canvas, p *plot.Plot) {
 	c.DrawImage(area, drawn)
 }
 
-// cells is the range of n cells that pixel p of size pixels shows.
+// cells returns the range of cells, out of n, that pixel p shows; size is the number of pixels.
 func cells(p, size, n int) (from, to int) {
 	from = p * n / size
 	return from, max(from+1, (p+1)*n/size)
 }
 
-// extreme is the value of the largest magnitude in a block of cells: if several cells share a pixel, the most important one
-// is visible.
+// extreme returns the value with the largest magnitude in a block of cells. If several cells share a pixel, this value remains
+// visible.
 func (m *heatMap) extreme(top, bottom, left, right int) float64 {
 	most := 0.0
 	for line := top; line < bottom; line++ {
@@ -138,7 +139,7 @@ var (
 	heatBlue = color.RGBA{0x21, 0x66, 0xAC, 0xFF}
 )
 
-// Heat is the colour of a value of a heat map: white for 0, red for 1, blue for -1.
+// Heat returns the colour of a value in a heat map: white for 0, red for 1, blue for -1.
 func Heat(share float64) color.RGBA {
 	full := heatRed
 	if share < 0 {
@@ -182,7 +183,7 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 		}
 	}
 	columns := 2 - len(all)%2 // all rows are equally long
-	const height = 230        // pixels
+	const height = 230        // height of a panel in pixels
 	return panels(slices.Collect(slices.Chunk(all, columns)), names, height+namedTicks(all[0].x.names).height())
 }
 

@@ -50,7 +50,7 @@ func (c *Comparison) Write(w io.Writer) error {
 	return write(w, "comparison.html", frame{Title: title + " - Tessera", Live: c.Live, Data: map[string]any{}, Body: body})
 }
 
-// pairs draws the matched atoms of every model and the first one.
+// pairs draws the atoms of every model matched with those of the first one.
 func (c *Comparison) pairs() (list []pairedModel) {
 	first := c.Models[0]
 	for _, m := range c.Models[1:] {

@@ -13,7 +13,7 @@ import (
 // mostPoints is the maximum number of epochs in a curve; for longer trainings they are evenly spaced.
 const mostPoints = 1000
 
-// Curve is the course of one training: the columns of its metrics.jsonl.
+// Curve contains the metrics of one training over its epochs: the columns of its metrics.jsonl.
 type Curve struct {
 	Label   string              `json:"label"`
 	Epochs  []float64           `json:"epochs"`
@@ -23,7 +23,7 @@ type Curve struct {
 	seconds float64  // sum over all epochs
 }
 
-// Point is a number in JSON with few digits; a missing one is null.
+// Point is a number that is written to JSON with few digits; a missing number is null.
 type Point float64
 
 // MarshalJSON writes few digits.
@@ -84,9 +84,9 @@ func (c *Curve) fill(epochs []train.Epoch) {
 type Panel struct {
 	Title   string   `json:"title"`
 	About   string   `json:"about"`
-	Columns []string `json:"columns"` // of every run
+	Columns []string `json:"columns"` // names of the columns of every run
 	Log     bool     `json:"log"`
-	Whole   bool     `json:"whole,omitempty"` // counts: no ticks between whole numbers
+	Whole   bool     `json:"whole,omitempty"` // the values are counts: no ticks between whole numbers
 }
 
 // panelTexts lists the charts of known columns, in the order in which they are shown.

@@ -12,7 +12,8 @@ import (
 	"tessera/train"
 )
 
-// trained trains a small model of bars with other settings, interrupted after some epochs (0: never), and returns its folder.
+// trained trains a small model of bars with the given settings and returns the run's folder. If interruptAfter > 0, the
+// training is interrupted after this number of epochs.
 func trained(t *testing.T, interruptAfter int, sets ...string) string {
 	t.Helper()
 	declared, err := config.Load("models.toml", []byte(`

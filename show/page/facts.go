@@ -29,7 +29,7 @@ type Verdict struct{ Value, Title, About string }
 // Fact is one line of the table at the top of a page.
 type Fact struct{ Name, Text string }
 
-// facts are the lines of the table, in order.
+// facts lists the lines of the table, in order.
 type facts []Fact
 
 // add adds a line. A line without a text is not added.
@@ -59,8 +59,8 @@ func factsOf(r *Run, opened *tessera.Run) (list facts) {
 	return list
 }
 
-// addModel describes a declaration: what its encoder reads, in words, and the units of its code, 0 if they vary. With weights
-// it includes the weights of the loss terms.
+// addModel describes a declaration. input describes the input of the encoder in words, and units is the number of units of the
+// code, 0 if it varies. If weights is true, the weights of the loss terms are included.
 func (f *facts) addModel(m *config.Model, input string, units int, weights bool) {
 	f.add("model", strings.TrimSuffix(m.Name+": "+m.About, ": "))
 	if m.Baseline != nil {
@@ -123,7 +123,7 @@ func shapeText(shape []int) string {
 	return text
 }
 
-// objectiveText is the sum that a training minimises, "" for a baseline.
+// objectiveText returns the objective of a training as a sum of terms, "" for a baseline.
 func objectiveText(m *config.Model, weights bool) string {
 	var terms []string
 	changing := ""
@@ -307,8 +307,8 @@ func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []stri
 	return list
 }
 
-// explained compares an error with the error of the mean image, which equals the variance, and with the error on fitted images if that
-// was measured.
+// explained compares an error with the error of the mean image, which equals the variance, and with the error on fitted images
+// if it was measured.
 func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict {
 	about := "Mean squared error " + short(mse)
 	if fitted != nil {

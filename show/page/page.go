@@ -28,6 +28,8 @@ import (
 	"tessera/show/figures"
 )
 
+// files contains the templates and the assets of pages.
+//
 //go:embed assets templates
 var files embed.FS
 
@@ -58,11 +60,11 @@ type frame struct {
 	Style  template.CSS
 	Script template.JS
 	Live   bool // the page is served by `tessera ui`
-	Data   any  // for the scripts
-	Body   any  // for the template
+	Data   any  // data for the scripts
+	Body   any  // data for the template
 }
 
-// write renders a page with the template of that name.
+// write renders a page with the named template.
 func write(w io.Writer, name string, f frame) error {
 	hash := sha256.Sum256([]byte(script))
 	f.Policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-" +
@@ -218,7 +220,7 @@ func spent(seconds float64) string {
 // plain removes Markdown markup from a text.
 func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
 
-// elsewhere matches the end of a description that refers to texts that readers of the page do not have.
+// elsewhere matches the end of a description that refers to documents outside the page.
 var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
 
 // aboutOf describes a measure.
@@ -226,7 +228,7 @@ func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain
 
 func compare(a, b float64) int { return cmp.Compare(a, b) }
 
-// nounOf is the noun for one sample of a shape: "image", or "sample" for vectors.
+// nounOf returns the noun for one sample of a shape: "image", or "sample" for vectors.
 func nounOf(shape []int) string {
 	if len(shape) == 1 {
 		return "sample"
@@ -234,7 +236,7 @@ func nounOf(shape []int) string {
 	return "image"
 }
 
-// plural is "1 image" or "2 images".
+// plural returns a number with its noun: "1 image" or "2 images".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -248,7 +250,7 @@ const largestSide = 96
 // picture is a PNG in base64, the form in which data URIs and the scripts of a page use it.
 type picture string
 
-// URI is the picture as the source of an <img>.
+// URI returns the picture as the source of an <img>.
 func (p picture) URI() string { return "data:image/png;base64," + string(p) }
 
 // painter draws images of one shape.
@@ -259,8 +261,8 @@ type painter struct {
 	most   float64 // largest magnitude of all vectors in a heat map; 0 for images
 }
 
-// forVectors returns a painter whose pictures of vectors share one colour scale: red up to the largest magnitude of all these
-// values, blue down to its negative. Images have no common scale.
+// forVectors returns a painter whose pictures of vectors have one colour scale, from blue for the negative of the largest
+// magnitude of all values to red for this magnitude. For images it returns the painter unchanged.
 func (p painter) forVectors(all ...[]float32) painter {
 	p.most = 0
 	if p.from[0] == 1 && len(p.from) == 2 {
@@ -283,7 +285,7 @@ func newPainter(shape []int) painter {
 	return p
 }
 
-// draw returns the picture of one image, "" for one with values that are not finite.
+// draw returns the picture of one image, "" if it has non-finite values.
 func (p painter) draw(tone figures.Tone, values []float32) picture {
 	drawn, err := p.pixels(tone, p.small(values))
 	if err != nil {
@@ -329,7 +331,7 @@ func (p painter) small(values []float32) []float32 {
 	return small
 }
 
-// encode writes a PNG, with a palette where there are few colours.
+// encode encodes an image as PNG, with a palette if it has few colours.
 func encode(drawn *image.RGBA) picture {
 	var b bytes.Buffer
 	var shown image.Image = drawn

@@ -18,10 +18,10 @@ import (
 	"tessera/show/page"
 )
 
-// options are those of all tests: one thread.
+// options are the options of all tests: one thread.
 var options = page.Options{Open: tessera.Options{Threads: 1}}
 
-// folders of the runs that all tests share.
+// shared returns the folder with the runs that all tests share.
 var shared = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "page")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run is the path of a trained run.
+// run returns the path of a trained run.
 func run(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := shared()
@@ -65,7 +65,7 @@ func run(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// rendered is the page of runs.
+// rendered returns the page of runs.
 func rendered(t *testing.T, paths ...string) string {
 	t.Helper()
 	r := &page.Report{}
@@ -83,7 +83,7 @@ func rendered(t *testing.T, paths ...string) string {
 	return b.String()
 }
 
-// factText is the table that a page begins with, one line for each fact.
+// factText returns the table at the top of a page as text, one line for each fact.
 func factText(facts []page.Fact) string {
 	var lines []string
 	for _, f := range facts {
@@ -108,14 +108,15 @@ func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 		"<td>mse &#43; ", "from the settings above")
 }
 
-// The same run gives the same bytes, with every picture and number in them.
+// Two reports of the same run have the same bytes and contain every picture and number.
 func TestTheSameRunGivesTheSameBytes(t *testing.T) {
 	if one, other := rendered(t, run(t, "swimmers")), rendered(t, run(t, "swimmers")); one != other {
 		t.Error("two pages of one run differ")
 	}
 }
 
-// loading finds what a browser would load from elsewhere. The licence of uPlot names addresses; they are no references.
+// loading matches references that a browser would load from other addresses. The licence of uPlot contains addresses, which
+// are not loaded.
 var loading = regexp.MustCompile(`(?i)(?:src|href|action)\s*=\s*["']?(?:https?:|//)|@import|url\(\s*["']?(?:https?:|//)`)
 
 func TestAPageLoadsNothing(t *testing.T) {
@@ -192,7 +193,7 @@ func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
 	contains(t, classifier(t), "Head class", "9 labelled images", "9 validation images of memory", `class="confusion"`, "Expected calibration error", "Codes by class")
 }
 
-// Folders of images are sorted by class: the first images do not stand for all.
+// Folders of images are sorted by class, so statistics of the first images would not represent all of them.
 func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 	const n, pixels = 12_000, 4
 	values, labels := make([]float32, n*pixels), make([]int, n)

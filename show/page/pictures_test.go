@@ -12,7 +12,7 @@ import (
 	"tessera/show/figures"
 )
 
-// decoded is the picture as a browser reads it.
+// decoded decodes a picture as a browser does.
 func decoded(t *testing.T, p picture) (width, height int, grey func(x, y int) uint32) {
 	t.Helper()
 	file, err := base64.StdEncoding.DecodeString(string(p))
@@ -58,7 +58,7 @@ func TestASpriteKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-// Two units of six images: the second is used by one image only.
+// Of two units, the second one is used by only one of six images.
 func TestTheUseOfUnits(t *testing.T) {
 	codes := []float32{1, 0, 2, 0, 3, 0, 4, 9, 0, 0, 2, 0}
 	u := usageOf(codes, 2, []float64{1, 10}, []int{0, 0, 0, 1, 1, -1}, 2)
@@ -84,7 +84,7 @@ func TestTheUseOfUnits(t *testing.T) {
 	}
 }
 
-// Only units that are shown are correlated: all pairs of 20,000 units would take 3.2 GB.
+// Only units that are shown are correlated: the correlations of all pairs of 20,000 units would take 3.2 GB.
 func TestTheUseOfManyUnitsTakesLittleMemory(t *testing.T) {
 	const units = 20_000
 	codes := make([]float32, 3*units)

@@ -21,20 +21,20 @@ import (
 
 // Options are the settings for reading runs for a page.
 type Options struct {
-	Open    tessera.Options   // how runs are opened
-	Split   data.Split        // measured images; "": the default of [evaluation.PlanOf], held-out images if there are any
-	Metrics metrics.Selection // nil: [metrics.Default]
-	Quick   bool              // without measurements: no numbers, samples and codes, as for a run that is still training
+	Open    tessera.Options   // options for opening runs
+	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
+	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
+	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
 }
 
 // Run is the content of a page about one run.
 type Run struct {
-	ID       string // ID of its section: run-1
-	Label    string // the folder's name
+	ID       string // ID of the run's section: run-1
+	Label    string // name of the folder
 	Path     string
-	Name     string   // of the model
+	Name     string   // name of the model
 	Noun     string   // noun for a sample: "image" or "sample"
-	Facts    []Fact   // what was trained, and how the training ended
+	Facts    []Fact   // description of the training and its end
 	Hints    []string // reasons to doubt the numbers
 	Terms    []Term   // terms of the objective
 	Verdicts []Verdict
@@ -43,7 +43,7 @@ type Run struct {
 	Numbers  []Number
 	Fitted   string // description of the fitted images that were also measured; "" if there are none
 	Curves   Curve
-	Units    *Units // nil if there are none
+	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
 	Heads    []HeadPlots
@@ -62,8 +62,8 @@ type Measured struct {
 // Number is one metric.
 type Number struct {
 	Name, Value, Better, About string
-	Fitted                     string // on fitted images; "" if not measured
-	Variant                    bool   // a variant of another number in the list
+	Fitted                     string // value on fitted images; "" if not measured
+	Variant                    bool   // the number is a variant of another number in the list
 }
 
 // ReadRun opens a run, measures it and prepares the contents of its page. Missing data are not an error: the page says that
@@ -208,13 +208,13 @@ type view struct {
 	run     *tessera.Run
 	sample  *evaluation.Sample
 	painter painter
-	tone    figures.Tone // of images
+	tone    figures.Tone // tone of images
 	data    *data.Images // the shown images
-	images  []float32    // n x pixels, unscaled: the run scales its inputs
+	images  []float32    // images, n x pixels, unscaled: the run scales its inputs
 	scaling *data.Scaling
-	codes32 []float32 // n x units
+	codes32 []float32 // codes, n x units
 	n       int
-	labels  []int    // nil without any
+	labels  []int    // labels; nil if there are none
 	classes []string // names of the classes
 	atoms   *metrics.Atoms
 	direct  bool // every value of the code weights one atom
@@ -269,10 +269,10 @@ func classNames(labels []int, names []string) []string {
 	return names
 }
 
-// number is the number of the i-th image in its split: see [evaluation.Spread].
+// number returns the index in its split of the i-th image of the view; see [evaluation.Spread].
 func (v *view) number(i int) int { return i * v.sample.Images.Len() / v.n }
 
-// image is the i-th image.
+// image returns the i-th image.
 func (v *view) image(i int) []float32 {
 	pixels := len(v.images) / v.n
 	return v.images[i*pixels : (i+1)*pixels]
@@ -280,10 +280,10 @@ func (v *view) image(i int) []float32 {
 
 // Origin describes the environment and the data of a run, and the commands that reproduce it.
 type Origin struct {
-	Facts    [][2]string // environment
-	Data     [][2]string // file, SHA-256
+	Facts    [][2]string // name and value of each property of the environment
+	Data     [][2]string // path and SHA-256 of each file
 	Commands []Command
-	Unlisted bool // it was measured on files that the training did not record
+	Unlisted bool // the run was measured on files that the training did not record
 }
 
 // Command is a command line with its description.

@@ -18,7 +18,7 @@ const shownSamples = 30
 type Samples struct {
 	Noun     string   // noun for a sample: "image" or "sample"
 	Operator bool     // max-approximations are shown
-	Columns  *Columns // of vectors; nil for images
+	Columns  *Columns // columns of vectors; nil for images
 	Error    string
 	Each     []Sample
 }
@@ -29,7 +29,7 @@ type Sample struct {
 	Class         string
 	Original      picture
 	Reconstructed picture // "" without a decoder
-	Difference    picture // |x - y|, on the scale of the images
+	Difference    picture // |x - y|, scaled like the images
 	Dilated       picture // "" without atoms
 	Approximated  picture
 	MSE           float64
@@ -185,7 +185,7 @@ func (v *view) differences(x, y []float32) []float32 {
 	return all
 }
 
-// meanSquare is the mean of the squares.
+// meanSquare returns the mean of the squares.
 func meanSquare(values []float32) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -194,41 +194,41 @@ func meanSquare(values []float32) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-// HeadPlots are the confusion matrix and the calibration of one head.
+// HeadPlots contains the confusion matrix and the calibration of one head.
 type HeadPlots struct {
 	Name     string
-	Noun     string // what a sample is called: "image" or "sample"
+	Noun     string // noun for a sample: "image" or "sample"
 	Classes  []string
 	Rows     []ConfusionRow
 	Accuracy string
 	Images   int
 	Bins     []CalibrationBin
 	ECE      string // expected calibration error
-	PostHoc  string // description of what was fitted after the training; "" if nothing was
+	PostHoc  string // description of the procedures fitted after the training; "" if there are none
 }
 
-// ConfusionRow is one true class.
+// ConfusionRow is the row of one true class.
 type ConfusionRow struct {
 	Class string
 	Cells []ConfusionCell
 }
 
-// ConfusionCell is the number of images of one true class that were assigned to one class, which may be the true one.
+// ConfusionCell is the number of images of a true class for which a head predicts a certain class.
 type ConfusionCell struct {
 	Count int
 	Share int  // percentage of the images of the class
-	Right bool // the class itself
+	Right bool // the predicted class is the true one
 }
 
 // CalibrationBin describes the images whose confidence lies in one bin.
 type CalibrationBin struct {
 	Images               int
-	Confidence, Accuracy float64 // means over these images
-	X, Y                 string  // position in the plot of 100 by 100
-	Size                 string  // radius of its mark
+	Confidence, Accuracy float64 // means over the images of the bin
+	X, Y                 string  // position of the mark in a plot of 100 by 100
+	Size                 string  // radius of the mark
 }
 
-// heads classifies the images by every head that a loss compares with classes, if the images have these classes.
+// heads classifies the images by every head that a loss compares with classes, provided that the images have these classes.
 func (v *view) heads() (list []HeadPlots, err error) {
 	for _, name := range v.run.ClassHeads() {
 		labels := v.labels
@@ -305,7 +305,7 @@ type binSum struct {
 	confidence, right float64
 }
 
-// shown is the bin in the plot; all is the number of all images.
+// shown returns the mark of the bin in the plot; all is the number of all images.
 func (s binSum) shown(all int) CalibrationBin {
 	b := CalibrationBin{Images: s.n, Confidence: s.confidence / float64(s.n), Accuracy: s.right / float64(s.n)}
 	b.X, b.Y = fmt.Sprintf("%.1f", 100*b.Confidence), fmt.Sprintf("%.1f", 100-100*b.Accuracy)
@@ -313,7 +313,7 @@ func (s binSum) shown(all int) CalibrationBin {
 	return b
 }
 
-// mostProbable is the class of the largest logit and its probability.
+// mostProbable returns the class with the largest logit, and its probability.
 func mostProbable(logits []float32) (class int, probability float64) {
 	class = max(slices.Index(logits, slices.Max(logits)), 0)
 	sum := 0.0
@@ -338,7 +338,7 @@ func confusionRows(names []string, counts [][]int) (rows []ConfusionRow) {
 	return rows
 }
 
-// Worst returns a sentence about the two classes that are confused most often; it is "" if there are no errors.
+// Worst returns a sentence about the two classes that are confused most often; "" if there are no errors.
 func (h HeadPlots) Worst() string {
 	most, text := 0, ""
 	for _, row := range h.Rows {

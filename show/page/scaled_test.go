@@ -15,7 +15,7 @@ import (
 	"tessera/show/page"
 )
 
-// A page shows the errors that the metrics measure: the images are scaled once, by the run.
+// The errors on a page equal those of the metrics: the run scales the images once.
 func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
 	const n, side = 40, 4
 	values := make([]float32, n*side*side)

@@ -29,28 +29,28 @@ import (
 type Sweep struct {
 	Label, Path string
 	Live        string // URL path of the events of `tessera ui`, "" for a file
-	Facts       []Fact // what the sweep is
+	Facts       []Fact // description of the sweep
 	Failed      []Failure
 	Terms       []Term // terms of the objective, if there is one model
 	Noun        string // noun for a sample: "image", or "sample" if some are vectors
-	Warning     string // a warning if the measured images are not unseen ones, else ""
+	Warning     string // a warning if the measured images are not unseen ones; else ""
 	Keys        []string
 	Names       []string // names of the keys, in words
 	Measures    []MeasureColumn
-	First       []string // metrics that are shown first; nil for the default ones
+	First       []string // metrics that are shown first; nil for the default
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    []SelectedRow
 	SelectedOn  string            // description of the images on which Selected was measured
 	Differences []DifferenceTable // differences between settings, one table per group with the same images
 	Intervals   string            // caveat about the confidence intervals of the differences
-	OneSeed     string            // why there are no differences if more seeds would give some; else ""
+	OneSeed     string            // why the table has no differences, if more seeds would provide some; else ""
 	Commands    []Command
 
 	sets map[string]*config.Dataset // data sets of the trials
 }
 
-// Failure is a trial without a result; Name is its setting and its seed.
+// Failure is a trial without a result. Name consists of its setting and its seed.
 type Failure struct{ Trial, Name, Problem string }
 
 // MeasureColumn is one metric of a sweep.
@@ -64,12 +64,12 @@ type MeasureColumn struct {
 // SettingRow is one setting: numbers in the order of the metrics, nil where they are missing.
 type SettingRow struct {
 	Model     string   `json:"model"`
-	Values    []string `json:"values"` // of the keys
+	Values    []string `json:"values"` // values of the swept keys
 	Seeds     int      `json:"seeds"`
-	Images    int      `json:"images"` // equal for settings that are measured on the same images
+	Images    int      `json:"images"` // number of a group of settings that are measured on the same images
 	Mean      []*Point `json:"mean"`
 	Deviation []*Point `json:"deviation"`
-	Trials    []int    `json:"trials"` // indices of its trials
+	Trials    []int    `json:"trials"` // indices of the trials of the setting
 }
 
 // TrialRow is one trial.
@@ -78,7 +78,7 @@ type TrialRow struct {
 	Seed    uint64   `json:"seed"`
 	Numbers []*Point `json:"numbers"`
 	Atoms   *Sprite  `json:"atoms,omitempty"`
-	Link    string   `json:"link,omitempty"` // in `tessera ui`
+	Link    string   `json:"link,omitempty"` // address of the trial's page in `tessera ui`
 }
 
 // SelectedRow is a selected setting with its means on the test images.
@@ -241,7 +241,7 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 	return models, nil
 }
 
-// countParts adds the number of true parts, if a sweep counts the parts found.
+// countParts adds the number of true parts to the metrics that count the parts found.
 func (s *Sweep) countParts(ctx context.Context, run *tessera.Run) {
 	at := slices.IndexFunc(s.Measures, func(m MeasureColumn) bool { return m.Name == "parts_found" })
 	if at < 0 {
@@ -298,7 +298,7 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	}
 }
 
-// measuredText tells how many trials are measured, and on which images.
+// measuredText describes how many trials are measured, and on which images.
 func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	done, images := 0, []string{}
 	for _, t := range r.Trials {
@@ -388,9 +388,9 @@ type DifferenceTable struct {
 // DifferenceRow is one setting.
 type DifferenceRow struct {
 	Model  string
-	Values []string          // of the keys
-	Pairs  int               // seeds
-	Paired []*metrics.Paired // in the order of the metrics, nil where there is no difference
+	Values []string          // values of the swept keys
+	Pairs  int               // number of common seeds
+	Paired []*metrics.Paired // differences in the order of the metrics, nil where there is none
 }
 
 // Open reports whether the table is short enough to be unfolded when the page opens.
@@ -440,8 +440,8 @@ func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
 	return sets
 }
 
-// group gives settings that are measured on the same images the same number, because the best setting can only be selected
-// among them. All unknown data sets count as equal.
+// group assigns the same number to all settings that are measured on the same images, because the best setting can be selected
+// only among these. All unknown data sets are treated as equal.
 func (s *Sweep) group(r *sweep.Results) {
 	sets := s.setsOf(r)
 	for i := range s.Settings {

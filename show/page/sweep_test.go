@@ -14,7 +14,7 @@ import (
 	"tessera/sweep"
 )
 
-// ran runs a sweep of a text, with some changes, and returns its folder.
+// ran runs the sweep of a text with the given changes, and returns its folder.
 func ran(t *testing.T, text, name string, changes ...config.Set) string {
 	t.Helper()
 	declared, err := config.Load("models.toml", []byte(text))
@@ -50,7 +50,7 @@ seeds = [1, 2]
 set.loss.1.weight = [0.001, 10.0]
 `
 
-// sweepPage is the page of a sweep, and its text.
+// sweepPage returns the page of a sweep, and its text.
 func sweepPage(t *testing.T, path string) (*page.Sweep, string) {
 	t.Helper()
 	s, err := page.ReadSweep(t.Context(), path, options)
@@ -143,7 +143,7 @@ func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
 	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials, on ")
 }
 
-// As if the settings had a third seed in common, under which the metrics are not applicable.
+// The third common seed of the settings is simulated. Under this seed the metrics are not applicable.
 func TestADifferenceOfFewerSeedsSaysHowMany(t *testing.T) {
 	path := ran(t, weights, "weights", config.Passes(1))
 	s, err := page.ReadSweep(t.Context(), path, options)

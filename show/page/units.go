@@ -33,15 +33,15 @@ const (
 // if the code weights atoms, otherwise the activation h_ij.
 type usage struct {
 	n, k  int
-	use   []float32 // n x k
+	use   []float32 // use of every unit by every image, n x k
 	each  []unitUse
 	byOne [][]float64 // mean use by class, classes x k; nil without labels
 }
 
 // unitUse describes the use of one unit.
 type unitUse struct {
-	active    float64 // share of images for which |use| is above 1 % of the image's largest use
-	mean, max float64 // of the use
+	active    float64 // share of the images for which |use| is above 1 % of the image's largest use
+	mean, max float64 // mean and maximum of the use
 	low, high float64 // ends of the histogram
 	counts    []int   // numbers of images by use, without images in which the unit is inactive
 	top       []int   // images with the largest use, in descending order
@@ -54,7 +54,7 @@ type neighbour struct {
 	correlation float64 // correlation of the uses over the images
 }
 
-// usageOf measures codes of k units; scales multiply them, nil for none.
+// usageOf computes the statistics of codes of k units. scales are the factors of the units; nil for none.
 func usageOf(codes []float32, k int, scales []float64, labels []int, classes int) *usage {
 	u := &usage{n: len(codes) / k, k: k, use: codes, each: make([]unitUse, k)}
 	if scales != nil {
@@ -79,7 +79,7 @@ func usageOf(codes []float32, k int, scales []float64, labels []int, classes int
 	return u
 }
 
-// of is the use of unit j by image i.
+// of returns the use of unit j by image i.
 func (u *usage) of(i, j int) float64 { return float64(u.use[i*u.k+j]) }
 
 // unit describes one unit; largest is the largest |use| of every image.
@@ -108,8 +108,8 @@ func (u *usage) unit(j int, largest []float64) unitUse {
 	return one
 }
 
-// withLargest inserts image i into the list of the images with the largest use of unit j. Of images with equal use the first
-// one is kept.
+// withLargest inserts image i into the list of the images with the largest use of unit j. Of images with equal use, the one
+// inserted first has priority.
 func (u *usage) withLargest(top []int, i, j int) []int {
 	size := func(i int) float64 { return math.Abs(u.of(i, j)) }
 	at := len(top)
@@ -197,10 +197,10 @@ func lengths(a *metrics.Atoms) []float64 {
 	return all
 }
 
-// atom is the image of atom j.
+// atom returns the image of atom j.
 func atom(a *metrics.Atoms, j int) []float32 { return a.Values[j*a.Pixels() : (j+1)*a.Pixels()] }
 
-// cosine is the cosine of two atoms, 0 if one of them is zero.
+// cosine returns the cosine of two atoms, 0 if one of them is zero.
 func cosine(a *metrics.Atoms, i, j int) float64 {
 	dot, one, other := 0.0, 0.0, 0.0
 	x, y := atom(a, i), atom(a, j)
@@ -221,30 +221,30 @@ const pictureBudget = 1_200_000
 // Units is the grid of the atoms of a run. If the code does not weight atoms, it shows the decoder's image for each unit.
 type Units struct {
 	Kind     string // "atom" or "unit"
-	Noun     string // noun for a sample
+	Noun     string // noun for a sample: "image" or "sample"
 	Total    int    // number of units in the model; the first ones are shown
 	Words    string
 	Each     []UnitCell
-	Columns  *Columns // of vectors; nil for images
-	Bias     picture  // "" if there is none
-	Negative bool     // a picture has values below 0
+	Columns  *Columns // columns of vectors; nil for images
+	Bias     picture  // picture of the bias; "" if there is none
+	Negative bool     // some picture has negative values
 	Used     bool     // the use of the units was measured
 	Use      string   // definition of the use, in words
 	Images   pictures // images that use a unit most, by number
 }
 
-// pictures are images by their number.
+// pictures contains images by their number.
 type pictures map[int]picture
 
 // UnitCell is one unit of the grid.
 type UnitCell struct {
 	Number  int
 	Picture picture
-	Label   string // for a screen reader
+	Label   string // description for a screen reader
 	Detail  unitDetail
 }
 
-// unitDetail is the JSON description of a unit that a click on it shows.
+// unitDetail is the JSON description of a unit, which the page shows after a click on the unit.
 type unitDetail struct {
 	Active float64      `json:"active"`
 	Mean   float64      `json:"mean"`
@@ -252,12 +252,12 @@ type unitDetail struct {
 	Low    float64      `json:"low"`
 	High   float64      `json:"high"`
 	Counts []int        `json:"counts"`
-	Top    [][2]float64 `json:"top"`  // image, use
-	Near   [][3]float64 `json:"near"` // unit, correlation, cosine
+	Top    [][2]float64 `json:"top"`  // number of the image, use
+	Near   [][3]float64 `json:"near"` // number of the unit, correlation, cosine
 	Class  []float64    `json:"class,omitempty"`
 }
 
-// plainUnits is the grid of a run that was not measured.
+// plainUnits returns the grid of a run that was not measured.
 func plainUnits(run *tessera.Run) *Units {
 	a := run.Atoms()
 	if a == nil {
@@ -274,7 +274,7 @@ func plainUnits(run *tessera.Run) *Units {
 	return u
 }
 
-// units is the grid with the use of every unit.
+// units returns the grid with the use of every unit.
 func (v *view) units() (*Units, error) {
 	u := &Units{Kind: "atom", Noun: v.noun(), Total: v.run.Units(), Used: true, Use: "contribution: activation × length of the atom"}
 	drawings, err := v.drawings(u)
@@ -300,7 +300,7 @@ func (v *view) units() (*Units, error) {
 
 // Columns describes the values of vectors, which are the columns of their pictures.
 type Columns struct {
-	Names []string `json:"names"` // nil if there are none, or too many
+	Names []string `json:"names"` // names of the columns; nil if there are none, or too many
 	Count int      `json:"-"`
 	Most  string   `json:"-"` // largest magnitude in the pictures
 }
@@ -320,7 +320,7 @@ func columnsOf(run *tessera.Run, most float64) *Columns {
 	return c
 }
 
-// scaled returns vectors in the scale of the model, so that their values are comparable. Images are returned unchanged.
+// scaled scales vectors like the inputs of the model, so that their values are comparable. It returns images unchanged.
 func (v *view) scaled(values []float32) []float32 {
 	if v.scaling == nil || len(v.run.Shape()) > 1 {
 		return values
@@ -338,8 +338,9 @@ func negative(values []float32) bool {
 	return slices.ContainsFunc(values, func(v float32) bool { return v < 0 })
 }
 
-// drawings returns the images of the shown units: their atoms, or what the decoder adds for the largest activation of each
-// unit.
+// drawings returns the pictures of the shown units, and describes them in u.Words: their atoms; otherwise the change that a
+// unit at its largest activation makes in the decoder's image of the zero code; or, without a decoder of codes alone, the mean
+// of the images that use the unit most.
 func (v *view) drawings(u *Units) ([]float32, error) {
 	if v.direct {
 		u.Words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
@@ -418,7 +419,7 @@ func withActivation(m *config.Model) string {
 	return ", then passed through the last activation of the decoder"
 }
 
-// detail returns the description of unit j that a click on it shows.
+// detail returns the description of unit j that the page shows after a click on the unit.
 func (v *view) detail(j int) unitDetail {
 	one := v.usage.each[j]
 	d := unitDetail{Active: round(one.active), Mean: round(one.mean), Max: round(one.max), Low: round(one.low), High: round(one.high), Counts: one.counts,
@@ -466,7 +467,7 @@ type ClassCodes struct {
 	Class  string
 	Images int
 	Strip  picture    // one pixel per unit
-	Most   []UnitLink // units that the class uses more than other classes do
+	Most   []UnitLink // units that the class uses more than other classes
 }
 
 // UnitLink is a link to a unit with its text.

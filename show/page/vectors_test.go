@@ -40,7 +40,8 @@ model = "table"
 `, filepath.Join(dir, "v.csv")), "tables")
 }
 
-// quoted are texts about images and vectors alike: definitions of metrics and terms, settings, scripts and pictures.
+// quoted matches the texts that are equal for images and vectors: definitions of metrics and terms, settings, scripts and
+// pictures.
 var quoted = regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>|<dl class="terms">.*?</dl>|<td class="about">.*?</td>|` +
 	`<p class="note">(?:In the formulas |x is ).*?</p>|<pre.*?</pre>|title="[^"]*"|data:image/png|images per second:`)
 
@@ -69,7 +70,7 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	}
 }
 
-// Columns of very different scales: their pictures share one scale, and have the names of the columns.
+// The columns have very different scales. The pictures of the vectors have one colour scale, and the names of the columns.
 func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
 	dir := t.TempDir()
 	text := "length [mm],mass,species\n"

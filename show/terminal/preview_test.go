@@ -17,7 +17,7 @@ import (
 	"tessera/show/terminal"
 )
 
-// bars are n atoms of 6 x 4: in atom i the row i is 1.
+// bars returns n atoms of 6 x 4 pixels: row i of atom i is 1.
 func bars(n int) *metrics.Atoms {
 	a := &metrics.Atoms{Shape: []int{6, 4}, Count: n, Values: make([]float32, n*24)}
 	for i := range n {
@@ -79,7 +79,7 @@ func TestBlocksKeepToTheColumns(t *testing.T) {
 	}
 }
 
-// The PNG within the commands of kitty and iTerm2 is the grid.
+// The commands of kitty and iTerm2 contain the grid as a PNG.
 func TestPicturesAreWholePNGs(t *testing.T) {
 	a := bars(61)
 	for p, data := range map[terminal.Protocol]*regexp.Regexp{
@@ -111,7 +111,7 @@ func TestPicturesAreWholePNGs(t *testing.T) {
 	}
 }
 
-// unsixel reads what sixel writes, by the definition of the format.
+// unsixel decodes the output of sixel according to the definition of the format.
 func unsixel(t *testing.T, text string) *image.RGBA {
 	t.Helper()
 	text = strings.TrimSuffix(strings.TrimPrefix(text, "\x1bPq\"1;1;"), "\x1b\\\n")
@@ -195,7 +195,7 @@ func TestLargeAtomsAreShrunkToTheWidthOfATerminal(t *testing.T) {
 	}
 }
 
-// A picture of long thin atoms is shrunk by more than their short side.
+// A picture of long, thin atoms is shrunk by a factor larger than their short side.
 func TestLongThinAtomsAreDrawn(t *testing.T) {
 	for _, shape := range [][]int{{1, 2000}, {3, 900}, {2000, 1}, {1, 1}} {
 		pixels := shape[0] * shape[1]

@@ -38,7 +38,7 @@ func Protocols() []string {
 }
 
 // Detect returns the protocol of a terminal according to its environment variables. It does not query the terminal, because
-// the answer could mix with typed input. Within tmux and screen, and for unknown terminals, it is half blocks.
+// the answer could mix with typed input. Within tmux and screen, and for unknown terminals, Detect returns half blocks.
 func Detect(env func(string) string) Protocol {
 	term, program := env("TERM"), env("TERM_PROGRAM")
 	switch {
@@ -74,8 +74,8 @@ const (
 	blockRows  = 2
 )
 
-// Atoms draws the first atoms, in at most columns columns of characters, and returns their number. For atoms that are not
-// images the error is [ErrNoPicture].
+// Atoms draws the first atoms, in lines of at most the given number of characters, and returns the number of drawn atoms. It
+// returns [ErrNoPicture] for atoms that are not images.
 func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, err error) {
 	if a == nil || len(a.Shape) < 2 || a.Count < 1 {
 		return 0, ErrNoPicture
@@ -118,7 +118,7 @@ func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 		fmt.Fprintf(b, "\x1b]1337;File=inline=1;size=%d;width=%dpx;preserveAspectRatio=1:%s\a\n", file.Len(), picture.Rect.Dx(), text)
 		return n, nil
 	}
-	const piece = 4096 // maximum data per command
+	const piece = 4096 // maximum number of bytes of data in one command
 	for first := true; first || text != ""; first = false {
 		part := text[:min(piece, len(text))]
 		text = text[len(part):]
@@ -218,7 +218,7 @@ func blocks(b *bytes.Buffer, a *metrics.Atoms, p Protocol, columns int) (int, er
 	return n, nil
 }
 
-// halves draws the pixels (x, y) and (x, y+1).
+// halves draws the pixels (x, y) and (x, y+1) as one character.
 func halves(b *bytes.Buffer, p Protocol, one *image.RGBA, x, y int) {
 	upper, lower := one.RGBAAt(x, y), color.RGBA{}
 	if y+1 < one.Rect.Dy() {
@@ -231,7 +231,7 @@ func halves(b *bytes.Buffer, p Protocol, one *image.RGBA, x, y int) {
 	fmt.Fprintf(b, "\x1b[38;2;%d;%d;%d;48;2;%d;%d;%dm▀", upper.R, upper.G, upper.B, lower.R, lower.G, lower.B)
 }
 
-// grey is the nearest of the colours 232 to 255, which are greys from dark to light.
+// grey returns the number of the nearest colour among 232 to 255, which are greys from dark to light.
 func grey(c color.RGBA) int {
 	return 232 + (int(c.R)*299+int(c.G)*587+int(c.B)*114)*23/255000
 }
@@ -245,7 +245,7 @@ func sixel(b *bytes.Buffer, picture *image.RGBA) {
 	fmt.Fprintf(b, "\x1bPq\"1;1;%d;%d", width, height)
 	defined := map[int]bool{}
 	for top := 0; top < height; top += 6 {
-		var order []int // the colours of the band
+		var order []int // colours of the band
 		used := map[int][]byte{}
 		for y := top; y < min(top+6, height); y++ {
 			for x := range width {
@@ -274,7 +274,7 @@ func sixel(b *bytes.Buffer, picture *image.RGBA) {
 	b.WriteString("\x1b\\")
 }
 
-// sixelColor is the number of the nearest colour of the palette.
+// sixelColor returns the number of the nearest colour of the palette.
 func sixelColor(c color.RGBA) int {
 	level := func(v uint8) int { return (int(v)*(sixelLevels-1) + 127) / 255 }
 	return (level(c.R)*sixelLevels+level(c.G))*sixelLevels + level(c.B)

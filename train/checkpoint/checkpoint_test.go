@@ -48,6 +48,41 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	}
 }
 
+func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
+	long := sample()
+	values := make([]float32, 2*piece+7)
+	for i := range values {
+		values[i] = float32(i) / 3
+	}
+	long.Tensors = append(long.Tensors, Tensor{Name: "long", Shape: []int{len(values)}, Data: values})
+	for _, f := range []*File{sample(), long, {}} {
+		s, err := NewStream(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it can be written again
+			var b bytes.Buffer
+			n, err := s.WriteTo(&b)
+			if want := encode(t, f); err != nil || n != int64(len(want)) || !bytes.Equal(b.Bytes(), want) {
+				t.Errorf("got %d bytes and %v, want the %d bytes of Encode", n, err, len(want))
+			}
+		}
+		if n, err := s.WriteTo(full{}); n != 0 || !errors.Is(err, errFull) {
+			t.Errorf("got %d bytes and %v, want the error of the writer", n, err)
+		}
+	}
+	if _, err := NewStream(&File{Tensors: []Tensor{{Name: "a", Shape: []int{2}}}}); err == nil {
+		t.Error("no error for missing values")
+	}
+}
+
+var errFull = errors.New("full")
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
 func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	if !bytes.Equal(encode(t, sample()), encode(t, sample())) {
 		t.Error("two encodings of the same file differ")
@@ -61,7 +96,7 @@ func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	}
 }
 
-// The layout follows the format's description, read with encoding/json and plain offsets.
+// The test reads the layout as the format's description defines it, with encoding/json and plain offsets.
 func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 	b := encode(t, sample())
 	n := binary.LittleEndian.Uint64(b)
@@ -116,7 +151,7 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	}
 }
 
-// signed returns a file of that header and data whose checksum is right.
+// signed returns a file with the given header and data, and with a correct checksum.
 func signed(header string, data []byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	b = append(append(b, header...), data...)

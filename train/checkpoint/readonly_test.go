@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Programs embed checkpoints, and several goroutines decode the same bytes.
+// Programs may embed checkpoints, so several goroutines may decode the same bytes.
 func TestDecodeOnlyReadsItsBytes(t *testing.T) {
 	want := sample()
 	text := encode(t, want)

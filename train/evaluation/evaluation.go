@@ -22,8 +22,9 @@ type Sample struct {
 	Split   data.Split
 	Name    string // name of the data set; "" for the data set of the model
 	Images  *data.Images
-	Rows    []float32 // the values of Images, row-major; computed if nil
-	Classes []string  // names of the labels; nil if unknown
+	Rows    []float32  // the values of Images, row-major; computed if nil
+	Classes []string   // names of the labels; nil if unknown
+	Range   [2]float32 // of the fitted samples before scaling; zeros stand for 0 and 1
 }
 
 // Take returns the images of one of a model's splits. shape is the shape of the model's inputs. Take returns a [*data.Error]
@@ -46,8 +47,8 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 }
 
 // Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a
-// chosen metric needs labels that the images lack, and the errors of [metrics.Evaluate]. Of the rows of a
-// sparse matrix it measures as many, evenly spaced, as have 2^21 entries, missing ones included.
+// chosen metric needs labels that the images lack, and the errors of [metrics.Evaluate]. Of a sparse matrix it measures at
+// most 2^21 entries, including missing ones, in evenly spaced rows.
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (*metrics.Result, error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
@@ -59,7 +60,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m)}
+	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m), Scaling: images.Scaling(), Range: s.Range}
 	if images.Holed() {
 		chosen = metrics.WithHoles(chosen)
 	}
@@ -81,7 +82,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	return r, nil
 }
 
-// mostDense is the number of values, missing ones among them, of the evenly spaced rows on which a model of a sparse matrix is measured.
+// mostDense is the maximum number of values, including missing ones, that are measured of a sparse matrix.
 const mostDense = 1 << 21
 
 // names returns the class names of the labels and of other columns.
@@ -153,7 +154,7 @@ func Spread(images *data.Images, n int) *data.Images {
 }
 
 // OnFitted returns the metrics of a selection that an evaluation also measures on fitted images: metrics that depend on
-// images, except those that are measured only on request. nil stands for [metrics.Default].
+// images, except those that are measured only on request. A nil selection means [metrics.Default].
 func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 	if chosen == nil {
 		chosen = metrics.Default()
@@ -173,7 +174,7 @@ func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 
 // Report contains the metrics of a model on held-out images and, for comparison, on fitted images.
 type Report struct {
-	*metrics.Result                 // on held-out images; on fitted images if none are held out
+	*metrics.Result                 // metrics on held-out images; on fitted images if no images are held out
 	HeldOut         bool            // the model was not fitted to the images of Result
 	Note            string          // see [Plan]
 	Fitted          *metrics.Result // on fitted images; nil if Result is already on fitted images, or if they could not be read

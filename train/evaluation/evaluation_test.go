@@ -21,7 +21,7 @@ import (
 	"tessera/train/evaluation"
 )
 
-// worstPixel is a metric as somebody else would write it: this file is all there is of it.
+// worstPixel is a user-defined metric: this file contains all of its code.
 type worstPixel struct{}
 
 func init() {
@@ -75,7 +75,7 @@ func models(t *testing.T) *config.File {
 	return f
 }
 
-// A sweep takes it from the registry, and its results, their tables and the points of figures have it.
+// A sweep finds the metric in the registry. Its results, their tables and the points of figures contain the metric.
 func TestAMetricOfOnesOwnIsSweptAndReported(t *testing.T) {
 	declared, err := models(t).Sweep("s")
 	if err != nil {
@@ -119,7 +119,7 @@ func TestAMetricOfOnesOwnIsSweptAndReported(t *testing.T) {
 	}
 }
 
-// mirror reconstructs what it is given, and its code is the first pixel.
+// mirror is a coder whose output is the input and whose code is the first pixel.
 type mirror struct{ shape []int }
 
 func (m mirror) Shape() []int                                    { return m.shape }
@@ -129,7 +129,7 @@ func (m mirror) Decode(codes []float32) ([]float32, error)       { return slices
 func (m mirror) Atoms() *metrics.Atoms                           { return nil }
 func (m mirror) WithAtoms(*metrics.Atoms) (metrics.Coder, error) { return nil, metrics.ErrNoAtoms }
 
-// The target of the KL measure and the names are those of the model; images without labels are named.
+// The target of the metric kl and the names are those of the model. The error for images without labels names the data set.
 func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	m, err := models(t).Model("small")
 	if err != nil {

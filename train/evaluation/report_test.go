@@ -47,7 +47,7 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 	}
 }
 
-// Without a decoder and a labelled head there is no validation error: the training loss selects the epoch.
+// Without a decoder and without a labelled head there is no validation error: early stopping uses the training loss.
 func TestValidationImagesThatSelectNothingAreNotSaidTo(t *testing.T) {
 	m := &config.Model{Dataset: config.Dataset{Source: &data.Bars{}, Selection: data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}},
 		Hooks: map[string]hooks.Hook{"early_stopping": &hooks.EarlyStopping{Patience: 5}}}
@@ -63,7 +63,7 @@ func TestValidationImagesThatSelectNothingAreNotSaidTo(t *testing.T) {
 	}
 }
 
-// Only a tenth of the test images is held out: the others were fitted.
+// Only a tenth of the test images is held out, because the model is fitted to the others.
 func TestTheTestImagesOfAModelFittedToThemAreNotHeldOut(t *testing.T) {
 	m := &config.Model{Dataset: config.Dataset{Source: data.FashionMNIST(), Selection: data.Selection{Fit: "test", Validation: data.Validation{Fraction: 0.1}}}}
 	r := evaluation.ReportOf(m, &metrics.Result{Split: "test"})

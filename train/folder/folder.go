@@ -43,9 +43,9 @@ const (
 )
 
 var (
-	// ErrExists reports a new run whose path already exists.
+	// ErrExists reports that the path of a new run already exists.
 	ErrExists = errors.New("exists already")
-	// ErrNotFolder is the [ErrExists] for a path that is a file.
+	// ErrNotFolder reports that the path of a new run is an existing file. It wraps [ErrExists].
 	ErrNotFolder = fmt.Errorf("%w, as a file", ErrExists)
 	// ErrLocked reports a run that another process is using.
 	ErrLocked = errors.New("another process is working on it")
@@ -86,12 +86,17 @@ func cause(err error) error {
 
 // File is one file to be written.
 type File struct {
-	Name string
-	Data []byte
+	Name    string
+	Data    []byte
+	Content io.WriterTo // writes the bytes in place of Data; nil for Data
 }
 
-func (f File) write(w io.Writer) error {
-	_, err := w.Write(f.Data)
+func (f File) write(w io.Writer) (err error) {
+	if f.Content != nil {
+		_, err = f.Content.WriteTo(w)
+	} else {
+		_, err = w.Write(f.Data)
+	}
 	return err
 }
 
@@ -249,7 +254,22 @@ func (f *Folder) MetricsProblem(lines int) string {
 // Holds reports whether the run contains this file with the same bytes.
 func (f *Folder) Holds(file File) bool {
 	b, err := f.read(file.Name)
-	return err == nil && bytes.Equal(b, file.Data)
+	rest := expected(b)
+	return err == nil && file.write(&rest) == nil && len(rest) == 0
+}
+
+// expected are the bytes that are still to be written. A Write of others is an error.
+type expected []byte
+
+var errOther = errors.New("other bytes")
+
+// Write implements [io.Writer].
+func (e *expected) Write(b []byte) (int, error) {
+	if !bytes.HasPrefix(*e, b) {
+		return 0, errOther
+	}
+	*e = (*e)[len(b):]
+	return len(b), nil
 }
 
 // read reads one of the run's files.
@@ -261,8 +281,8 @@ func (f *Folder) read(name string) ([]byte, error) {
 const stale = time.Minute
 
 // Create atomically creates and locks the folder of a new run with these files. The path must not exist or must be an empty
-// folder, else Create returns [ErrExists]. With force it replaces an existing run in one step, once the new one is complete.
-// After an error the path is as it was before. Even with force, Create does not replace a folder that is not a run
+// folder, else Create returns [ErrExists]. With force, Create replaces an existing run in one step, when the new one is
+// complete. After an error the path is as it was before. Even with force, Create does not replace a folder that is not a run
 // ([ErrNotRun]), a run whose folder contains other files ([ErrForeign], which names the files), or a run that another process
 // uses ([ErrLocked]). It never replaces the current directory or one of its parents, even if empty ([ErrWorkingFolder]): the
 // process would be left in a deleted directory.
@@ -311,7 +331,7 @@ func holdsWorkingFolder(place string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// CreateNext is [Create] at the first unused path of path, path-2, path-3, ...
+// CreateNext creates the run like [Create], at the first unused path among path, path-2, path-3, ...
 func CreateNext(path string, disk Disk, files ...File) (*Folder, error) {
 	for i := 1; ; i++ {
 		place := path
@@ -454,10 +474,10 @@ func foreign(entries []fs.DirEntry) []string {
 	return others
 }
 
-// Tidy removes temporary folders in parent that killed processes left. No other process may create runs there.
+// Tidy removes temporary folders in parent that killed processes have left. No other process may create runs there.
 func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
 
-// TidyPictures removes the half-drawn pictures that killed processes left in the run's folder.
+// TidyPictures removes the half-drawn pictures that killed processes have left in the run's folder.
 func (f *Folder) TidyPictures() {
 	atomicfile.Tidy(f.disk, f.path, Picture)
 }
@@ -466,7 +486,7 @@ func (f *Folder) TidyPictures() {
 // 255 bytes.
 const longestName = 200
 
-// inMaking returns the prefix of the temporary name of a run's folder, which the folder has until it is complete.
+// inMaking returns the prefix of the temporary name that a run's folder has until it is complete.
 func inMaking(name string) string { return "." + name[:min(len(name), longestName)] + temporary }
 
 // sweep removes stale temporary folders of the named run, or of any run if name is "".
@@ -498,7 +518,7 @@ type Disk interface {
 	Mkdir(path string) error
 	// Append appends to a file and creates it if necessary.
 	Append(path string, data []byte) error
-	// Exchange swaps two folders atomically; errors.ErrUnsupported if the system cannot.
+	// Exchange swaps two folders atomically. It returns errors.ErrUnsupported if the system has no such operation.
 	Exchange(a, b string) error
 	RemoveAll(path string) error
 }

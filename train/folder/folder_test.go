@@ -23,7 +23,7 @@ func files(text string) []folder.File {
 	}
 }
 
-// contents returns the text of a run's files; it fails unless all files have the same text.
+// contents returns the text of a run's files. The test fails unless all files contain the same text.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	text := read(t, filepath.Join(path, folder.State))
@@ -201,6 +201,26 @@ func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
 	}
 }
 
+// A file whose content is streamed is written and compared like one of bytes.
+func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
+	content := func(text string) folder.File {
+		return folder.File{Name: folder.Model, Content: strings.NewReader(text)}
+	}
+	f, err := folder.Create(filepath.Join(t.TempDir(), "run"), false, folder.OS{}, folder.File{Name: folder.Config}, content("parameters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for text, want := range map[string]bool{"parameters": true, "parameter": false, "parameters.": false, "Parameters": false, "": false} {
+		if got := f.Holds(content(text)); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+		if got := f.Holds(folder.File{Name: folder.Model, Data: []byte(text)}); got != want {
+			t.Errorf("%q as bytes: got %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestOneProcessAtATimeHoldsARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	held := create(t, path, false, "a")
@@ -304,7 +324,7 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 	}
 }
 
-// A killed Write leaves every file complete, old or new; new files precede old ones.
+// After a killed Write every file is complete, with its old or its new contents; new files precede old ones.
 func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
 	for at := 1; ; at++ {
 		path := filepath.Join(t.TempDir(), "run")
@@ -398,7 +418,7 @@ func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 type unsynced struct {
 	folder.OS
 	parent string
-	apart  bool // it cannot exchange folders atomically
+	apart  bool // the disk does not support the atomic exchange of folders
 }
 
 func (d unsynced) Sync(path string) error {
@@ -442,11 +462,12 @@ func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
 	}
 }
 
-// apart is the disk of a system that cannot exchange folders. One of its renames, counted from 1, fails; 0 for none.
+// apart is a disk that does not support the exchange of folders. One of its renames fails: the one with the given number,
+// counted from 1; 0 for none.
 type apart struct {
 	folder.OS
 	fails, renames int
-	away           string // where the old run was put
+	away           string // path to which the old run was moved
 }
 
 func (*apart) Exchange(string, string) error { return errors.ErrUnsupported }

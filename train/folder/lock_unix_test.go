@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A list of runs that asks for the state of a folder all the time does not keep anybody from working in it.
+// Frequent calls of Held, for example by a list of runs, do not prevent other processes from locking the folder.
 func TestAskingWhetherAFolderIsHeldLocksNobodyOut(t *testing.T) {
 	dir := t.TempDir()
 	var asking sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The lock is that of the folder which was opened: what takes its place belongs to somebody else.
+// The lock belongs to the folder that was opened. Another folder at the same path must not be written.
 func TestAFolderThatTookThePlaceOfARunIsNotWritten(t *testing.T) {
 	run, other := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "other")
 	f, err := Create(run, false, OS{}, File{Name: Config, Data: []byte("mine")})

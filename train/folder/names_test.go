@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// While a folder is made it has a longer name, which must not be too long for a file system.
+// While a folder is created, its temporary name is longer. The temporary name must not exceed the limit of the file system.
 func TestAFolderMayHaveTheLongestNameOfAFileSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
 	for _, force := range []bool{false, true} {
-		f, err := Create(path, force, OS{}, File{Config, nil})
+		f, err := Create(path, force, OS{}, File{Name: Config})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,10 @@ import (
 // figure is one figure of a page.
 type figure struct {
 	name, title string
-	draw        func(*gallery) (*figures.Figure, error) // nil where there is nothing to draw
+	draw        func(*gallery) (*figures.Figure, error) // draws the figure; nil if there is nothing to draw
 }
 
-// drawings are the kinds of figures that a page may contain, in their order.
+// drawings lists the kinds of figures that a page may contain, in order.
 var drawings = []figure{
 	{"reconstructions", "Images and reconstructions; each image is scaled from its smallest value (black) to its largest (white)", func(g *gallery) (*figures.Figure, error) { return of(g.reconstructions, figures.ImageRows) }},
 	{"codes", "Histograms of the codes of these images: 100 bins, counts clipped at a quarter of the units, the largest value in red",
@@ -43,7 +43,7 @@ var drawings = []figure{
 	{"penalties", "Sparsity penalties over the mean activation of a unit, p = 0.3", func(*gallery) (*figures.Figure, error) { return figures.Penalties(0.3) }},
 }
 
-// of draws rows. Without rows it draws nothing.
+// of draws rows by the given function. It draws nothing without rows.
 func of[R any](rows []R, draw func(...R) (*figures.Figure, error)) (*figures.Figure, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -56,15 +56,15 @@ type gallery struct {
 	reconstructions, atoms, maxApproximations []figures.ImageRow
 	codes                                     []figures.CodeRow
 	courses                                   []figures.TrainingRun
-	points                                    []figures.Point // of every setting
-	penalized                                 []figures.Point // of those with a KL penalty
-	curves, tables                            []figures.Point // published
+	points                                    []figures.Point // points of all settings
+	penalized                                 []figures.Point // points of the settings with a KL penalty
+	curves, tables                            []figures.Point // published points
 
 	dataset string
-	images  []float32 // that are shown
+	images  []float32 // displayed images
 }
 
-// runsFigures are the figures for which runs are opened.
+// runsFigures lists the figures for which runs are opened.
 var runsFigures = []string{"reconstructions", "codes", "atoms", "max-approximations", "training"}
 
 // newGallery collects the data of the figures of a reproduction. The first finished trial of each setting, with its own
@@ -177,25 +177,25 @@ func (g *gallery) add(c metrics.Coder, s shown) error {
 // shownAtoms is the number of atoms of each model that are drawn if there are several models.
 const shownAtoms = 20
 
-// Originals are images as a row of a figure.
+// Originals returns images as a row of a figure.
 func Originals(shape []int, images []float32) figures.ImageRow {
 	return figures.ImageRow{Caption: "originals", Shape: shape, Images: images}
 }
 
-// DilatedOriginals are dilated images as a row of a figure.
+// DilatedOriginals returns dilated images as a row of a figure.
 func DilatedOriginals(shape []int, images []float32) (figures.ImageRow, error) {
 	dilated, err := morph.Apply(morph.Dilation, 1, images, shape)
 	return figures.ImageRow{Caption: "dilated originals", Shape: shape, Images: dilated}, err
 }
 
-// Reconstructions are the reconstructions of images by a coder.
+// Reconstructions returns the reconstructions of images by a coder.
 func Reconstructions(c metrics.Coder, images []float32, caption string) (figures.ImageRow, error) {
 	decoded, err := metrics.Reconstruct(c, images)
 	return figures.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
 }
 
-// MaxApproximations are the reconstructions of images by a coder with dilated atoms. For a coder without atoms the error is
-// [metrics.ErrNoAtoms].
+// MaxApproximations returns the reconstructions of images by a coder with dilated atoms. It returns [metrics.ErrNoAtoms] for a
+// coder without atoms.
 func MaxApproximations(c metrics.Coder, images []float32, caption string) (figures.ImageRow, error) {
 	operated, err := metrics.Dilation().Coder(c, false)
 	if err != nil {
@@ -208,13 +208,13 @@ func MaxApproximations(c metrics.Coder, images []float32, caption string) (figur
 	return figures.ImageRow{Caption: caption, Shape: c.Shape(), Images: decoded}, err
 }
 
-// Codes are the codes that a coder gives images.
+// Codes returns a coder's codes of images.
 func Codes(c metrics.Coder, images []float32, caption string) (figures.CodeRow, error) {
 	codes, err := c.Encode(images)
 	return figures.CodeRow{Caption: caption, Units: c.Units(), Codes: codes}, err
 }
 
-// FirstAtoms are the first atoms of a coder and their number; 0 if it has no atoms.
+// FirstAtoms returns the first atoms of a coder and the number of all its atoms, 0 if it has no atoms.
 func FirstAtoms(c metrics.Coder) (row figures.ImageRow, n int) {
 	a := c.Atoms()
 	if a == nil {
@@ -224,7 +224,8 @@ func FirstAtoms(c metrics.Coder) (row figures.ImageRow, n int) {
 	return figures.ImageRow{Shape: a.Shape, Images: a.Values[:n*a.Pixels()], Tone: figures.Signed}, n
 }
 
-// Caption names a model with one of its values: "shallow: mse 0.0071". A value that is not applicable is left out.
+// Caption returns the name of a model with one of its values: "shallow: mse 0.0071". A value that is not applicable is
+// omitted.
 func Caption(label, what string, of metrics.Values, name string) string {
 	number, ok := of.Number(name)
 	if !ok {

@@ -25,37 +25,37 @@ import (
 
 // The files of a page.
 const (
-	Folder    = "page"      // below the folder of the sweep
+	Folder    = "page"      // folder of the page, below the folder of the sweep
 	PageFile  = "README.md" // the page
-	TableFile = "table.csv" // its rows
-	NotesFile = "notes.md"  // notes of the author; copied into the page, never written
+	TableFile = "table.csv" // rows of the tables of the page
+	NotesFile = "notes.md"  // notes of the author, which the page includes; this file is only read
 )
 
 // Options are the settings of a page.
 type Options struct {
-	Data    string // as of tessera.Options
-	Threads int    // as of tessera.Options
+	Data    string // as in tessera.Options
+	Threads int    // as in tessera.Options
 
-	rows []figures.Published // what was published; nil takes all
+	rows []figures.Published // published rows; nil for all
 }
 
 // Page is a written page.
 type Page struct {
 	Reproduction
-	Path string // its folder
+	Path string // folder of the page
 	Rows []figures.ComparedRow
 
-	split     data.Split // of the measured images
-	flags     []string   // that changed the declaration, as words of a command line
+	split     data.Split // split of the measured images
+	flags     []string   // flags that changed the declaration, as words of a command line
 	notes     string
-	first     string   // the trained model with which the others are compared, "" if none was trained
-	differing []string // metrics that are compared; none without two common seeds
+	first     string   // name of the trained model with which the others are compared, "" if no model was trained
+	differing []string // metrics that are compared; empty without two common seeds
 	failed    []sweep.Row
-	figures   []figure // that are drawn
+	figures   []figure // figures that are drawn
 }
 
-// Write writes the page of a sweep that was run, its table and its figures, into the folder page of the sweep. Files of an older
-// page are replaced. A file that cannot be written is a [*folder.WriteError].
+// Write writes the page of a completed sweep, with its table and its figures, into the folder page of the sweep. It replaces
+// the files of an older page. It returns a [*folder.WriteError] for a file that cannot be written.
 func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.Results, o Options) (*Page, error) {
 	if s == nil || results == nil {
 		return nil, errors.New("study: no sweep, or no results of it, to write a page of")
@@ -130,7 +130,7 @@ func (p *Page) drawAll(g *gallery) error {
 	return nil
 }
 
-// readNotes reads the explanations that a user wrote.
+// readNotes reads the explanations of the user.
 func (p *Page) readNotes() error {
 	text, err := regular.ReadFile(filepath.Join(p.Path, NotesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func (p *Page) write(name string, text []byte) error {
 	return nil
 }
 
-// conventions describes the columns of the second table, by the beginning of their heads.
+// conventions describes the columns of the second table, identified by the beginning of their titles.
 var conventions = []struct{ column, text string }{
 	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
 		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's text and curves use this definition. For most rows " +
@@ -166,7 +166,7 @@ var conventions = []struct{ column, text string }{
 	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
 }
 
-// markdown is the text of the page.
+// markdown returns the text of the page.
 func (p *Page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
@@ -199,12 +199,12 @@ func (p *Page) images() string {
 	return "all images, the fitted ones among them" + unlike
 }
 
-// command is the command that writes the page.
+// command returns the command that writes the page.
 func (p *Page) command() string {
 	return strings.Join(append([]string{"tessera reproduce", p.Name}, p.flags...), " ")
 }
 
-// code is a text in a code span of Markdown, whose fence is longer than those of the text.
+// code returns a text in a code span of Markdown, delimited by more backquotes than the text contains.
 func code(text string) string {
 	fence := "`"
 	for strings.Contains(text, fence) {
@@ -216,7 +216,7 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// changes says which flags changed the declared sweep: with other seeds it is the same reproduction.
+// changes writes which flags changed the declared sweep. With other seeds it is still the same reproduction.
 func (p *Page) changes(b *strings.Builder) {
 	var others []string
 	seeds := ""
@@ -276,7 +276,7 @@ func (p *Page) Summary() string {
 	return text + "."
 }
 
-// shown writes the table without verdicts and the meaning of its columns.
+// shown writes the table without verdicts and explains its columns.
 func (p *Page) shown(b *strings.Builder) {
 	t := figures.ShownTable(p.Rows)
 	if len(t.Head) == 3 {
@@ -319,7 +319,7 @@ func (p *Page) remarks(b *strings.Builder) {
 	}
 }
 
-// differ compares the trained models of the page with the first of them, paired by seed. measured and all are those of the
+// differ compares the trained models of the page with the first of them, paired by seed. measured and all belong to the
 // settings of the results.
 func (p *Page) differ(results *sweep.Results, measured []figures.Measured, all []shown) {
 	trained := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return r.Measured == nil || r.Measured.Done == 0 })
@@ -376,7 +376,8 @@ func (p *Page) differences(b *strings.Builder) {
 	b.WriteString("\n\n")
 }
 
-// labelled names a model with target and weight of its KL penalty, which tell settings of one model apart.
+// labelled returns the name of a model with the target and weight of its KL penalty, which distinguish the settings of a
+// model.
 func labelled(r figures.ComparedRow) string {
 	if p, beta := r.Penalty(); !math.IsNaN(p) {
 		return fmt.Sprintf("%s (p = %v, β = %v)", r.Name(), p, beta)

@@ -14,15 +14,15 @@ import (
 	"tessera/sweep"
 )
 
-// Reproduction is one table or figure of the study that can be trained again.
+// Reproduction is one table or figure of the study that can be reproduced by a sweep.
 type Reproduction struct {
 	Name    string   // name of the reproduction and of its sweep in models.toml
-	Title   string   // of the page
+	Title   string   // title of the page
 	About   string   // the compared models
 	Sources []string // sources of published rows; rows of the first source are listed even without a trial
-	Dataset string   // of these
+	Dataset string   // data set of the published rows
 	SVM     bool     // the study classified the codes
-	Deep    bool     // its curves are those of deep encoders
+	Deep    bool     // the published curves are those of deep encoders
 	Figures []string // names of the figures on the page; nil for all
 }
 
@@ -52,10 +52,10 @@ var reproductions = []Reproduction{
 	},
 }
 
-// Reproductions lists what can be reproduced.
+// Reproductions lists all reproductions.
 func Reproductions() []Reproduction { return slices.Clone(reproductions) }
 
-// Names lists the names of what can be reproduced.
+// Names lists the names of all reproductions.
 func Names() []string {
 	var names []string
 	for _, r := range reproductions {
@@ -72,7 +72,7 @@ func (e *Unknown) Error() string {
 	return fmt.Sprintf("unknown reproduction %q: %s", e.Name, table.Suggest(e.Name, Names()))
 }
 
-// Find returns the reproduction of that name; the error is [*Unknown].
+// Find returns the named reproduction; the error is [*Unknown].
 func Find(name string) (Reproduction, error) {
 	i := slices.IndexFunc(reproductions, func(r Reproduction) bool { return r.Name == name })
 	if i < 0 {
@@ -102,10 +102,10 @@ func (r Reproduction) published(rows []figures.Published, measured []figures.Mea
 type shown struct {
 	figures.Measured
 	model *config.Model
-	row   *sweep.Row // the first of its trials that is done, nil where none is
+	row   *sweep.Row // the first finished trial; nil if there is none
 }
 
-// settings takes the settings of a sweep that was run. Results of another sweep are an error.
+// settings returns the settings of a completed sweep. Results of another sweep are an error.
 func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 	for _, setting := range r.Settings {
 		i := slices.IndexFunc(s.Trials, func(t *sweep.Trial) bool { return slices.Contains(setting.Trials, t.ID) })
@@ -136,7 +136,7 @@ func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 	return all, nil
 }
 
-// Penalty returns target and weight of a model's first KL term, NaN where it has none.
+// Penalty returns target and weight of a model's first KL term, NaN if it has none.
 func Penalty(m *config.Model) (p, beta float64) {
 	if p, beta, ok := m.KL(); ok {
 		return p, beta
@@ -144,7 +144,7 @@ func Penalty(m *config.Model) (p, beta float64) {
 	return math.NaN(), math.NaN()
 }
 
-// values are the swept settings in words.
+// values returns the swept settings in words.
 func values(keys []string, s sweep.Setting) string {
 	var parts []string
 	for i, text := range s.Texts(keys) {
@@ -159,7 +159,7 @@ func values(keys []string, s sweep.Setting) string {
 func distinct(all []shown) bool {
 	type key struct {
 		model   string
-		p, beta uint64 // NaN equals itself as bits
+		p, beta uint64 // as bits, so that NaN equals NaN
 	}
 	seen := map[key]bool{}
 	for _, s := range all {

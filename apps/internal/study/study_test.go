@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden pictures again")
 
-// declared is a small reproduction: two auto-encoders told apart by p, and a baseline, on bars.
+// declared contains a small reproduction on bars: two auto-encoders that differ in p, and a baseline.
 const declared = `
 [model.small]
 dataset = { name = "bars", count = 100 }
@@ -52,12 +52,12 @@ model = "small"
 set.optimizer.learning_rate = [0.01, 1e30]
 `
 
-// small is the reproduction of a study that never was.
+// small returns a reproduction of an invented study.
 func small() Reproduction {
 	return Reproduction{Name: "small", Title: "Small", About: "Bars.", Sources: []string{"table 1", "notebook"}, Dataset: "bars"}
 }
 
-// published are its rows; the first differs from what is measured by nothing that is close to it.
+// published returns the rows of the invented study. The first row is not close to any measured model.
 func published() []figures.Published {
 	row := func(source, declared string, p, mse float64, note string) figures.Published {
 		return figures.Published{Source: source, Dataset: "bars", Model: "small", Declared: declared, Note: note,
@@ -156,8 +156,8 @@ func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 	}
 }
 
-// By hand: of two differences a and b the mean is (a+b)/2, the standard deviation |a-b|/√2, and half the interval t |a-b|/2, where
-// Student's t with one degree of freedom has its 97.5 % quantile at 12.7062.
+// The expected interval for two differences a and b: the mean is (a+b)/2, the standard deviation |a-b|/√2, and half of the
+// interval t |a-b|/2, where t = 12.7062 is the 97.5 % quantile of Student's t with one degree of freedom.
 func TestThePageHasDifferencesPairedBySeed(t *testing.T) {
 	out := t.TempDir()
 	p, results := reproduce(t, out, "targets", Options{})
@@ -193,7 +193,7 @@ func TestOneSeedShowsNoDifference(t *testing.T) {
 	}
 }
 
-// The figures of a small fixed run, one of every kind that is drawn of runs.
+// The test draws every kind of figure of runs from a small, fixed run.
 func TestFiguresOfASmallRunAreTheGoldenPictures(t *testing.T) {
 	out := t.TempDir()
 	p, _ := reproduce(t, out, "models", Options{})
@@ -342,7 +342,7 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 	}
 }
 
-// Where a row names a model, the model has the p and beta of the row.
+// A published row that names a model has the same p and beta as the model.
 func TestDeclaredModelsAreThePublishedOnes(t *testing.T) {
 	models := tessera.Shipped()
 	for _, row := range figures.PublishedRows() {

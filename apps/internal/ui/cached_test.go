@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// slow is a reader who takes nothing until it is released.
+// slow is a client that does not read until it is released.
 type slow struct {
 	*httptest.ResponseRecorder
 	begun, release chan struct{}

@@ -23,21 +23,21 @@ import (
 
 // row is one run or sweep of the list.
 type row struct {
-	Path     string  `json:"path"` // relative to the served folder
+	Path     string  `json:"path"` // path relative to the served folder
 	Link     string  `json:"link"`
-	Kind     string  `json:"kind"` // run or sweep
+	Kind     string  `json:"kind"` // "run" or "sweep"
 	Model    string  `json:"model"`
 	Dataset  string  `json:"dataset"`
 	State    string  `json:"state"`
 	Epoch    int     `json:"epoch"`
 	Epochs   int     `json:"epochs"`
 	Loss     float64 `json:"loss"`
-	Metric   string  `json:"metric"`   // the name of Value, "" without one
-	Value    float64 `json:"value"`    // of a sweep that of its best trial
+	Metric   string  `json:"metric"`   // name of Value, "" if there is none
+	Value    float64 `json:"value"`    // value of a run; for a sweep, that of its best trial
 	Modified int64   `json:"modified"` // seconds since 1970
 }
 
-// lister lists a folder; it reads again only what has changed.
+// lister lists a folder. It reads only changed files again.
 type lister struct {
 	dir     string
 	folders []string // sub-folders that are searched; nil for all
@@ -46,7 +46,7 @@ type lister struct {
 	known map[string]status
 }
 
-// place is a run or a sweep that was found.
+// place is a run or a sweep in the folder.
 type place struct {
 	path, kind, stamp string
 }
@@ -79,8 +79,8 @@ func (l *lister) rows() []row {
 	return rows
 }
 
-// status returns the status of a place: the known one if it is finished and its files are the same. Whether a process trains an
-// unfinished run changes without its files.
+// status returns the status of a place. It is cached while a finished place has unchanged files. For an unfinished run it is
+// read again, because whether a process trains the run does not show in its files.
 func (l *lister) status(p place) status {
 	if old, ok := l.known[p.path]; ok && old.stamp == p.stamp && old.State == finished {
 		return old
@@ -139,11 +139,11 @@ func (s status) row(dir string, p place) row {
 	return r
 }
 
-// status is the status of a run or a sweep.
+// status describes the status of a run or a sweep.
 type status struct {
 	train.Status
 	Dataset string
-	stamp   string // of the files it was read from
+	stamp   string // stamp of the files from which the status was read
 }
 
 // The states that pages treat differently.
@@ -152,7 +152,7 @@ const (
 	finished = train.Finished
 )
 
-// statusOf reads the status of a run; its Model is empty if there is none.
+// statusOf returns the status of a run. Its Model is empty if there is no run.
 func statusOf(path string) status {
 	s := status{Status: train.StatusOf(path)}
 	if name, err := strconv.Unquote(s.Settings["dataset.name"]); err == nil {
@@ -161,7 +161,7 @@ func statusOf(path string) status {
 	return s
 }
 
-// sweepStatus summarises a sweep: its epochs are trials.
+// sweepStatus returns the status of a sweep; its epochs are trials.
 func sweepStatus(path string) status {
 	r, err := sweep.Read(path)
 	if err != nil {
@@ -184,7 +184,7 @@ func sweepStatus(path string) status {
 	return s
 }
 
-// take keeps the measure of a trial if it is the best one.
+// take stores the measure of a trial if it is better than the stored one.
 func (s *status) take(of metrics.Values) {
 	name, value := measure(of)
 	was, ok := s.Metrics.Number(name)
@@ -209,7 +209,7 @@ func measure(of metrics.Values) (name string, value float64) {
 	return "", 0
 }
 
-// text describes the state in a line.
+// text returns a description of the state in one line.
 func (s status) text() string {
 	text := fmt.Sprintf("%s: epoch %d of %d", s.State, s.Epoch, s.Epochs)
 	if loss, ok := s.Metrics.Number("loss"); ok {
@@ -229,7 +229,8 @@ func modified(path, name string) (t time.Time) {
 	return t
 }
 
-// stream calls look until the reader leaves, and sends what it returns as an event with data; nothing for the event "".
+// stream calls look until the client disconnects, and sends each result as an event with data. It sends nothing if event is
+// "".
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, look func() (event string, data any, err error)) {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -303,7 +304,8 @@ func (s *Server) sweepEvents(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// listEvents sends all rows of the list, then those that have changed: a browser that connects again has missed some.
+// listEvents first sends all rows of the list, and then the rows that have changed: after a reconnect a browser needs all
+// rows.
 func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	var was map[string]row
 	s.stream(w, r, func() (string, any, error) {

@@ -40,7 +40,7 @@ func swimmers(t *testing.T, out, epochs string, report func(train.Progress)) {
 	}
 }
 
-// serve starts a server of a folder.
+// serve starts a server for a folder.
 func serve(t *testing.T, dir string, o ui.Options) *httptest.Server {
 	t.Helper()
 	o.Options = page.Options{Open: tessera.Options{Threads: 1}}
@@ -57,7 +57,7 @@ func serve(t *testing.T, dir string, o ui.Options) *httptest.Server {
 	return server
 }
 
-// answer is the status and the text of an answer.
+// answer returns the status and the body of a response.
 func answer(t *testing.T, method, address string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, address, nil)

@@ -29,11 +29,11 @@ import (
 type Options struct {
 	page.Options
 	Token string // required of every request; "" for none
-	// AnyHost accepts every Host header. Without it only names of this machine are accepted: otherwise a web page could read the runs
-	// through a name that it controls.
+	// AnyHost accepts requests with any Host header. If false, only names of this machine are accepted: otherwise a web page
+	// could read the runs through a host name that it controls.
 	AnyHost bool
 	Folders []string      // sub-folders that are listed; nil lists all
-	Every   time.Duration // between two checks of the files; 0 takes half a second
+	Every   time.Duration // time between two checks of the files; 0 for half a second
 }
 
 // Server serves one folder.
@@ -43,18 +43,18 @@ type Server struct {
 	options Options
 	list    lister
 
-	measuring sync.Mutex // one page at a time is measured: it takes all threads
+	measuring sync.Mutex // only one page is measured at a time, because measuring uses all threads
 	mu        sync.Mutex
 	pages     map[string]rendered
 }
 
-// rendered is a page with the state of the files from which it was made.
+// rendered is a page with the stamp of the files from which it was rendered.
 type rendered struct {
 	stamp string
 	page  []byte
 }
 
-// New returns a server of the runs and sweeps in a folder and its sub-folders.
+// New returns a server for the runs and sweeps in a folder and its sub-folders.
 func New(dir string, o Options) (*Server, error) {
 	real, err := filepath.Abs(dir)
 	if err == nil {
@@ -72,7 +72,7 @@ func New(dir string, o Options) (*Server, error) {
 	return &Server{dir: dir, real: real, options: o, list: lister{dir: dir, folders: o.Folders, known: map[string]status{}}, pages: map[string]rendered{}}, nil
 }
 
-// Handler answers the requests.
+// Handler returns the handler of the server's requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.index)
@@ -85,10 +85,10 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// cookie is the name of the cookie that holds the token.
+// cookie is the name of the cookie that contains the token.
 const cookie = "tessera-token"
 
-// guarded refuses requests without the token and those for another host.
+// guarded rejects requests without the token, and requests for another host.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -117,7 +117,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// valid compares a token in constant time: the time does not depend on where the tokens differ.
+// valid compares a token in constant time: the time does not depend on the position of a difference.
 func (s *Server) valid(token string) bool {
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.options.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
@@ -142,10 +142,11 @@ func withoutToken(u *url.URL) string {
 	return (&url.URL{Path: path, RawQuery: q.Encode()}).RequestURI()
 }
 
-// errNotHere says that the folder has no such run or sweep.
+// errNotHere reports that the folder has no such run or sweep.
 var errNotHere = errors.New("there is no such run or sweep in this folder")
 
-// find returns the folder of a path below the served one. Hidden folders, and links that leave the served folder, are not served.
+// find returns the folder of a path below the served one. It returns an error for hidden folders, and for links to places
+// outside of the served folder.
 func (s *Server) find(path string) (string, error) {
 	if path == "" {
 		path = "."
@@ -167,7 +168,7 @@ func (s *Server) find(path string) (string, error) {
 	return filepath.Join(s.dir, local), nil
 }
 
-// findKind returns the folder of a request, which must satisfy is.
+// findKind returns the folder of a request, which must satisfy the function is.
 func (s *Server) findKind(r *http.Request, is func(path string) bool) (string, error) {
 	path, err := s.find(r.PathValue("path"))
 	if err == nil && !is(path) {
@@ -176,10 +177,10 @@ func (s *Server) findKind(r *http.Request, is func(path string) bool) (string, e
 	return path, err
 }
 
-// refused is an error of a request, not of the files.
+// refused is an error in a request; other errors concern the files.
 type refused struct{ error }
 
-// fail answers with an error.
+// fail responds with an error.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if errors.Is(err, errNotHere) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, folder.ErrNotRun) {
@@ -190,14 +191,14 @@ func fail(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), code)
 }
 
-// send answers with a page.
+// send responds with a page.
 func send(w http.ResponseWriter, text []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(text) // fails if the reader is gone
 }
 
-// cached answers with a page that is rendered again only if its files have changed. If several readers request the same page
-// at once, it is rendered once.
+// cached responds with a page, which is rendered again only if its files have changed. Concurrent requests for a page share
+// one rendering.
 func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*bytes.Buffer) error) {
 	text, ok := s.fresh(key, stamp)
 	if !ok {
@@ -210,7 +211,7 @@ func (s *Server) cached(w http.ResponseWriter, key, stamp string, make func(*byt
 	send(w, text)
 }
 
-// render makes a page, unless another reader has made it in the meantime.
+// render renders a page, unless another request has rendered it in the meantime.
 func (s *Server) render(key, stamp string, make func(*bytes.Buffer) error) ([]byte, error) {
 	s.measuring.Lock()
 	defer s.measuring.Unlock()
@@ -230,7 +231,7 @@ func (s *Server) render(key, stamp string, make func(*bytes.Buffer) error) ([]by
 	return b.Bytes(), nil
 }
 
-// fresh returns a page that was made of files with that stamp.
+// fresh returns a stored page that was rendered from files with the given stamp.
 func (s *Server) fresh(key, stamp string) (text []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,10 +239,10 @@ func (s *Server) fresh(key, stamp string) (text []byte, ok bool) {
 	return have.page, ok && have.stamp == stamp
 }
 
-// mostPages bounds the pages in memory.
+// mostPages is the maximum number of stored pages.
 const mostPages = 32
 
-// index answers with the list of runs and sweeps.
+// index responds with the list of runs and sweeps.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	var b bytes.Buffer
 	rows := s.list.rows()
@@ -259,7 +260,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	send(w, b.Bytes())
 }
 
-// run answers with the report of a run.
+// run responds with the report of a run.
 func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	path, err := s.find(r.PathValue("path"))
 	if err != nil {
@@ -286,7 +287,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// sweep answers with the page of a sweep.
+// sweep responds with the page of a sweep.
 func (s *Server) sweep(w http.ResponseWriter, r *http.Request) {
 	path, err := s.findKind(r, sweep.Is)
 	if err != nil {
@@ -308,7 +309,7 @@ func (s *Server) sweep(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// compare answers with the comparison of the runs that the query names.
+// compare responds with the comparison of the runs that the query names.
 func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 	var paths []string
 	stamp := ""
@@ -347,7 +348,7 @@ func link(kind, dir, path string) string {
 	return (&url.URL{Path: "/" + kind + "/" + filepath.ToSlash(relative)}).EscapedPath()
 }
 
-// stampOf changes when one of the files changes.
+// stampOf returns a text that changes if one of the files changes.
 func stampOf(path string, names ...string) string {
 	var b strings.Builder
 	for _, name := range names {

@@ -7,15 +7,15 @@ import (
 	"tessera/engine/ir"
 )
 
-// Functions are the texts of element-wise functions.
+// Functions returns the texts of the elementwise functions in the tables.
 func Functions() map[string]ir.Primitive {
 	all := maps.Clone(unaries)
 	maps.Copy(all, binaries)
 	return all
 }
 
-// Products are the texts of products.
+// Products returns the texts of the products in the tables.
 func Products() []string { return slices.Collect(maps.Keys(products)) }
 
-// Types are the Go types that are known.
+// Types returns the Go types of ops in the tables.
 func Types() []string { return slices.Collect(maps.Keys(parsers)) }

@@ -20,7 +20,7 @@ import (
 	"tessera/engine/ir/fromgraph"
 )
 
-// The tables are of one version: whoever raises it reads its changes first, and then raises the constant.
+// The tables describe one version of Gorgonia. Before raising the constant, read what the new version changes.
 func TestTheTablesAreOfThePinnedVersion(t *testing.T) {
 	text, err := os.ReadFile("../../../go.mod")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestTheTablesAreOfThePinnedVersion(t *testing.T) {
 	}
 }
 
-// source parses Gorgonia's own files, tests and other build targets excepted.
+// source parses Gorgonia's source files, except for tests and other build targets.
 func source(t *testing.T) []*ast.File {
 	t.Helper()
 	folder, err := exec.Command("go", "list", "-f", "{{.Dir}}", "gorgonia.org/gorgonia").Output()
@@ -56,7 +56,7 @@ func source(t *testing.T) []*ast.File {
 	return files
 }
 
-// texts returns the strings of an array that Gorgonia declares at the top level.
+// texts returns the strings of the top-level array of the given name in Gorgonia's source.
 func texts(t *testing.T, files []*ast.File, name string) (list []string) {
 	t.Helper()
 	for _, f := range files {
@@ -86,8 +86,8 @@ func texts(t *testing.T, files []*ast.File, name string) (list []string) {
 	return list
 }
 
-// Every text that Gorgonia can print for its element-wise functions and its products is identified as something of its
-// own.
+// Every text that Gorgonia can print for an elementwise function or a product has an identity, and different texts have
+// different ones.
 func TestEveryTextOfGorgoniaIsKnown(t *testing.T) {
 	files := source(t)
 	known := map[string]ir.Primitive{}
@@ -123,7 +123,7 @@ func TestEveryTextOfGorgoniaIsKnown(t *testing.T) {
 	}
 }
 
-// foreign are Gorgonia's ops without a counterpart in package ir: they run by their own Do.
+// foreign lists Gorgonia's ops without a counterpart in package ir. They run by their own Do method.
 var foreign = []string{
 	"BatchNormOp", "GroupNormOp", "Iop", "atOp", "avgPoolDiffOp", "avgPoolOp", "byIndicesOp", "byIndicesOpDiffOp",
 	"clampOp", "col2imOp", "concatOp", "ctcLossDiffOp", "ctcLossOp", "devTrans", "diagFlatOp", "dropoutDiffOp", "dropoutOp", "dtConvOp",
@@ -131,7 +131,7 @@ var foreign = []string{
 	"softmaxDiffOp", "softmaxOp", "sparsemaxDiffOp", "sparsemaxOp", "tensordotOp", "upsampleOp", "yoloOp",
 }
 
-// Every type of Gorgonia's that is an op, and does not take its methods from another one, is in the tables or on the list of foreign ones.
+// Every type in Gorgonia that is an op, and does not embed another op, is in the tables or in the list of foreign ops.
 func TestEveryOpOfGorgoniaIsKnownOrForeign(t *testing.T) {
 	ops := map[string]bool{}
 	for _, f := range source(t) {
@@ -167,7 +167,7 @@ func matrix(g *G.ExprGraph, name string, shape ...int) *G.Node {
 	return G.NewTensor(g, tensor.Float64, len(shape), G.WithShape(shape...), G.WithName(name))
 }
 
-// gradients returns the derivatives of the sum of the squares of y.
+// gradients returns the derivatives of the sum of the squares of y with respect to wrt.
 func gradients(t *testing.T, y *G.Node, wrt ...*G.Node) G.Nodes {
 	t.Helper()
 	grads, err := G.Grad(G.Must(G.Sum(G.Must(G.Square(y)))), wrt...)
@@ -177,7 +177,7 @@ func gradients(t *testing.T, y *G.Node, wrt ...*G.Node) G.Nodes {
 	return grads
 }
 
-// Each function of Gorgonia's that declares an op makes what the tables say, and so do the derivatives.
+// Each of Gorgonia's functions that adds an op produces what the tables say, and so do its derivatives.
 func TestWhatGorgoniasFunctionsMakeIsIdentified(t *testing.T) {
 	g := G.NewGraph()
 	x, v, w := matrix(g, "x", 6, 5), matrix(g, "v", 6, 5), matrix(g, "w", 5, 4)

@@ -17,7 +17,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// Dtype converts Gorgonia's type of nodes to a precision.
+// Dtype converts the type of Gorgonia's nodes to a precision. It returns an error for a type other than float32 and
+// float64.
 func Dtype(d tensor.Dtype) (ir.Dtype, error) {
 	switch d {
 	case tensor.Float32:
@@ -69,7 +70,7 @@ func (t *Translator) Value(n *gorgonia.Node) (*ir.Value, error) {
 	return v, nil
 }
 
-// mark records the layer of the values that one op is translated to, down to its args.
+// mark sets the layer of v and of the values below it, down to args.
 func mark(v *ir.Value, args []*ir.Value, layer string) {
 	if layer == "" || v.Layer != "" || slices.Contains(args, v) {
 		return
@@ -114,7 +115,7 @@ func described(o ir.Op, args []*ir.Value, shape []int) *ir.Value {
 	return &ir.Value{Op: o, Args: args, Shape: shape}
 }
 
-// known translates Gorgonia's own ops; nil for an unknown op.
+// known translates Gorgonia's own ops. It returns nil for an unknown op.
 func known(id Identity, args []*ir.Value, shape []int) *ir.Value {
 	switch id.Class {
 	case Pointwise:
@@ -139,7 +140,8 @@ func known(id Identity, args []*ir.Value, shape []int) *ir.Value {
 	return nil
 }
 
-// native reports whether n and its args are tensors or scalars in the program's precision; otherwise the op is foreign.
+// native reports whether n and its args are tensors or scalars in the program's precision. If not, the op is translated
+// to a foreign op.
 func (t *Translator) native(n *gorgonia.Node, args []*ir.Value) bool {
 	return n.Dtype() == t.dtype && !slices.ContainsFunc(args, func(a *ir.Value) bool {
 		f, ok := a.Op.(ir.Foreign)
@@ -163,7 +165,8 @@ func (t *Translator) constant(n *gorgonia.Node, shape []int) (*ir.Value, error) 
 	return t.foreign(n, nil, shape), nil
 }
 
-// repeated translates a repeat along axes of length 1 to a broadcast; nil for other repeats, which repeat every element.
+// repeated translates a repeat along axes of length 1 to a broadcast. It returns nil for a repeat of single elements
+// along longer axes.
 func repeated(a *ir.Value, shape []int) *ir.Value {
 	from := a.Shape
 	if volume.Of(from) == 1 {
@@ -210,18 +213,18 @@ const Version = "v0.9.18"
 // Class is a class of Gorgonia's own ops.
 type Class uint8
 
-// The classes with a counterpart in package ir. All other ops, including those of other packages, are Unknown.
+// The classes of ops with a counterpart in package ir. All other ops, including those of other packages, are Unknown.
 const (
 	Unknown   Class = iota
-	Constant        // a number, or a tensor, that never changes
-	Pointwise       // Identity.F of corresponding elements
+	Constant        // a number or a tensor with fixed values
+	Pointwise       // the function Identity.F of corresponding elements
 	MatMul          // matrix × matrix, or batches of them
 	MatVec          // matrix × vector
 	Outer           // vector × vector to a matrix
 	Dot             // vector × vector to a scalar
-	Reduction       // Identity.Reducer along Identity.Axes; along all axes if there are none
+	Reduction       // Identity.Reducer along Identity.Axes, or along all axes if the list is empty
 	Reshape         // the same elements under the node's shape
-	Repeat          // elements repeated along an axis, to the node's shape
+	Repeat          // elements repeated along axes, to the node's shape
 	Size            // the length of an axis: Identity.Size
 	Transpose       // axes permuted by Identity.Axes
 )
@@ -237,13 +240,13 @@ type Identity struct {
 	Size           float64      // for Size
 }
 
-// parsers maps the Go type of an op to the parser of its text. The result is valid only if ok.
+// parsers maps the Go type of an op to the parser of its text. id is valid only if ok is true.
 var parsers = map[string]func(text string) (id Identity, ok bool){
 	"gorgonia.constantScalar": is(Constant),
 	"gorgonia.constantTensor": is(Constant),
 	"gorgonia.elemUnaryOp":    func(text string) (Identity, bool) { return pointwise(unaries, text) },
 	"gorgonia.elemBinOp": func(text string) (Identity, bool) {
-		sign, _, _ := strings.Cut(text, " ") // "+ true": whether comparisons return numbers
+		sign, _, _ := strings.Cut(text, " ") // the text ends in "true" if the comparison returns numbers
 		return pointwise(binaries, sign)
 	},
 	"gorgonia.maxBetween":  func(string) (Identity, bool) { return Identity{Class: Pointwise, F: ir.Maximum}, true },
@@ -264,7 +267,7 @@ var parsers = map[string]func(text string) (id Identity, ok bool){
 	},
 }
 
-// unaries and binaries map Gorgonia's texts of its elementwise functions to primitives, in Gorgonia's order.
+// unaries and binaries map the texts of Gorgonia's elementwise functions to primitives. The order is Gorgonia's.
 var unaries = map[string]ir.Primitive{
 	"abs": ir.Abs, "sign": ir.Sign, "ceil": ir.Ceil, "floor": ir.Floor,
 	"sin": ir.Sin, "cos": ir.Cos, "exp": ir.Exp,
@@ -303,7 +306,7 @@ func Identify(op gorgonia.Op) Identity {
 	return Identity{}
 }
 
-// is returns a parser that gives the class c for every text.
+// is returns a parser that gives the class c to every text.
 func is(c Class) func(string) (Identity, bool) {
 	return func(string) (Identity, bool) { return Identity{Class: c}, true }
 }
@@ -329,7 +332,7 @@ func linearAlgebra(text string) (Identity, bool) {
 	return id, ok
 }
 
-// list parses the numbers between two marks.
+// list parses the numbers in text between open and end, which are separated by separator.
 func list(text, open, separator, end string) (numbers []int, ok bool) {
 	inside, opens := strings.CutPrefix(text, open)
 	inside, ends := strings.CutSuffix(inside, end)
@@ -357,7 +360,7 @@ func Children(n *gorgonia.Node) (list gorgonia.Nodes) {
 	return list
 }
 
-// foreign returns the value of an op that only Gorgonia implements, or of a leaf with a value in another precision.
+// foreign returns a value whose op only Gorgonia implements, or the value of a leaf in another precision.
 func (t *Translator) foreign(n *gorgonia.Node, args []*ir.Value, shape []int) *ir.Value {
 	boxed := n.Dtype() != t.dtype
 	return &ir.Value{Op: ir.Foreign{Run: &runner{n, boxed, t.dtype}, Boxed: boxed}, Args: args, Shape: shape}

@@ -9,16 +9,16 @@ import (
 	"tessera/internal/volume"
 )
 
-// decision describes how the processes compute a value.
+// decision describes how the processes compute a value together.
 type decision struct {
 	form     form
 	args     []form // the forms in which the op reads its args
-	op       ir.Op  // for the process's program
-	maximum  bool   // the value is the maximum of the processes' values, which is not one of the forms
-	fallback bool   // the pass does not understand the op, and an arg is images
+	op       ir.Op  // op in the program of the process
+	maximum  bool   // the value is the maximum of the values of the processes; this is none of the forms
+	fallback bool   // the pass does not support the op, and an arg has the form images
 }
 
-// decide records the decision for a value whose args are decided.
+// decide sets the decision for v. The decisions for its args must be set.
 func (s *sharder) decide(v *ir.Value) {
 	d := s.choose(v)
 	if d == nil {
@@ -35,10 +35,10 @@ func (s *sharder) decide(v *ir.Value) {
 	}
 }
 
-// formOf is the form in which a value is computed.
+// formOf returns the form in which v is computed.
 func (s *sharder) formOf(v *ir.Value) form { return s.decisions[v].form }
 
-// choose returns the decision for an op that the pass supports, nil for an op that needs whole args.
+// choose returns the decision for an op that the pass supports, and nil for an op that needs whole args.
 func (s *sharder) choose(v *ir.Value) *decision {
 	switch o := v.Op.(type) {
 	case ir.Leaf:
@@ -69,7 +69,7 @@ func (s *sharder) choose(v *ir.Value) *decision {
 	return nil
 }
 
-// when returns the decision with this result and these args if ok, else nil.
+// when returns a decision with the given forms of the result and the args if ok is true, else nil.
 func (s *sharder) when(ok bool, v *ir.Value, result form, args ...form) *decision {
 	if !ok {
 		return nil
@@ -77,14 +77,14 @@ func (s *sharder) when(ok bool, v *ir.Value, result form, args ...form) *decisio
 	return &decision{op: v.Op, form: result, args: args}
 }
 
-// linear decides linear ops of one arg: terms remain terms if the arg has no other reader.
+// linear returns the decision for a linear op of one arg. Terms remain terms if the arg has no other reader.
 func (s *sharder) linear(v *ir.Value) *decision {
 	a := v.Args[0]
 	return s.when(s.staysTerms(a) && volume.Of(v.Shape) <= volume.Of(a.Shape), v, form{kind: terms}, form{kind: terms})
 }
 
-// staysTerms reports whether a consists of terms and its reader may use them. A second reader would need a second message,
-// except for single numbers, which cost nothing.
+// staysTerms reports whether a has the form terms and its reader may use the terms. A second reader would need a second
+// message, except for single numbers, which cost nothing.
 func (s *sharder) staysTerms(a *ir.Value) bool {
 	return s.formOf(a).kind == terms && (s.readers[a] == 1 || volume.Of(a.Shape) == 1 && s.late[a])
 }
@@ -180,23 +180,23 @@ func (s *sharder) blocks(v *ir.Value, o ir.Blockwise) *decision {
 type kind uint8
 
 const (
-	whole  kind = iota // every process has the complete value
-	images             // every process has the part for its images
+	whole  kind = iota // every process computes the complete value
+	images             // every process computes the part for its images
 	terms              // the value is the sum of the processes' values
 )
 
 // form is the distribution of a value over the processes. In row-major order, a value in the form images has the shape
-// (outer, batch, rest). outer does not change with reshapes: it is 1, or 2 for the two views of the images, or more if other
+// (outer, batch, rest). Reshapes do not change outer. It is 1, or 2 for the two views of the images, or more if other
 // axes precede the batch.
 type form struct {
 	kind  kind
 	outer int // for the kind images
 }
 
-// axis is the axis of a shape that contains the batch: its length is outer times the batch times inner.
+// axis is the axis of a shape that contains the batch. Its length is outer times the batch times inner.
 type axis struct{ index, outer, inner int }
 
-// locate finds the axis of a shape that contains the batch; ok is false if several axes do.
+// locate finds the axis of a shape that contains the batch. ok is false if several axes do.
 func (s *sharder) locate(shape []int, f form) (a axis, ok bool) {
 	before := 1
 	for i, d := range shape {
@@ -208,7 +208,8 @@ func (s *sharder) locate(shape []int, f form) (a axis, ok bool) {
 	return axis{}, false
 }
 
-// local is the shape of a process's part of a value in the form images.
+// local returns the shape of one process's part of a value in the form images. ok is false if the batch is not in a
+// single axis.
 func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
 	a, ok := s.locate(shape, f)
 	if !ok {
@@ -219,16 +220,18 @@ func (s *sharder) local(shape []int, f form) (part []int, ok bool) {
 	return part, true
 }
 
-// rest is the number of elements per image and outer part of a value in the form images.
+// rest returns the number of elements for each image and each of the outer parts of a value in the form images.
 func (s *sharder) rest(shape []int, f form) int { return volume.Of(shape) / (f.outer * s.batch) }
 
-// at returns the form images for a value of the given shape. The axis index contains the batch, after outer outer parts.
+// at returns the form images for a value of the given shape, whose axis index contains the batch. outer is the number
+// of parts of that axis before the batch.
 func at(shape []int, index, outer int) form {
 	return form{images, volume.Of(shape[:index]) * outer}
 }
 
-// Views is the number of views of the images in an input of the given shape, one after the other: 2 if its first axis is
-// twice the batch, 1 if it is another multiple of the batch, 0 if the input does not contain images.
+// Views returns the number of views of the images in an input of the given shape, which follow one another along the
+// first axis. It is 2 if the first axis is twice the batch, 1 if it is another multiple of the batch, 0 if the input
+// does not contain images.
 func Views(shape []int, batch int) int {
 	switch {
 	case len(shape) == 0 || shape[0]%batch != 0:
@@ -239,7 +242,7 @@ func Views(shape []int, batch int) int {
 	return 1
 }
 
-// ofInput is the form of an input.
+// ofInput returns the form of an input.
 func (s *sharder) ofInput(shape []int) form {
 	if n := Views(shape, s.batch); n > 0 {
 		return form{images, n}
@@ -251,9 +254,9 @@ func (s *sharder) ofInput(shape []int) form {
 type role uint8
 
 const (
-	none  role = iota // the factor has no such axis
-	lead              // one of the leading axes, which A, B and C have in common
-	side              // an axis of the result: the rows of A or the columns of B
+	none  role = iota // the factor does not contain the batch
+	lead              // a leading axis, which A, B and C have in common
+	side              // an axis of the result: the rows of A, or the columns of B
 	depth             // the axis that is summed over
 )
 
@@ -286,13 +289,13 @@ func (s *sharder) factor(v *ir.Value, summed int) factor {
 	return f
 }
 
-// product decides C = A B. If one factor has the form images, the work is divided. If both have, and their batch axes do not
-// correspond, one factor is gathered.
+// product returns the decision for a product C = A B. If one factor has the form images, the work is divided. If both
+// have, and their batch axes do not correspond, one factor is gathered.
 func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
 	n := len(v.Shape)
 	pick := func(transposed bool, axis int) int {
 		if transposed {
-			return 2*n - 3 - axis // the other one of the last two
+			return 2*n - 3 - axis // the other of the last two axes
 		}
 		return axis
 	}
@@ -317,7 +320,7 @@ func (s *sharder) product(v *ir.Value, o ir.Product) *decision {
 	return nil
 }
 
-// units decides a unitwise op by its declared division.
+// units returns the decision for a unitwise op, by its declared division.
 func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
 	k, ok := o.Kernel.(ir.Divisible)
 	if !ok {
@@ -336,7 +339,8 @@ func (s *sharder) units(v *ir.Value, o ir.Unitwise) *decision {
 	return nil
 }
 
-// byUnits assigns to every process the units of its images: every image has a whole number of units.
+// byUnits returns the decision for an op whose units are divided: every process computes the units of its images. Every
+// image must have a whole number of units.
 func (s *sharder) byUnits(v *ir.Value, k ir.Divisible) *decision {
 	for i, a := range v.Args {
 		f := s.formOf(a)
@@ -367,7 +371,8 @@ func (s *sharder) byUnits(v *ir.Value, k ir.Divisible) *decision {
 	return nil
 }
 
-// bySums makes every process sum over its images, which are along the first axis of every arg.
+// bySums returns the decision for an op that sums over the images: every process sums over its images, which are along
+// the first axis of every arg.
 func (s *sharder) bySums(v *ir.Value) *decision {
 	for _, a := range v.Args {
 		f := s.formOf(a)
@@ -383,13 +388,13 @@ func (s *sharder) bySums(v *ir.Value) *decision {
 	return nil
 }
 
-// imagesOp is the kernel that copies the process's images from a whole value.
+// imagesOp is the kernel that copies the images of a process from a whole value.
 type imagesOp struct {
 	Outer, Batch, From, Rows int
 	Rest                     int // in elements
 }
 
-// cut returns the process's images of a whole value.
+// cut returns the images of the process from the whole value v.
 func (s *sharder) cut(v *ir.Value, shape, part []int, f form) *ir.Value {
 	return &ir.Value{Op: ir.Unitwise{Kernel: imagesOp{f.outer, s.batch, s.from, s.to - s.from, s.rest(shape, f)}}, Args: []*ir.Value{v}, Shape: part}
 }
@@ -439,5 +444,5 @@ func copyImages[T ir.Float](o imagesOp, dst, src []T, from, to int) {
 	}
 }
 
-// size is the number of elements of a value.
+// size returns the number of elements of a value.
 func size(v *ir.Value) int { return volume.Of(v.Shape) }

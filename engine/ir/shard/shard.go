@@ -1,5 +1,6 @@
-// Package shard partitions a program over the processes that train one model together. Every process runs its own program on
-// its images of the batch. Together they compute the same objective as the original program, not an average of objectives.
+// Package shard partitions a program over the processes that train one model together. Every process runs its own
+// program on its images of the batch. Together they compute the same objective as the original program, not an average
+// of objectives.
 //
 // Constants keep their values for the complete batch (1/B in a mean). A value has one of three forms:
 //
@@ -7,10 +8,11 @@
 //	images   every process has the part for its images of the batch
 //	terms    the value is the sum of the processes' values
 //
-// The forms follow from the inputs. A sum over the batch, and a matrix product that contracts it, turn images into terms. An
-// all-reduce turns terms into whole, as late as possible: after linear ops with one reader. An all-gather turns images into
-// whole before a product of images by images (contrastive losses), and before every op that the pass does not support: such
-// an op runs on the complete batch, in every process. That is always correct; [Program].Gathers lists it.
+// The forms follow from the inputs. A sum over the batch, or a matrix product that sums over it, turns images into
+// terms. An all-reduce turns terms into whole values, as late as possible: after linear ops with one reader. An
+// all-gather turns images into whole values before a product of images by images (contrastive losses), and before every
+// op that the pass does not support. Every process then computes such an op on the complete batch, which is always
+// correct. [Program].Gathers lists the gathered values.
 package shard
 
 import (
@@ -24,8 +26,9 @@ import (
 	"tessera/parallel/team"
 )
 
-// Rows returns the range [from, to) of the images in a batch that a process has: [team.EvenShare]. If a batch has fewer
-// images than there are processes, every process has all images, and the program is not partitioned.
+// Rows returns the range [from, to) of the images of a batch that process rank of size processes; see [team.EvenShare].
+// If a batch has fewer images than there are processes, every process has all images, and the program is not
+// partitioned.
 func Rows(batch, rank, size int) (from, to int) {
 	if batch < size {
 		return 0, batch
@@ -35,24 +38,24 @@ func Rows(batch, rank, size int) (from, to int) {
 
 // Program is the program of one process.
 type Program struct {
-	*ir.Module // Batch and the shapes of the inputs refer to the process's images
-	// Parts tells for each tap whether it contains only the process's images, along its first axis or as the first factor of
-	// it. The other taps, the gradients and the updates are those of the original program.
+	*ir.Module // Batch and the shapes of the inputs count only the images of the process
+	// Parts reports for each tap whether it contains only the images of the process, along its first axis or as the
+	// first factor of that axis. The other taps, the gradients and the updates are those of the original program.
 	Parts []bool
 	// Gathers lists the values that are gathered.
 	Gathers []Gather
 }
 
-// Gather is a value that every process computes for its images and that a reader needs for the complete batch.
+// Gather describes a value that every process computes for its images and that a reader needs for the complete batch.
 type Gather struct {
-	Value    string // its op and shape
-	Reader   string // the op that needs it
-	Elements int    // of the complete value
+	Value    string // op and shape of the value
+	Reader   string // op that needs the value
+	Elements int    // number of elements of the complete value
 	Fallback bool   // the pass does not support the reader; otherwise the reader is a product of images by images
 }
 
-// Partition returns the program that process rank of size runs, for a program with the batch m.Batch. An input of images
-// contains the images of the process ([Rows]), for all its [Views]; other inputs are complete.
+// Partition returns the program that process rank of size runs. m is the program for the complete batch. An input of
+// images contains the images of the process ([Rows]), for all its [Views]; other inputs are complete.
 func Partition(m *ir.Module, rank, size int) (*Program, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -79,15 +82,15 @@ type sharder struct {
 	from, to   int // images of the process
 	readers    map[*ir.Value]int
 	late       map[*ir.Value]bool // values that only the caller reads, directly or through late values
-	talks      map[*ir.Value]bool // values that need a message, before the last one
+	talks      map[*ir.Value]bool // values that need a message before the last message
 	decisions  map[*ir.Value]*decision
 	made       map[request]*ir.Value
 	gathers    []Gather
-	reader     *ir.Value // the value whose args are being computed
+	reader     *ir.Value // value whose args are being computed
 	fallback   bool      // the reader needs complete args because the pass does not support its op
 }
 
-// request is a value that is needed in a form.
+// request identifies a value and the form in which it is needed.
 type request struct {
 	value *ir.Value
 	form  form
@@ -118,7 +121,7 @@ func newSharder(m *ir.Module, rank, size int) *sharder {
 	return s
 }
 
-// passes reports whether an op can work on terms, so that its args need no message.
+// passes reports whether an op can compute terms from terms, so that its args need no message.
 func passes(v *ir.Value) bool {
 	p, ok := v.Op.(ir.Pointwise)
 	return ok && (p.F == ir.Add || p.F == ir.Sub || p.F == ir.Neg || p.F == ir.Mul || p.F == ir.Div)
@@ -133,7 +136,7 @@ func (s *sharder) program() (*Program, error) {
 		}
 		p.Inputs = append(p.Inputs, in)
 	}
-	s.reader, s.fallback = &ir.Value{Op: ir.Leaf{}}, true // the caller
+	s.reader, s.fallback = &ir.Value{Op: ir.Leaf{}}, true // the caller is the reader
 	for _, t := range s.module.Taps {
 		f := form{}
 		if first := (form{images, 1}); s.formOf(t.Value) == first {
@@ -156,8 +159,8 @@ func (s *sharder) program() (*Program, error) {
 	return p, nil
 }
 
-// Traffic returns the number of elements that a process sends and receives per run, separately for all-reduced and gathered
-// values, and the number of collective operations. A gathered value counts with all its elements.
+// Traffic returns the number of elements that a process sends and receives per run, separately for all-reduced and
+// gathered values, and the number of messages. A gathered value counts with the elements of the complete batch.
 func (p *Program) Traffic() (reduced, gathered, messages int) {
 	last := -1
 	for _, v := range p.Values() {
@@ -175,7 +178,7 @@ func (p *Program) Traffic() (reduced, gathered, messages int) {
 	return reduced, gathered, last + 1
 }
 
-// as returns a value in a form, for the process's program.
+// as returns v in the form f, as a value of the process's program.
 func (s *sharder) as(v *ir.Value, f form) *ir.Value {
 	key := request{v, f}
 	if made := s.made[key]; made != nil {
@@ -186,7 +189,7 @@ func (s *sharder) as(v *ir.Value, f form) *ir.Value {
 	return made
 }
 
-// converted computes a value in its own form and converts it to the form f.
+// converted computes v in its own form and converts the result to the form f.
 func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	have := s.formOf(v)
 	switch {
@@ -202,7 +205,7 @@ func (s *sharder) converted(v *ir.Value, f form) *ir.Value {
 	return s.gather(v, have)
 }
 
-// compute computes a value in its own form.
+// compute computes v in its own form.
 func (s *sharder) compute(v *ir.Value) *ir.Value {
 	d := s.decisions[v]
 	made := &ir.Value{Op: d.op, Shape: v.Shape, Name: v.Name, Layer: v.Layer}
@@ -213,7 +216,7 @@ func (s *sharder) compute(v *ir.Value) *ir.Value {
 	for i, a := range v.Args {
 		s.reader, s.fallback = v, d.fallback
 		if f := d.args[i]; d.form.kind == terms && f.kind == whole && !scales {
-			made.Args = append(made.Args, s.as(a, form{kind: terms})) // the addend of one process
+			made.Args = append(made.Args, s.as(a, form{kind: terms})) // only one process contributes the addend
 		} else {
 			made.Args = append(made.Args, s.as(a, f))
 		}
@@ -230,7 +233,7 @@ func scaling(v *ir.Value) bool {
 	return ok && p.F != ir.Add && p.F != ir.Sub
 }
 
-// once returns a whole value as terms: process 0 contributes the value, the others 0.
+// once returns a whole value as terms: process 0 contributes the value, the other processes contribute 0.
 func (s *sharder) once(v *ir.Value) *ir.Value {
 	factor := 0.0
 	if s.rank == 0 {
@@ -239,7 +242,7 @@ func (s *sharder) once(v *ir.Value) *ir.Value {
 	return &ir.Value{Op: ir.Pointwise{F: ir.Mul}, Args: []*ir.Value{s.as(v, form{}), ir.Uniform(factor, v.Shape)}, Shape: v.Shape}
 }
 
-// gather returns a value in the form images as whole. Values that differ only in layout share a message.
+// gather returns a value in the form images as a whole value. Values that differ only in layout share a message.
 func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
 	switch v.Op.(type) {
 	case ir.Reshape, ir.Transpose:
@@ -249,8 +252,8 @@ func (s *sharder) gather(v *ir.Value, f form) *ir.Value {
 	return &ir.Value{Op: ir.AllGather{Outer: f.outer, Batch: s.batch, Processes: s.size}, Args: []*ir.Value{s.as(v, f)}, Shape: v.Shape}
 }
 
-// take returns the process's images of a value in any form. Broadcasts and elementwise values are computed only for these
-// images, never for the complete batch.
+// take returns the process's images of a value in any form. Broadcasts and elementwise values are computed for these
+// images only, never for the complete batch.
 func (s *sharder) take(v *ir.Value, f form) *ir.Value {
 	part, ok := s.local(v.Shape, f)
 	if ok && s.formOf(v).kind == whole {
@@ -273,7 +276,8 @@ func (s *sharder) take(v *ir.Value, f form) *ir.Value {
 	return s.cut(s.as(v, form{}), v.Shape, part, f)
 }
 
-// takeNarrow returns the arg of a broadcast to the process's images: the complete arg if its batch axis has length 1.
+// takeNarrow returns the arg of a broadcast to the process's images. It is the complete arg if its batch axis has
+// length 1.
 func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	a, _ := s.locate(shape, f)
 	if arg.Shape[a.index] == 1 {
@@ -282,7 +286,7 @@ func (s *sharder) takeNarrow(arg *ir.Value, shape []int, f form) *ir.Value {
 	return s.as(arg, at(arg.Shape, a.index, a.outer))
 }
 
-// collectives lists the values of collective ops, args first.
+// collectives lists the values of collective ops, with args before the values that read them.
 func collectives(m *ir.Module) []*ir.Value {
 	return slices.DeleteFunc(m.Values(), func(v *ir.Value) bool {
 		_, ok := ir.MessageOf(v.Op)
@@ -294,22 +298,22 @@ func collectives(m *ir.Module) []*ir.Value {
 type message struct {
 	values []*ir.Value
 	late   bool
-	level  int // the number of messages that must complete before it, in sequence
-	depth  int // the length of the longest preceding computation, which estimates when its values are ready
+	level  int // number of messages that must complete before this one, one after the other
+	depth  int // length of the longest computation before the message; it estimates when the values are ready
 }
 
-// Sizes in elements of 4 bytes. Values of at most together elements share a message, because copying them is faster than
-// waiting again. A message of late values is full at bucket elements.
+// Sizes of messages in elements of 4 bytes. Values of at most together elements share a message, because copying them
+// takes less time than a second message. A message of late values is full at bucket elements.
 const (
 	together = 16 << 10
 	bucket   = 64 << 10
 )
 
-// number assigns the collective values of a program to messages and fixes the order of the messages. The result depends only
-// on the program's structure, which is the same in all processes.
+// number assigns the collective values of a program to messages and fixes the order of the messages. The result depends
+// only on the structure of the program, which is the same in all processes.
 //
-// Small values that can be sent at the same time share a message. Late values are sent as soon as they are ready, while the
-// computation continues; small late values are collected in buckets.
+// Small values that can be sent at the same time share a message. Late values are sent as soon as they are ready, while
+// the computation continues. Small late values are collected in buckets.
 func number(m *ir.Module) {
 	l := leveller{read: map[*ir.Value]bool{}, level: map[*ir.Value]int{}, depth: map[*ir.Value]int{}}
 	var early, late []*message
@@ -344,7 +348,7 @@ type leveller struct {
 	level, depth map[*ir.Value]int
 }
 
-// measure computes the levels and depths and returns the collective values.
+// measure computes the levels and depths, and returns the collective values.
 func (l *leveller) measure(m *ir.Module) []*ir.Value {
 	for _, v := range m.Values() {
 		for _, a := range v.Args {
@@ -359,7 +363,7 @@ func (l *leveller) measure(m *ir.Module) []*ir.Value {
 	return collectives(m)
 }
 
-// joined adds a small all-reduce to the message of its level and reducer.
+// joined adds a small all-reduce to the message in list with the same level and reducer, or appends it to list.
 func joined(list []*message, single *message, f ir.Reducer) []*message {
 	for _, m := range list {
 		o, ok := m.values[0].Op.(ir.AllReduce)
@@ -372,7 +376,7 @@ func joined(list []*message, single *message, f ir.Reducer) []*message {
 	return append(list, single)
 }
 
-// buckets collects late values in the order in which they become ready. A large value is sent in a message of its own,
+// buckets groups late values in the order in which they become ready. A large value is sent in a separate message,
 // without a copy.
 func buckets(late []*message) (full []*message) {
 	slices.SortStableFunc(late, func(a, b *message) int { return cmp.Compare(a.depth, b.depth) })
@@ -404,8 +408,8 @@ func buckets(late []*message) (full []*message) {
 	return full
 }
 
-// ordered merges early and late messages. A message comes after all messages that its values may need, which have a lower
-// level. Of the messages that can be sent, the one that is ready first comes first.
+// ordered merges early and late messages into one order. A message comes after all messages that its values may depend
+// on, which have a lower level. Of the messages that can be sent, the one that is ready first comes first.
 func ordered(early, late []*message) (all []*message) {
 	byReadiness := func(a, b *message) int {
 		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.depth, b.depth))

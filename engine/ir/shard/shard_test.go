@@ -9,8 +9,8 @@ import (
 	"tessera/engine/ir/shard"
 )
 
-// program is the squared mean over a batch of 5 of x w, and in place of its gradient that of the mean of x w: a product that
-// contracts the batch.
+// program returns a program with a batch of 5. It computes the squared mean of x w over the batch and, in place of its
+// gradient, the gradient of the mean of x w, which is a product that sums over the batch.
 func program() *ir.Module {
 	x := &ir.Value{Op: ir.Leaf{Kind: ir.InputLeaf}, Shape: []int{5, 3}, Name: "x"}
 	w := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf}, Shape: []int{3, 2}, Name: "w"}
@@ -26,8 +26,9 @@ func program() *ir.Module {
 	}
 }
 
-// The second of two processes has 3 of 5 images. The mean becomes a sum over them, divided by 5, and an all-reduce; the gradient
-// needs no mean and is sent first. Constants stay those of the batch.
+// The second of two processes has 3 of 5 images. The mean becomes a sum over these images, divided by 5, and an
+// all-reduce. The gradient does not depend on the mean and is sent first. Constants keep their values for the complete
+// batch.
 func ExamplePartition() {
 	p, err := shard.Partition(program(), 1, 2)
 	if err != nil {

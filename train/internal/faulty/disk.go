@@ -1,4 +1,5 @@
-// Package faulty is a disk for tests that fills up, or stops working as for a killed process, at a chosen operation.
+// Package faulty provides a disk for tests. At a chosen operation it becomes full, or stops working as if the process had been
+// killed.
 package faulty
 
 import (
@@ -15,16 +16,16 @@ import (
 // ErrDead is the error of every operation on a disk that has stopped working.
 var ErrDead = errors.New("the disk is dead")
 
-// Disk is the operating system's disk until the operation DieAt or FullAt. Count is the number of requested operations; a
-// write counts as two, so that it can be interrupted in the middle. Written data remain, as after a process is killed, but
-// are not flushed.
+// Disk is the operating system's disk up to the operation DieAt or FullAt. Count is the number of requested operations. A
+// write counts as two operations, so that it can be interrupted in the middle. Written data remain as if the process had been
+// killed, but are not flushed.
 type Disk struct {
 	folder.OS
 	mu     sync.Mutex
-	DieAt  int // number of the operation, from 1, before which the disk stops working; 0: never
-	FullAt int // number of the operation, from 1, from which on the disk is full; 0: never
+	DieAt  int // number of the operation, from 1, before which the disk stops working; 0 for never
+	FullAt int // number of the operation, from 1, at which the disk becomes full; 0 for never
 	Count  int
-	Apart  bool // cannot exchange folders atomically
+	Apart  bool // the disk does not support the exchange of folders
 }
 
 // next counts an operation and returns its error, if any.

@@ -1,4 +1,4 @@
-// Command outside is tessera with the parts of another module.
+// Command outside is the command tessera with the parts of another module.
 package main
 
 import (

@@ -2,7 +2,7 @@ package parts
 
 import "tessera/losses"
 
-// Alternating switches a term on and off from step to step. Two terms, one of which begins with 0, alternate.
+// Alternating sets the weight of a term to 0 in every second step. Two such terms, one of which begins with 0, alternate.
 type Alternating struct {
 	From float64 `toml:"from" want:"in [0,1]" doc:"weight of the first step, 0 or 1"`
 }

@@ -2,7 +2,7 @@ package parts
 
 import "tessera/constraints"
 
-// AtLeast keeps every weight at or above a bound: the projection w <- max(w, low).
+// AtLeast is the lower bound low for every weight. The projection is w <- max(w, low).
 type AtLeast struct {
 	Low float64 `toml:"low" doc:"least weight"`
 }
@@ -11,7 +11,7 @@ func init() {
 	constraints.Registry.Register("at_least", "every weight >= low", func() constraints.Constraint { return &AtLeast{Low: -1} })
 }
 
-// Pointwise implements [constraints.Pointwise]: each weight is projected by itself.
+// Pointwise implements [constraints.Pointwise]: weights are projected independently.
 func (*AtLeast) Pointwise() {}
 
 // Project implements [constraints.Constraint].

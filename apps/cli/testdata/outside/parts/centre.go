@@ -7,7 +7,7 @@ import (
 	"tessera/ops"
 )
 
-// Centre subtracts from each value the mean of its image: y = x - mean(x). It is one op of its own.
+// Centre subtracts the mean of each image from its values: y = x - mean(x). It is a user-defined op.
 type Centre struct{}
 
 func init() {
@@ -20,7 +20,7 @@ func (*Centre) OutputShape(in []int) ([]int, error) { return in, nil }
 // Parameters implements [layers.Layer].
 func (*Centre) Parameters([]int) []layers.Parameter { return nil }
 
-// Apply implements [layers.Layer]. The map is linear and symmetric: it is its own derivative and its own transpose.
+// Apply implements [layers.Layer]. The map is linear and symmetric, so that it equals its derivative and its transpose.
 func (*Centre) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Each(x, ops.PerImage{
 		Spec:    centring{},
@@ -32,7 +32,7 @@ func (*Centre) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	})
 }
 
-// centring says what the op computes.
+// centring names the op.
 type centring struct{}
 
 // String implements fmt.Stringer.
@@ -51,7 +51,7 @@ func centre[T float32 | float64](dst, x []T) {
 	}
 }
 
-// The op has an ONNX form, so that models with this layer can be exported: x minus its mean over all axes but that of the batch.
+// The op has an ONNX form, so that models with this layer can be exported: x minus its mean over all axes except the batch.
 func init() {
 	onnx.Define(func(n *onnx.Nodes, _ centring) string {
 		axes := make([]int64, n.Axes()-1)

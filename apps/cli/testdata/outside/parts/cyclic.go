@@ -6,8 +6,8 @@ import (
 	"tessera/losses"
 )
 
-// Cyclic raises the weight of a term from 0 to a peak in the first half of every cycle, and keeps it there in the second half (Fu et al.,
-// Cyclical annealing schedule, 2019). Programs without training use the peak.
+// Cyclic raises the weight of a term from 0 to a peak in the first half of every cycle, and keeps it there in the second half
+// (Fu et al., Cyclical annealing schedule, 2019). Evaluations outside of training use the peak.
 type Cyclic struct {
 	Peak   float64 `toml:"peak" want:">= 0" doc:"largest weight"`
 	Epochs float64 `toml:"epochs" want:"> 0" doc:"length of a cycle"`

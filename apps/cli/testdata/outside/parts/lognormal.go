@@ -7,7 +7,7 @@ import (
 	"tessera/data"
 )
 
-// Lognormal draws exp(z), z from N(mean, stddev²): the noise levels of Karras et al., 2022.
+// Lognormal draws exp(z), where z has the distribution N(mean, stddev²): the noise levels of Karras et al., 2022.
 type Lognormal struct {
 	data.Shaped
 	Mean   float64 `toml:"mean" doc:"mean of the logarithm"`

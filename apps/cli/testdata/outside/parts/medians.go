@@ -10,8 +10,8 @@ import (
 	"tessera/config"
 )
 
-// Medians is k-medians: every atom is the median, value by value, of the samples that are nearest to it in the l1 distance. The code of a
-// sample is 1 for its nearest atom and 0 for the others.
+// Medians is k-medians: every atom is the median, computed for each value separately, of the samples that are nearest to it in
+// the l1 distance. The code of a sample is 1 for its nearest atom and 0 for the others.
 type Medians struct {
 	Components int `toml:"components" want:"> 0" doc:"number of atoms"`
 	Iterations int `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
@@ -41,7 +41,7 @@ func (m *Medians) New(shape []int, seed uint64) (baselines.Model, error) {
 // medians implements [baselines.Algorithm].
 type medians struct{ atoms, values int }
 
-// Start draws samples.
+// Start draws samples as the initial atoms.
 func (m medians) Start(x []float32, r *rand.Rand) (atoms, bias []float32, err error) {
 	n := len(x) / m.values
 	for range m.atoms {

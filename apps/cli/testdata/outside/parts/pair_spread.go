@@ -6,11 +6,11 @@ import (
 	"tessera/ops"
 )
 
-// PairSpread is a contrastive term over the two views of a batch: with the cosine similarities s of all 2 n views it is
+// PairSpread is a contrastive term over the two views of a batch. With the cosine similarities s of all 2 n views it is
 //
 //	mean over all pairs of s², less the mean over all views of the similarity to the other view of the same image
 //
-// so that views of one image attract each other and all others become orthogonal.
+// It makes the views of one image similar and all other views orthogonal.
 type PairSpread struct {
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"added to squared lengths, so that none is 0"`
 }
@@ -19,7 +19,7 @@ func init() {
 	losses.Registry.Register("pair_spread", "views of one image alike, all others orthogonal", func() losses.Loss { return &PairSpread{Epsilon: 1e-12} })
 }
 
-// On implements [losses.Loss]: a head of that name.
+// On implements [losses.Loss]. The default is a head named projection.
 func (*PairSpread) On() string { return "projection" }
 
 // Reads implements [losses.Loss].

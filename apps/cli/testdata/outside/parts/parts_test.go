@@ -37,7 +37,7 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "medians", laws.Baseline, func() baselines.Method { return &Medians{Components: 3, Iterations: 5} })
 }
 
-// obeys tests one part.
+// obeys runs the law tests for one part.
 func obeys[T any](t *testing.T, name string, kit laws.Kit[T], fresh func() T) {
 	t.Run(name, func(t *testing.T) { laws.Check(t, kit, fresh) })
 }

@@ -18,10 +18,10 @@ func init() {
 // LearningRate implements [optim.Rule].
 func (r *RowScaled) LearningRate() float64 { return r.Rate }
 
-// States implements [optim.Optimizer]: nothing is kept.
+// States implements [optim.Optimizer]: the rule has no state.
 func (*RowScaled) States() int { return 0 }
 
-// Update implements [optim.Rule], for the parameters that are not matrices.
+// Update implements [optim.Rule], for parameters other than matrices.
 func (*RowScaled) Update(w, g []float32, _ [][]float32, lr float64, _ int) {
 	for i, v := range g {
 		w[i] -= float32(lr) * v

@@ -14,7 +14,7 @@ func init() {
 // LearningRate implements [optim.Rule].
 func (s *Signed) LearningRate() float64 { return s.Rate }
 
-// States implements [optim.Optimizer]: the rule keeps nothing.
+// States implements [optim.Optimizer]: the rule has no state.
 func (*Signed) States() int { return 0 }
 
 // Update implements [optim.Rule].

@@ -7,7 +7,7 @@ import (
 	"tessera/layers"
 )
 
-// Signs draws +a or -a, each with probability 1/2, a = scale / sqrt(fan in).
+// Signs draws +a or -a, each with probability 1/2, where a = scale / sqrt(fan in).
 type Signs struct {
 	Scale float64 `toml:"scale" want:"> 0" doc:"size of the values, times the root of the number of inputs"`
 }

@@ -26,7 +26,8 @@ func (s *Softsign) Parameters(in []int) []layers.Parameter {
 	return []layers.Parameter{{Name: "scale", Shape: []int{n}, Init: &layers.Constant{Value: s.Scale}, FanIn: n, FanOut: n}}
 }
 
-// Apply implements [layers.Layer]: (batch, ...) as rows of the last axis. The square of the parameter, plus a small number, is above 0.
+// Apply implements [layers.Layer]. It reshapes x to rows of the last axis. The scale is the square of the parameter plus a
+// small constant, and therefore positive.
 func (*Softsign) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	n := x.Shape()[x.Dims()-1]

@@ -1,4 +1,4 @@
-// Package parts holds parts of tessera that are written outside of its module, one file each.
+// Package parts contains parts of tessera that are defined in another module, one file each.
 package parts
 
 import (

@@ -9,7 +9,7 @@ import (
 	"tessera/part"
 )
 
-// Twice applies one layer two times, with the same parameters: y = f(f(x)). The layer must keep the shape.
+// Twice applies one layer twice with the same parameters: y = f(f(x)). The layer must preserve the shape.
 type Twice struct {
 	Layers []layers.Layer `toml:"layers" doc:"the layer, a list of one" required:"true"`
 }
@@ -18,7 +18,7 @@ func init() {
 	layers.Registry.Register("twice", "one layer two times, with the same parameters", func() layers.Layer { return &Twice{} })
 }
 
-// Check returns an error for any other number of layers than one.
+// Check returns an error unless there is exactly one layer.
 func (t *Twice) Check() error {
 	if len(t.Layers) != 1 {
 		return part.KeyError{Key: "layers", Problem: fmt.Sprintf("got %d, want one layer", len(t.Layers))}

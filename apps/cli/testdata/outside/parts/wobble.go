@@ -6,7 +6,8 @@ import (
 	"tessera/hooks"
 )
 
-// Wobble multiplies the learning rate of a step by 1 + Size * the mean of the batches so far: what it has seen is in the state.
+// Wobble multiplies the learning rate of a step by 1 + Size m, where m is the mean of the batches so far. The state contains
+// m.
 type Wobble struct {
 	Size float64 `toml:"size" want:">= 0" doc:"how much the mean of the images changes the learning rate"`
 }

@@ -1,0 +1,418 @@
+package tessera
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"tessera/data"
+	"tessera/internal/regular"
+	"tessera/internal/volume"
+	"tessera/losses"
+	parts "tessera/part"
+	"tessera/part/table"
+	"tessera/train"
+	"tessera/train/folder"
+)
+
+func init() {
+	data.Registry.Register("run", "values of a run: samples are codes or other values, labels or columns are the answers of its heads",
+		func() data.Source { return &Answers{} })
+}
+
+// Answers is the data set `run`: the samples of a data set, with values of a run in place of the samples, of the labels, or
+// as further columns.
+//
+//	dataset = { run = "runs/parts", value = "code" }                                                  # a density of codes
+//	dataset = { run = "runs/teacher", labels = "class", of = "fashion-mnist" }                        # hard labels: stealing
+//	dataset = { run = "runs/teacher", columns = { teacher = "class" } }                               # logits: distillation
+//
+// Splits, labels and columns are those of the data set that the run reads. Values are computed in blocks of 256 samples by
+// the parameters that [Open] opens, calibrations and thresholds included. Their checksum is recorded like that of a file: a
+// training does not resume, and is not evaluated, after the run has changed.
+type Answers struct {
+	Run     string           `toml:"run" required:"true" doc:"folder of the run"`
+	Value   string           `toml:"value" optional:"true" doc:"value of the run that takes the place of the samples: code, output, a head, or another value by its name; by default the samples stay"`
+	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose class, as predict gives it, takes the place of the label; by default the labels stay"`
+	Columns data.ColumnNames `toml:"columns" optional:"true" doc:"further columns that are values of the run: { teacher = \"class\" }, the logits of a head"`
+	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
+	Of      *Samples         `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
+}
+
+// Samples names the data set that a run reads.
+type Samples struct {
+	Name   string      `toml:"name" doc:"the data set"`
+	Source data.Source `part:"name,short"`
+}
+
+// answersName is the name of the data set.
+const answersName = "run"
+
+// Check returns an error for keys that take nothing of the run, or several values for one column.
+func (s *Answers) Check() error {
+	if s.Value == "" && s.Labels == "" && len(s.Columns) == 0 {
+		return parts.KeyErrorf("run", `nothing of the run is used: want value = "code", labels = HEAD or columns = { NAME = VALUE }`)
+	}
+	for name, values := range s.Columns {
+		if name == data.ImagesColumn || name == data.LabelsColumn {
+			return parts.KeyErrorf("columns", "got the name %q: write value = %q or labels = %q", name, values[0], values[0])
+		}
+		if len(values) > 1 {
+			return parts.KeyErrorf("columns", "%s: got %d values, want one", name, len(values))
+		}
+	}
+	return nil
+}
+
+// WithInner returns the data set with another one in place of the one that the run reads; it is nil for the run's own.
+func (s *Answers) WithInner(other func(data.Source) data.Source) data.Source {
+	if s.Of == nil {
+		return s
+	}
+	placed := *s
+	placed.Of = &Samples{s.Of.Name, other(s.Of.Source)}
+	return &placed
+}
+
+// Origin tells `tessera data list` that nothing can be downloaded.
+func (*Answers) Origin() data.Origin { return data.OwnFiles }
+
+// asked is an open run with the data set whose samples it reads.
+type asked struct {
+	*Run
+	source data.Source
+	dirs   data.Dirs
+	own    bool // the data set is the run's own
+}
+
+// open opens the run.
+func (s *Answers) open(dirs data.Dirs) (*asked, error) {
+	if err := s.circular(); err != nil {
+		return nil, err
+	}
+	run, err := Open(s.Run, Options{})
+	if err != nil {
+		return nil, s.unreadable(err)
+	}
+	a := &asked{run, nil, dirs, s.Of == nil}
+	if a.own {
+		a.source, a.dirs = run.origin.Placed(run.Model.Dataset.Source), run.origin.Dirs(dirs)
+	} else {
+		a.source = s.Of.Source
+	}
+	return a, nil
+}
+
+// unreadable returns the error for a run that cannot be opened.
+func (s *Answers) unreadable(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, folder.ErrNotRun) {
+		return &data.Error{Dataset: answersName, Path: s.Run, Problem: data.NotFound, Hint: "train that run first; paths are relative to the folder in which the command is run"}
+	}
+	return &data.Error{Dataset: answersName, Path: s.Run, Err: err}
+}
+
+// circular returns an error for a run that was trained on its own values, as after an overwritten folder. It reads the declarations
+// as tables: checking them would open the runs.
+func (s *Answers) circular() error {
+	at, err := filepath.Abs(s.Run)
+	if err == nil && readsItself(at, nil) {
+		err = &data.Error{Dataset: answersName, Path: s.Run, Problem: "it was trained on its own values", Hint: "train the run that gives the values in another folder"}
+	}
+	return err
+}
+
+// readsItself reports whether the data set of a run is made of values of one of the runs below, or of the run itself.
+func readsItself(run string, below []string) bool {
+	if slices.Contains(below, run) {
+		return true
+	}
+	path := filepath.Join(run, folder.Config)
+	text, err := regular.ReadFile(path)
+	if err != nil { // opening the run reports it
+		return false
+	}
+	root, _ := table.Parse(table.NewSource(path, string(text)))
+	models := root.Child("model")
+	if !models.IsTable() || len(models.Keys) == 0 {
+		return false
+	}
+	for d := models.Child(models.Keys[0]).Child("dataset"); d.IsTable(); d = d.Child("of") {
+		if name, _ := d.Child("name").Text(); name != answersName {
+			return false
+		}
+		of, _ := d.Child("run").Text()
+		placed := train.Origin(run, &Answers{}, nil).Placed(&Answers{Run: of}).(*Answers)
+		if at, err := filepath.Abs(placed.Run); err == nil && readsItself(at, append(slices.Clone(below), run)) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted returns an error if the run does not compute a value that the keys name.
+func (s *Answers) wanted(run *Run) error {
+	known := append(run.Values(), run.Named()...)
+	lacks := func(key, value string, of []string) error {
+		if value == "" || slices.Contains(of, value) {
+			return nil
+		}
+		return &data.Error{Dataset: answersName, Path: s.Run, Problem: fmt.Sprintf("%s: got %q, want one of %q", key, value, of)}
+	}
+	err := errors.Join(lacks("value", s.Value, known))
+	if heads := run.ClassHeads(); err == nil {
+		err = lacks("labels", s.Labels, heads)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
+		if err == nil {
+			err = lacks("columns."+name, s.Columns[name][0], known)
+		}
+	}
+	return err
+}
+
+// shapeOf returns the shape of a value for one sample.
+func (r *Run) shapeOf(value string) []int {
+	switch {
+	case value == losses.Output:
+		return r.Shape()
+	case r.network != nil:
+		return r.network.Layout.Shape(value)
+	}
+	return []int{r.Units()}
+}
+
+// Shape implements [data.Source].
+func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
+	run, err := s.open(dirs)
+	if err != nil {
+		return nil, false
+	}
+	defer run.Close()
+	if s.Value == "" {
+		return run.source.Shape(run.dirs)
+	}
+	shape := run.shapeOf(s.Value)
+	return shape, len(shape) > 0 && s.wanted(run.Run) == nil
+}
+
+// HasTest implements [data.Tester].
+func (s *Answers) HasTest() bool {
+	run, err := s.open(nil)
+	if err != nil {
+		return false
+	}
+	defer run.Close()
+	return data.HasTest(run.source)
+}
+
+// Classes implements [data.Classed].
+func (s *Answers) Classes(dirs data.Dirs) (n int, ok bool) {
+	run, err := s.open(dirs)
+	if err != nil {
+		return 0, false
+	}
+	defer run.Close()
+	if s.Labels == "" {
+		return data.Classes(run.source, run.dirs)
+	}
+	n = len(run.HeadClasses(s.Labels))
+	return n, n > 0
+}
+
+// Unlabelled implements [data.Unlabelled].
+func (s *Answers) Unlabelled() bool {
+	run, err := s.open(nil)
+	if err != nil {
+		return false
+	}
+	defer run.Close()
+	return s.Labels == "" && data.IsUnlabelled(run.source)
+}
+
+// DescribeColumns implements [data.Columned].
+func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
+	run, err := s.open(dirs)
+	if err == nil {
+		defer run.Close()
+		for _, c := range data.ColumnsOf(run.source, run.dirs) {
+			if s.Columns[c.Name] == nil {
+				list = append(list, c)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
+		c := data.Column{Name: name}
+		if err == nil && s.wanted(run.Run) == nil {
+			c.Shape, c.Type = run.shapeOf(s.Columns[name][0]), data.Float32
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Load implements [data.Source].
+func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*data.Set, error) {
+	run, err := s.open(dirs)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	if err := s.wanted(run.Run); err != nil {
+		return nil, err
+	}
+	set, err := s.read(ctx, run, need)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := run.answersSum()
+	if err != nil {
+		return nil, err
+	}
+	out := *set
+	out.Name = answersName
+	out.Files = append([]data.File{{Path: s.Run, SHA256: sum}}, set.Files...)
+	if s.Value != "" {
+		out.Shape, out.Parts, out.Kinds = run.shapeOf(s.Value), nil, nil
+	}
+	if s.Value != "" || s.Scale != (data.Scale{}) {
+		out.Scale = s.Scale
+	}
+	if s.Labels != "" {
+		out.Classes = run.HeadClasses(s.Labels)
+	}
+	for _, images := range []**data.Images{&out.Train, &out.Test} {
+		if *images, err = s.answered(ctx, run.Run, *images, need.Columns); err != nil {
+			return nil, err
+		}
+	}
+	return &out, nil
+}
+
+// read loads the samples that the run reads, with the columns that it or the model needs.
+func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.Set, error) {
+	inner := need
+	inner.Columns = slices.DeleteFunc(slices.Clone(need.Columns), func(name string) bool { return s.Columns[name] != nil })
+	for _, c := range run.InFile(s.reads(run.Run, need.Columns)) {
+		if c.Name != data.ImagesColumn && c.Name != data.LabelsColumn && !slices.Contains(inner.Columns, c.Name) {
+			inner.Columns = append(inner.Columns, c.Name)
+		}
+	}
+	set, err := data.Load(ctx, run.source, run.dirs, inner)
+	if err != nil {
+		return nil, err
+	}
+	if run.own {
+		err = run.origin.Changed(set.Name, set.Files)
+	}
+	if err == nil && !slices.Equal(set.Shape, run.Shape()) {
+		err = &data.Error{Dataset: answersName, Path: s.Run, Problem: fmt.Sprintf("the run reads samples of shape %v, those of %s have %v", run.Shape(), set.Name, set.Shape)}
+	}
+	return set, err
+}
+
+// values lists the values of the run that a model with these columns needs, without those of the labels.
+func (s *Answers) values(columns []string) (names []string) {
+	if s.Value != "" {
+		names = append(names, s.Value)
+	}
+	for _, name := range columns {
+		if of := s.Columns[name]; of != nil && !slices.Contains(names, of[0]) {
+			names = append(names, of[0])
+		}
+	}
+	return names
+}
+
+// reads describes the columns from which the run computes what the model needs.
+func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
+	for _, value := range s.values(columns) {
+		list = append(list, run.Columns(value)...)
+	}
+	if s.Labels != "" {
+		list = append(list, run.Columns(s.Labels)...)
+		list = append(list, run.DecisionColumns(s.Labels)...)
+	}
+	return list
+}
+
+// block is the number of samples that are computed together.
+const block = 256
+
+// answered returns samples with the values of the run.
+func (s *Answers) answered(ctx context.Context, run *Run, images *data.Images, columns []string) (*data.Images, error) {
+	if images == nil {
+		return nil, nil
+	}
+	values, labels := map[string][]float32{}, []int(nil)
+	for _, name := range s.values(columns) {
+		values[name] = make([]float32, 0, images.Len()*volume.Of(run.shapeOf(name)))
+	}
+	reads := s.reads(run, columns)
+	for from := 0; from < images.Len(); from += block {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		indices := make([]int, min(block, images.Len()-from))
+		for i := range indices {
+			indices[i] = from + i
+		}
+		given, err := run.Given(images.Subset(indices), reads)
+		if err != nil {
+			return nil, s.uncomputed(err)
+		}
+		for name := range values {
+			more, err := run.ValueOf(name, given)
+			if err != nil {
+				return nil, s.uncomputed(err)
+			}
+			values[name] = append(values[name], more...)
+		}
+		if s.Labels != "" {
+			p, err := run.PredictFrom(s.Labels, given)
+			if err != nil {
+				return nil, s.uncomputed(err)
+			}
+			labels = append(labels, p.Labels...)
+		}
+	}
+	var further []*data.Values
+	for _, name := range columns {
+		if of := s.Columns[name]; of != nil {
+			further = append(further, data.FloatColumn(name, run.shapeOf(of[0]), values[of[0]]))
+		}
+	}
+	other, err := images.WithColumns(further...)
+	if err == nil && s.Value != "" {
+		other, err = other.WithValues(run.shapeOf(s.Value), values[s.Value])
+	}
+	if err == nil && s.Labels != "" {
+		other = other.WithLabels(labels)
+	}
+	return other, s.uncomputed(err)
+}
+
+// uncomputed returns the error for a value that the run cannot compute.
+func (s *Answers) uncomputed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &data.Error{Dataset: answersName, Path: s.Run, Err: err}
+}
+
+// answersSum identifies what the run computes: the checksum of its parameters, joined with that of its calibrations and
+// thresholds if there are any.
+func (r *Run) answersSum() (string, error) {
+	if len(r.postHoc) == 0 {
+		return r.digest, nil
+	}
+	fitted, err := json.Marshal(r.postHoc)
+	sum := sha256.Sum256(append([]byte(r.digest), fitted...))
+	return hex.EncodeToString(sum[:]), err
+}

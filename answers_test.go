@@ -1,0 +1,209 @@
+package tessera_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+	"tessera/laws"
+	"tessera/train"
+)
+
+const teacherText = `dataset = { name = "credit", count = 300, test = 40 }
+encoder = [{ kind = "dense", units = 5, activation = "relu" }]
+decoder = []
+head.class.layers = [{ kind = "dense" }]
+loss = [{ kind = "cross_entropy", on = "class" }]
+train.epochs = 1`
+
+// answering trains a small classifier of credit in the folder "teacher" of the current directory.
+func answering(t *testing.T) *tessera.Run {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	return declared(t, teacherText, "teacher")
+}
+
+// declared trains the model of that text in a folder.
+func declared(t *testing.T, text, out string) *tessera.Run {
+	t.Helper()
+	run, err := trainedIn(t, text, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	return run
+}
+
+func trainedIn(t *testing.T, text, out string) (*tessera.Run, error) {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte("[model.m]\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		return nil, err
+	}
+	return tessera.Train(t.Context(), m, tessera.Options{Out: out, Force: true, Threads: 1})
+}
+
+// sourceOf returns the data set of a model of that text.
+func sourceOf(t *testing.T, dataset string) data.Source {
+	t.Helper()
+	f, err := config.Load("models.toml", []byte("[model.m]\nkind = \"gmm\"\ncomponents = 2\ndataset = "+dataset))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Dataset.Source
+}
+
+func TestADataSetHasTheValuesOfARun(t *testing.T) {
+	teacher := answering(t)
+	const text = `{ run = "teacher", value = "code", labels = "class", columns = { logits = "class" } }`
+	set, err := data.Load(t.Context(), sourceOf(t, text), nil, data.Both.WithColumns([]string{"logits", "group"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := data.Load(t.Context(), teacher.Model.Dataset.Source, nil, data.Both.WithColumns([]string{"group"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][2]*data.Images{{set.Train, own.Train}, {set.Test, own.Test}} {
+		got, from := pair[0], pair[1]
+		for i := range from.Len() { // one at a time: no block, no neighbours
+			image := make([]float32, from.Pixels())
+			from.Batch(image, []int{i})
+			code, err := teacher.Encode(image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logits, err := teacher.Value("class", image)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gotCode, gotLogits, group, wantGroup := make([]float32, 5), make([]float32, 2), make([]float32, 1), make([]float32, 1)
+			got.Batch(gotCode, []int{i})
+			got.Gather(gotLogits, "logits", []int{i})
+			got.Gather(group, "group", []int{i})
+			from.Gather(wantGroup, "group", []int{i})
+			label := 0
+			if logits[1] > logits[0] {
+				label = 1
+			}
+			if !slices.Equal(gotCode, code) || !slices.Equal(gotLogits, logits) || group[0] != wantGroup[0] || got.Labels()[i] != label {
+				t.Fatalf("sample %d: got code %v, logits %v, group %v, label %d, want %v, %v, %v, %d", i, gotCode, gotLogits, group, got.Labels()[i], code, logits, wantGroup, label)
+			}
+		}
+	}
+	if len(set.Files) != 1 || set.Files[0].Path != "teacher" || !slices.Equal(set.Classes, own.Classes) {
+		t.Errorf("got files %v, classes %q", set.Files, set.Classes)
+	}
+	for _, text := range []string{text, `{ run = "teacher", labels = "class", of = { name = "credit", count = 30, test = 0, seed = 9 } }`} {
+		for law, err := range laws.Source.Test(func() data.Source { return sourceOf(t, text) }) {
+			if err != nil {
+				t.Errorf("%s: %s: %v", text, law, err)
+			}
+		}
+	}
+}
+
+// A density of codes finds its samples again from another folder; it neither resumes nor is measured after the run has changed.
+func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
+	answering(t)
+	const text = "kind = \"gmm\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }\n"
+	if _, err := trainedIn(t, text+"iterations = 5\ntolerance = 0", "density"); err != nil {
+		t.Fatal(err)
+	}
+	there, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	measure := func() error {
+		r, err := tessera.Open(filepath.Join(there, "density"), tessera.Options{})
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, err = r.Evaluate(t.Context(), nil)
+		return err
+	}
+	if err := measure(); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(there)
+	stop, cancel := context.WithCancel(t.Context())
+	f, err := config.Load("models.toml", []byte("[model.m]\n"+text+"iterations = 50\ntolerance = 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tessera.Train(stop, m, tessera.Options{Out: "begun", Report: func(train.Progress) { cancel() }})
+	if !errors.Is(err, train.ErrInterrupted) {
+		t.Fatalf("got %v, want an interruption", err)
+	}
+	declared(t, teacherText+"\ntrain.seed = 2", "teacher")
+	if err := measure(); err == nil || !strings.Contains(err.Error(), "teacher: has changed since the run was trained") {
+		t.Errorf("got %v, want an error for the changed run", err)
+	}
+	if _, err := tessera.Resume(t.Context(), "begun", tessera.Options{}); err == nil || !strings.Contains(err.Error(), "has changed since the run was trained") {
+		t.Errorf("resume: got %v, want an error for the changed run", err)
+	}
+	if err := os.RemoveAll("teacher"); err != nil {
+		t.Fatal(err)
+	}
+	var missing *data.Error
+	if err := measure(); !errors.As(err, &missing) || missing.Problem != data.NotFound {
+		t.Errorf("got %v, want an error for the missing run", err)
+	}
+}
+
+func TestWrongValuesOfARunAreErrors(t *testing.T) {
+	answering(t)
+	if err := os.Mkdir("empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{ run = "nothing", value = "code" }`:                                                 "run: nothing: not found; train that run first",
+		`{ run = "empty", value = "code" }`:                                                   "run: empty: not found; train that run first",
+		`{ run = "teacher", value = "cod" }`:                                                  `run: teacher: value: got "cod", want one of ["code"`,
+		`{ run = "teacher", labels = "code" }`:                                                `run: teacher: labels: got "code", want one of ["class"]`,
+		`{ run = "teacher", columns = { a = "b" } }`:                                          `run: teacher: columns.a: got "b", want one of`,
+		`{ run = "teacher", value = "code", of = { name = "bars" } }`:                         "the run reads samples of shape [6], those of bars have [8 8]",
+		`{ run = "teacher", value = "code", of = { name = "csv", file = "x.csv" } }`:          "csv: x.csv: not found",
+		`{ run = "teacher" }`:                                                                 "nothing of the run is used",
+		`{ run = "teacher", columns = { labels = "class" } }`:                                 `write value = "class" or labels = "class"`,
+		`{ run = "teacher", columns = { a = ["class", "code"] } }`:                            "a: got 2 values, want one",
+		`{ run = "teacher", value = "code", of = { name = "run", run = "own", value="code"}}`: "run: own: not found",
+	} {
+		_, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = "+text, "wrong")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+		if _, err := os.Stat("wrong"); err == nil {
+			t.Fatalf("%s: a folder was written", text)
+		}
+	}
+	// a run that replaces the one whose values it was trained on
+	if _, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }", "teacher"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }", "wrong")
+	if err == nil || !strings.Contains(err.Error(), "run: teacher: it was trained on its own values") {
+		t.Errorf("got %v, want an error for a circle", err)
+	}
+}

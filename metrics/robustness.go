@@ -1,0 +1,112 @@
+package metrics
+
+import (
+	"context"
+	"slices"
+
+	"tessera/attack"
+	"tessera/data"
+)
+
+func init() {
+	Registry.Register("robustness", "accuracy and risk of a head under attack by its gradients", func() Metric {
+		return &Robustness{Norm: attack.LInf, Epsilon: 0.1, Steps: 40, Objective: attack.CrossEntropy, Limit: 1000, Seed: 1}
+	})
+}
+
+// Robustness measures how a head predicts the classes of adversarial examples, which projected gradient descent (pgd of package
+// attack) computes from images of a known class. Perturbations and their norms refer to values before scaling; the examples stay in the
+// range of the fitted samples, at least [0,1]. With the same settings the numbers are those of `tessera attack --on`. Gradients and
+// logits are those before a calibration.
+//
+// Source: Madry et al., Towards deep learning models resistant to adversarial attacks, 2018.
+type Robustness struct {
+	Norm      attack.Norm      `toml:"norm" doc:"norm of the perturbation: linf or l2"`
+	Epsilon   float64          `toml:"epsilon" want:"> 0" doc:"largest norm of the perturbation"`
+	Steps     int              `toml:"steps" want:"in [1,1000]" doc:"number of steps, each of the size 2.5 epsilon / steps"`
+	Restarts  int              `toml:"restarts" want:"in [0,1000]" doc:"further starts from random points of the ball; each image keeps its worst example"`
+	Objective attack.Objective `toml:"objective" oneof:"cross_entropy margin" doc:"what the attack maximises: cross_entropy or margin"`
+	Limit     int              `toml:"limit" want:">= 0" doc:"number of images that are attacked, from the first of a known class; 0 attacks all"`
+	Seed      uint64           `toml:"seed" doc:"seed of the random points"`
+}
+
+// HeadAttacker is a [Coder] whose heads can be attacked along their gradients.
+type HeadAttacker interface {
+	Coder
+	// Attacked returns a head that takes images before a scaling, nil for none.
+	Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, error)
+}
+
+// Describe implements [Metric].
+func (*Robustness) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled images for which PGD finds no misclassified image in the ball: of the first 1,000 images, " +
+				"40 steps in linf 0.1. `--with norm=l2 --with epsilon=2` changes the ball; `steps`, `restarts`, `objective`, `limit` are further keys (Madry et al. 2018). For heads that a loss compares with classes"},
+			{Name: "robust_accuracy_low", Better: Higher, Doc: "lower end of the 95 % interval of `robust_accuracy` over images, Wilson's score"},
+			{Name: "robust_accuracy_high", Better: Higher, Doc: "upper end of that interval"},
+			{Name: "adversarial_risk", Unit: "nats", Better: Lower, Doc: "mean of -log p_c of the same adversarial examples, p_c the probability of the class of the image"},
+		},
+		Reads: ReadsImages | ReadsLogits | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *Robustness) Start(s *Subject) (Meter, error) {
+	trial := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: m.Norm, Epsilon: m.Epsilon, Steps: m.Steps, Restarts: m.Restarts, Seed: m.Seed}, Objective: m.Objective}
+	if s.Range[0] < 0 || s.Range[1] > 1 {
+		trial.Range = s.Range
+	}
+	if err := trial.Check(); err != nil {
+		return nil, err
+	}
+	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: s.Scaling}
+	if c, ok := s.Coder.(HeadAttacker); !ok {
+		meter.missing = "the model gives no gradients"
+	} else if head, err := c.Attacked(s.Head, s.Scaling); err != nil {
+		meter.missing = err.Error()
+	} else {
+		meter.head = head
+	}
+	return meter, nil
+}
+
+type robustnessMeter struct {
+	Robustness
+	trial   attack.Trial
+	head    attack.WhiteBox
+	scaling *data.Scaling
+	missing string // why there are no numbers
+
+	images []float32 // of a known class, before scaling
+	labels []int
+}
+
+// Add implements [Meter].
+func (m *robustnessMeter) Add(b *Batch) error {
+	for i, class := range b.Labels {
+		if class >= 0 && (m.Limit == 0 || len(m.labels) < m.Limit) && m.missing == "" {
+			pixels := len(b.Images) / len(b.Labels)
+			from := len(m.images)
+			m.images, m.labels = append(m.images, b.Images[i*pixels:(i+1)*pixels]...), append(m.labels, class)
+			m.scaling.Undo(m.images[from:])
+		}
+	}
+	return nil
+}
+
+// Values implements [Meter].
+func (m *robustnessMeter) Values(ctx context.Context) ([]Value, error) {
+	if m.missing == "" && len(m.labels) == 0 {
+		m.missing = noLabels
+	}
+	if m.missing != "" {
+		return slices.Repeat([]Value{NotApplicable(m.missing)}, 4), nil
+	}
+	j, err := attack.Judge(ctx, m.head, nil, m.images, m.labels, []attack.Trial{m.trial})
+	if err != nil {
+		return nil, err
+	}
+	r := j.Trials[0]
+	return []Value{Number(r.Accuracy.Value), Number(r.Accuracy.Low), Number(r.Accuracy.High), Number(r.Risk)}, nil
+}
