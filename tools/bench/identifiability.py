@@ -92,7 +92,7 @@ def theirs(make):
 
 
 METHODS = {
-    "`any`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
+    "`parts-relative`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
     "`parts-unrolled`": lambda *a: ours("shipped", "encoder.0.units", *a),
     "NMF, nndsvda": theirs(lambda k, s: NMF(k, init="nndsvda", max_iter=400, tol=1e-5, random_state=s)),
     "NMF, random": theirs(lambda k, s: NMF(k, init="random", max_iter=400, tol=1e-5, random_state=s)),
