@@ -31,11 +31,11 @@ type Run struct {
 	Path   string        // folder of the run, or name of the file from which the run was read
 	Epoch  int           // epoch of the parameters, with early stopping the best one; for a baseline, iterations
 	Step   int           // number of optimizer steps of the parameters
-	Result *train.Result // how the training ended; nil for a run that was read from a file
+	Result *train.Result // result of the training; nil for a run that was read from a file
 
 	mu      turns         // locked during computations
-	coder   metrics.Coder // nil in the zero Run
-	network *graph.Model  // nil for a baseline
+	coder   metrics.Coder // the coder; nil in the zero Run
+	network *graph.Model  // the auto-encoder; nil for a baseline
 	scaling *data.Scaling // scaling of samples for the coder; nil if there is none
 	span    [2]float32    // range of the fitted samples
 	classes []string      // names of the classes; nil if unknown
@@ -286,8 +286,8 @@ func (r *Run) Reconstructs() error {
 	return nil
 }
 
-// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels
-// among them. A baseline reads images.
+// Columns returns descriptions of the columns from which a value is computed: images, and the columns that a head or a layer
+// reads, labels among them. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
@@ -295,8 +295,8 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.named(r.network.ColumnsOf(value))
 }
 
-// InFile describes the columns that a file must contain for [Run.Given] to return the given columns. Drawn columns are
-// replaced by the columns from which they are drawn.
+// InFile returns descriptions of the columns that a file must contain for [Run.Given] to return the given columns. Drawn
+// columns are replaced by the columns from which they are drawn.
 func (r *Run) InFile(columns []data.Column) []data.Column {
 	if r == nil || r.Model == nil {
 		return columns

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -159,4 +160,23 @@ func indices(n int) []int {
 		list[i] = i
 	}
 	return list
+}
+
+// Gradients returns the gradient of the cross entropy of images with respect to them. labels are their classes.
+func Gradients(model WhiteBox, images []float32, labels []int) ([]float32, error) {
+	s, err := newSubject(context.Background(), model, model, images, labels)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]float32, len(images))
+	err = s.batches(indices(s.inputs), func(batch []int, n int) error {
+		gradient, _, err := model.Gradient(CrossEntropy, s.gathered(images, batch), oneHot(s.classes(batch), model.Classes()))
+		for k, i := range batch[:n] {
+			if err == nil {
+				copy(s.image(all, i), s.image(gradient, k))
+			}
+		}
+		return err
+	})
+	return all, err
 }

@@ -108,7 +108,7 @@ type gaussian struct {
 	share              float64 // floor, as a fraction of the mean variance of the pixels
 
 	centres    []float64 // components x pixels, minus the origin
-	variances  []float64 // per component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
+	variances  []float64 // variances of each component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
 	floor      []float64 // minimum variance, one value
 	scatter    []float64 // mean of the products of all rows; only for a tied covariance
 	precisions []float64 // inverse of the covariance; only for a tied covariance

@@ -176,6 +176,7 @@ func cellLength(b []byte, comma rune) int {
 // fillNPZ replaces values in the array of the samples and copies other arrays.
 func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	o, _, err := openNPZ(ctx, path)
+	defer o.close()
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +233,7 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 // fillSafetensors replaces values in the tensor of the samples.
 func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	o, _, err := openSafetensors(ctx, path)
+	defer o.close()
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,39 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), err
 }
 
+// contents gives access to the parts of a file of several arrays, so that arrays that nobody reads are not in memory.
+type contents struct {
+	*os.File
+	path string
+	info os.FileInfo // at the time of opening
+}
+
+func openContents(path string) (*contents, error) {
+	f, _, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &contents{f, path, info}, nil
+}
+
+// checksum returns the SHA-256 of the whole file.
+func (c *contents) checksum(ctx context.Context) (File, error) {
+	return streamFile(ctx, c.path, c.info.Size(), func([]byte, int64) {})
+}
+
+// unchanged returns an error if the file at the path is not the one that was opened, or has changed since.
+func (c *contents) unchanged() error {
+	now, err := os.Stat(c.path)
+	if err == nil && (!os.SameFile(c.info, now) || now.Size() != c.info.Size() || !now.ModTime().Equal(c.info.ModTime())) {
+		err = errors.New("has changed while it was read")
+	}
+	return err
+}
+
 // isGzip reports whether f starts like a gzip file.
 func isGzip(f io.ReaderAt) bool {
 	var magic [2]byte

@@ -99,7 +99,7 @@ func (m *Images) hasVirtual(name string) bool {
 	return ok && v != nil && v.Missing
 }
 
-// virtual describes a column that takes no memory.
+// virtual returns the description of a column that takes no memory.
 func (m *Images) virtual(name string) Column {
 	if d := m.drawnBy(name); d != nil {
 		return d.Column

@@ -244,6 +244,7 @@ func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 
 func (t *Tables) shape(r reading) ([]int, bool) {
 	o, _, ok, err := openTable(context.Background(), t.path())
+	defer o.close()
 	if err != nil || !ok {
 		return nil, false
 	}
@@ -350,8 +351,15 @@ type tablePart struct {
 
 // opened is a file of samples of which only the header was read.
 type opened struct {
-	parts []tablePart
-	csv   *csvFile // the columns of a .csv file, in place of parts
+	parts    []tablePart
+	contents *contents // of the file with these parts, which the caller closes
+	csv      *csvFile  // the columns of a .csv file, in place of parts
+}
+
+func (o opened) close() {
+	if o.contents != nil {
+		_ = o.contents.Close() // nothing was written
+	}
 }
 
 // Usual names of arrays and columns that are not samples.
@@ -378,6 +386,7 @@ func openTable(ctx context.Context, path string) (o opened, file File, ok bool, 
 // readTable reads a file of samples in any format: .npy, IDX, .npz, .safetensors, .csv.
 func readTable(ctx context.Context, path string, r reading) (t table, file File, err error) {
 	o, file, ok, err := openTable(ctx, path)
+	defer o.close()
 	switch {
 	case err != nil:
 		return t, file, err
@@ -386,7 +395,10 @@ func readTable(ctx context.Context, path string, r reading) (t table, file File,
 	case o.csv != nil:
 		t, err = o.csv.table(r)
 	default:
-		t, err = tableOf(o.parts, r)
+		if file, err = o.contents.checksum(ctx); err == nil {
+			t, err = tableOf(o.parts, r)
+		}
+		err = cmp.Or(err, o.contents.unchanged())
 	}
 	if err == nil {
 		err = t.complete(r.shape)
@@ -479,10 +491,11 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 	return nil
 }
 
-// columnsOf describes the further columns of a file without reading their values. If the file is unreadable, they have only
-// names.
+// columnsOf returns descriptions of the further columns of a file without reading their values. If the file is unreadable,
+// they have only names.
 func (t *Tables) columnsOf(r reading) (list []Column) {
 	o, _, ok, err := openTable(context.Background(), t.path())
+	defer o.close()
 	for _, name := range r.held.further() {
 		c := Column{Name: name}
 		switch {

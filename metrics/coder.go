@@ -55,7 +55,7 @@ func As[T any](c Coder) (is T, ok bool) {
 
 // Atoms is the dictionary of a decoder's last linear map.
 type Atoms struct {
-	Shape  []int     // of one image
+	Shape  []int     // shape of one image
 	Count  int       // number of atoms: rows of Values
 	Values []float32 // Count x pixels, row-major
 	Bias   []float32 // pixels; nil for none
@@ -120,7 +120,7 @@ type skipping interface {
 	ValueCoder
 	// Decodes returns an error if the output cannot be computed from the code alone.
 	Decodes() error
-	// Columns describes the columns from which a value is computed.
+	// Columns returns descriptions of the columns from which a value is computed.
 	Columns(value string) []data.Column
 }
 

@@ -136,9 +136,9 @@ func SquareSum(g []float32) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// ClipFactor returns the factor for all gradients that limits their global norm, min(1, limit/(norm + 1e-6)), as in
-// PyTorch's clip_grad_norm_. A limit of 0 disables clipping. If norm is NaN, the factor is NaN, because clipping must
-// not hide a diverged step.
+// ClipFactor returns the factor by which all gradients are multiplied to limit their global norm, min(1, limit/(norm +
+// 1e-6)), as in PyTorch's clip_grad_norm_. A limit of 0 disables clipping. If norm is NaN, the factor is NaN, because
+// clipping must not hide a diverged step.
 func ClipFactor(norm, limit float64) float64 {
 	if limit == 0 {
 		return 1

@@ -39,7 +39,7 @@ type owner struct {
 
 	mu          sync.Mutex // guards the fields below
 	asleep      bool
-	waiters     int // number of callers in wait, which poll
+	waiters     int // number of callers in the method wait; they poll
 	active      []*operation
 	polling     []*operation // operations that were active at the beginning of a poll
 	group       *Group

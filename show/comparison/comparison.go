@@ -51,7 +51,7 @@ type Model struct {
 	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this model, most similar first
 
 	declared *config.Model
-	members  []member // in the order of their seeds
+	members  []member // runs in the order of their seeds
 }
 
 // member is a measured run of a model.

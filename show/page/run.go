@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/shell"
@@ -24,6 +25,8 @@ type Options struct {
 	Open    tessera.Options   // options for opening runs
 	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
 	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
+	Attack  attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
+	Radii   []float64         // radii of these balls; nil for [attack.Norm.Radii]
 	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
 }
 
@@ -38,7 +41,7 @@ type Run struct {
 	Hints    []string // reasons to doubt the numbers
 	Terms    []Term   // terms of the objective
 	Verdicts []Verdict
-	Measured *Measured // nil if nothing was measured
+	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
 	Numbers  []Number
 	Fitted   string // description of the fitted images that were also measured; "" if there are none
@@ -47,6 +50,8 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Heads    []HeadPlots
+	Attacks  []AttackPlots
+	Tables   []Table
 	Settings []comparison.Line
 	Origin   Origin
 }
@@ -105,7 +110,8 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if split == "" {
 		split = evaluation.PlanOf(opened.Model).First
 	}
-	sample, err := opened.Sample(ctx, split)
+	o.Metrics = ofClasses(opened, o)
+	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
@@ -120,23 +126,26 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	}
 	r.Measured = measuredOn(opened.Model, result, r.Noun)
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
-	r.Numbers, r.Hints = numbersOf(result), r.hints(opened, result)
+	r.Numbers, r.Hints, r.Tables = numbersOf(result), r.hints(opened, result), tablesOf(result)
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
 	}
-	if err := r.draw(opened, sample, result); err != nil {
+	if err := r.draw(ctx, opened, sample, result, o); err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	return nil
 }
 
 // draw adds the pictures and the statistics of the units to the page.
-func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
+func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report, o Options) error {
 	v, err := newView(opened, sample)
 	if err != nil {
 		return err
 	}
 	if r.Heads, err = v.heads(); err != nil {
+		return err
+	}
+	if r.Attacks, err = v.attacks(ctx, o); err != nil {
 		return err
 	}
 	if r.Samples, err = v.samples(); err != nil {
@@ -158,7 +167,7 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 	return evaluation.ReportOf(opened.Model, result), err
 }
 
-// measuredOn describes the images of a result: "12 validation images of bars (they also chose the epoch)".
+// measuredOn returns a description of the images of a result: "12 validation images of bars (they also chose the epoch)".
 func measuredOn(m *config.Model, r *evaluation.Report, noun string) *Measured {
 	split, note := r.Split+" ", r.Note
 	switch data.Split(r.Split) {
@@ -248,7 +257,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	return v, nil
 }
 
-// noun is the noun for a sample: "image" or "sample".
+// noun returns the noun for a sample: "image" or "sample".
 func (v *view) noun() string { return nounOf(v.run.Shape()) }
 
 // mostClasses is the maximum number of classes that a page shows.
@@ -289,7 +298,7 @@ type Origin struct {
 // Command is a command line with its description.
 type Command struct{ Line, About string }
 
-// originOf describes the record of a run.
+// originOf returns the origin of a run according to its record.
 func originOf(r *Run, e train.Environment) Origin {
 	var o Origin
 	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {
