@@ -262,6 +262,30 @@ func (r *Run) Draw(n int, seed uint64) (images []float32, err error) {
 	return images, err
 }
 
+// Components returns the components of a mixture in the units before scaling, nil for another model.
+func (r *Run) Components() (list []metrics.Component) {
+	_ = r.computing(func(c metrics.Coder) error {
+		if m, ok := metrics.As[metrics.Mixture](c); ok {
+			list = m.Components()
+		}
+		return nil
+	})
+	if r == nil || r.scaling == nil {
+		return list
+	}
+	for _, c := range list {
+		for i, f := range r.scaling.Factor {
+			c.Mean[i] = c.Mean[i]/float64(f) + float64(r.scaling.Shift[i])
+			for j := range c.Mean {
+				if c.Covariance != nil {
+					c.Covariance[i*len(c.Mean)+j] /= float64(f) * float64(r.scaling.Factor[j])
+				}
+			}
+		}
+	}
+	return list
+}
+
 // Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
 // code. A baseline decodes.
 func (r *Run) Decodes() error {

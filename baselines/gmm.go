@@ -488,3 +488,17 @@ func (g *gaussian) sampler() func(row []float64, component int, r *rand.Rand) {
 		}
 	}
 }
+
+// covarianceOf returns the covariance of a component, pixels x pixels.
+func (g *gaussian) covarianceOf(component int) []float64 {
+	d, each := g.pixels, g.each()
+	v := g.variances[component*each%len(g.variances):][:each]
+	if each == d*d && g.covariance != diagonal {
+		return slices.Clone(v)
+	}
+	wide := make([]float64, d*d)
+	for j := range d {
+		wide[j*d+j] = v[j%each]
+	}
+	return wide
+}

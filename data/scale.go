@@ -99,7 +99,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 				groups = m.Shape[2]
 			}
 		}
-		if err := m.noneObserved(); err != nil {
+		if err := m.NoneObserved(); err != nil {
 			return nil, err
 		}
 		stats := m.statistics(groups)

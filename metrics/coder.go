@@ -39,6 +39,18 @@ type Sampler interface {
 	Draw(n int, seed uint64) (images []float32, err error)
 }
 
+// Mixture is a mixture of distributions. A code is the probabilities of the components given the image.
+type Mixture interface {
+	Components() []Component // nil for a model that is no mixture
+}
+
+// Component is one distribution of a mixture.
+type Component struct {
+	Weight     float64   // its share of the images
+	Mean       []float64 // one number per value of an image
+	Covariance []float64 // of a normal distribution, row-major; nil for others
+}
+
 // As returns c, or the coder that c wraps, as a T; ok is false if neither is one.
 func As[T any](c Coder) (is T, ok bool) {
 	for {

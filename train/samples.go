@@ -151,6 +151,11 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
 	}
+	if spec.Baseline == nil { // baselines decide themselves
+		if err := splits.Fit.NoneObserved(); err != nil {
+			return &data.Error{Dataset: set.Name, Err: err}
+		}
+	}
 	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
 		return err
 	}

@@ -49,6 +49,7 @@ type Run struct {
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
+	Mixture  picture // components of a mixture; "" for other models
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Tables   []Table
@@ -152,6 +153,9 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 		return err
 	}
 	if r.Units, err = v.units(); err != nil {
+		return err
+	}
+	if r.Mixture, err = v.mixture(r.Path); err != nil {
 		return err
 	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
