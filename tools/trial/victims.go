@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"tessera"
 	"tessera/attack"
@@ -180,7 +181,13 @@ func (s *study) surrogate(victim *tessera.Run, folder string) (*tessera.Run, err
 		return nil, err
 	}
 	classes := len(answers) * sample.Images.Pixels() / len(images)
-	memory, err := data.FromColumns(data.FloatColumn(losses.Images, victim.Shape(), images), data.FloatColumn("teacher", []int{classes}, answers))
+	labels := make([]int32, len(answers)/classes)
+	for i := range labels {
+		z := answers[i*classes : (i+1)*classes]
+		labels[i] = int32(slices.Index(z, slices.Max(z)))
+	}
+	memory, err := data.FromColumns(data.FloatColumn(losses.Images, victim.Shape(), images), data.WholeColumn(losses.Labels, nil, labels),
+		data.FloatColumn("teacher", []int{classes}, answers))
 	if err != nil {
 		return nil, err
 	}
