@@ -13,17 +13,17 @@ import (
 
 // HeadAttack describes attacks on a head of a run.
 type HeadAttack struct {
-	Head   string // one of [Run.ClassHeads]; "" is the only one
+	Head   string // one of [Run.ClassHeads]; "" selects the only head
 	Trials []attack.Trial
-	Limit  int  // number of images, from the first; 0 attacks all
-	From   *Run // the run for which the examples are computed; nil: the attacked run
+	Limit  int  // number of attacked images, from the first; 0 attacks all
+	From   *Run // run from which the examples are computed; nil for the attacked run
 }
 
-// AttackHead measures the effect of attacks on a head that predicts classes. Adversarial examples are computed from the
-// images on which the run is evaluated, before `scale` is applied, except images of unknown class. Perturbations and their
-// norms refer to the values before scaling, which stay within [0,1], or within the range of the fitted samples ([Run.Range])
-// if that is larger. Equal seeds give equal results. The error is [ErrNoClasses] for a model without such a head, and
-// [ErrNoGradients] for a baseline.
+// AttackHead measures the effect of attacks on a head that predicts classes. Adversarial examples are computed from the images
+// on which the run is evaluated, before `scale` is applied, except images of unknown class. Perturbations and their norms
+// refer to the values before scaling. Perturbed values stay within [0,1], or within the range of the fitted samples
+// ([Run.Range]) if that is larger. Equal seeds give equal results. The error is [ErrNoClasses] for a model without such a
+// head, and [ErrNoGradients] for a baseline.
 func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement, err error) {
 	if r != nil && r.network == nil && r.coder != nil {
 		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
@@ -88,7 +88,7 @@ func (r *Run) labelled(ctx context.Context, limit int) ([]float32, []int, error)
 	return sample.Images.Scaled(nil).Subset(known).Float32(), labels, nil
 }
 
-// withHead calls f with a head of the run that takes images before scaling.
+// withHead calls f with a classifier for a head of the run. Its inputs are images before scaling.
 func (r *Run) withHead(head string, f func(attack.Classifier) error) error {
 	return r.computing(func(c metrics.Coder) error {
 		coder, ok := c.(metrics.HeadAttacker)

@@ -17,8 +17,8 @@ import (
 	"tessera/metrics"
 )
 
-// A linear classifier of two classes of scaled samples is attacked in the values before scaling: the accuracy is that of a plain loop
-// over the worst sample of each ball, within the range of the fitted samples.
+// A linear classifier of two classes of scaled samples is attacked in the values before scaling. The expected accuracy comes
+// from a plain loop over the worst sample of each ball, within the range of the fitted samples.
 func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	text := strings.Replace(species(t), `validation = 0`, `validation = 0, scale = "standardise"`, 1)
 	r := untrained(t, text, tessera.Options{Threads: 1})

@@ -31,7 +31,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/parts.md and the tables of docs/shipped-models.md and docs/metrics.md")
 
-// The table of shipped models is the end of this file, after these lines.
+// The table of shipped models is at the end of this file, after these lines.
 const (
 	modelsFile = "docs/shipped-models.md"
 	tableHead  = "| model | what it is |\n| --- | --- |\n"
@@ -71,7 +71,7 @@ func TestDocsListTheShippedModels(t *testing.T) {
 	}
 }
 
-// blocks returns the code blocks of a language.
+// blocks returns the code blocks of the given language.
 func blocks(text, language string) []string {
 	var found []string
 	for _, rest := range strings.Split(text, "```"+language+"\n")[1:] {
@@ -149,7 +149,7 @@ func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
 	}
 }
 
-// metricsTable is the table of docs/metrics.md: the metrics that are always shown first, then the others by name.
+// metricsTable returns the table of docs/metrics.md: first the metrics that are always shown, then the others by name.
 func metricsTable() string {
 	var b strings.Builder
 	b.WriteString("| key | better | what it is |\n| --- | --- | --- |\n")
@@ -199,17 +199,17 @@ func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
 	}
 }
 
-// partsFile is written from the registries and from the doc comments of the registered types.
+// partsFile is generated from the registries and from the doc comments of the registered types.
 const (
 	partsFile = "docs/parts.md"
 	partsHead = "<!-- written by go test . -update -->\n"
 )
 
-// chapter is a kind of parts in docs/parts.md.
+// chapter describes a kind of parts in docs/parts.md.
 type chapter struct {
-	heading, kind string // kind as in `tessera list`
+	heading, kind string // title, and kind as in `tessera list`
 	intro         string
-	shared        map[string]bool // keys that the intro describes, and whether their defaults differ
+	shared        map[string]bool // keys that the introduction describes, and whether their defaults differ
 	types         map[string]reflect.Type
 }
 
@@ -250,7 +250,8 @@ func chapters() []chapter {
 	}
 }
 
-// comments returns the doc comments of the types and functions of a package of this module, by name; the names of functions in lower case.
+// comments returns the doc comments of the types and functions of a package of this module, by name; with names of functions
+// in lower case.
 func comments(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -293,7 +294,7 @@ func markdown(text string) string {
 	return b.String()
 }
 
-// wrapped breaks a line of Markdown; the further lines begin with indent. Code stays as it is.
+// wrapped breaks a line of Markdown. Continuation lines begin with indent. Code is not changed.
 func wrapped(line, indent string) string {
 	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "    ") {
 		return line + "\n"
@@ -316,7 +317,8 @@ func wrapped(line, indent string) string {
 	return b.String() + "\n"
 }
 
-// keyLines describes the keys of a part: default, range, meaning. Of a shared key it has the default, if parts differ in it.
+// keyLines describes the keys of a part: default, range, meaning. For a shared key it contains only the default, and only if
+// the parts have different defaults.
 func keyLines(keys []table.KeyDescription, shared map[string]bool) string {
 	var b strings.Builder
 	for _, k := range keys {
@@ -345,7 +347,7 @@ func keyLines(keys []table.KeyDescription, shared map[string]bool) string {
 	return ""
 }
 
-// partsPage is docs/parts.md after its first lines.
+// partsPage returns docs/parts.md without its first lines.
 func partsPage(t *testing.T) string {
 	t.Helper()
 	texts := map[string]map[string]string{}

@@ -25,11 +25,11 @@ import (
 
 // EncoderOptions are the options of an encoder. The zero value is ready to use.
 type EncoderOptions struct {
-	// Sizes are the batch sizes for which programs are compiled; nil: 1, 8, 64 and 256. Other numbers of images are split
-	// into batches of these sizes and padded.
+	// Sizes lists the batch sizes for which programs are compiled; nil means 1, 8, 64 and 256. Other numbers of images are
+	// split into batches of these sizes and padded.
 	Sizes []int
-	// Workers is the maximum number of programs of each size, and of goroutines that compute at the same time with one size.
-	// 0: one per CPU, at most 8 programs of all sizes.
+	// Workers is the maximum number of programs of each size, and of goroutines that compute at the same time with one size. 0
+	// means one per CPU, with at most 8 programs of all sizes together.
 	Workers int
 	// Value is the name of the computed value, one of [Run.Values], such as the output or a head. "" is the code.
 	Value string
@@ -43,23 +43,23 @@ func defaultSizes() []int { return []int{1, 8, 64, 256} }
 
 // Encoder encodes images with the parameters of a run, or computes another value of the model from images. Any number of
 // goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate
-// graph with separate ops, so that a user's layer may contain a Gorgonia op with state.
+// graph with separate ops, so that a user-defined layer may contain a Gorgonia op with state.
 //
 // The code of an image has the same bits in every call, and the bits of [Run.Encode] for a batch of the largest size. An
-// encoder measures which batch sizes round equally and does not use the other sizes: dense layers round equally for all
-// sizes, but convolutions use another algorithm for a few images. For a baseline, the bits are the bits of Run.Encode for
-// that image alone: for several images, Run.Encode computes in blocks, and the last digits may differ.
+// encoder measures which batch sizes round equally and does not use the other sizes: dense layers round equally for all sizes,
+// but convolutions use another algorithm for a few images. For a baseline, the code has the bits of Run.Encode for this image
+// alone; Run.Encode for several images computes in blocks, and the last digits may differ.
 type Encoder struct {
 	name   string
 	in     int // number of values of a row, which contains all columns
 	out    int
-	pool   *batches.Pool // nil for a baseline
-	single *whole        // for a baseline, which needs no compiled programs
+	pool   *batches.Pool // programs; nil for a baseline
+	single *whole        // coder of a baseline, which needs no compiled programs
 
 	columns []data.Column
 	scaling *data.Scaling // scaling of the run; nil for none
 	missing bool          // NaN in images means a missing entry
-	output  bool          // the value is the output, in which the scaling is undone
+	output  bool          // the value is the output, and the scaling is undone
 	postHoc posthoc.Head  // calibration and thresholds of the computed head
 }
 
@@ -72,9 +72,9 @@ func (e *Encoder) Columns() []data.Column {
 	return slices.Clone(e.columns)
 }
 
-// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it works while others
-// use the run and after the run's Close, and needs a Close of its own. It is an error if the code of an image depends on the
-// other images of the batch.
+// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it also works while
+// other goroutines use the run, and after the run's Close. The caller closes it. It is an error if the code of an image
+// depends on the other images of the batch.
 func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ type encoding struct {
 	inputs []part // parts of a row; nil if the only input takes the whole row
 }
 
-// part describes an input of a program: elements [from, from + row) of each row of values.
+// part is an input of a program: elements [from, from + row) of each row of values.
 type part struct {
 	from, row int
 	values    []float32 // values of a batch
@@ -245,7 +245,7 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 	return dst, nil
 }
 
-// scaled returns rows whose images are scaled as in the run.
+// scaled returns the rows with scaled images, as in the run.
 func (e *Encoder) scaled(rows []float32) []float32 {
 	if e.scaling == nil || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
 		return zeroNaN(e.scaling.Applied(rows), e.missing)
@@ -285,7 +285,7 @@ func (e *Encoder) isWhole(i int) bool {
 	return false
 }
 
-// row describes a row of values, for messages.
+// row returns a description of a row of values, for messages.
 func (e *Encoder) row() string {
 	if len(e.columns) == 1 && e.columns[0].Name == losses.Images {
 		return "an image"
@@ -356,7 +356,7 @@ func (s *stream) flush() bool {
 	return true
 }
 
-// Units is the number of values that are computed for an image, the length of a code; 0 for an encoder without a model.
+// Units returns the number of values computed for an image, such as the length of a code; 0 for an encoder without a model.
 func (e *Encoder) Units() int {
 	if e == nil {
 		return 0
@@ -364,7 +364,7 @@ func (e *Encoder) Units() int {
 	return e.out
 }
 
-// Programs is the number of programs that the encoder has compiled so far; a baseline has none.
+// Programs returns the number of programs that the encoder has compiled so far; a baseline has none.
 func (e *Encoder) Programs() int {
 	if e == nil || e.pool == nil {
 		return 0

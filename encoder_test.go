@@ -31,7 +31,7 @@ var (
 	encodeSeed = flag.Uint64("encode-seed", 0, "the seed of what they encode, which the test logs; 0 takes a new one")
 )
 
-// untrained returns the run of a model of that text after no more than one pass over a few images.
+// untrained returns the run of a declared model after at most one pass over a few images.
 func untrained(t testing.TB, text string, o tessera.Options) *tessera.Run {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ components = 6
 dataset = { name = "bars", count = 60 }`
 )
 
-// randomImages returns n images of a run, drawn by that seed.
+// randomImages returns n images for a run, drawn with the given seed.
 func randomImages(run *tessera.Run, n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := make([]float32, n*pixels(run))
@@ -103,7 +103,7 @@ func encoder(t testing.TB, run *tessera.Run, o tessera.EncoderOptions) *tessera.
 	return e
 }
 
-// Issue 10, done when 6: make encode-load runs it in full.
+// make encode-load runs this test at full size.
 func TestManyGoroutinesGetTheCodesOfOne(t *testing.T) {
 	const goroutines, most = 64, 300
 	run := untrained(t, denseText, tessera.Options{})
@@ -186,7 +186,7 @@ func TestABaselineHasAnEncoderToo(t *testing.T) {
 	wait.Wait()
 }
 
-// singly codes rows of that many values one by one.
+// singly calls code for each row of the given width, and returns the concatenated results.
 func singly(t *testing.T, rows []float32, width int, code func([]float32) ([]float32, error)) (all []float32) {
 	t.Helper()
 	for row := range slices.Chunk(rows, width) {
@@ -199,7 +199,7 @@ func singly(t *testing.T, rows []float32, width int, code func([]float32) ([]flo
 	return all
 }
 
-// The KL rule begins with the mean code of a block, so that codes of a block depend on all of its images.
+// The KL rule starts with the mean code of a block, so that the codes of a block depend on all of its images.
 func TestABaselinesCodeDependsOnNoOtherImage(t *testing.T) {
 	run := untrained(t, baselineText+"\nsolver = \"mu\"\nloss = \"kl\"", tessera.Options{})
 	images := randomImages(run, 16, 5)
@@ -214,7 +214,7 @@ func TestABaselinesCodeDependsOnNoOtherImage(t *testing.T) {
 	}
 }
 
-// slow is a metric that computes from started until release is closed.
+// slow is a metric that is started, signals this on started, and computes until release is closed.
 type slow struct{ started, release chan struct{} }
 
 func (s slow) Describe() metrics.Description {
@@ -410,7 +410,7 @@ func TestAnEncoderComputesAnyValue(t *testing.T) {
 	}
 }
 
-// species declares a classifier of the rows of a .csv file: the first value tells the two species apart.
+// species declares a classifier for the rows of a .csv file. The first value distinguishes the two species.
 func species(t *testing.T) string {
 	t.Helper()
 	file := t.TempDir() + "/flowers.csv"
@@ -476,7 +476,7 @@ func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
 	}
 }
 
-// pooling is a user's layer with an op of Gorgonia that keeps a state: [gorgonia.MaxPool2D] keeps where the largest values are.
+// pooling is a user-defined layer with a stateful op of Gorgonia: [gorgonia.MaxPool2D] stores the positions of the maxima.
 type pooling struct{}
 
 func init() {
@@ -506,7 +506,7 @@ func (pooling) Apply(_ layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 const poolingText = `dataset = { name = "bars", count = 20 }
 encoder = [{ kind = "zz_pooling" }, { kind = "dense", units = 10, activation = "sigmoid" }]`
 
-// Every program of an encoder has its own graph, and with it its own ops: their state is that of one goroutine.
+// Every program of an encoder has a separate graph with separate ops: only one goroutine uses the state of an op.
 func TestGoroutinesDoNotShareTheOpsOfAUsersLayer(t *testing.T) {
 	for _, backend := range tessera.Backends() {
 		run := untrained(t, poolingText, tessera.Options{Backend: backend})

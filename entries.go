@@ -16,21 +16,21 @@ import (
 // ErrNoOutput is the error for a model that does not reconstruct images.
 var ErrNoOutput = errors.New("the model has no decoder: it cannot complete anything")
 
-// The missing entries of samples are filled repeatedly, if the model was trained on complete samples: until no entry changes
-// by more than completeTolerance of the largest value, at most completePasses times.
+// A model that was trained on complete samples fills missing entries repeatedly: until no entry changes by more than
+// completeTolerance of the largest value, at most completePasses times.
 const (
 	completeTolerance = 1e-5
 	completePasses    = 500
 )
 
-// Complete returns samples with every missing entry, NaN, replaced by the entry of the model's reconstruction, before
-// scaling. Other values are unchanged. columns contains the images and the columns from which the output is computed, by
-// name, see [Run.Columns].
+// Complete returns samples with every missing entry, NaN, replaced by the entry of the model's reconstruction, before scaling.
+// Other values are unchanged. columns contains the images and the columns from which the output is computed, by name, see
+// [Run.Columns].
 //
-// pca, nmf and sparse_nmf encode the observed entries only ([Run.TakesHoles]). Any other model whose data set has missing or
-// hidden entries gets 0 for a missing entry, as in its training, and its output is used. Every other model was trained on
-// complete samples: a missing entry starts as the mean of the same value in the other samples, and the output replaces it
-// repeatedly until it no longer changes (at most 500 times).
+// pca, nmf and sparse_nmf encode the observed entries only ([Run.TakesHoles]). For any other model whose data set has missing
+// or hidden entries, missing entries are 0 in the input, as in the training, and the output replaces them. All other models
+// were trained on complete samples: a missing entry starts as the mean of the same value in the other samples, and the output
+// replaces it repeatedly until it no longer changes (at most 500 times).
 func (r *Run) Complete(columns map[string][]float32) ([]float32, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r *Run) begin(samples []float32) {
 	}
 }
 
-// matrixNames contains the names of the rows and columns of a sparse matrix, nil if their numbers are their names.
+// matrixNames contains the names of the rows and columns of a sparse matrix; nil if the names are numbers.
 type matrixNames struct{ rows, columns []string }
 
 // ErrNoMatrix is the error for a model that does not predict entries of a matrix.
@@ -128,8 +128,8 @@ func (r *Run) ColumnNames() []string {
 
 // PredictEntries returns the predictions of a matrix_factorisation for pairs of a row and a column, by name. further, which
 // may be nil, contains entries of additional rows ([data.ReadTriples]): their codes are computed from these entries without
-// changing the model. An additional row replaces a fitted row of the same name. A row that is neither fitted nor in further,
-// and a column that the model does not know, is a [*data.Error].
+// changing the model. An additional row replaces a fitted row of the same name. It returns a [*data.Error] for a row that is
+// neither fitted nor in further, and for an unknown column.
 func (r *Run) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float64, error) {
 	if pairs == nil || len(pairs.Rows) != len(pairs.Columns) {
 		return nil, errors.New("tessera: predict: want as many rows as columns")
@@ -169,7 +169,7 @@ func (r *Run) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float64
 	return values, err
 }
 
-// unknown is the error for a pair whose row or column the model does not know.
+// unknown returns the error for a pair with an unknown row or column.
 func unknown(pairs *data.Pairs, i int, what, name, hint string) error {
 	place := fmt.Sprintf("pair %d", i)
 	if len(pairs.Lines) > 0 {
@@ -216,7 +216,7 @@ func indexed(names []string) map[string]int {
 	return index
 }
 
-// source is the data set of the model, nil if there is none.
+// source returns the data set of the model, nil if there is none.
 func (r *Run) source() data.Source {
 	if r == nil || r.Model == nil {
 		return nil

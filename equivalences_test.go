@@ -21,8 +21,8 @@ import (
 
 // The tests of docs/equivalences.md.
 
-// spectrum returns n normal vectors of d values, whose principal axes are random. The standard deviations along the first ones are those given, 0.2 along the
-// others.
+// spectrum returns n normal vectors of d values with random principal axes. The standard deviations along the first axes are
+// given; along the other axes they are 0.2.
 func spectrum(seed uint64, n, d int, deviations ...float64) []float32 {
 	r := random.Stream(seed, "spectrum", 0)
 	normal := func(rows, columns int) *mat.Dense {
@@ -66,12 +66,13 @@ func generated(t *testing.T, s data.Source) (values []float32, d int) {
 	return set.Train.Float32(), set.Train.Pixels()
 }
 
-// overlapping are images of 12 x 12 pixels with 6 parts.
+// overlapping returns a data set of images of 12 x 12 pixels with 6 parts.
 func overlapping() data.Source {
 	return &data.Shapes{Parts: 6, Height: 12, Width: 12, Size: 0.5, Count: 200, Density: 0.4, Overlap: 0.7, Seed: 3}
 }
 
-// trained returns the atoms, k x d, of a model that is trained on vectors by so many steps of Adam on all of them, whose rate falls to 0.
+// trained returns the atoms, k x d, of a model trained by full-batch Adam on vectors. The learning rate falls from rate to 0
+// over the given number of steps.
 func trained(t *testing.T, values []float32, d int, m config.Model, steps int, rate float64, keys ...string) *mat.Dense {
 	t.Helper()
 	images, err := data.FromFloats(values, []int{d}, nil)
@@ -102,7 +103,7 @@ func trained(t *testing.T, values []float32, d int, m config.Model, steps int, r
 	return wide(run.Atoms().Values, d)
 }
 
-// wide returns rows of d values in float64.
+// wide converts rows of d values to float64.
 func wide(values []float32, d int) *mat.Dense {
 	m := mat.NewDense(len(values)/d, d, nil)
 	for i, v := range values {
@@ -126,7 +127,7 @@ func principal(t *testing.T, values []float32, d, k int) (axes *mat.Dense, varia
 	return wide(m.Atoms().Values, d), variances
 }
 
-// fitted returns a baseline that is fitted to vectors.
+// fitted returns a baseline fitted to vectors.
 func fitted(t *testing.T, method baselines.Method, values []float32, d int) baselines.Model {
 	t.Helper()
 	m, err := method.New([]int{d}, 1)
@@ -143,7 +144,8 @@ func fitted(t *testing.T, method baselines.Method, values []float32, d int) base
 	return m
 }
 
-// basis returns the singular values of a matrix, and an orthonormal basis of the space of its rows, in columns: its right singular vectors.
+// basis returns the singular values of a matrix and its right singular vectors as columns, which are an orthonormal basis of
+// the row space.
 func basis(t *testing.T, rows *mat.Dense) ([]float64, *mat.Dense) {
 	t.Helper()
 	var svd mat.SVD
@@ -155,8 +157,8 @@ func basis(t *testing.T, rows *mat.Dense) ([]float64, *mat.Dense) {
 	return svd.Values(nil), &v
 }
 
-// largestAngle is the largest principal angle between the spaces of the rows of two matrices, in radians. Its sine is the norm of what remains of one basis beside
-// the other space, which is exact for small angles.
+// largestAngle returns the largest principal angle between the row spaces of two matrices, in radians. Its sine is the norm of
+// one basis after projection onto the complement of the other space, which is exact for small angles.
 func largestAngle(t *testing.T, a, b *mat.Dense) float64 {
 	t.Helper()
 	_, u := basis(t, a)
@@ -200,7 +202,8 @@ func TestALinearAutoEncoderSpansThePrincipalSubspace(t *testing.T) {
 	}
 }
 
-// With weight decay the decoder has the principal axes as singular vectors, in their order, with the singular values sqrt(1 - lambda/variance).
+// With weight decay, the singular vectors of the decoder are the principal axes in their order, and its singular values are
+// sqrt(1 - lambda/variance).
 func TestWeightDecayFindsThePrincipalAxes(t *testing.T) {
 	const d, k, decay = 10, 4, 0.02
 	values := spectrum(2, 400, d, 1.6, 1.3, 1, 0.7)
@@ -227,7 +230,7 @@ func TestWeightDecayFindsThePrincipalAxes(t *testing.T) {
 	}
 }
 
-// k-means is a factorisation X = HW whose codes have one 1 each: its centres are the least squares atoms of these codes.
+// k-means is a factorisation X = HW in which each code has a single 1. The centres are the least-squares atoms of these codes.
 func TestKMeansIsAFactorisationWithOneHotCodes(t *testing.T) {
 	const d, k = 6, 5
 	values := spectrum(3, 300, d, 1, 0.8)
@@ -333,7 +336,8 @@ func TestATiedNonNegativeLinearAutoEncoderIsProjectiveNMF(t *testing.T) {
 	}
 }
 
-// The factors of a matrix are not identifiable: W A and Z A^-T are the same matrix. The ridge leaves rotations; the singular value decomposition fixes these too.
+// The factors of a matrix are not identifiable: W A and Z A^-T give the same matrix. The ridge penalty leaves only rotations
+// undetermined; the singular value decomposition determines these too.
 func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	const d, k = 12, 3
 	values := spectrum(4, 80, d, 1.5, 1.2, 0.9)
@@ -373,7 +377,7 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	if !same(scaledSquares, squares) || !same(turnedSquares, squares) || !same(turnedRidge, ridge) || scaledRidge < 1.5*ridge {
 		t.Error("the losses of scaled and turned factors are others than expected")
 	}
-	var ww, zz mat.Dense // with equal ridge both sides share the scale: W'W = Z'Z
+	var ww, zz mat.Dense // with equal ridge penalties both factors have the same scale: W'W = Z'Z
 	ww.Mul(w.T(), w)
 	zz.Mul(z.T(), z)
 	if !mat.EqualApprox(&ww, &zz, 1e-2*mat.Norm(&ww, 2)) {
@@ -420,7 +424,8 @@ func narrow(m mat.Matrix) (values []float32) {
 	return values
 }
 
-// The pictures of the page: principal axes, atoms of linear auto-encoders and their singular vectors, and the parts of a tied non-negative one.
+// The test draws the pictures of the page: principal axes, atoms of linear auto-encoders with their singular vectors, and the
+// parts of a tied non-negative auto-encoder.
 func TestAxesAndAtomsAreDrawn(t *testing.T) {
 	if !*update {
 		t.Skip("-update draws them")
@@ -447,7 +452,7 @@ func TestAxesAndAtomsAreDrawn(t *testing.T) {
 	draw(t, "equivalences-projective.png", figure, err)
 }
 
-// draw writes a picture of docs/equivalences.md under -update.
+// draw writes a picture of docs/equivalences.md if the flag -update is set.
 func draw(t *testing.T, name string, figure *figures.Figure, err error) {
 	t.Helper()
 	if err == nil && *update {
@@ -458,7 +463,8 @@ func draw(t *testing.T, name string, figure *figures.Figure, err error) {
 	}
 }
 
-// rated returns entries of planted factors of length 3, biases and noise 0.5 of n rows and m columns; a fifth of all are observed.
+// rated returns a fifth of the entries of an n x m matrix, which consists of planted factors of length 3, biases and noise
+// 0.5.
 func rated(t *testing.T, n, m int) *data.Images {
 	t.Helper()
 	r := random.Stream(6, "rated", 0)
@@ -490,7 +496,8 @@ func rated(t *testing.T, n, m int) *data.Images {
 	return images
 }
 
-// With more components the error of the fitted entries falls; that of the entries that were held out is least at the number that was planted.
+// With more components the error on the fitted entries decreases. The error on held-out entries is smallest at the planted
+// number of components.
 func TestHeldOutEntriesChooseTheNumberOfComponents(t *testing.T) {
 	ranks, err := baselines.CrossValidateEntries(context.Background(), &baselines.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
 		WeightedRidge: true, Iterations: 40, Tolerance: 1e-4}, rated(t, 200, 100), []int{1, 2, 3, 4, 6, 8}, 4, 1, nil)

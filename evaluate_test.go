@@ -23,7 +23,7 @@ import (
 	"tessera/optim"
 )
 
-// The greedy count of useful units of trained models is that of the best of all subsets of their units.
+// For trained models, the greedy count of useful units equals the size of the best subset of units.
 func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
 	seen := map[float64]bool{}
 	for _, epochs := range []int{2, 20, 100} {
@@ -52,7 +52,8 @@ func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
 	}
 }
 
-// leastUseful is the least number of units whose others can be frozen at their means, by trying every subset.
+// leastUseful returns the smallest number of units such that all other units can be frozen at their means. It tries every
+// subset.
 func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
 	t.Helper()
 	images, err := r.Images(context.Background())
@@ -95,7 +96,7 @@ func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
 	return least
 }
 
-// maxPlus returns max-plus auto-encoders of the swimmer, one trained and one as it is drawn, and images.
+// maxPlus returns max-plus auto-encoders of the swimmer, one trained and one with random weights, and images.
 func maxPlus(t *testing.T, sets ...string) (coders map[string]metrics.Coder, images []float32) {
 	t.Helper()
 	var parsed []config.Set
@@ -126,8 +127,8 @@ func maxPlus(t *testing.T, sets ...string) (coders map[string]metrics.Coder, ima
 	return map[string]metrics.Coder{"trained": run, "untrained": graph.NewCoder(drawn, tape.Backend{})}, all.Float32()[:50*all.Pixels()]
 }
 
-// Flat dilations commute with maxima and with adding a number: on dilated atoms the layer gives just its dilated output,
-// whatever its weights are.
+// Flat dilations commute with maxima and with adding a constant: with dilated atoms, the output of the layer equals its
+// dilated output for any weights.
 func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
 	for _, constraint := range []string{`constraint=[]`, `constraint=[{kind="nonneg"}]`, `constraint=[{kind="box"}]`} {
 		coders, images := maxPlus(t, constraint)
@@ -158,7 +159,7 @@ func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
 	}
 }
 
-// tableOf writes 60 vectors of four values of any scale, and returns a data set of them and the vectors.
+// tableOf writes 60 vectors of four values with different scales. It returns a data set of these vectors, and the vectors.
 func tableOf(t *testing.T, scale string) (data.Source, []float32) {
 	t.Helper()
 	var text strings.Builder
@@ -178,7 +179,7 @@ func tableOf(t *testing.T, scale string) (data.Source, []float32) {
 	return source, values
 }
 
-// tableModel codes the vectors.
+// tableModel returns a model of the vectors.
 func tableModel(t *testing.T, source data.Source, epochs int) *config.Model {
 	t.Helper()
 	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: source},
@@ -308,7 +309,8 @@ func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
 	}
 }
 
-// Floats from 0 to 255 and bytes are the same images to a run with scale = "bytes", whichever of them it was fitted to.
+// For a run with scale = "bytes", floats from 0 to 255 and bytes are the same images, regardless of which of them the run was
+// fitted to.
 func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 	const n, side = 32, 16
 	numbers, pixels := make([]float32, n*side*side), make([]byte, n*side*side)
@@ -355,7 +357,7 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 	}
 }
 
-// A metric that a model does not have says why.
+// The value of a metric that is not applicable to a model contains the reason.
 func TestMetricsThatAModelLacksSayWhy(t *testing.T) {
 	for text, want := range map[string]map[string]string{
 		`encoder = [{ kind = "dense", units = 64 }, { kind = "dense", units = 4 }]

@@ -19,7 +19,7 @@ import (
 	"tessera/train"
 )
 
-// runs is where the examples keep their runs.
+// runs is the folder for the runs of the examples.
 var runs = func() string {
 	dir, err := os.MkdirTemp("", "tessera-examples")
 	if err != nil {
@@ -28,7 +28,7 @@ var runs = func() string {
 	return dir
 }()
 
-// Train a shipped model, then use it: images become codes, codes become images.
+// The example trains a shipped model and uses it to encode images and to decode codes.
 func Example() {
 	shorter, err := config.ParseSet("train.epochs=150")
 	if err != nil {
@@ -77,7 +77,7 @@ func Example() {
 	// mse below 0.01: true - negative weights: 0
 }
 
-// Train a model declared in Go, on images in memory, and encode from many goroutines.
+// The example trains a model that is declared in Go on images in memory, and encodes images from several goroutines.
 func ExampleDeclare() {
 	values := make([]float32, 40*6*6) // 40 images of 6x6 pixels, each with one bright row
 	for i := range 40 {
@@ -129,7 +129,7 @@ func ExampleDeclare() {
 	// 40 codes one after the other
 }
 
-// A model from your own file, changed as by --set, trained for a moment and opened again.
+// The example reads a model from a file, changes it like --set, trains it briefly and opens it again.
 func ExampleOpen() {
 	file := filepath.Join(runs, "models.toml")
 	text := `
@@ -168,7 +168,8 @@ encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
 	// Output: tiny after epoch 2 has 16 atoms of shape [8 8]
 }
 
-// Charbonnier is the mean over pixels and batch of sqrt((output - target)² + epsilon²): nearly the absolute error, smooth at 0.
+// Charbonnier is the mean over pixels and batch of sqrt((output - target)² + epsilon²): it approximates the absolute error and
+// is smooth at 0.
 type Charbonnier struct {
 	Epsilon float64 `toml:"epsilon" want:"> 0" doc:"smooths the corner at 0"`
 }
@@ -179,21 +180,21 @@ func init() {
 	})
 }
 
-// On says that the loss is taken on the output by default.
+// On implements [losses.Loss]: the default is the output.
 func (*Charbonnier) On() string { return "output" }
 
-// Reads says what it is computed from: that value, and the images.
+// Reads implements [losses.Loss]: the term reads the value on, and the images.
 func (*Charbonnier) Reads() losses.Reads { return losses.Reads{On: true, Against: losses.Images} }
 
-// Build returns the loss as an expression. Gorgonia differentiates it.
+// Build implements [losses.Loss]. Gorgonia differentiates the expression.
 func (l *Charbonnier) Build(v losses.Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, images := c.Do("output", v.On), c.Do("images", v.Against)
 	return c.Mean(c.Sqrt(c.Shift(c.Square(c.Sub(output, images)), l.Epsilon*l.Epsilon))), c.Err()
 }
 
-// A user-defined loss is a struct and its registration; models.toml, the error messages and the list of
-// losses know it from then on.
+// A user-defined loss is a struct and its registration. After the registration, models.toml can declare the loss, and error
+// messages and the list of losses contain it.
 func Example_loss() {
 	models, err := config.Load("models.toml", []byte(`
 [model.robust]
@@ -225,7 +226,7 @@ train   = { epochs = 20, batch = 32 }
 	// Output: 256 codes
 }
 
-// Factorise a matrix of which few entries are known, and predict others.
+// The example factorises a matrix of which few entries are known, and predicts other entries.
 func Example_matrix() {
 	starts, columns, values := []int{0}, []int32(nil), []float32(nil)
 	for i := range 20 { // row i rates most columns: 1, 3 or 5 for its taste, and half a point more in the last columns

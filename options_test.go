@@ -42,12 +42,12 @@ import (
 	"tessera/train/evaluation"
 )
 
-// sourceFolder is that of this package: the tests change the working folder.
+// sourceFolder is the folder of this package, because the tests change the working directory.
 var sourceFolder, _ = filepath.Abs(".")
 
 func dense(units int) layers.Layer { return &layers.Dense{Units: units} }
 
-// bareModel is a complete declaration of a small model.
+// bareModel returns a complete declaration of a small model.
 func bareModel(t *testing.T) *config.Model {
 	t.Helper()
 	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: rows(t, 1)}, Train: config.Train{Epochs: 1},
@@ -58,8 +58,8 @@ func bareModel(t *testing.T) *config.Model {
 	return m
 }
 
-// withOptions calls every exported function and method that takes options, by package and name, with zero options. A call
-// either gives a sensible default or returns an error.
+// withOptions returns a call of every exported function and method that has options, by package and name. Each call has zero
+// options, and must either have a reasonable default or return an error.
 func withOptions(t *testing.T) map[string]func() error {
 	ctx, m := t.Context(), bareModel(t)
 	g, err := graph.New(m, []int{6, 5})
@@ -276,7 +276,7 @@ func TestANewRunHasTheEpochsOfItsModel(t *testing.T) {
 	}
 }
 
-// calmly fails the test where a call panics.
+// calmly fails the test if the call panics.
 func calmly(t *testing.T, name string, call func() error) {
 	t.Helper()
 	defer func() {
@@ -292,8 +292,8 @@ func calmly(t *testing.T, name string, call func() error) {
 	}
 }
 
-// takingOptions lists the exported functions and methods of this module that take a type whose name ends in Options, or is
-// Selection or Request, as package.Function or package.Type.Method.
+// takingOptions lists the exported functions and methods of this module with a parameter whose type is named Selection or
+// Request or has a name that ends in Options. The form is package.Function or package.Type.Method.
 func takingOptions(t *testing.T) []string {
 	t.Helper()
 	found := map[string]bool{}
@@ -329,7 +329,8 @@ func takingOptions(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// exportedName is the name of a function, or of a method behind that of its type; ok is false for one of a hidden type.
+// exportedName returns the name of a function, or Type.Method for a method. ok is false for an unexported function, and for a
+// method of an unexported type.
 func exportedName(f *ast.FuncDecl) (name string, ok bool) {
 	if f.Recv == nil {
 		return f.Name.Name, true
@@ -362,7 +363,7 @@ func takesOptions(f *ast.FuncType) bool {
 	})
 }
 
-// entries are the calls that begin to compute, with what they need: a run and its files.
+// entries returns a call of every function that starts a computation. run is the run that the calls use.
 func entries(t *testing.T, run string) map[string]func() error {
 	ctx, m := t.Context(), bareModel(t)
 	network, err := graph.New(m, []int{6, 5})
@@ -406,7 +407,7 @@ func entries(t *testing.T, run string) map[string]func() error {
 	}
 }
 
-// The library is chosen once in a process: the test calls itself with another environment.
+// The BLAS library is selected once per process, so the test runs itself in another process with another environment.
 func TestALibraryThatCannotBeUsedIsAnErrorOfEveryEntry(t *testing.T) {
 	const variable, of = "TESSERA_BLAS", "TESSERA_TEST_RUN"
 	if run := os.Getenv(of); run != "" {

@@ -24,7 +24,7 @@ type Calibrated struct {
 // CalibratedOn compares the probabilities of a head before and after its calibration on one split: accuracy, nll, ece, brier.
 type CalibratedOn struct {
 	Split  data.Split     `json:"split"`
-	Fitted bool           `json:"fitted"` // the calibration was fitted to these images
+	Fitted bool           `json:"fitted"` // the calibration was fitted to the images of this split
 	Before metrics.Values `json:"before"`
 	After  metrics.Values `json:"after"`
 }
@@ -34,8 +34,8 @@ var calibrationMetrics = []string{"accuracy", "nll", "ece", "brier"}
 
 // Calibrate fits a calibration to a head that predicts classes, on the validation images, and saves it in the folder of the
 // run. method is one of [posthoc.Methods]. It replaces an earlier calibration of the head and removes the head's thresholds,
-// which were fitted to other probabilities. Afterwards every value of the head is calibrated, in this Run and wherever the
-// run is opened. head "" is the only head. The errors are the errors of [Run.EvaluateOn] for validation images, of
+// which were fitted to other probabilities. Afterwards every value of the head is calibrated, in this Run and wherever the run
+// is opened. An empty head selects the only head. The errors are the errors of [Run.EvaluateOn] for validation images, of
 // [posthoc.Fit] and of [train.KeepPostHoc].
 func (r *Run) Calibrate(ctx context.Context, head, method string) (*Calibrated, error) {
 	head, err := r.classHead(head)
@@ -93,7 +93,7 @@ func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, 
 	return done, nil
 }
 
-// RemovePostHoc removes everything that was fitted to the heads of the run after its training: calibrations and thresholds.
+// RemovePostHoc removes the calibrations and thresholds that were fitted to the heads of the run after its training.
 func (r *Run) RemovePostHoc() error {
 	if err := r.ready(); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (r *Run) RemovePostHoc() error {
 	return nil
 }
 
-// PostHoc describes what was fitted to the heads after the training, for example "class: temperature 1.83"; "" for nothing.
+// PostHoc returns a description of the calibrations and thresholds of the heads, for example "class: temperature 1.83"; "" if
+// there are none.
 func (r *Run) PostHoc() string {
 	if r == nil {
 		return ""
@@ -138,7 +139,7 @@ func (r *Run) fit(heads map[string]posthoc.Head) {
 	})
 }
 
-// without returns a copy of heads without one of them.
+// without returns a copy of heads without the named one.
 func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head {
 	others := map[string]posthoc.Head{}
 	for key, h := range heads {
@@ -150,7 +151,7 @@ func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head
 }
 
 // Logits returns the logits of a head for the images of a split, row by row, and the classes of the images, negative for
-// unknown classes. head "" is the only head. The errors are the errors of [Run.EvaluateOn].
+// unknown classes. An empty head selects the only head. The errors are the errors of [Run.EvaluateOn].
 func (r *Run) Logits(ctx context.Context, split data.Split, head string) ([]float32, []int, error) {
 	head, err := r.classHead(head)
 	if err != nil {
@@ -239,9 +240,9 @@ func measuredLogits(ctx context.Context, logits []float32, labels []int) (values
 
 // ThresholdOptions are the options of [Run.FitThresholds].
 type ThresholdOptions struct {
-	Head      string // one of [Run.ClassHeads]; "" is the only one
-	Criterion string // one of [posthoc.Criteria]; "" is the first
-	Column    string // column of the groups; "": group
+	Head      string // one of [Run.ClassHeads]; "" selects the only head
+	Criterion string // one of [posthoc.Criteria]; "" selects the first
+	Column    string // column of the groups; "" means group
 	Positive  int    // the positive class
 	Seed      uint64 // seed of randomised decisions
 }
@@ -256,14 +257,14 @@ type Decided struct {
 // DecidedOn compares the decisions with and without thresholds on one split, by the metric fairness.
 type DecidedOn struct {
 	Split  data.Split      `json:"split"`
-	Fitted bool            `json:"fitted"` // the thresholds were fitted to these samples
+	Fitted bool            `json:"fitted"` // the thresholds were fitted to the samples of this split
 	Before *metrics.Result `json:"before"`
 	After  *metrics.Result `json:"after"`
 }
 
 // FitThresholds fits thresholds for each group to a head that predicts classes, on the validation samples, and saves them in
 // the folder of the run. They replace earlier thresholds of the head. Afterwards [Run.Predict] and the metric fairness use
-// them. The errors are the errors of [Run.Calibrate] and of [posthoc.Thresholds.Fit], and an error for samples without the
+// them. The errors are the errors of [Run.Calibrate] and of [posthoc.Thresholds.Fit], and an error if the samples lack the
 // column of the groups.
 func (r *Run) FitThresholds(ctx context.Context, o ThresholdOptions) (*Decided, error) {
 	head, err := r.classHead(o.Head)
@@ -370,8 +371,8 @@ func (r *Run) DecisionColumns(head string) []data.Column {
 	return append(columns, data.Column{Name: t.Column, Type: data.Whole, Names: t.Names})
 }
 
-// decide replaces the predicted classes by the decisions of the head's thresholds: the positive class, or the most probable
-// other class.
+// decide replaces the predicted classes by the decisions of the head's thresholds. A decision is the positive class or the
+// most probable other class.
 func (r *Run) decide(p *Prediction, logits []float32, columns map[string][]float32) error {
 	t := r.Thresholds(p.Head)
 	if t == nil {

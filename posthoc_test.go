@@ -18,7 +18,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// overtrained trains a classifier of noisy labels for so long that it is certain of what it cannot know.
+// overtrained trains a classifier on noisy labels until it is overconfident.
 func overtrained(t *testing.T) (*tessera.Run, *data.Memory) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 3))
@@ -72,8 +72,8 @@ train     = { epochs = 60, batch = 48 }
 	return run, images
 }
 
-// A temperature halves the calibration error of an over-trained classifier on test images, and keeps its predictions. Every way to compute the head
-// has it, here and after the run is opened again.
+// Temperature scaling halves the calibration error of an overconfident classifier on test images, and does not change its
+// predictions. Every method that computes the head is calibrated, also after the run is opened again.
 func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	run, images := overtrained(t)
 	raw, labels, err := run.Logits(t.Context(), data.TestSplit, "")
@@ -152,7 +152,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	}
 }
 
-// A calibration belongs to the parameters that it was fitted to, and a changed bit of its file is found.
+// A calibration is valid only for the parameters to which it was fitted. A changed bit of its file is detected.
 func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	run, images := overtrained(t)
 	if _, err := run.Calibrate(t.Context(), "", posthoc.Temperature); err != nil {
@@ -186,7 +186,7 @@ func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	refused("was fitted to other parameters")
 }
 
-// testRows are the test samples of a run.
+// testRows returns the test samples of a run.
 func testRows(t *testing.T, r *tessera.Run) []float32 {
 	t.Helper()
 	images, err := r.Images(t.Context())
@@ -196,14 +196,14 @@ func testRows(t *testing.T, r *tessera.Run) []float32 {
 	return images.Float32()
 }
 
-// probability is the largest probability of logits.
+// probability returns the largest probability of logits.
 func probability(logits []float32) float64 {
 	p := make([]float64, len(logits))
 	posthoc.Softmax(p, logits)
 	return slices.Max(p)
 }
 
-// creditModel is a small classifier of credit.
+// creditModel returns a small classifier of the data set credit.
 func creditModel(t *testing.T, more string) *config.Model {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(`
@@ -226,8 +226,8 @@ train     = { epochs = 2, batch = 100 }
 	return m
 }
 
-// Thresholds that are fitted to validation samples bring the gaps of separation below 0.02 on test samples; predictions and metrics decide by them, also
-// after the run is opened again, and equal samples get equal decisions.
+// Thresholds fitted to validation samples reduce the gaps of separation on test samples to less than 0.02. Predictions and
+// metrics use the thresholds, also after the run is opened again. Equal samples have equal decisions.
 func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	r, err := tessera.Train(t.Context(), creditModel(t, ""), tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
 	if err != nil {
@@ -304,7 +304,7 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	}
 }
 
-// The loss separation equals plain loops over the samples, from their columns.
+// The loss separation equals the result of plain loops over the samples.
 func TestSeparationEqualsPlainLoops(t *testing.T) {
 	f, err := config.Load("models.toml", []byte(`
 [model.m]
@@ -363,7 +363,7 @@ train   = { epochs = 1, batch = 300 }
 	}
 }
 
-// More weight of independence leaves less of the gap of the selection rate, at the cost of accuracy.
+// A larger weight of independence reduces the gap of the selection rate, and reduces the accuracy.
 func TestIndependenceTracesAFront(t *testing.T) {
 	var gaps, accuracies []float64
 	for _, weight := range []string{"0.01", "0.1", "0.5"} {
@@ -408,8 +408,9 @@ func TestGroupsOfALossAreChecked(t *testing.T) {
 	}
 }
 
-// After decorrelate no value is correlated with the group, on the fitted samples exactly, and the best linear predictor of the group (least squares
-// on its indicator) explains nothing, also of other samples; without it the group is found from the rest: unawareness fails. A resumed and an opened run have the same map.
+// After decorrelate, the correlation of every value with the group is 0 up to rounding on the fitted samples. The best linear
+// predictor of the group (least squares on its indicator) explains no variance, also on other samples. Without decorrelate the
+// other values predict the group, although the model does not read it. A resumed and an opened run have the same map.
 func TestDecorrelateLeavesNothingForALinearPredictor(t *testing.T) {
 	f, err := config.Load("models.toml", []byte(`
 [model.m]
@@ -465,8 +466,8 @@ train   = { epochs = 1, batch = 100 }
 	}
 }
 
-// correlations are the largest |correlation| of a value with the group, and the share of the variance of the group that the values explain linearly: R²
-// of least squares, by Gaussian elimination of the normal equations.
+// correlations returns the largest |correlation| of a value with the group, and the share of the variance of the group that
+// the values explain linearly: R² of least squares, by Gaussian elimination of the normal equations.
 func correlations(x []float32, groups []int) (largest, explained float64) {
 	n := len(groups)
 	p := len(x) / n

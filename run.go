@@ -24,19 +24,19 @@ import (
 	"tessera/train/evaluation"
 )
 
-// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and returns its atoms. Several goroutines
-// may use a Run, but only one at a time computes; an [Encoder] lets them encode in parallel.
+// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and returns its atoms. Several goroutines may
+// use a Run, but only one at a time computes; with an [Encoder] they encode in parallel.
 type Run struct {
-	Model  *config.Model // the declaration of the training, with all defaults
-	Path   string        // the run's folder, or the name of the file from which it was read
-	Epoch  int           // epoch of the parameters, the best one under early stopping; iterations of a baseline
-	Step   int           // optimizer steps of the parameters
+	Model  *config.Model // declaration of the training, with all defaults
+	Path   string        // folder of the run, or name of the file from which the run was read
+	Epoch  int           // epoch of the parameters, with early stopping the best one; for a baseline, iterations
+	Step   int           // number of optimizer steps of the parameters
 	Result *train.Result // how the training ended; nil for a run that was read from a file
 
-	mu      turns         // held during computations
+	mu      turns         // locked during computations
 	coder   metrics.Coder // nil in the zero Run
 	network *graph.Model  // nil for a baseline
-	scaling *data.Scaling // scales the samples of the run's methods for coder; nil for none
+	scaling *data.Scaling // scaling of samples for the coder; nil if there is none
 	span    [2]float32    // range of the fitted samples
 	classes []string      // names of the classes; nil if unknown
 	matrix  matrixNames
@@ -44,7 +44,7 @@ type Run struct {
 	digest  string // SHA-256 of the file of the parameters
 	options Options
 	dirs    data.Dirs
-	origin  train.Environment // where the training found the data
+	origin  train.Environment // environment of the training, which records the paths of its data
 	team    *team.Team
 	closed  bool
 }
@@ -71,7 +71,7 @@ func (r *Run) ready() error {
 	return r.usable()
 }
 
-// usable is [Run.ready] for callers that hold the lock.
+// usable is like [Run.ready], for callers that hold the lock.
 func (r *Run) usable() error {
 	switch {
 	case r.closed:
@@ -226,7 +226,7 @@ func (r *Run) LastWeight() []float32 {
 }
 
 // Value implements [metrics.ValueCoder]: it returns the named value, one of [Run.Values] or [Run.Named], for images, row by
-// row. A baseline has no values in Named.
+// row. A baseline has no named values.
 func (r *Run) Value(name string, images []float32) (values []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		named, ok := c.(metrics.ValueCoder)
@@ -254,8 +254,8 @@ func (r *Run) Decodes() error {
 	return nil
 }
 
-// Reconstructs returns an error if the output is no reconstruction of the images: the model has no decoder, or its decoder is
-// trained only on hidden parts of the images. A baseline reconstructs.
+// Reconstructs returns an error if the output is not a reconstruction of the images: the model has no decoder, or its decoder
+// is trained only on hidden parts of the images. A baseline reconstructs.
 func (r *Run) Reconstructs() error {
 	if r == nil || r.coder == nil {
 		return errNoModel
@@ -275,8 +275,8 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.named(r.network.ColumnsOf(value))
 }
 
-// InFile describes the columns that a file must contain, so that [Run.Given] returns these columns: in place of drawn columns
-// those that they are drawn from.
+// InFile describes the columns that a file must contain for [Run.Given] to return the given columns. Drawn columns are
+// replaced by the columns from which they are drawn.
 func (r *Run) InFile(columns []data.Column) []data.Column {
 	if r == nil || r.Model == nil {
 		return columns
@@ -284,7 +284,7 @@ func (r *Run) InFile(columns []data.Column) []data.Column {
 	return r.named(r.Model.BehindDrawn(columns))
 }
 
-// named adds the names of the classes to the labels, if they are one of the columns.
+// named adds the names of the classes to the column of labels, if columns contains it.
 func (r *Run) named(columns []data.Column) []data.Column {
 	for i, c := range columns {
 		if c.Name == losses.Labels {
@@ -316,8 +316,8 @@ func (r *Run) Given(samples *data.Images, columns []data.Column) (map[string][]f
 	return all, err
 }
 
-// ValueOf is [Run.Value] for a value that is computed from several columns: columns contains the values of the columns in
-// [Run.Columns], by name, row by row.
+// ValueOf is like [Run.Value], for a value that is computed from several columns: columns contains the values of the columns
+// in [Run.Columns], by name, row by row.
 func (r *Run) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		scaled := maps.Clone(columns)
@@ -397,11 +397,11 @@ func (r *Run) ClassColumn(head string) string {
 type Prediction struct {
 	Head          string
 	Classes       []string  // names of the classes, in the order of the columns of Probabilities
-	Labels        []int     // the predicted class of each sample, an index into Classes: the most probable one, unless thresholds decide
+	Labels        []int     // index in Classes of the predicted class of each sample: the most probable class, unless the head has thresholds
 	Probabilities []float32 // one row per sample, one column per class: the softmax of the logits
 }
 
-// Probability is the probability of the predicted class of sample i.
+// Probability returns the probability of the predicted class of sample i.
 func (p *Prediction) Probability(i int) float32 {
 	return p.Probabilities[i*len(p.Classes)+p.Labels[i]]
 }
@@ -409,15 +409,15 @@ func (p *Prediction) Probability(i int) float32 {
 // ErrNoClasses is the error for a model without a head that predicts classes.
 var ErrNoClasses = errors.New("no loss of the model compares a head with labels: there are no classes to predict")
 
-// Predict returns the classes that a head predicts for samples. head is one of [Run.ClassHeads]; "" is the only one. Samples
-// are given as for [Run.Encode]. The error is [ErrNoClasses] for a model without such a head.
+// Predict returns the classes that a head predicts for samples. head is one of [Run.ClassHeads]; "" selects the only one.
+// Samples have the form of [Run.Encode]. It returns [ErrNoClasses] for a model without such a head.
 func (r *Run) Predict(head string, samples []float32) (*Prediction, error) {
 	return r.PredictFrom(head, map[string][]float32{losses.Images: samples})
 }
 
-// PredictFrom is [Run.Predict] for a head that is computed from several columns: columns contains the values of the columns
-// in [Run.Columns], by name, row by row. A head with thresholds ([Run.FitThresholds]) also needs the column of the groups,
-// one of [Run.DecisionColumns].
+// PredictFrom is like [Run.Predict], for a head that is computed from several columns: columns contains the values of the
+// columns in [Run.Columns], by name, row by row. A head with thresholds ([Run.FitThresholds]) also needs the column of the
+// groups, one of [Run.DecisionColumns].
 func (r *Run) PredictFrom(head string, columns map[string][]float32) (*Prediction, error) {
 	head, err := r.classHead(head)
 	if err != nil {
@@ -452,7 +452,7 @@ func (r *Run) classHead(head string) (string, error) {
 	return head, nil
 }
 
-// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of that head computes.
+// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of the head computes.
 func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 	k := len(logits) / max(1, n)
 	p := &Prediction{Head: head, Classes: r.classNames(head, k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
@@ -508,7 +508,7 @@ func named(known []string, n int) []string {
 	return names
 }
 
-// reAtomed is a run's coder with other atoms.
+// reAtomed is the coder of a run with other atoms.
 type reAtomed struct {
 	metrics.Coder
 	run *Run
@@ -565,8 +565,8 @@ func (r *Run) attacked(f func(attack.Target) error) error {
 	})
 }
 
-// Close waits until nothing computes and frees the run's compiled programs and goroutines. Afterwards every method that
-// returns an error returns [ErrClosed]; a second Close does nothing. Encoders of the run need a Close of their own.
+// Close waits until no goroutine computes and frees the run's compiled programs and goroutines. Afterwards every method that
+// returns an error returns [ErrClosed]; a second Close does nothing. Close does not close encoders of the run.
 func (r *Run) Close() error {
 	if r == nil {
 		return nil
@@ -622,15 +622,15 @@ func (t *turns) Unlock() { t.token() <- struct{}{} }
 // errNoContext is the error for a nil context.
 var errNoContext = errors.New("tessera: no context: give context.Background()")
 
-// Evaluate is [Run.EvaluateOn] for the test images of the data set, or for all images if there is no test split.
+// Evaluate is like [Run.EvaluateOn], for the test images of the data set, or for all images if there is no test split.
 func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.Result, error) {
 	return r.EvaluateOn(ctx, data.TestSplit, chosen)
 }
 
 // EvaluateOn measures the run on one split of its data set: the test images, the validation images or the fitted images.
-// Without a selection it measures the metrics that `tessera eval` shows, see [metrics.Default]. The error is a [*data.Error]
-// if data are missing or do not fit, if they lack labels that a chosen metric needs, or if the model has no validation
-// images.
+// Without a selection it measures the metrics that `tessera eval` shows, see [metrics.Default]. It returns a [*data.Error] if
+// data are missing or do not match the model, if they lack labels that a chosen metric needs, or if the model has no
+// validation images.
 func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
 	sample, err := r.Sample(ctx, split, metrics.ColumnsOf(chosen)...)
 	if err != nil {
@@ -639,7 +639,7 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 	return r.EvaluateSample(ctx, sample, chosen)
 }
 
-// EvaluateSample is [Run.EvaluateOn] for images that [Run.Sample] returned.
+// EvaluateSample is like [Run.EvaluateOn], for images returned by [Run.Sample].
 func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		if sample != nil && sample.Range == [2]float32{} {
@@ -657,8 +657,8 @@ func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, cho
 
 // Report measures the run on images to which it was not fitted: the test images, or else the validation images. It also
 // measures the metrics of [evaluation.OnFitted] on at most [evaluation.MostFitted] evenly spaced fitted images. If no images
-// are held out, it measures the fitted images only, and the report says so. Fitted images that cannot be read are not an
-// error. The errors are the errors of [Run.EvaluateOn].
+// are held out, it measures the fitted images only, and the report says so. Missing fitted images are not an error. The errors
+// are the errors of [Run.EvaluateOn].
 func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -723,7 +723,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 }
 
 // Attack measures the effect of attacks on the run. Adversarial examples are computed from the first limit images (0: all) on
-// which the run is evaluated. Equal seeds of the attacks give equal reports. The error is [ErrNoGradients] for a baseline.
+// which the run is evaluated. Equal seeds of the attacks give equal reports. It returns [ErrNoGradients] for a baseline.
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -757,8 +757,8 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 // ErrNoGradients is the error for an attack on a baseline, which has no gradients.
 var ErrNoGradients = errors.New("it has no gradients to attack it with")
 
-// Images returns the test images of the data set, or all images if there is no test split, before scaling. Missing or
-// unsuitable data are a [*data.Error].
+// Images returns the test images of the data set, or all images if there is no test split, before scaling. It returns a
+// [*data.Error] for missing or unsuitable data.
 func (r *Run) Images(ctx context.Context) (*data.Images, error) {
 	s, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
@@ -793,7 +793,7 @@ func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
 	if atoms == nil {
 		return nil, nil
 	}
-	if data.HasTest(r.Model.Dataset.Source) { // published images: nobody knows their parts
+	if source := r.Model.Dataset.Source; data.HasTest(source) || data.IsOwn(source) { // published images and files: nobody knows their parts
 		return nil, nil
 	}
 	set, err := r.load(ctx, data.TestSplit)

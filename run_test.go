@@ -53,7 +53,8 @@ func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
 	}
 }
 
-// cancelled trains a small model with early stopping, momentum and shuffling, and stops within its third epoch.
+// cancelled trains a small model with early stopping, momentum and shuffling, stops in the third epoch, and returns the folder
+// of the run.
 func cancelled(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -83,8 +84,8 @@ func cancelled(t *testing.T) (dir string) {
 	return filepath.Join(dir, "run")
 }
 
-// numbers is what a user of a run reads from it: what it computes, the history of its training, and the parameters of the
-// resumed run. What is warned of is an error.
+// numbers returns the numbers that a user can read from a run: computed values, the history of the training, and the
+// parameters after a resume. A warning is an error.
 func numbers(run string) (string, error) {
 	var all strings.Builder
 	opened, err := tessera.Open(run, tessera.Options{Threads: 1})
@@ -117,7 +118,7 @@ func numbers(run string) (string, error) {
 	return all.String(), errors.Join(err, resumed.Close())
 }
 
-// Every file of an unfinished run is damaged: its numbers are the same, or an error or warning is reported.
+// For every damaged file of an unfinished run, either the numbers do not change or an error or warning is reported.
 func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 	flips, cuts := 500, 150
 	if testing.Short() {
@@ -185,7 +186,8 @@ func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 	}
 }
 
-// A run that was begun on one thread is resumed on one, whatever has become of its env.json: the state records the threads.
+// A run that was started on one thread is resumed on one thread even without its env.json, because the state contains the
+// number of threads.
 func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
 	parameters := func(damage func(path string) error) []byte {
 		r := bars(t, "2")
@@ -256,7 +258,7 @@ func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
 	}
 }
 
-// rows returns images of 6x5 pixels with one bright row each.
+// rows returns images of 6 x 5 pixels, each with one bright row.
 func rows(t testing.TB, bright float32) *data.Memory {
 	t.Helper()
 	values := make([]float32, 36*30)

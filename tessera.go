@@ -36,7 +36,7 @@ const Version = machine.Release
 // ModelsFile is the name of the file that declares models.
 const ModelsFile = "models.toml"
 
-// ShippedName is the name of the models in this package's models.toml, for messages: they are in no file of the user.
+// ShippedName is the name of the models in this package's models.toml in messages, because no file of the user contains them.
 const ShippedName = "the shipped models"
 
 //go:embed models.toml
@@ -52,9 +52,9 @@ func Shipped() *config.File {
 	return f
 }
 
-// Load reads the models of a file, which adds to the shipped models: see [config.File.Extend]. An error of reading it is the
-// operating system's, one of its text is [*table.Diagnostics]; errors in models are found by [config.File.Check] and
-// [config.File.Model].
+// Load reads the models of a file, which adds to the shipped models: see [config.File.Extend]. It returns the error of the
+// operating system if the file cannot be read, and [*table.Diagnostics] for errors in its text. [config.File.Check] and
+// [config.File.Model] find errors in models.
 func Load(file string) (*config.File, error) {
 	text, err := regular.ReadFile(file)
 	if err != nil {
@@ -95,25 +95,25 @@ const MostThreads = 1024
 
 // Options are the options of training and using a model. The zero value is ready to use.
 type Options struct {
-	Images *data.Memory // the images of a run that was trained on images of a Go program: needed to resume or evaluate it
+	Images *data.Memory // images of a run that was trained on images of a Go program; needed to resume or evaluate the run
 
 	Data    string // folder in which data files are searched first, before $TESSERA_DATA and the user's cache folder
-	Out     string // folder of the new run; "": runs/MODEL, then runs/MODEL-2, ...
+	Out     string // folder of the new run; "" selects runs/MODEL, or runs/MODEL-2, ...
 	Force   bool   // replace an existing run in Out
-	Threads int    // 0: one per CPU; baselines, and all work outside of the programs, use GOMAXPROCS
-	Backend string // one of Backends; "": the default
+	Threads int    // number of threads; 0 means one per CPU; baselines, and all work outside of the programs, use GOMAXPROCS
+	Backend string // one of [Backends]; "" selects the default
 
 	// Raw opens a run without its calibrations and thresholds (posthoc.json).
 	Raw bool
 
-	Epochs int // new number of epochs for Resume, also written to the run's config.toml; 0: unchanged
+	Epochs int // new number of epochs for Resume, which also writes it to the run's config.toml; 0 for no change
 
-	// Group contains the processes that train a run together (package mpi); nil: one process; see [train.Options]. Threads is
-	// the number for each process. Processes other than rank 0 may pass a nil model and any folder; their Run has a Result
-	// and no model.
+	// Group contains the processes that train a run together (package mpi); nil for a single process; see [train.Options].
+	// Threads is the number for each process. Processes other than rank 0 may pass a nil model and any folder; their Run has a
+	// Result and no model.
 	Group          collective.Group
-	ShardOptimizer bool // each process keeps a part of the optimizer's state
-	CheckWeights   int  // steps between two comparisons of the weights; 0: [train.DefaultCheckWeights], negative: never
+	ShardOptimizer bool // each process stores a part of the optimizer's state
+	CheckWeights   int  // steps between two comparisons of the weights; 0 for [train.DefaultCheckWeights], negative for never
 
 	Warn   func(text string)    // called for problems that do not prevent a training or the opening of a run; may be nil
 	Report func(train.Progress) // called after every epoch, and about ten times per second within one; may be nil
@@ -136,7 +136,7 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 }
 
 // Resume continues the run in a folder exactly from its last checkpoint; a finished run is not changed. By default, Threads
-// and Backend are the values with which the run was started. The errors are the errors of [train.Resume].
+// and Backend have the values with which the run was started. The errors are the errors of [train.Resume].
 func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -148,7 +148,7 @@ func Resume(ctx context.Context, run string, o Options) (*Run, error) {
 	return o.train(func(t train.Options) (*train.Result, error) { return train.Resume(ctx, run, t) })
 }
 
-// allAsBegun returns the options of [Options.asBegun] on rank 0, which can read the run, to all processes.
+// allAsBegun returns, in all processes, the result of [Options.asBegun] on rank 0, which can read the run.
 func (o Options) allAsBegun(run string) (Options, error) {
 	if o.Group == nil {
 		return o.asBegun(run), nil
@@ -169,8 +169,8 @@ func (o Options) allAsBegun(run string) (Options, error) {
 	return o, nil
 }
 
-// asBegun sets Threads and Backend, if they are not given, to the values with which a run was started. [train.Resume] reports
-// a run that cannot be read.
+// asBegun returns the options with Threads and Backend, unless they are set, as when the run was started. It ignores a run
+// that cannot be read: [train.Resume] reports it.
 func (o Options) asBegun(run string) Options {
 	if o.Threads != 0 && o.Backend != "" {
 		return o
@@ -189,8 +189,8 @@ func (o Options) asBegun(run string) Options {
 }
 
 // Open returns the run in a folder, finished or not: the parameters of the best epoch if early stopping is used, else of the
-// last checkpoint. The run finds its data where the training found them, whatever the working directory. The errors are the
-// errors of [train.Open].
+// last checkpoint. The run reads its data from the paths of the training, for any working directory. The errors are the errors
+// of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
 	r, err := o.open(folder, o.fitted(func() (*train.Trained, error) { return train.Open(folder) }))
 	if err == nil {
@@ -199,7 +199,7 @@ func Open(folder string, o Options) (*Run, error) {
 	return r, err
 }
 
-// OpenFS is [Open] for a run in a folder of a file system, such as one that the program embeds:
+// OpenFS is like [Open], for a run in a folder of a file system, such as files that the program embeds:
 //
 //	//go:embed run/config.toml run/model.safetensors
 //	var files embed.FS

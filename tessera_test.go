@@ -141,7 +141,7 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	}
 }
 
-// A run shows a weight that is no dictionary, whichever way it is evaluated.
+// A run counts the negative weights of a decoder without a dictionary of atoms, in every kind of evaluation.
 func TestEvaluateCountsTheNegativeWeightsOfAConvolution(t *testing.T) {
 	run := bars(t, "1", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d_transpose",filters=1}]`)
 	r, err := run.Evaluate(context.Background(), nil)
@@ -271,7 +271,7 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	}
 }
 
-// A run of the changed model could not be opened.
+// A run of a model that was changed after its check could not be opened.
 func TestAModelThatWasChangedIsRefusedBeforeTheFirstStep(t *testing.T) {
 	m, err := tessera.Shipped().Model("bars-parts")
 	if err != nil {

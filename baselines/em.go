@@ -123,8 +123,12 @@ func (m *em) settle() error {
 // rows writes images [from, to) of x minus the origin into dst, which grows if it is too short.
 func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
 	dst = slices.Grow(dst[:0], (to-from)*m.pixels)[:(to-from)*m.pixels]
-	for i := range dst {
-		dst[i] = float64(x[from*m.pixels+i]) - m.origin[i%m.pixels]
+	for i := from; i < to; i++ {
+		row := dst[(i-from)*m.pixels:][:len(m.origin)]
+		image := x[i*m.pixels:][:len(m.origin)]
+		for j, o := range m.origin {
+			row[j] = float64(image[j]) - o
+		}
 	}
 	return dst
 }

@@ -40,7 +40,7 @@ func blobs(seed uint64, n, d, k int, spread float64) []float32 {
 // The bound never falls, on many random data, also where the floor acts.
 func TestTheBoundNeverFalls(t *testing.T) {
 	t.Parallel()
-	cases := 250
+	cases := 1000
 	if testing.Short() {
 		cases = 20
 	}

@@ -79,7 +79,6 @@ type latent struct {
 
 	inferred   []float64 // B, k x d
 	covariance []float64 // M^-1, k x k
-	precision  []float64 // M, k x k
 	constant   float64   // constant term of the log density
 }
 
@@ -158,13 +157,13 @@ func (f *latent) prepare() error {
 			scaled[q*d+j] = f.loadings[q*d+j] / v
 		}
 	}
-	f.precision = make([]float64, k*k)
-	kernel.Float64().Gemm(false, true, k, k, d, 1, scaled, d, f.loadings, d, 0, f.precision, k)
+	precision := make([]float64, k*k)
+	kernel.Float64().Gemm(false, true, k, k, d, 1, scaled, d, f.loadings, d, 0, precision, k)
 	for q := range k {
-		f.precision[q*k+q]++
+		precision[q*k+q]++
 	}
 	var c mat.Cholesky
-	if !c.Factorize(mat.NewSymDense(k, slices.Clone(f.precision))) {
+	if !c.Factorize(mat.NewSymDense(k, slices.Clone(precision))) {
 		return errors.New("the covariance of the factors has no inverse")
 	}
 	f.covariance, f.inferred = make([]float64, k*k), make([]float64, k*d)
@@ -203,14 +202,14 @@ func (f *latent) infer(codes, densities, rows []float64, n int) {
 	if densities == nil {
 		return
 	}
-	along := make([]float64, n*k)
-	kernel.Float64().Gemm(false, false, n, k, k, 1, codes, k, f.precision, k, 0, along, k)
+	away := slices.Clone(rows) // x - W'z: the difference of x'x/s and z'Mz would lose the digits of a small noise
+	kernel.Float64().Gemm(false, false, n, d, k, -1, codes, k, f.loadings, d, 1, away, d)
 	for i := range n {
-		square := 0.0
-		for j, v := range rows[i*d : (i+1)*d] {
+		square := kernel.Float64().SumSquares(codes[i*k : (i+1)*k])
+		for j, v := range away[i*d : (i+1)*d] {
 			square += v * v / f.noise[j]
 		}
-		densities[i] = f.constant - (square-kernel.Float64().Dot(along[i*k:(i+1)*k], codes[i*k:(i+1)*k]))/2
+		densities[i] = f.constant - square/2
 	}
 }
 

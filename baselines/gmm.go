@@ -196,7 +196,10 @@ func (g *gaussian) expand(dst, rows []float64, n int) {
 				rest = rest[d-j:]
 			}
 		case diagonal:
-			kernel.Float64().Mul(rest, x, x)
+			rest = rest[:len(x)]
+			for j, v := range x {
+				rest[j] = v * v
+			}
 		case spherical:
 			rest[0] = kernel.Float64().SumSquares(x)
 		case tied:

@@ -166,10 +166,7 @@ func (m *matrixFactorisation) begin(images Images) error {
 		if before != m.digest || m.Rows() != m.n {
 			return ErrOtherImages
 		}
-		if m.settings.Solver == "als" { // they follow from the columns, with all digits
-			m.rows = make([]float64, m.n*m.units)
-			_, err = m.solveRows()
-		}
+		err = m.fillRows()
 		m.collect()
 		return err
 	}
@@ -183,6 +180,15 @@ func (m *matrixFactorisation) begin(images Images) error {
 	m.publish()
 	m.collect()
 	return nil
+}
+
+// fillRows computes the rows of als that are not in memory: they follow from the columns, with all digits.
+func (m *matrixFactorisation) fillRows() (err error) {
+	if m.rows == nil && m.settings.Solver == "als" {
+		m.rows = make([]float64, m.n*m.units)
+		_, err = m.solveRows()
+	}
+	return err
 }
 
 // collect frees memory that is no longer used: a large matrix is most of the heap, and the garbage of loading and of an iteration must not double it.
@@ -320,6 +326,9 @@ func (m *matrixFactorisation) step(context.Context) (objective float64, err erro
 		inPairs(m.sides)
 		objective = m.penalised(m.squares())
 	} else {
+		if err := m.fillRows(); err != nil {
+			return 0, err
+		}
 		if err := m.solveColumns(); err != nil {
 			return 0, err
 		}
@@ -528,6 +537,10 @@ func (m *matrixFactorisation) save(s State) {
 			m.codes = slices.Grow(m.codes[:0], len(m.rows))[:len(m.rows)]
 			for i, v := range m.rows {
 				m.codes[i] = float32(v)
+			}
+			if m.done { // predictions need no more than the codes
+				m.rows = nil
+				m.collect()
 			}
 		}
 		s.Tensors[codesName] = Tensor{[]int{m.Rows(), m.units}, m.codes}

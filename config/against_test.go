@@ -10,7 +10,7 @@ import (
 	"tessera/losses"
 )
 
-// density compares two values of each sample with one.
+// density is a loss that compares two values of each sample with one target value.
 type density struct{}
 
 func init() {

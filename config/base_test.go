@@ -36,7 +36,7 @@ model = ["mine", "deep"]
 "train" = { batch = [8, 16] }
 `
 
-// extended is ownText with the declarations of baseText.
+// extended loads ownText and extends it with the declarations of baseText.
 func extended(t *testing.T, text string) *File {
 	t.Helper()
 	base, err := Load("base.toml", []byte(baseText))
@@ -65,9 +65,9 @@ func TestAFileAddsToItsBase(t *testing.T) {
 		model, file   string
 		units, epochs int
 	}{
-		{"shallow", "models.toml", 9, 100}, // hides base's, which it extends
+		{"shallow", "models.toml", 9, 100}, // hides the model of base with the same name, which it extends
 		{"other", "models.toml", 9, 100},
-		{"deep", "base.toml", 4, 7}, // base's models do not change
+		{"deep", "base.toml", 4, 7}, // models of base do not change
 		{"mine", "models.toml", 4, 7},
 	} {
 		m := model(t, f, want.model)

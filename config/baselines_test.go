@@ -1,3 +1,3 @@
 package config_test
 
-import _ "tessera/baselines" // which the shipped models name; the tests of package config itself cannot import it
+import _ "tessera/baselines" // Shipped models use baselines. The tests of package config itself cannot import package baselines.

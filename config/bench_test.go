@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// BenchmarkCheck reads and checks the shipped models: what every command that names a model does first.
+// BenchmarkCheck reads and checks the shipped models. Every command that names a model does this first.
 func BenchmarkCheck(b *testing.B) {
 	text := shipped(b)
 	for b.Loop() {

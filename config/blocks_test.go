@@ -8,7 +8,7 @@ import (
 	"tessera/layers"
 )
 
-// blocks is a model with a block, and a block inside of it.
+// blocks declares a model with a block that contains another block.
 const blocks = `
 [[model.m.encoder]]
 kind = "conv2d"
@@ -74,7 +74,7 @@ func TestParametersOfBlocksArePathsThatGlobsMatch(t *testing.T) {
 	}
 }
 
-// A block's layers follow it, and every parameter belongs to one layer.
+// The layers of a block follow the block, and every parameter belongs to one layer.
 func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 	l, err := model(t, load(t, blocks), "m").Layout([]int{8, 8})
 	if err != nil {

@@ -70,7 +70,7 @@ func TestTheCanonicalTextHasNoDefaults(t *testing.T) {
 	}
 }
 
-// later is a layer whose later version has one more setting.
+// later is a later version of a layer, with one more setting.
 type later struct {
 	layers.Layer
 	Old int `toml:"old"`
@@ -103,7 +103,7 @@ func TestANewSettingWithADefaultChangesNoCanonicalText(t *testing.T) {
 	}
 }
 
-// The canonical texts of all shipped models differ, and are those of their filled texts.
+// The canonical texts of all shipped models differ. The canonical text of a model equals that of its filled text.
 func TestShippedModelsHaveCanonicalTexts(t *testing.T) {
 	texts := map[string]string{}
 	f, err := Load("models.toml", shipped(t))

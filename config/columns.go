@@ -14,8 +14,9 @@ import (
 	"tessera/part/table"
 )
 
-// WithColumns returns the model for a data set that has these columns in addition to images and labels. [File.Model] takes
-// them from the files of the data set, if the files exist; a run stores the columns that its model reads.
+// WithColumns returns the model for a data set that has the given columns in addition to images and labels.
+// [File.Model] reads the columns from the files of the data set if the files exist. A run stores the columns that its
+// model reads.
 func (m *Model) WithColumns(columns []data.Column) *Model {
 	other := *m
 	other.columns = slices.Clone(columns)
@@ -23,12 +24,13 @@ func (m *Model) WithColumns(columns []data.Column) *Model {
 	return &other
 }
 
-// Holed reports whether entries of the images may be missing (`missing` of the data set) or hidden (`hide`).
+// Holed reports whether entries of the images may be missing (key `missing` of the data set) or hidden (key `hide`).
 func (m *Model) Holed() bool {
 	return m.Dataset.Source != nil && (data.HasMissing(m.Dataset.Source) || m.Dataset.Hide > 0)
 }
 
-// whole reports an error for a baseline that fits all entries, also by some of its settings, if entries may be missing or hidden.
+// whole reports an error if entries may be missing or hidden and the baseline, or one of its settings, requires all
+// entries.
 func (m *Model) whole() []table.Diagnostic {
 	if !m.Holed() || m.Baseline == nil {
 		return nil
@@ -70,8 +72,8 @@ func (m *Model) mask() {
 	}
 }
 
-// Columns describes the columns of the data set other than images and labels that the model reads. Columns that the data set
-// is not known to have are left out.
+// Columns describes the columns of the data set that the model reads, other than images and labels. Columns that are
+// not known to exist are left out.
 func (m *Model) Columns() (list []data.Column) {
 	for _, c := range m.columns {
 		if slices.Contains(m.Dataset.reads, c.Name) {
@@ -81,8 +83,8 @@ func (m *Model) Columns() (list []data.Column) {
 	return list
 }
 
-// know sets the columns of the data set. For the declaration of a run it sets only their names: the files may have changed
-// since the training.
+// know sets the columns of the data set. For the declaration of a run it sets only their names, because the files may
+// have changed since the training.
 func (m *Model) know(f *File) {
 	if m.Dataset.Source == nil {
 		return
@@ -100,7 +102,8 @@ func (m *Model) know(f *File) {
 	}
 }
 
-// readColumns lists the columns of the data set other than images and labels that the model reads, sorted.
+// readColumns returns the sorted names of the columns of the data set that the model reads, other than images and
+// labels.
 func (m *Model) readColumns() (names []string) {
 	all := m.namesRead()
 	for name := range m.Drawn {
@@ -142,13 +145,13 @@ func (m *Model) namesRead() (names []string) {
 	return names
 }
 
-// hasColumn reports whether the data set has a column of that name other than images and labels.
+// hasColumn reports whether the data set has a column with the given name, other than images and labels.
 func (m *Model) hasColumn(name string) bool {
 	return slices.ContainsFunc(m.columns, func(c data.Column) bool { return c.Name == name })
 }
 
-// Column describes a column by its name: images, labels or any other column; ok is false if there is no such column. A column
-// of unknown type has no shape.
+// Column describes a column by its name: images, labels or any other column. ok is false if there is no such column. A
+// column of unknown type has no shape.
 func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	switch name {
 	case losses.Images:
@@ -173,8 +176,8 @@ func (l *Layout) Column(name string) (c data.Column, ok bool) {
 	return c, false
 }
 
-// shapeOfColumn returns the shape of a column as a value: [1] for a column of single numbers, nil if the shape is not
-// known.
+// shapeOfColumn returns the shape of a column as a value: [1] for a column of single numbers, nil if the shape is
+// unknown.
 func shapeOfColumn(c data.Column) []int {
 	switch {
 	case c.Type == "":
@@ -185,7 +188,7 @@ func shapeOfColumn(c data.Column) []int {
 	return c.Shape
 }
 
-// nameable lists the columns and values that a key can name.
+// nameable lists the columns and values that a key may name.
 func (w *walk) nameable() []string {
 	names := append(w.layout.Values(), losses.Images, losses.Labels)
 	if w.layout.Holed {
@@ -200,7 +203,7 @@ func (w *walk) nameable() []string {
 	return names
 }
 
-// existing lists the columns and values that a key can name, as text for a message.
+// existing lists the columns and values that a key may name, as text for a message.
 func (w *walk) existing() string {
 	var columns []string
 	for _, name := range w.nameable()[len(w.layout.Values()):] {
@@ -209,7 +212,7 @@ func (w *walk) existing() string {
 	return "columns: " + strings.Join(columns, ", ") + "; values: " + table.Quoted(w.layout.Values())
 }
 
-// compared checks the columns and values that a term names in its keys against, mask and sample_weight.
+// compared checks the columns and values that a term names in its keys `against`, `mask` and `sample_weight`.
 func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	if l.Against != "" && reads.Against == "" {
 		w.report(part, l.Kind, "against", fmt.Sprintf("against: %s compares with nothing", l.Kind), "leave it out")
@@ -255,8 +258,9 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// countsBy reports a mask or sample weight that is a value of the model and may be one that no mask or weight can be: a negative one would
-// reward errors. The range of what a layer publishes is not known here.
+// countsBy reports a mask or a sample weight that is a value of the model outside of the allowed range. A negative
+// weight, for example, would reward errors. The range of a value that a layer publishes is not known here, so it is not
+// checked.
 func (w *walk) countsBy(part string, l Loss) {
 	for key, name := range map[string]string{"mask": l.Mask, "sample_weight": l.SampleWeight} {
 		if _, column := w.layout.Column(name); column || name == "" {
@@ -275,7 +279,7 @@ func (w *walk) countsBy(part string, l Loss) {
 	}
 }
 
-// constant reports a term that reads nothing but columns, whose value no training changes.
+// constant reports a term that reads only columns, so that training cannot change its value.
 func (w *walk) constant(part string, l Loss, reads losses.Reads) {
 	if reads.Jacobian || len(reads.Published) > 0 {
 		return
@@ -314,7 +318,7 @@ func (w *walk) sameSize(part string, l Loss, name string, on int) {
 	}
 }
 
-// groups checks that a term compares with a column of at most n groups.
+// groups checks that the column that a term compares with has at most n groups.
 func (w *walk) groups(part string, l Loss, name string, n int) {
 	if !w.named(part, l.Kind, "against", name) {
 		return
@@ -331,7 +335,7 @@ func (w *walk) groups(part string, l Loss, name string, n int) {
 	}
 }
 
-// classes checks that the column that a term compares a value with contains classes.
+// classes checks that the column that a term compares with contains classes.
 func (w *walk) classes(part string, l Loss, name string) {
 	if name == losses.Labels || !w.named(part, l.Kind, "against", name) {
 		return
@@ -348,8 +352,9 @@ func (w *walk) classes(part string, l Loss, name string) {
 	}
 }
 
-// PerPlace returns the number of values that a value has at each of n places, such as the features of n tokens: those
-// of its axes after the first ones, which have n elements together. It is 0 if there are no such axes.
+// PerPlace returns how many numbers a value has at each of n places, for example the number of features for n tokens.
+// The first axes, with n elements together, are the places; the other axes are counted. It returns 0 if the shape does
+// not divide in this way.
 func (l *Layout) PerPlace(value string, n int) int {
 	p, published := l.Of(value)
 	if p == nil {
@@ -364,7 +369,7 @@ func (l *Layout) PerPlace(value string, n int) int {
 	return 0
 }
 
-// countingImages lists the loss kinds that accept a mask and compare with images by default.
+// countingImages lists the kinds of losses that accept a mask and compare with the images by default.
 func countingImages() []string {
 	return slices.DeleteFunc(counting(), func(name string) bool {
 		e, _ := losses.Registry.Lookup(name)
@@ -372,7 +377,7 @@ func countingImages() []string {
 	})
 }
 
-// counting lists the loss kinds that accept a mask.
+// counting lists the kinds of losses that accept a mask.
 func counting() (names []string) {
 	for _, e := range losses.Registry.All() {
 		if e.New().Reads().Counts {
@@ -382,13 +387,13 @@ func counting() (names []string) {
 	return names
 }
 
-// named checks that a column or a value of that name exists.
+// named checks that there is a column or a value with the given name.
 func (w *walk) named(part, kind, key, name string) bool {
 	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) || w.placed(name) {
 		return true
 	}
 	if w.model.Dataset.Source == nil || w.model.inDoubt("dataset") || w.model.inDoubt("head") || w.model.inDoubt("decoder") {
-		return false // a consequence
+		return false // a consequence of an error that is already reported
 	}
 	hint := "there are " + w.existing()
 	if near, ok := table.Nearest(name, w.nameable()); ok {

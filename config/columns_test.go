@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Names of columns that do not exist, or that do not fit, are located errors that say what there is.
+// For names of columns that do not exist or are not suitable, there are errors with a position that list the valid
+// names.
 func TestColumnsThatDoNotFitAreLocated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
 	if err := os.WriteFile(path, []byte("a,b,w,u,v,g\n1,2,0.5,1,0,f\n3,4,0.25,0,1,m\n"), 0o600); err != nil {
@@ -46,8 +47,8 @@ loss = [{ kind = "mse", on = "y", against = "target" KEYS }]
 	}
 }
 
-// The file of a table is named by file or by images, which is another spelling: one of the two. They are
-// one declaration.
+// The file of a table is named by `file` or by its older spelling `images`, but not by both. Both spellings give the
+// same declaration.
 func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 	for keys, want := range map[string]string{
 		`file = "none.csv"`:                       "",

@@ -11,17 +11,17 @@ import (
 	"tessera/part/table"
 )
 
-// Drawn declares a column whose values are drawn by the seed, anew in every step: noise, masks, negatives. It is read by its name like a
-// column of the data set.
+// Drawn declares a column whose values are drawn from the seed in every step: noise, masks, negative samples. It is
+// read by its name like a column of the data set.
 type Drawn struct {
 	Kind string    `toml:"kind" doc:"how it is drawn"`
 	Draw data.Draw `part:"kind"`
 }
 
-// drawnPart returns the place of a drawn column in the declaration.
+// drawnPart returns the location of a drawn column in the declaration.
 func drawnPart(name string) string { return "column." + table.KeyText(name) }
 
-// allDrawn lists the drawn columns, sorted by name.
+// allDrawn returns the drawn columns, sorted by name.
 func (m *Model) allDrawn() (list []data.Drawn) {
 	for _, name := range slices.Sorted(maps.Keys(m.Drawn)) {
 		if d := m.Drawn[name].Draw; !isNil(d) {
@@ -31,8 +31,8 @@ func (m *Model) allDrawn() (list []data.Drawn) {
 	return list
 }
 
-// allColumns describes the further columns: those of the data set as far as they are known, then the drawn ones. One with an error, or
-// that depends on an unknown column, has no type.
+// allColumns describes the columns other than images and labels: first those of the data set, if known, then the drawn
+// ones. A drawn column with an error, or one that depends on an unknown column, has no type.
 func (m *Model) allColumns(input []int) []data.Column {
 	if len(m.Drawn) == 0 {
 		return m.columns
@@ -48,12 +48,12 @@ func (m *Model) allColumns(input []int) []data.Column {
 	return list
 }
 
-// besideDrawn describes the columns that are not drawn.
+// besideDrawn returns a function that describes a column of the data set by its name. It does not know drawn columns.
 func (m *Model) besideDrawn(input []int) func(name string) (data.Column, bool) {
 	return (&Layout{Input: input, Columns: m.columns, Holed: m.Holed()}).Column
 }
 
-// readByDraws lists the columns that a drawn column reads.
+// readByDraws lists the columns that the drawn column with the given name reads.
 func (m *Model) readByDraws(name string) []string {
 	if r, ok := m.Drawn[name].Draw.(data.DrawReader); ok {
 		return r.Reads()
@@ -61,7 +61,8 @@ func (m *Model) readByDraws(name string) []string {
 	return nil
 }
 
-// BehindDrawn returns columns with those that the drawn ones among them read in place of these: what must be there to draw them.
+// BehindDrawn returns columns with each drawn column replaced by the columns from which it is drawn. The result is what
+// the data must contain.
 func (m *Model) BehindDrawn(columns []data.Column) (list []data.Column) {
 	add := func(c data.Column) {
 		if !slices.ContainsFunc(list, func(o data.Column) bool { return o.Name == c.Name }) {
@@ -82,7 +83,7 @@ func (m *Model) BehindDrawn(columns []data.Column) (list []data.Column) {
 	return list
 }
 
-// drawnColumns checks the drawn columns: names, what they read, and that something reads them.
+// drawnColumns checks the drawn columns: their names, the columns that they read, and that each of them is read.
 func (w *walk) drawnColumns() {
 	m := w.model
 	if m.inDoubt("column") || m.Dataset.Source == nil {
@@ -121,7 +122,7 @@ func (w *walk) drawnColumns() {
 	}
 }
 
-// withHoles returns the first column that a drawn column reads and that has missing or hidden entries, "" for none.
+// withHoles returns the first column with missing or hidden entries that a drawn column reads, or "".
 func (w *walk) withHoles(drawn string) string {
 	for _, name := range w.model.readByDraws(drawn) {
 		if c, ok := w.layout.Column(name); ok && (c.Missing || name == losses.Images && w.layout.Holed) {
@@ -131,6 +132,6 @@ func (w *walk) withHoles(drawn string) string {
 	return ""
 }
 
-// reservedColumns are the names that no drawn column can have.
+// reservedColumns lists the names that a drawn column must not have.
 var reservedColumns = []string{losses.Code, losses.Output, losses.Atoms, losses.Images, losses.Labels, "views", "loss", "names", Previous,
 	data.ObservedColumn, data.HeldOutColumn, data.CompleteColumn}

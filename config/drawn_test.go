@@ -10,7 +10,7 @@ import (
 	"tessera/data"
 )
 
-// drawing returns a model with the columns that a test declares, all of which it reads but "unread".
+// drawing returns a model with the drawn columns that columns declares. The model reads all of them except "unread".
 func drawing(t *testing.T, columns string) (*Model, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.csv")
@@ -52,7 +52,7 @@ func TestDrawnColumnsHaveTheirShapes(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, c, want)
 		}
 	}
-	if l.Size("y") != 2 { // as many as the target
+	if l.Size("y") != 2 { // the same number of values as the target
 		t.Errorf("y has %d values", l.Size("y"))
 	}
 	if need := m.Dataset.Need(); fmt.Sprint(need.Columns) != "[weight]" || len(m.Columns()) != 1 {
@@ -85,7 +85,8 @@ func TestDrawnColumnsThatDoNotFitAreLocated(t *testing.T) {
 	}
 }
 
-// The declaration of a run is read without the shape of its samples: parameters that layers share are then unknown, and no error.
+// The declaration of a run is read without the shape of its samples. Parameters that layers share are then unknown,
+// which is not an error.
 func TestSharedLayersOfARun(t *testing.T) {
 	f, err := Load("config.toml", []byte(`
 [model.m]

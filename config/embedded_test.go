@@ -8,7 +8,8 @@ import (
 	"tessera/losses"
 )
 
-// A program can write every setting of a part in a struct literal, and none that it sets is lost.
+// A Go program can set every setting of a part in a struct literal: no setting is in an embedded struct that is not
+// exported.
 func TestNoSettingIsHiddenInAnUnexportedStruct(t *testing.T) {
 	for _, v := range language.Vocabularies {
 		for _, name := range v.Names() {
@@ -22,7 +23,7 @@ func TestNoSettingIsHiddenInAnUnexportedStruct(t *testing.T) {
 	}
 }
 
-// hiddenSettings lists the keys of embedded structs that are not exported.
+// hiddenSettings lists the keys in embedded structs that are not exported.
 func hiddenSettings(of reflect.Type) (keys []string) {
 	for i := range of.NumField() {
 		f := of.Field(i)

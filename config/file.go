@@ -14,36 +14,36 @@ import (
 
 // File is a parsed models.toml. Its methods are safe for concurrent use.
 type File struct {
-	// Dirs are the folders of data sets whose image shape is stored only in their files. Without Dirs, everything that
-	// depends on the shape is checked when the images are read.
+	// Dirs contains the folders of data sets whose image shape is stored only in their files. Without Dirs, everything
+	// that depends on the shape is checked only when the images are read.
 	Dirs data.Dirs
 
-	// Trained marks the config.toml of a run. The current files of a data set may differ from the images of its training:
-	// nothing that depends on the shape of the images is checked.
+	// Trained marks the config.toml of a run. The current files of a data set may differ from the images of the
+	// training, so nothing that depends on the shape of the images is checked.
 	Trained bool
 
-	base                 *File       // declarations that this file adds to; see [File.Extend]
+	base                 *File       // declarations to which this file adds; see [File.Extend]
 	root, models, sweeps *table.Node // models and sweeps are empty tables if the file has none
 	source               *table.Source
-	images               *data.Memory                  // the images in memory of a model made in Go; else nil
-	twice                map[string][]table.Diagnostic // keys and tables that are declared twice, by declaration
+	images               *data.Memory                  // images in memory of a model made in Go; otherwise nil
+	twice                map[string][]table.Diagnostic // errors for keys and tables that are declared twice, by declaration
 
 	mutex     sync.Mutex
 	lineages  map[string]*lineage
 	diagnoses map[string][]table.Diagnostic // cached errors of the models without --set changes
 	warnings  map[string][]string           // cached warnings of the models without errors; see Warnings
-	clean     map[string]bool               // models without errors whose ancestors have none either
-	built     map[string]*Model             // models without errors and changes that diagnose has built and [File.Model] has not returned yet
-	settings  string                        // the Dirs and Trained for which the caches are valid
+	clean     map[string]bool               // models without errors whose ancestors have no errors either
+	built     map[string]*Model             // models that diagnose has built without errors or changes, and that [File.Model] has not returned yet
+	settings  string                        // the values of Dirs and Trained for which the caches are valid
 
-	suggested int // number of suggestions of a model name so far
+	suggested int // number of suggested model names so far
 }
 
-// topLevel lists the tables of a file. A new kind of table is named here and checked by [File.Check].
+// topLevel lists the tables of a file. A new kind of table needs an entry here and a check in [File.Check].
 var topLevel = []string{"model", "sweep"}
 
-// Load reads the text of a models.toml; file is its name in messages. The error is [*table.Diagnostics] when the text is not
-// TOML. All other errors are found by [File.Check], [File.Model] and [File.Sweep].
+// Load reads the text of a models.toml. file is its name in messages. The error is [*table.Diagnostics] if the text is
+// not valid TOML. All other errors are found by [File.Check], [File.Model] and [File.Sweep].
 func Load(file string, text []byte) (*File, error) {
 	src := table.NewSource(file, string(text))
 	root, found := table.Parse(src)
@@ -140,7 +140,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	return m, nil
 }
 
-// diagnose returns the errors of a model without changes, and of the models that it extends.
+// diagnose returns the errors of a model without --set changes, and of the models that it extends.
 func (f *File) diagnose(name string) (found []table.Diagnostic) {
 	f.invalidate()
 	if owner := f.owner(name); owner != f && owner != nil {
@@ -159,7 +159,7 @@ func (f *File) diagnose(name string) (found []table.Diagnostic) {
 	return found
 }
 
-// cachedDiagnosis is diagnose with a cache: a sweep needs the errors of a model many times.
+// cachedDiagnosis is like diagnose, with a cache. A sweep needs the errors of a model many times.
 func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
 	f.invalidate()
 	found, ok := f.diagnoses[name]
@@ -175,7 +175,7 @@ func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
 	return found
 }
 
-// Warnings lists the warnings of a model without errors, see [Model.Warnings]. For a model with errors it is empty.
+// Warnings returns the warnings of a model, see [Model.Warnings]. It returns none for a model with errors.
 func (f *File) Warnings(name string) []string {
 	if f.empty() || f.models.Child(name) == nil {
 		return nil
@@ -188,7 +188,7 @@ func (f *File) Warnings(name string) []string {
 	return f.warnings[name]
 }
 
-// invalidate discards the cached diagnoses if the file's settings have changed.
+// invalidate discards the cached diagnoses if Dirs or Trained have changed.
 func (f *File) invalidate() {
 	if settings := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.diagnoses == nil || f.settings != settings {
 		f.diagnoses, f.warnings, f.clean, f.settings = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, settings
@@ -200,8 +200,9 @@ func (f *File) invalidate() {
 	}
 }
 
-// attribute attributes errors of an otherwise valid model to the first change that causes one; later changes rarely
-// remove an error. owner is the declaration of changes in the file, "" if all are --set arguments.
+// attribute assigns the errors of an otherwise valid model to the first change that causes one, because later changes
+// rarely remove an error. owner is the declaration in the file that contains the changes, "" if all are --set
+// arguments.
 func (f *File) attribute(name string, changes []table.Change, owner string, found []table.Diagnostic) []table.Diagnostic {
 	misplaced := func(d table.Diagnostic) bool {
 		return d.At.Source == nil || d.At.Source.Set == "" && (owner == "" || d.Owner() != owner)
@@ -277,7 +278,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	return append(d.Found, m.check(m.shape)...)
 }
 
-// shape returns the shape of a data set's images, nil if unknown.
+// shape returns the shape of the images of a data set, nil if it is unknown.
 func (f *File) shape(images data.Source) []int {
 	shape, ok := images.Shape(f.Dirs)
 	if f.Trained || !ok {
@@ -286,11 +287,11 @@ func (f *File) shape(images data.Source) []int {
 	return shape
 }
 
-// UnknownModel is the error for an unknown name of a model.
+// UnknownModel is the error for the name of a model that does not exist.
 type UnknownModel struct {
 	File  string
 	Name  string
-	Names []string // of all models of the file
+	Names []string // names of all models of the file
 }
 
 // Error implements error.
@@ -312,14 +313,15 @@ func (e *UnknownModel) Suggests() bool {
 	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
 }
 
-// Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train them, and
-// [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides base's declaration with the same
-// name. The models and sweeps of base stay the same. A hidden model can still be extended by the model that hides it:
+// Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train
+// them, and [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides a declaration of
+// base with the same name. The models and sweeps of base themselves do not change. A hidden model can still be extended
+// by the model that hides it:
 //
 //	[model.shallow]
 //	extends = "shallow" # of base
 //
-// f owns base from now on: callers must not use base afterwards.
+// f takes ownership of base: callers must not use base afterwards.
 func (f *File) Extend(base *File) {
 	if !f.empty() && !base.empty() {
 		f.base = base
@@ -353,7 +355,7 @@ func (f *File) names(declared func(*File) *table.Node) (names []string) {
 // FileOf returns the name of the file that declares a model, "" if there is no such model.
 func (f *File) FileOf(model string) string { return f.owner(model).name() }
 
-// FileOfSweep is FileOf for a sweep.
+// FileOfSweep returns the name of the file that declares a sweep, "" if there is no such sweep.
 func (f *File) FileOfSweep(sweep string) string { return f.sweepOwner(sweep).name() }
 
 func (f *File) name() string {
@@ -363,7 +365,7 @@ func (f *File) name() string {
 	return f.source.File
 }
 
-// sources names the file and the files that it extends.
+// sources returns the names of the file and of the files that it extends, for messages.
 func (f *File) sources() string {
 	text := f.source.File
 	if f.base != nil {
@@ -372,7 +374,7 @@ func (f *File) sources() string {
 	return text
 }
 
-// owner returns the file that declares a model: f, or a file that it extends; nil if there is none.
+// owner returns the file that declares a model: f, or a file that it extends. It returns nil if there is none.
 func (f *File) owner(model string) *File {
 	for ; !f.empty(); f = f.base {
 		if f.models.Child(model) != nil {
@@ -391,8 +393,8 @@ func (f *File) sweepOwner(sweep string) *File {
 	return nil
 }
 
-// scope returns the file in which the parent of a model is looked up: a model that extends its own name extends the model
-// that it hides.
+// scope returns the file in which the parent of a model is looked up. A model that extends its own name extends the
+// model that it hides.
 func (f *File) scope(model, parent string) *File {
 	if model == parent && f.models.Child(model) != nil && f.base.owner(parent) != nil {
 		return f.base
@@ -412,12 +414,12 @@ func (f *File) diagnoseAbove(model string) []table.Diagnostic {
 	return nil
 }
 
-// longestName is the maximum length of a model's or sweep's name in bytes: file systems limit the name of a folder to 255
-// bytes, and the second run of a model is stored in runs/NAME-2.
+// longestName is the maximum length of the name of a model or sweep in bytes. File systems limit the name of a folder
+// to 255 bytes, and the second run of a model is stored in runs/NAME-2.
 const longestName = 240
 
-// misnamed reports a name of a model or sweep that cannot be the name of a folder in runs or sweeps. Separators are replaced,
-// but some names point outside the folder, and others are too long.
+// misnamed reports the name of a model or sweep if it cannot be the name of a folder in runs or sweeps. Separators are
+// replaced, but some names point outside of the folder, and others are too long.
 func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	d := table.Diagnostic{At: n.Key, Subject: table.Subject(what, name)}
 	switch {
@@ -433,12 +435,12 @@ func misnamed(what, folder, name string, n *table.Node) []table.Diagnostic {
 	return []table.Diagnostic{d.In(n)}
 }
 
-// lineage is a model's table, merged with the tables of the models that it extends.
+// lineage is the table of a model, merged with the tables of the models that it extends.
 type lineage struct {
-	table   *table.Node // nil if the model is not a table
+	table   *table.Node // merged table; nil if the model is not a table
 	found   []table.Diagnostic
-	partial bool // a parent is unknown: inherited keys are missing
-	open    bool // being merged: a model that is reached again extends itself
+	partial bool // a parent is unknown, so inherited keys are missing
+	open    bool // the table is being merged; a model that is reached again extends itself
 }
 
 // lineage returns the merged table of a model and caches it in the file that declares the model.
@@ -463,7 +465,7 @@ func (f *File) lineage(name string) *lineage {
 	return l
 }
 
-// changed returns the lineage of a model whose `extends` was changed.
+// changed returns the lineage of a model for a changed value of `extends`.
 func (f *File) changed(name string, extends *table.Node) *lineage {
 	l := &lineage{}
 	n := f.owner(name).models.Child(name)
@@ -493,7 +495,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	l.partial = true
 	parent, ok := e.Text()
 	if !ok {
-		return // decoding reports an invalid `extends`
+		return // an invalid `extends` is reported when it is decoded
 	}
 	home := f.scope(name, parent).owner(parent)
 	if home == nil {
@@ -509,7 +511,8 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	}
 }
 
-// cycle reports a cycle of models that extend each other, at the model of the cycle that comes first in the file.
+// cycle reports a cycle of models that extend each other. The error is located at the model of the cycle that comes
+// first in the file.
 func (f *File) cycle(name string) {
 	chain := f.ancestors(name, nil)
 	first := slices.MinFunc(chain, func(a, b string) int { return f.models.Child(a).Key.Start - f.models.Child(b).Key.Start })
@@ -521,7 +524,7 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model and its ancestors in this file, each once. The list stops at an unknown model or at a model in
+// ancestors lists a model and its ancestors in this file, each once. It stops at an unknown model or at a model in
 // clean.
 func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
@@ -533,7 +536,7 @@ func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	return list
 }
 
-// suggestParent suggests the model that `extends` probably means, or explains that there is none.
+// suggestParent suggests the model that `extends` probably means, or explains that there is no model to extend.
 func (f *File) suggestParent(name, parent string) string {
 	names := f.Names()
 	if len(names) == 1 {
@@ -545,11 +548,11 @@ func (f *File) suggestParent(name, parent string) string {
 	return f.suggest(parent, name)
 }
 
-// mostSuggested bounds the number of errors with a suggestion: each suggestion takes time proportional to the number of
-// models.
+// mostSuggested is the maximum number of errors with a suggestion. Each suggestion takes time proportional to the
+// number of models.
 const mostSuggested = 100
 
-// suggest suggests the model whose name is most similar to name, ignoring the model called not.
+// suggest suggests the model whose name is most similar to name, except for the model not.
 func (f *File) suggest(name, not string) string {
 	if f.suggested++; f.suggested > mostSuggested {
 		return ""

@@ -35,7 +35,7 @@ func load(t testing.TB, text string) *File {
 	return f
 }
 
-// model returns one model of a text, changed by --set arguments.
+// model returns one model of a file, changed by --set arguments.
 func model(t testing.TB, f *File, name string, arguments ...string) *Model {
 	t.Helper()
 	m, err := f.Model(name, parseSets(t, arguments)...)
@@ -58,7 +58,7 @@ func parseSets(t testing.TB, arguments []string) []Set {
 	return sets
 }
 
-// declared returns a model without where it was written and how it came about.
+// declared returns a model without positions, folders and other fields that are not part of the declaration.
 func declared(m *Model) Model {
 	d := *m.Resolved(m.shape)
 	d.Extends, d.origin, d.dirs = "", nil, nil
@@ -111,7 +111,7 @@ func TestFilledTextKeepsStrangeNamesAndStrings(t *testing.T) {
 	}
 }
 
-// TestFilledTextIsTheSameModelForRandomSettings draws every key of every registered part at random.
+// TestFilledTextIsTheSameModelForRandomSettings sets every key of every registered part at random.
 func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -130,7 +130,7 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 	}
 }
 
-// randomModel holds one part of every kind, each with random settings.
+// randomModel returns a model with a part of every kind. Each part has random settings.
 func randomModel(r *rand.Rand) *Model {
 	m := &Model{Name: "random", Kind: Autoencoder, About: randomString(r)}
 	for _, v := range language.Vocabularies {
@@ -176,7 +176,7 @@ func randomModel(r *rand.Rand) *Model {
 	return m
 }
 
-// choose returns a or b, but b where a is not set.
+// choose returns a or b at random. If a is zero, it returns b.
 func choose[T any](r *rand.Rand, a, b T) T {
 	if reflect.ValueOf(a).IsZero() || r.IntN(2) == 0 {
 		return b
@@ -184,7 +184,7 @@ func choose[T any](r *rand.Rand, a, b T) T {
 	return a
 }
 
-// scatter sets fields at random to values that their tags allow.
+// scatter sets the fields to random values that their tags allow.
 func scatter(r *rand.Rand, fields []table.Field) {
 	numbers := []float64{0, 1, 2, 3, 0.1, 1. / 3, -0.25, 5e-324, 1e-7, 123456789, math.MaxFloat32, 1e300}
 	for _, f := range fields {
@@ -240,7 +240,7 @@ func randomString(r *rand.Rand) string {
 
 func attackOf(m *Model) *hooks.Adversarial { return m.Hooks["adversarial"].(*hooks.Adversarial) }
 
-// Settings that only pgd has are not written out for fgsm, which refuses them.
+// The filled text for fgsm does not contain the settings that only pgd has, because fgsm does not accept them.
 func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
 	const attacked = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nhook.adversarial = { method = \"pgd\" }\n"
 	for method, want := range map[string]bool{"pgd": true, "fgsm": false} {
@@ -255,7 +255,7 @@ func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
 	}
 }
 
-// To name the method that an attack has anyway changes none of its settings.
+// Setting the method of an attack to the method that it already has does not change its other settings.
 func TestAnAttackKeepsItsStepsWhereItsMethodIsNamed(t *testing.T) {
 	f := load(t, `
 [model.m]

@@ -9,7 +9,8 @@ import (
 	"tessera/part/table"
 )
 
-// FuzzLoad: no text makes the package panic, every error has a place, and what is sound survives being filled.
+// FuzzLoad checks that no text makes the package panic, that every error has a position, and that a valid model can be
+// filled and read again.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.golden")
 	for _, file := range files {
@@ -59,7 +60,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// checkPlaces: every diagnostic prints as three lines and marks a place of its line.
+// checkPlaces checks that every diagnostic prints as three lines and marks a position within its line.
 func checkPlaces(t *testing.T, err error) {
 	t.Helper()
 	var all *table.Diagnostics

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the golden files should hold")
 
-// golden is one case of a golden file: what is read, with which --set arguments, and all that is printed.
+// golden is one case of a golden file: the text that is read, the --set arguments, and the complete output.
 //
 //	== name [crlf] [bom]
 //	-- set PATH=VALUE
@@ -93,7 +93,7 @@ func (g golden) run() error {
 	return err
 }
 
-// withoutLists replaces the lists of all registered names, which grow with every new part.
+// withoutLists replaces the lists of all registered names in a text, because they grow with every new part.
 func withoutLists(text string) string {
 	for _, v := range language.Vocabularies {
 		if len(v.Names()) > 1 {
@@ -136,8 +136,8 @@ func TestDiagnosticsAreRightToTheColumn(t *testing.T) {
 	}
 }
 
-// checkCarets compares what is printed with the fields: the caret line is as long as the column says, tabs where the
-// line has them.
+// checkCarets compares the printed caret lines with the positions. A caret line is indented to the column of the
+// position, with tabs where the line has tabs.
 func checkCarets(t *testing.T, err error) {
 	t.Helper()
 	var all *table.Diagnostics

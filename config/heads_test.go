@@ -75,7 +75,7 @@ func TestWrongHeadsAreReportedWhereTheyAre(t *testing.T) {
 	}
 }
 
-// A layout is found without changing the declaration: run with -race.
+// Computing a layout does not change the declaration. The race detector checks this with concurrent calls.
 func TestManyGoroutinesAskForLayoutsOfOneModel(t *testing.T) {
 	text := strings.Replace(headed, "decoder = []", `decoder = [{ kind = "dense" }]`, 1)
 	text = strings.Replace(text, "loss    = [", `loss    = [{ kind = "mse" }, `, 1)

@@ -60,7 +60,7 @@ KEY
 	}
 }
 
-// between is a hook that names a stage between two others.
+// between is a hook whose stage lies between two other stages.
 type between struct{ at hooks.Stage }
 
 func (between) Attach(hooks.Training) (*hooks.Active, error) { return nil, nil }
@@ -95,7 +95,7 @@ plateau = { patience = 3 }
 	}
 }
 
-// What belongs to the first layer may be declared too, for its settings.
+// A hook that the first layer needs may be declared explicitly, to change its settings.
 func TestAHookOfTheFirstLayerIsThereOnce(t *testing.T) {
 	const text = `[model.m]
 encoder = [{ kind = "amd" }, { kind = "dense", units = 4 }]
@@ -132,7 +132,8 @@ func TestDifferencesNameEveryKey(t *testing.T) {
 	}
 }
 
-// Adversarial examples maximise the error of the output: without a loss that measures it there are none.
+// Adversarial examples maximise the error of the output. Without a loss that measures this error they cannot be
+// computed.
 func TestAnAttackWithoutAnErrorIsRefused(t *testing.T) {
 	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
 	const plain = `
@@ -168,7 +169,7 @@ augment = ["flip"]
 	}
 }
 
-// A classifier is attacked at its head, an auto-encoder at its output.
+// Attacks use the head of a classifier and the output of an auto-encoder.
 func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 	classes := strings.Replace(headed, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
 	const plain = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\n"
@@ -180,5 +181,31 @@ func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 		if got := m.Hooks["adversarial"].(*hooks.Adversarial).On; got != want {
 			t.Errorf("attacks %q, want %q", got, want)
 		}
+	}
+}
+
+func TestHooksThatReadTermsNameThem(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = 0.1 }]
+hook.surgery = TERMS
+`
+	for terms, want := range map[string]string{
+		`{}`:                         "",
+		`{ terms = ["l1", "mse"] }`:  "",
+		`{ terms = ["l1", "msse"] }`: `hook.surgery: terms: the model has no loss term "msse"`,
+		`{ terms = ["l1"] }`:         `hook.surgery: terms: got 1, want at least 2 loss terms`,
+		`{ terms = ["l1", "l1"] }`:   `hook.surgery: terms: got 1, want at least 2 loss terms`,
+		`{ terms = 1 }`:              `hook.surgery: terms`,
+	} {
+		err := load(t, strings.Replace(text, "TERMS", terms, 1)).Check()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %s", terms, err, want)
+		}
+	}
+	one := strings.Replace(strings.Replace(text, "TERMS", "{}", 1), `, { kind = "l1", weight = 0.1 }`, "", 1)
+	if err := load(t, one).Check(); err == nil || !strings.Contains(err.Error(), "at least 2") {
+		t.Errorf("one term: got %v", err)
 	}
 }

@@ -41,12 +41,12 @@ func (w *walk) search() {
 	}
 }
 
-// sameLayer reports layers that make the full-batch objective differ between evaluations: layers with noise, and layers with
-// batch statistics. For a block it checks the inner layers.
+// sameLayer reports layers because of which the full-batch objective differs between two evaluations: layers with noise
+// or batch statistics. For a block it checks the inner layers.
 func (w *walk) sameLayer(p Placed) {
 	kind, search := p.Kind, w.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)
-	_, once := p.Layer.(layers.Decomposing) // its state is set before the first step
+	_, once := p.Layer.(layers.Decomposing) // the state of such a layer is set once, before the first step
 	switch {
 	case block:
 	case layers.IsNoisy(p.Layer):
@@ -58,8 +58,8 @@ func (w *walk) sameLayer(p Placed) {
 	}
 }
 
-// dependsOnBatch reports whether a layer has state that depends on the batch. A layer runs in inference mode only if all its
-// parameters are frozen, not only its state.
+// dependsOnBatch reports whether a layer has state that depends on the batch in training. A layer runs in inference
+// mode only if all its parameters are frozen, not only its state.
 func (w *walk) dependsOnBatch(placed Placed) bool {
 	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
 		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
@@ -76,13 +76,13 @@ func rules() []string {
 	return names
 }
 
-// decomposing reports layers that decompose images but are not the first layer: their rescaling is computed from the training
-// images before the first step, so they have to read images.
+// decomposing reports layers that decompose images but are not the first layer. Their scaling is computed from the
+// training images before the first step, so they must read images.
 func (w *walk) decomposing() {
 	for _, p := range w.layout.Layers() {
 		part := placeOf(p.Path)
 		if _, ok := p.Layer.(layers.Decomposing); !ok || part == "encoder[0]" ||
-			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // often for the wrong position
+			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // the error is often a consequence of the wrong position
 			continue
 		}
 		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the input images", p.Kind), "")
@@ -91,7 +91,7 @@ func (w *walk) decomposing() {
 
 // Hook is a declared hook of a model.
 type Hook struct {
-	Name string // of the table, and of the hook's state in a checkpoint: average
+	Name string // name of the table, and of the hook's state in a checkpoint: "average"
 	Hook hooks.Hook
 }
 
@@ -109,12 +109,12 @@ func (m *Model) AllHooks() (list []Hook) {
 	return list
 }
 
-// EarlyStops reports whether a hook of the model ends the training early and selects one of its epochs.
+// EarlyStops reports whether a hook of the model can end the training early and select one of its epochs.
 func (m *Model) EarlyStops() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, stops := h.Hook.(*hooks.EarlyStopping); return stops })
 }
 
-// prepare adds the hooks that the encoder's first layer needs to prepare images, unless they are declared.
+// prepare adds the hooks that the encoder's first layer needs to prepare images, unless they are declared explicitly.
 func (m *Model) prepare() {
 	if len(m.Encoder) == 0 {
 		return
@@ -143,6 +143,14 @@ func (m *Model) prepare() {
 // Distorted reports whether a hook of the model changes the images that the encoder reads in training.
 func (m *Model) Distorted() bool {
 	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool { _, ok := h.Hook.(hooks.Distorting); return ok })
+}
+
+// Separated reports whether a hook of the model reads the gradient of a loss term.
+func (m *Model) Separated(term string) bool {
+	return slices.ContainsFunc(m.AllHooks(), func(h Hook) bool {
+		s, ok := h.Hook.(hooks.Separating)
+		return ok && (len(s.Separates()) == 0 || slices.Contains(s.Separates(), term))
+	})
 }
 
 // hooks checks every hook of the model.
@@ -182,6 +190,14 @@ func (w *walk) hook(h Hook) {
 			w.report(h.part(), "", table.KeyOf(err), err.Error(), "leave the hook out")
 		}
 	}
+	if s, ok := h.Hook.(hooks.Separating); ok && !w.model.inDoubt("loss") {
+		terms := w.model.Terms()
+		for _, term := range s.Separates() {
+			if !slices.Contains(terms, term) {
+				w.report(h.part(), "", "terms", fmt.Sprintf("terms: the model has no loss term %q", term), table.Suggest(term, terms))
+			}
+		}
+	}
 	if g, ok := h.Hook.(hooks.Globbed); ok {
 		_, glob := g.Glob()
 		w.trainable(h.part(), "", glob, w.model.Frozen)
@@ -191,9 +207,9 @@ func (w *walk) hook(h Hook) {
 	}
 }
 
-// declared returns the properties of the model that its hooks can see before the training.
+// declared returns the properties of the model that its hooks may use before the training.
 func (w *walk) declared() hooks.Declared {
-	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Parameters: func(glob string) (list []*hooks.Parameter) {
+	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Terms: len(w.model.Losses), Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
 			if p.Of == "" && MatchPath(glob, p.Path) {
 				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})
@@ -207,8 +223,8 @@ func (w *walk) declared() hooks.Declared {
 	return d
 }
 
-// distorting checks a hook that changes the encoder's input: a loss must read the images, and adversarial examples need a
-// loss to maximise.
+// distorting checks a hook that changes the encoder's input. A loss must read the images, and adversarial examples need
+// a loss to maximise.
 func (w *walk) distorting(h Hook) {
 	m := w.model
 	none := func(reads func(r losses.Reads, on string) bool) bool {
@@ -225,7 +241,7 @@ func (w *walk) distorting(h Hook) {
 	}
 }
 
-// attackedHead checks the head that adversarial examples attack. Without a loss that compares the output with the images, the
+// attackedHead checks the head that adversarial examples attack. If no loss compares the output with the images, the
 // default is the head that a loss compares with labels.
 func (w *walk) attackedHead(h Hook, a *hooks.Adversarial) {
 	m := w.model
@@ -251,10 +267,11 @@ func (w *walk) attackedHead(h Hook, a *hooks.Adversarial) {
 	}
 }
 
-// pgdKeys are the keys of an attack that only an attack with several steps has.
+// pgdKeys lists the keys that only attacks with several steps have.
 var pgdKeys = []string{"steps", "step_size", "random_start"}
 
-// oneStep reports declared [pgdKeys] for a method that takes a single step of length epsilon, and removes their defaults.
+// oneStep reports declared [pgdKeys] for a method that takes a single step of length epsilon, and removes their
+// defaults.
 func (w *walk) oneStep(h Hook, a *hooks.Adversarial) {
 	if a.Method != attack.FGSM {
 		return
@@ -268,14 +285,14 @@ func (w *walk) oneStep(h Hook, a *hooks.Adversarial) {
 	a.Steps, a.StepSize, a.RandomStart = 0, 0, false
 }
 
-// asHook rewrites a key of an earlier spelling of hooks as a table under hook, with the same values. It returns "" for other
-// keys.
+// asHook rewrites a key of the earlier syntax of hooks as a table under hook, with the same values. It returns "" for
+// other keys.
 func asHook(part, key string, n *table.Node) string {
 	c := n.Child(key)
 	_, isHook := hooks.Registry.Lookup(key)
 	path := c.Path()
 	switch {
-	case part == "" && isHook && (len(path) < 2 || path[0] != "model"): // of a --set argument or a sweep
+	case part == "" && isHook && (len(path) < 2 || path[0] != "model"): // the key comes from a --set argument or a sweep
 		return "hooks are declared under hook: write hook." + key
 	case part == "" && isHook && c.IsArray():
 		var text strings.Builder
@@ -303,5 +320,5 @@ func asHook(part, key string, n *table.Node) string {
 	return "early stopping is a hook; write\n" + string(given.TOML("model", path[1], "hook", "early_stopping"))
 }
 
-// stoppingKeys are the keys of early stopping.
+// stoppingKeys lists the keys of early stopping.
 var stoppingKeys = table.Keys(&hooks.EarlyStopping{}, "")

@@ -19,7 +19,7 @@ import (
 	"tessera/part/table"
 )
 
-// language lists the registries and tables of models.toml. A new registry is one line here.
+// language lists the registries and tables of models.toml. A new registry needs one line here.
 var language = &table.Language{
 	Vocabularies: []*table.Vocabulary{
 		table.Words("layers", layers.Registry, Layer{}),
@@ -38,8 +38,8 @@ var language = &table.Language{
 	Hint: hint,
 }
 
-// hint returns the suggestion for an unknown key that is the earlier spelling of a hook, or for an activation with
-// settings, which is a separate layer.
+// hint returns a suggestion for an unknown key that is the earlier syntax of a hook, or an activation with settings,
+// which is a separate layer.
 func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
@@ -52,7 +52,7 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 	return fmt.Sprintf("here an activation with settings is a separate layer: put { kind = %q } after this one", text)
 }
 
-// Vocabularies lists the names that [Describe] accepts: "layers", "losses", ...
+// Vocabularies returns the names that [Describe] accepts: "layers", "losses", ...
 func Vocabularies() []string {
 	var titles []string
 	for _, v := range language.Vocabularies {
@@ -61,17 +61,17 @@ func Vocabularies() []string {
 	return titles
 }
 
-// Describe lists the parts of one vocabulary with their keys and defaults, sorted by name; ok is false when there is no
+// Describe lists the parts of one vocabulary with their keys and defaults, sorted by name. ok is false if there is no
 // such vocabulary.
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
-// Fill returns the current settings of a model as TOML with all defaults, like [Model.Text]. For nil it returns an empty
-// text.
+// Fill returns the current settings of a model as TOML with all defaults, like [Model.Text]. For nil it returns an
+// empty text.
 func Fill(m *Model) []byte {
 	if m == nil {
 		return nil
 	}
-	n, _ := filled(m) // cannot fail: the parts are registered
+	n, _ := filled(m) // cannot fail, because the parts are registered
 	return n.TOML("model", m.Name)
 }
 
@@ -88,7 +88,7 @@ func filled(m *Model) (*table.Node, error) {
 	return w.Tree(m.sized(m.shape), omit...)
 }
 
-// implicit contains the tables that every model has, declared or not; for a baseline only the data set. The Defaults
+// implicit returns the tables that every model has, declared or not. A baseline has only the data set. The Defaults
 // methods set the keys of these tables.
 var implicit = sync.OnceValue(func() *table.Node {
 	root, _ := table.Parse(table.NewSource("", `
@@ -125,12 +125,12 @@ func selector(table string) string {
 	return "kind"
 }
 
-// selectionKeys are the keys of a data set's table that every data set has.
+// selectionKeys lists the keys that the dataset table has for every data set.
 var selectionKeys = table.Keys(&data.Selection{}, "")
 
-// inherits reports whether over keeps a key of base. In the table of an attack the selecting key is the method: fgsm does not
-// inherit the keys of pgd. In the table of a data set it is the name: another data set inherits the selection of images (fit,
-// limit, validation), but not the other keys. For models see [ofKind].
+// inherits reports whether a key of the table base remains when over is merged into it. The selecting key of an attack
+// is its method: fgsm does not inherit the keys of pgd. The selecting key of a data set is its name: another data set
+// inherits the selection of images (fit, limit, validation), but not the other keys. For models see [ofKind].
 func inherits(name, key string, base, over *table.Node) bool {
 	if name == "adversarial" {
 		method, _ := over.Child("method").Text()
@@ -139,8 +139,8 @@ func inherits(name, key string, base, over *table.Node) bool {
 	return table.SameKind(selector(name), base, over) || name == "dataset" && slices.Contains(selectionKeys, key)
 }
 
-// ofKind returns a model's table reduced to the kind of another table, nil if that table names no kind. Keys that models of
-// both kinds have, for example the data set and the seed, remain; all other keys are dropped.
+// ofKind returns the table n of a model with the given kind. If the kind changes, only keys that models of both kinds
+// have remain, such as the data set and the seed. If kind is not a text, n is returned unchanged.
 func ofKind(n, kind *table.Node) *table.Node {
 	is, ok := kind.Text()
 	if !ok {
@@ -167,20 +167,21 @@ func without(n *table.Node, key string) *table.Node {
 	return n.Only(func(k string) bool { return k != key })
 }
 
-// subject is how messages refer to a model.
+// subject returns the name by which messages refer to a model.
 func subject(model string) string { return table.Subject("model", model) }
 
-// aboutShape reports whether a key may affect the shape of a layer's output: numbers may, names may not.
+// aboutShape reports whether a key may affect the shape of a layer's output. Numbers may affect it, names do not.
 func aboutShape(f table.Field) bool {
 	k := f.Value.Kind()
 	return k != reflect.Bool && k != reflect.Interface && f.Choices() == nil
 }
 
-// aboutValues reports whether a key may affect the range of a layer's output: activations and inner layers may.
+// aboutValues reports whether a key may affect the range of a layer's output. Activations and inner layers may affect
+// it.
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }
 
-// byName renames the key kind of a model's dataset table, as of other parts, to name. A table without a name that names a run
-// is one of the data set run.
+// byName renames the key kind of a model's dataset table, which other parts use, to name. A dataset table without a
+// name that refers to a run is a data set of the kind run.
 func byName(model *table.Node) {
 	d := model.Child("dataset")
 	if !d.IsTable() || d.Child("name") != nil {
@@ -193,11 +194,11 @@ func byName(model *table.Node) {
 	}
 }
 
-// nameless reports a dataset table without a name that contains keys that the default data set does not have. n is the table
-// with the default name.
+// nameless reports a dataset table that has no name and contains keys that the default data set does not have. n is the
+// table with the default name.
 func nameless(n *table.Node) *table.Diagnostic {
 	name := n.Child("name")
-	if name == nil || name.At.Source != nil || n.At.Source == nil { // it is declared, or the whole table is the default
+	if name == nil || name.At.Source != nil || n.At.Source == nil { // the name is declared, or the whole table is the default
 		return nil
 	}
 	text, _ := name.Text()
@@ -223,11 +224,12 @@ func nameless(n *table.Node) *table.Diagnostic {
 	return &d
 }
 
-// partsPage is the page that explains how to add a part of your own.
+// partsPage is the page that explains how to add a part.
 const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 
 // lacks maps well-known names that cannot be declared, in lower case without separators, to advice on what to declare
-// instead; "" if only a new part helps. Edit distance would suggest an unrelated name: pca for ica.
+// instead. The advice is "" if only a new part helps. Suggestions by edit distance would be unrelated names: pca for
+// ica.
 var lacks = map[string]string{
 	// models
 	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": ganNote, "diffusion": "", "flow": "",
@@ -264,15 +266,15 @@ const vaeNote = "a variational auto-encoder is an auto-encoder whose encoder end
 // ganNote explains how a generative adversarial network is declared.
 const ganNote = "a GAN is a model with a drawn column of noise and two players: models.md, which `tessera docs DIR` writes, has one"
 
-func init() { language.Lacks = unsupported } // which reads language
+func init() { language.Lacks = unsupported } // in init, because unsupported reads language
 
 // plainName returns a name in lower case without separators.
 func plainName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// unsupported explains that a name belongs to another vocabulary, or that a well-known name cannot be declared; it returns ""
-// for other names. what is the noun for the vocabulary, or "key".
+// unsupported explains that a name belongs to another vocabulary, or that a well-known name cannot be declared. It
+// returns "" for other names. what is the noun of the vocabulary, or "key".
 func unsupported(what, name string) string {
 	for _, v := range language.Vocabularies {
 		asKey := v.What == "hook" && !slices.Contains(table.Keys(&Model{}, Autoencoder), name)

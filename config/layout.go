@@ -18,26 +18,26 @@ import (
 type Layout struct {
 	Input   []int
 	Encoder []Placed
-	Code    []int // the encoder's flattened output, the decoder's input
+	Code    []int // shape of the encoder's flattened output, which the decoder reads
 	Decoder []Placed
-	Heads   []PlacedHead // each after the values that it reads
+	Heads   []PlacedHead // in an order in which each head follows the values that it reads
 
-	Columns []data.Column // other than images and labels, if known; including drawn ones
-	Holed   bool          // images may have missing or hidden entries: see [Model.Holed]
+	Columns []data.Column // columns other than images and labels, including drawn ones, if known
+	Holed   bool          // images may have missing or hidden entries; see [Model.Holed]
 
-	index map[string]int     // from the name of a head to its index in Heads
-	at    map[string]*Placed // from paths to layers
+	index map[string]int     // maps the name of a head to its index in Heads
+	at    map[string]*Placed // maps a path to its layer
 }
 
 // PlacedHead is one head of a model.
 type PlacedHead struct {
 	Name   string
-	From   []string // the values that the first layer reads
+	From   []string // values that the first layer reads
 	Layers []Placed
 }
 
-// Values lists the values of the model: "code", "output" if there is a decoder, and the heads, each after the values that it
-// reads.
+// Values returns the names of the values of the model: "code", "output" if there is a decoder, and the heads, each
+// after the values that it reads.
 func (l *Layout) Values() []string {
 	names := []string{losses.Code}
 	if len(l.Decoder) > 0 {
@@ -49,8 +49,8 @@ func (l *Layout) Values() []string {
 	return names
 }
 
-// Named lists the values that [Layout.Values] does not list: the output of every layer by its path, such as encoder.1, each
-// followed by the values that the layer publishes, such as encoder.1.mean.
+// Named returns the names of the values that [Layout.Values] omits: the output of every layer by its path, such as
+// encoder.1, each followed by the values that the layer publishes, such as encoder.1.mean.
 func (l *Layout) Named() (names []string) {
 	for _, p := range l.Stacked() {
 		names = append(names, p.Path)
@@ -61,7 +61,8 @@ func (l *Layout) Named() (names []string) {
 	return names
 }
 
-// Stack returns the layers of the encoder (code), the decoder (output) or a head; ok is false for other names.
+// Stack returns the layers of the encoder (for "code"), of the decoder (for "output") or of a head. ok is false for
+// other names.
 func (l *Layout) Stack(name string) (list []Placed, ok bool) {
 	switch name {
 	case losses.Code:
@@ -76,8 +77,8 @@ func (l *Layout) Stack(name string) (list []Placed, ok bool) {
 	return l.Heads[i].Layers, true
 }
 
-// Of returns the layer that computes a value and, for a published value, the name of the value in that layer. The layer is
-// nil if there is no such value.
+// Of returns the layer that computes a value. If the layer publishes the value, published is the value's name in the
+// layer. p is nil if there is no such value.
 func (l *Layout) Of(name string) (p *Placed, published string) {
 	if list, ok := l.Stack(name); ok {
 		if len(list) == 0 {
@@ -98,8 +99,8 @@ func (l *Layout) Of(name string) (p *Placed, published string) {
 	return nil, ""
 }
 
-// Shape returns the shape of a value for one image; code, output and heads have one axis. It is nil if there is no such
-// value or its shape is unknown.
+// Shape returns the shape of a value for one image. Code, output and heads have one axis. It returns nil if there is no
+// such value or its shape is unknown.
 func (l *Layout) Shape(name string) []int {
 	if c, ok := l.Column(name); ok {
 		return shapeOfColumn(c)
@@ -115,11 +116,11 @@ func (l *Layout) Shape(name string) []int {
 	return shape
 }
 
-// Size returns the length of a value for one image, 0 if there is no such value or its length is unknown.
+// Size returns the number of elements of a value for one image, 0 if there is no such value or its size is unknown.
 func (l *Layout) Size(name string) int { return product(l.Shape(name)) }
 
-// Sources returns the columns, images included, from which a value is computed. Values in given count as inputs: their own
-// sources are not included.
+// Sources returns the columns, images included, from which a value is computed. Values in given count as inputs: the
+// columns from which they are computed are not included.
 func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	for _, v := range l.closure([]string{name}, given) {
 		if _, ok := l.Column(v); ok {
@@ -129,13 +130,13 @@ func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	return sources
 }
 
-// DependsOn reports whether a value is computed from another one, or equals it.
+// DependsOn reports whether the value name is computed from the value other, or equals it.
 func (l *Layout) DependsOn(name, other string) bool {
 	return slices.Contains(l.closure([]string{name}, nil), other)
 }
 
-// Decodes returns an error if the output cannot be computed from the code alone: there is no decoder, or one of its layers reads a
-// column or a value of the encoder.
+// Decodes returns an error if the output cannot be computed from the code alone. This is so if there is no decoder, or
+// if one of its layers reads a column or a value of the encoder.
 func (l *Layout) Decodes() error {
 	if len(l.Decoder) == 0 {
 		return errors.New("the model has no decoder: there is no output")
@@ -155,8 +156,8 @@ func (l *Layout) Decodes() error {
 	return nil
 }
 
-// closure lists the named values and all values from which they are computed. It does not follow the inputs of the values in
-// given.
+// closure returns the named values and all values from which they are computed. It does not follow the inputs of the
+// values in given.
 func (l *Layout) closure(names, given []string) (all []string) {
 	seen := map[string]bool{}
 	for _, name := range given {
@@ -181,7 +182,7 @@ func (l *Layout) closure(names, given []string) (all []string) {
 	return all
 }
 
-// ValuesOf lists the columns and values that a term reads.
+// ValuesOf returns the names of the columns and values that a term reads.
 func (l *Layout) ValuesOf(t Loss) (names []string) {
 	r := t.Reads()
 	if names = t.Names(); r.Atoms {
@@ -193,8 +194,8 @@ func (l *Layout) ValuesOf(t Loss) (names []string) {
 	return names
 }
 
-// PublishedBy returns the full name of a value that a layer publishes. on is the layer's output: "encoder.2" gives
-// "encoder.2.mean", and so does "code" if that layer is the encoder's last one.
+// PublishedBy returns the full name of a value that a layer publishes. on is the name of the layer's output:
+// "encoder.2" gives "encoder.2.mean". If this layer is the last one of the encoder, "code" gives the same name.
 func (l *Layout) PublishedBy(on, name string) string {
 	if p, _ := l.Of(on); p != nil {
 		return p.Path + "." + name
@@ -202,7 +203,8 @@ func (l *Layout) PublishedBy(on, name string) string {
 	return on + "." + name
 }
 
-// readBy returns the values that the terms read, and the inputs of these values and of the heads, direct or indirect.
+// readBy returns the set of values that the terms read, together with the direct and indirect inputs of these values
+// and of the heads.
 func (l *Layout) readBy(terms []Loss) map[string]bool {
 	read := map[string]bool{}
 	var names []string
@@ -227,24 +229,25 @@ func (l *Layout) Stacked() []Placed {
 	return all
 }
 
-// Placed is one layer of a model with its path and its shapes (without the batch axis).
+// Placed is one layer of a model with its path and its shapes, which exclude the batch axis.
 type Placed struct {
 	Path       string // "encoder.0"
 	Kind       string
 	Layer      layers.Layer
-	From       []string // the values that it reads, concatenated along the last axis
-	Reads      []string // further values that it reads by name
+	From       []string // values that the layer reads as its input, concatenated along the last axis
+	Reads      []string // further values that the layer reads by name
 	In, Out    []int
-	Parameters []layers.Parameter // their paths are Path + "." + Name
-	Published  []layers.Value     // further values, by the path Path + "." + Name
+	Parameters []layers.Parameter // parameters; the path of each is Path + "." + Name
+	Published  []layers.Value     // published values; the path of each is Path + "." + Name
 
-	origin *table.Origin // of the model's table
+	origin *table.Origin // origin of the model's table
 }
 
 // Inputs lists all values that the layer reads.
 func (p *Placed) Inputs() []string { return slices.Concat(p.From, p.Reads) }
 
-// shapeOf returns the shape of the output, or of a value that the layer publishes; nil if it is unknown.
+// shapeOf returns the shape of the output, or of a value that the layer publishes. It returns nil if the shape is
+// unknown.
 func (p *Placed) shapeOf(published string) []int {
 	if published == "" {
 		return p.Out
@@ -257,9 +260,9 @@ func (p *Placed) shapeOf(published string) []int {
 	return nil
 }
 
-// joinedShape returns the shape of several values, concatenated along their last axis; nil if one shape is unknown. If
-// one value is a vector, all are flattened. A value with one axis less than another one, such as an image without
-// channels, gets a last axis of length 1.
+// joinedShape returns the shape of several values, concatenated along their last axis. It returns nil if one shape is
+// unknown. If one value is a vector, all values are flattened. A value with one axis less than the others, such as an
+// image without channels, gets a last axis of length 1.
 func joinedShape(names []string, shape func(name string) []int) (joined []int, err error) {
 	axes, vector := 0, false
 	for _, name := range names {
@@ -292,16 +295,17 @@ func joinedShape(names []string, shape func(name string) []int) (joined []int, e
 	return joined, nil
 }
 
-// ParameterPath names one parameter of a layout.
+// ParameterPath is one parameter of a layout with its path.
 type ParameterPath struct {
 	Path string // "encoder.0.weight"
 	layers.Parameter
 }
 
-// Layout computes the shapes of an auto-encoder for images of shape input. The layers of the layout are copies with default
-// numbers of outputs: the size of the input for the last sized layer of the decoder, the number of classes for a head that is
-// compared with labels. Layout does not change the declaration and is safe for concurrent use. The error is [*Diagnostics] if
-// a layer does not accept its input or the decoder's output does not have the input's size.
+// Layout computes the shapes of an auto-encoder for images of the shape input. The layers of the layout are copies with
+// default numbers of outputs: the size of the input for the last sized layer of the decoder, the number of classes for
+// a head that is compared with labels. Layout does not change the declaration and is safe for concurrent use. It
+// returns an error, [*table.Diagnostics], if a layer does not accept its input or the size of the decoder's output
+// differs from that of the input.
 func (m *Model) Layout(input []int) (*Layout, error) {
 	w := m.walk(input)
 	if len(w.found) > 0 {
@@ -322,8 +326,8 @@ func (l *Layout) Parameters() []ParameterPath {
 	return all
 }
 
-// Dictionary returns the index in Decoder of the layer whose weight has the atoms as rows: the last layer with a
-// weight, if its rows have the input's size. It is -1 if the model has no atoms.
+// Dictionary returns the index in Decoder of the layer whose weight has the atoms as rows. It is the last layer with a
+// weight, if the rows have the size of the input. It returns -1 if the model has no atoms.
 func (l *Layout) Dictionary() int {
 	p, i := l.LastWeight()
 	if p.Name == "weight" && len(p.Shape) == 2 && p.Shape[1] == product(l.Input) {
@@ -332,12 +336,12 @@ func (l *Layout) Dictionary() int {
 	return -1
 }
 
-// LastWeight returns the weight of the decoder's last layer with weights, and the index in Decoder of that layer or of
-// its block; -1 if there is none.
+// LastWeight returns the weight of the last layer of the decoder with a weight, and the index in Decoder of this layer
+// or of the block that contains it. The index is -1 if there is none.
 func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	for i, placed := range slices.Backward(l.Decoder) {
 		for _, p := range slices.Backward(placed.Parameters) {
-			if p.Name == "weight" || strings.HasSuffix(p.Name, ".weight") { // the latter in an inner layer
+			if p.Name == "weight" || strings.HasSuffix(p.Name, ".weight") { // the second condition finds weights of inner layers
 				return ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p}, i
 			}
 		}
@@ -345,8 +349,8 @@ func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	return ParameterPath{}, -1
 }
 
-// Layers lists every layer, encoder first. Each block is followed by its inner layers, and the parameters then belong to the
-// inner layers.
+// Layers returns every layer, those of the encoder first. Each block is followed by its inner layers, to which the
+// parameters then belong.
 func (l *Layout) Layers() []Placed {
 	var all []Placed
 	for _, placed := range l.Stacked() {
@@ -355,7 +359,7 @@ func (l *Layout) Layers() []Placed {
 	return all
 }
 
-// Largest returns the number of values of the largest tensor of any layer for one image.
+// Largest returns the number of elements, for one image, of the largest tensor of any layer.
 func (l *Layout) Largest() int {
 	n := product(l.Input)
 	for _, placed := range l.Layers() {
@@ -367,7 +371,8 @@ func (l *Layout) Largest() int {
 	return n
 }
 
-// opened returns a layer and, if it is a block, its inner layers.
+// opened returns a layer followed by its inner layers, if it is a block. Each inner layer reads the one before it, and the first
+// one reads what the block reads.
 func (p Placed) opened() []Placed {
 	b, ok := p.Layer.(layers.Block)
 	if !ok {
@@ -375,27 +380,30 @@ func (p Placed) opened() []Placed {
 	}
 	p.Parameters = nil
 	list := []Placed{p}
-	in := p.In
+	in, from := p.In, p.From
+	if _, scales := p.Layer.(*layers.Relative); scales { // what its first layer reads has no name
+		from = nil
+	}
 	for i, l := range b.Inner() {
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, In: in, origin: p.origin}
+		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, From: from, In: in, origin: p.origin}
 		inner.Kind = language.NameOf(p.origin, placeOf(inner.Path), l)
 		if l == nil {
 			return list
 		}
-		if in != nil { // otherwise shapes and parameters are unknown
+		if in != nil { // without an input, shapes and parameters are unknown
 			var err error
 			if inner.Out, inner.Parameters, err = shaped(l, in); err != nil {
-				return list // the walk has reported the error
+				return list // the walk over the layers has reported the error
 			}
 		}
 		list = append(list, inner.opened()...)
-		in = inner.Out
+		in, from = inner.Out, []string{inner.Path}
 	}
 	return list
 }
 
-// MatchParameters lists the paths of the parameters that match a glob, in order; see [MatchPath]. If a parameter has several
-// matching names, only the first is listed.
+// MatchParameters returns the paths of the parameters that match a glob, in order; see [MatchPath]. If a parameter has
+// several names that match, it returns only the first.
 func (l *Layout) MatchParameters(glob string) []string {
 	var paths []string
 	taken := map[string]bool{}
@@ -410,8 +418,9 @@ func (l *Layout) MatchParameters(glob string) []string {
 	return paths
 }
 
-// MatchPath reports whether a glob matches a parameter path: * matches any number of characters, dots included, ? matches
-// one, [abc] matches a, b or c; a backslash escapes the next character. A malformed glob matches nothing.
+// MatchPath reports whether a glob matches a parameter path: * matches any number of characters, including dots, ?
+// matches one character, [abc] matches a, b or c, and a backslash escapes the next character. A malformed glob matches
+// nothing.
 func MatchPath(glob, parameter string) bool {
 	ok, err := path.Match(glob, parameter)
 	return err == nil && ok

@@ -49,7 +49,7 @@ func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
 	}
 }
 
-// TestOpenUnitsFollowTheInput: a model can be laid out for one shape after the other.
+// TestOpenUnitsFollowTheInput checks that layouts of one model can be computed for several shapes, one after the other.
 func TestOpenUnitsFollowTheInput(t *testing.T) {
 	m := model(t, load(t, "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
 	for _, shape := range [][]int{{32, 32}, {5, 4, 3}, {7}} {
@@ -63,7 +63,7 @@ func TestOpenUnitsFollowTheInput(t *testing.T) {
 	}
 }
 
-// TestGivenUnitsAreNeverChanged: only what the declaration leaves open follows the input.
+// TestGivenUnitsAreNeverChanged checks that only numbers of outputs that the declaration omits depend on the input.
 func TestGivenUnitsAreNeverChanged(t *testing.T) {
 	m := model(t, load(t, `
 [model.m]
@@ -146,7 +146,8 @@ func TestTermNamesCountRepeatedKinds(t *testing.T) {
 	}
 }
 
-// TestUnknownShapesAreNotJudged: a data set whose files are not at hand leaves open what depends on them, and only that.
+// TestUnknownShapesAreNotJudged checks that, without the files of a data set, exactly the checks that depend on them
+// are skipped.
 func TestUnknownShapesAreNotJudged(t *testing.T) {
 	f := load(t, `
 [model.m]

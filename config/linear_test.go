@@ -11,7 +11,7 @@ import (
 
 const oneLayer = "encoder = [{ kind = \"dense\", units = 3 }]\n"
 
-// Twice as much text takes twice the work, not four times: nothing in it is compared with all the rest.
+// Twice as much text takes about twice the work, not four times.
 func TestTheWorkGrowsWithTheText(t *testing.T) {
 	for name, text := range map[string]func(n int) string{
 		"models":          models(func(i, _ int) string { return oneLayer }),
@@ -75,10 +75,11 @@ func models(one func(i, n int) string) func(n int) string {
 	}
 }
 
-// name sorts as its number does.
+// name returns names whose alphabetical order is the order of their numbers.
 func name(i int) string { return fmt.Sprintf("h%06d", i) }
 
-// heads are those of one model, each of which reads another value; the code where there is no such head.
+// heads declares one model with n heads. Head i reads the value from(i, n). The name of head n, which does not exist,
+// stands for the code.
 func heads(from func(i, n int) string) func(n int) string {
 	return func(n int) string {
 		return "[model.m]\n" + oneLayer + repeated(n, func(i int) string {
@@ -98,7 +99,8 @@ func chained(parent int, last bool) string {
 	return fmt.Sprintf("extends = \"m%d\"\n", parent)
 }
 
-// Heads are placed in the rounds in which they can be, each in the order of the names.
+// Heads are placed in rounds, each in the first round in which its inputs are placed. Within a round they are in the
+// order of their names.
 func TestHeadsArePlacedInRounds(t *testing.T) {
 	from := map[string]string{"a": "d", "b": "code", "c": "a", "d": "b", "e": "output"}
 	text := "[model.m]\n" + oneLayer
@@ -115,7 +117,7 @@ func TestHeadsArePlacedInRounds(t *testing.T) {
 	}
 }
 
-// A name of any length is not compared letter by letter, and printed once at most, shortened.
+// A very long name is not compared letter by letter. Messages contain it at most once, shortened.
 func TestNamesOfAnyLengthAreShortened(t *testing.T) {
 	long := strings.Repeat("a", 1_000_000)
 	for _, text := range []string{
@@ -135,7 +137,8 @@ func TestNamesOfAnyLengthAreShortened(t *testing.T) {
 	}
 }
 
-// A layer that is registered twice has the name by which it was chosen, also in a block, whose layers are copied to be laid out.
+// A layer type that is registered under two names keeps the name in the declaration. This also holds in a block, whose
+// layers are copied for a layout.
 func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	layers.Registry.Register("zz_twice", "another name of leaky_relu", func() layers.Layer { return &layers.LeakyRelu{Slope: 0.5} })
 	m := model(t, load(t, "[model.m]\nencoder = [{ kind = \"residual\", layers = [{ kind = \"relu\" }, { kind = \"zz_twice\" }] }, { kind = \"dense\", units = 3 }]\n"), "m")

@@ -82,7 +82,7 @@ func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
 	if err != nil || layout.Decoder[0].Out[0] != 30 {
 		t.Errorf("layout %+v, error %v", layout, err)
 	}
-	if _, err := config.Complete(m); err != nil { // what is complete can be completed again
+	if _, err := config.Complete(m); err != nil { // a complete model can be completed again
 		t.Errorf("completed twice: %v", err)
 	}
 	small := &config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}},
@@ -92,7 +92,8 @@ func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
 	}
 }
 
-// A schedule that falls to 0 is what the literal says; to rise to 1 must be said.
+// In a struct literal a weight of 0 at the end of a schedule is a value, not a missing one. A final weight of 1 must be
+// set.
 func TestALiteralWeightFallsToZero(t *testing.T) {
 	m, err := config.Complete(&config.Model{
 		Dataset: config.Dataset{Source: memory(t)},

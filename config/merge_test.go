@@ -104,7 +104,7 @@ func TestAChangedKindDropsInheritedKeys(t *testing.T) {
 	if want := (data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}); m.Dataset.Name != "mnist" || m.Dataset.Selection != want {
 		t.Errorf("a name replaces a data set's table: got %+v", m.Dataset)
 	}
-	// The kind changes twice: the keys of the first adadelta do not come back.
+	// The kind changes twice. The keys of the first adadelta are not restored.
 	if want := (&optim.Adadelta{Rate: 1, Rho: 0.25, Epsilon: 1e-7}); !reflect.DeepEqual(model(t, f, "back").Optimizer.Optimizer, want) {
 		t.Errorf("got %+v", model(t, f, "back").Optimizer.Optimizer)
 	}
@@ -162,7 +162,8 @@ func TestSetChangesWhatAModelExtends(t *testing.T) {
 	}
 }
 
-// TestSetLeavesTheFileAlone: the same file gives the model as it is declared afterwards.
+// TestSetLeavesTheFileAlone checks that --set changes do not affect the file: afterwards it gives the model as
+// declared.
 func TestSetLeavesTheFileAlone(t *testing.T) {
 	f := load(t, family)
 	before := Fill(model(t, f, "base"))
@@ -184,7 +185,8 @@ func TestUnknownModelsAreSuggested(t *testing.T) {
 	}
 }
 
-// A model that extends a broken one is broken, with an error where that one is written; all others can be trained.
+// A model that extends a model with an error has the error, too, located in the other model. All other models can be
+// trained.
 func TestABrokenModelBlocksOnlyThoseThatExtendIt(t *testing.T) {
 	f := load(t, family+`
 [model.broken]
@@ -228,7 +230,7 @@ model = "bse"
 	}
 }
 
-// subjectsOf lists what the errors are of.
+// subjectsOf returns the subjects of the errors.
 func subjectsOf(err error) (subjects []string) {
 	var all *table.Diagnostics
 	if errors.As(err, &all) {
@@ -260,7 +262,8 @@ func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
 	}
 }
 
-// A model that becomes one of another kind keeps what both have, and gets the defaults of the new kind for the rest.
+// A model that changes the kind of the model that it extends inherits the keys that both kinds have. The other keys get
+// the defaults of the new kind.
 func TestAModelOfAnotherKindKeepsItsImagesAndSeed(t *testing.T) {
 	f := load(t, `
 [model.trained]

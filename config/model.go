@@ -1,9 +1,9 @@
-// Package config reads models.toml: it decodes strictly against the registered parts, reports errors with a caret, resolves
-// inheritance, applies --set, and writes models with all defaults.
+// Package config reads models.toml. It decodes strictly against the registered parts, reports errors with a caret,
+// resolves inheritance, applies --set, and writes models with all defaults.
 //
-// The structs below define the language. A field tagged `toml` is a key; a field tagged `part:"kind"` holds the registered
-// part that the key "kind" names; the keys of the part belong to the same table. A new table of a model is one new field of
-// [Model]; a new table of the file is one entry of topLevel.
+// The structs below define the language. A field tagged `toml` is a key. A field tagged `part:"kind"` contains the
+// registered part that the key "kind" names; the keys of the part belong to the same table. A new table of a model is
+// one new field of [Model]. A new table of the file is one new entry of topLevel.
 package config
 
 import (
@@ -54,24 +54,25 @@ type Model struct {
 	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with loss terms and an optimizer of its own; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
-	Baseline    Baseline              `part:"kind,or=autoencoder"` // the settings of a baseline, nil for auto-encoders
+	Baseline    Baseline              `part:"kind,or=autoencoder"` // settings of a baseline, nil for auto-encoders
 
-	origin *table.Origin // the position of each table in the file; nil for a model made in Go
-	text   []byte        // see Text
-	shape  []int         // shape of one image, if known when the model was read
+	origin *table.Origin // positions of the tables in the file; nil for a model made in Go
+	text   []byte        // text of the declaration; see Text
+	shape  []int         // shape of one image, if it was known when the model was read
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
-	trained bool // the model is that of a run
+	trained bool // the model is the declaration of a run
 
-	columns []data.Column // the columns of the data set other than images and labels, if known; see WithColumns
+	columns []data.Column // columns of the data set other than images and labels, if known; see WithColumns
 }
 
 // Text returns the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It
-// declares only this model, and reading it gives an equal model. It is nil for an unchecked model, made in Go.
+// declares only this model, and reading it gives an equal model. It returns nil for a model made in Go that has not
+// been checked.
 func (m *Model) Text() []byte { return slices.Clone(m.text) }
 
-// Verify returns an error for a model that was not checked, or that was changed after its check: the config.toml of its run
-// would be missing or wrong.
+// Verify returns an error for a model that was not checked, or that was changed after its check. The config.toml of its
+// run would be missing or wrong.
 func (m *Model) Verify() error {
 	if m.text == nil {
 		return fmt.Errorf("model %q is not checked: make it with tessera.Load, tessera.Declare or package config, which fill in every default", m.Name)
@@ -107,8 +108,8 @@ func (m *Model) With(changes ...Set) (*Model, error) {
 	return f.Model(f.Names()[0], changes...)
 }
 
-// Sets reports whether the declaration sets a key of the model or of one of its parts: "train.epochs", "iterations". It is
-// false for a default value, and for a model made in Go.
+// Sets reports whether the declaration sets a key of the model or of one of its parts: "train.epochs", "iterations". It
+// returns false for a default value, and for a model made in Go.
 func (m *Model) Sets(key string) bool {
 	at := strings.LastIndex(key, ".")
 	t := m.origin.Table(key[:max(at, 0)])
@@ -117,7 +118,7 @@ func (m *Model) Sets(key string) bool {
 
 // Baseline contains the settings of a model that is not trained by gradients. Its tagged fields are keys of the model.
 type Baseline interface {
-	// Units is the length of a code.
+	// Units returns the number of units of a code.
 	Units() int
 }
 
@@ -130,13 +131,14 @@ type Dataset struct {
 	Source data.Source `part:"name,short"`
 	data.Selection
 
-	reads []string // the columns other than images and labels that the model reads
+	reads []string // names of the columns other than images and labels that the model reads
 }
 
-// Need returns the data that fitting and validating the model read: the splits, and the columns other than images and labels.
+// Need returns which data fitting and validating the model read: the splits, and the columns other than images and
+// labels.
 func (d *Dataset) Need() data.Need { return d.Selection.Need().WithColumns(d.reads) }
 
-// NeedOf returns the data that measuring the model on a split reads.
+// NeedOf returns which data measuring the model on a split reads.
 func (d *Dataset) NeedOf(split data.Split) data.Need {
 	return data.NeedOf(d.Source, d.Selection, split).WithColumns(d.reads)
 }
@@ -149,8 +151,8 @@ type Layer struct {
 	Layer layers.Layer `part:"kind"`
 }
 
-// Head is a stack of layers next to encoder and decoder. It computes a value, named after the head, from another value. Its
-// parameters are "head.NAME.0.weight", ...
+// Head is a stack of layers in addition to encoder and decoder. It computes a value, named after the head, from other
+// values. Its parameters are "head.NAME.0.weight", ...
 type Head struct {
 	From   Names   `toml:"from" doc:"what it reads: code, output, another head, images or the output of a layer by its path (encoder.1), or a list, concatenated along the last axis"`
 	Layers []Layer `toml:"layers" doc:"in order; the units of the last one default to the number of classes if a loss compares the head with labels" required:"true"`
@@ -174,14 +176,14 @@ type Loss struct {
 	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
 
-	present string // the mask of observed entries of the values that the term compares with; "" if no entry can be missing
+	present string // mask of observed entries of the values with which the term compares; "" if no entry can be missing
 }
 
-// ClassHead is a value with one logit for each class, and the column of classes that a term compares it with.
+// ClassHead is a value with one logit for each class, and the column of classes with which a term compares it.
 type ClassHead struct{ Value, Column string }
 
-// ClassHeads lists the values that terms compare with classes, in the order of the terms. For a value with several such
-// columns it gives the first.
+// ClassHeads returns the values that terms compare with classes, in the order of the terms. If a value is compared with
+// several such columns, the first one is given.
 func (m *Model) ClassHeads() (heads []ClassHead) {
 	for _, l := range m.Losses {
 		if l.Loss == nil || !l.Reads().Classes || slices.ContainsFunc(heads, func(h ClassHead) bool { return h.Value == l.On }) {
@@ -192,8 +194,8 @@ func (m *Model) ClassHeads() (heads []ClassHead) {
 	return heads
 }
 
-// Reads returns the inputs of the declared term: Against is the column or value that it compares with. A term with a
-// mask or sample weights depends on the other samples of the batch, because its mean does.
+// Reads returns the inputs of the term with its declared keys. Against is the column or value with which the term
+// compares. A term with a mask or sample weights depends on the other samples of the batch, because its mean does.
 func (l Loss) Reads() losses.Reads {
 	r := l.Loss.Reads()
 	if r.Against != "" {
@@ -208,12 +210,12 @@ func (l Loss) Reads() losses.Reads {
 // counted reports whether the term is a masked or weighted mean.
 func (l Loss) counted() bool { return l.Mask != "" || l.SampleWeight != "" || l.present != "" }
 
-// Present returns the mask of observed entries of the values that the term compares with, if the data set has missing
-// or hidden entries; "" if no entry can be missing.
+// Present returns the mask of observed entries of the values with which the term compares, if the data set has missing
+// or hidden entries. It returns "" if no entry can be missing.
 func (l Loss) Present() string { return l.present }
 
-// Counted lists the columns and values that weight the term's mean: the mask of observed entries, and the values of the keys
-// mask and sample_weight. It is empty for an unweighted mean.
+// Counted returns the columns and values that weight the mean of the term: the mask of observed entries, and the values
+// of the keys mask and sample_weight. It returns none for an unweighted mean.
 func (l Loss) Counted() (names []string) {
 	for _, name := range []string{l.present, l.Mask, l.SampleWeight} {
 		if name != "" && !slices.Contains(names, name) {
@@ -238,7 +240,7 @@ func (l *Loss) Refused() (keys []string) {
 	return keys
 }
 
-// Names lists the columns and values that the term reads, each once, in the order of its keys.
+// Names returns the columns and values that the term reads, each once, in the order of its keys.
 func (l Loss) Names() (names []string) {
 	r := l.Reads()
 	add := func(name string) {
@@ -262,7 +264,7 @@ func (l Loss) Names() (names []string) {
 // DefaultTeacher is the name of the teacher hook for terms that do not name one.
 const DefaultTeacher = "teacher"
 
-// TeacherName returns the name of the term's teacher hook.
+// TeacherName returns the name of the hook that is the teacher of the term.
 func (l *Loss) TeacherName() string {
 	return cmp.Or(l.Teacher, DefaultTeacher)
 }
@@ -274,7 +276,7 @@ type Constraint struct {
 	Constraint constraints.Constraint `part:"kind"`
 }
 
-// Optimizer is the update rule with gradient clipping and schedule.
+// Optimizer is the update rule with gradient clipping and a learning-rate schedule.
 type Optimizer struct {
 	Kind      string          `toml:"kind" doc:"the update rule"`
 	Optimizer optim.Optimizer `part:"kind"`
@@ -289,7 +291,7 @@ type Schedule struct {
 	WarmupEpochs float64        `toml:"warmup_epochs" want:">= 0" doc:"number of epochs over which the rate rises linearly from 0"`
 }
 
-// Train is the training schedule. A baseline has only the keys seed and checkpoint; keys of the baseline determine the length
+// Train is the training schedule. A baseline has only the keys seed and checkpoint. Its own keys determine the length
 // of the fit.
 type Train struct {
 	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
@@ -303,10 +305,11 @@ type Train struct {
 // AtomWeights is the default glob of constraints and weight penalties: the decoder's weights.
 const AtomWeights = "decoder.*.weight"
 
-// Defaults sets the selection to the [data.DefaultSelection] of the source. The keys of the source have been read before.
+// Defaults sets the selection to the [data.DefaultSelection] of the source. It is called after the keys of the source
+// have been read.
 func (d *Dataset) Defaults() { d.Selection = data.DefaultSelection(d.Source) }
 
-// Defaults sets the weight to 1, and `on` and `against` to the term's defaults.
+// Defaults sets the weight to 1, and `on` and `against` to the defaults of the term.
 func (l *Loss) Defaults() {
 	l.On, l.Against, l.Weight = l.Loss.On(), l.Loss.Reads().Against, &losses.Constant{Value: 1}
 }
@@ -323,8 +326,8 @@ func (t *Train) Defaults() { *t = Train{Epochs: 100, Batch: 128, Seed: 1, Checkp
 // Defaults sets `from` to the code.
 func (h *Head) Defaults() { h.From = Names{losses.Code} }
 
-// Check returns an error if the selection needs test images that the set does not have, or if the validation split is empty
-// on one side.
+// Check returns an error if the selection needs test images that the data set does not have, or if the training images
+// or the validation images would be empty.
 func (d *Dataset) Check() error {
 	if d.Limit > 0 && d.Validation.Fraction > 0 {
 		if _, err := data.HeldOut(d.Validation.Fraction, d.Limit); err != nil {
@@ -350,7 +353,7 @@ func (o *Optimizer) Refused() []string {
 	return nil
 }
 
-// Check returns an error if a key is set that does not apply to a full-batch optimizer.
+// Check returns an error if a declared key does not apply to a full-batch optimizer.
 func (o *Optimizer) Check() error {
 	if o.Refused() == nil {
 		return nil
@@ -365,7 +368,7 @@ func (o *Optimizer) Check() error {
 	return errors.Join(wrong...)
 }
 
-// KL returns the target (p) and the weight (beta) of the model's first KL term; ok is false if it has none.
+// KL returns the target (p) and the weight (beta) of the model's first KL term. ok is false if it has none.
 func (m *Model) KL() (target, weight float64, ok bool) {
 	for _, l := range m.Losses {
 		if kl, is := l.Loss.(*losses.KL); is {
@@ -375,8 +378,8 @@ func (m *Model) KL() (target, weight float64, ok bool) {
 	return 0, 0, false
 }
 
-// TermName returns the name of Losses[i] in metrics and taps: the value of its key name, else its kind, with ".2",
-// ".3", ... if the kind is repeated.
+// TermName returns the name of Losses[i] in metrics and taps. It is the value of its key name, or else its kind, with
+// ".2", ".3", ... if the kind occurs again.
 func (m *Model) TermName(i int) string {
 	if m.Losses[i].Name != "" {
 		return m.Losses[i].Name
@@ -393,20 +396,28 @@ func (m *Model) TermName(i int) string {
 	return fmt.Sprintf("%s.%d", kind, n)
 }
 
-// Canonical returns the name of a model and its settings that differ from their defaults, as text. Models with the same
-// training and measurements have equal texts: the text does not depend on the order of keys, the spelling of numbers, written
-// defaults or the description, nor on settings that a later version adds with a default.
+// Terms lists the names of the loss terms, see [Model.TermName].
+func (m *Model) Terms() (names []string) {
+	for i := range m.Losses {
+		names = append(names, m.TermName(i))
+	}
+	return names
+}
+
+// Canonical returns the name of a model and the settings that differ from their defaults, as text. Models with the same
+// training and measurements have equal texts. The text does not depend on the order of keys, the spelling of numbers,
+// written defaults or the description. It also stays the same if a later version adds a setting with a default.
 func (m *Model) Canonical() []byte {
 	defaults, kind := &Model{}, table.NewTable()
 	kind.Put("kind", table.NewTable().NewScalar(m.Kind))
 	defaults.decode(withDefaults(kind), true, &File{})
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	n, _ := w.Departures(m.Resolved(m.shape), defaults, "extends", "about") // cannot fail: the parts are registered
+	n, _ := w.Departures(m.Resolved(m.shape), defaults, "extends", "about") // cannot fail, because the parts are registered
 	return []byte(table.StringText(m.Name) + " " + n.String() + "\n")
 }
 
-// Settings yields every setting of a model, including defaults and the name, in alphabetical order: the dotted key, and the
-// value as TOML.
+// Settings yields every setting of a model, including defaults and the name: the dotted key, in alphabetical order, and
+// the value as TOML.
 func (m *Model) Settings() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		all := keysOfModel(m)
@@ -421,14 +432,14 @@ func (m *Model) Settings() iter.Seq2[string, string] {
 // LiteralName is the default name of a model made in Go.
 const LiteralName = "model"
 
-// Complete checks a model made in Go and returns a copy with all defaults, like [File.Model]. m is not changed. A field with
-// the zero value gets the default. To set a zero value (bias = false, weight 0), pass a change:
-// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of a schedule (losses.Linear), have no default:
-// a zero is a zero. Kinds are optional: the type of a part determines its kind.
+// Complete checks a model made in Go and returns a copy with all defaults, like [File.Model]. m is not changed. A field
+// with the zero value gets its default. To set a zero value (bias = false, weight 0), pass a change:
+// ParseSet("encoder.0.bias=false"). Required numbers, such as the last weight of a schedule (losses.Linear), have no
+// default: there, zero means 0. Kinds are optional, because the type of a part determines its kind.
 //
-// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied. Errors
-// are [*table.Diagnostics] with the model, the part and the key: `model "m": encoder[0] (dense): units: got -3, want an
-// integer > 0`.
+// Parts must be registered, because the run's config.toml names them. The images of [data.FromFloats] are not copied.
+// Errors are [*table.Diagnostics] with the model, the part and the key: `model "m": encoder[0] (dense): units: got -3,
+// want an integer > 0`.
 func Complete(m *Model, changes ...Set) (*Model, error) {
 	if m == nil {
 		return nil, errors.New("config: the model is nil")
@@ -450,10 +461,10 @@ func Complete(m *Model, changes ...Set) (*Model, error) {
 	return complete, nil
 }
 
-// Difference is a key with different values in two declarations.
+// Difference is a key that has different values in two declarations.
 type Difference struct {
 	Key string // loss.1.weight
-	Was string // as TOML; "" if the key is missing
+	Was string // values as TOML; "" if the key is missing
 	Is  string
 }
 
@@ -468,8 +479,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: got %s, want %s", d.Key, d.Is, d.Was)
 }
 
-// Differences lists the keys, sorted, whose values differ between an earlier declaration (was) and a later one (is),
-// including defaults. For models of different kinds it lists only the kind.
+// Differences returns the keys whose values differ between an earlier declaration (was) and a later one (is), sorted,
+// including defaults. For models of different kinds it returns only the kind.
 func Differences(was, is *Model) (list []Difference) {
 	if was.Kind != is.Kind {
 		return []Difference{{"kind", strconv.Quote(was.Kind), strconv.Quote(is.Kind)}}
@@ -493,8 +504,8 @@ func keysOfModel(m *Model) map[string]string {
 	return all
 }
 
-// copyOf returns a deep copy of a layer, so that a layout can set numbers of outputs and borrowed shapes without changing the
-// declaration.
+// copyOf returns a deep copy of a layer, so that a layout can set numbers of outputs and shapes of borrowed parameters
+// without changing the declaration.
 func copyOf(l layers.Layer) layers.Layer {
 	v := reflect.ValueOf(l)
 	if l == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -524,7 +535,7 @@ func isNil(part any) bool {
 	return part == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// nilText is "nil", followed by the type if part is a nil pointer.
+// nilText returns "nil", followed by the type if part is a nil pointer.
 func nilText(part any) string {
 	if part == nil {
 		return "nil"

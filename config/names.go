@@ -2,7 +2,7 @@ package config
 
 import "fmt"
 
-// Names is a list of names of values, terms or parameters; in models.toml a single name needs no brackets.
+// Names is a list of names of values, terms or parameters. In models.toml a single name needs no brackets.
 type Names []string
 
 // FromTOML sets the names from a TOML value: a string, or an array of strings.
@@ -25,7 +25,7 @@ func (n *Names) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value from which [Names.FromTOML] restores the names; an empty list gives a value that is not written.
+// TOML returns the value from which [Names.FromTOML] restores the names. An empty list is not written.
 func (n Names) TOML() any {
 	if len(n) == 1 {
 		return n[0]

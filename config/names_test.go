@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The folder of a run or sweep has the name of its model or sweep, and file systems limit names to 255 bytes.
+// The folder of a run or sweep has the name of its model or sweep. File systems limit names to 255 bytes.
 func TestCheckFindsNamesThatAreTooLongForAFolder(t *testing.T) {
 	for _, what := range []string{"model", "sweep"} {
 		for length, problem := range map[int]string{240: "", 241: "got 241 bytes, want at most 240", 4000: "got 4000 bytes"} {

@@ -10,8 +10,8 @@ import (
 	"tessera/part/table"
 )
 
-// Player is a group of parameters with its own objective and optimizer: each of its steps changes the parameters that match
-// Trains by the gradient of its loss terms. Every trainable parameter belongs to exactly one player.
+// Player is a group of parameters with its own objective and optimizer. Each of its steps changes the parameters that
+// match Trains, by the gradient of its loss terms. Every trainable parameter belongs to exactly one player.
 type Player struct {
 	Trains    Names      `toml:"trains" required:"true" doc:"globs over the parameter paths of the player: one, or a list"`
 	Losses    Names      `toml:"losses" optional:"true" doc:"names of the loss terms that it minimises: one, or a list; all of them by default"`
@@ -19,22 +19,22 @@ type Player struct {
 	Optimizer *Optimizer `toml:"optimizer" doc:"its update rule; that of the model by default"`
 }
 
-// Moving is one player of a model with defaults.
+// Moving is one player of a model, with defaults filled in.
 type Moving struct {
 	Name      string // "" for the only player of a model without players
-	Trains    Names  // nil for all parameters
-	Terms     []int  // indices of the loss terms that it minimises
-	Steps     int    // consecutive steps in one turn; 0 if all players make every step
+	Trains    Names  // globs of the trained parameters; nil for all parameters
+	Terms     []int  // indices of the loss terms that the player minimises
+	Steps     int    // number of consecutive steps in one turn; 0 if all players make every step
 	Optimizer *Optimizer
 }
 
-// Moves reports whether the player trains a parameter.
+// Moves reports whether the player trains the parameter with the given path.
 func (p Moving) Moves(parameter string) bool {
 	return p.Trains == nil || slices.ContainsFunc(p.Trains, func(glob string) bool { return MatchPath(glob, parameter) })
 }
 
-// AllPlayers lists the players, sorted by name; they take turns in this order. A model without declared players has one
-// player.
+// AllPlayers returns the players, sorted by name. They take turns in this order. A model without declared players has
+// one player.
 func (m *Model) AllPlayers() (list []Moving) {
 	turns := m.TakesTurns()
 	for _, name := range slices.Sorted(maps.Keys(m.Players)) {
@@ -63,7 +63,8 @@ func (m *Model) AllPlayers() (list []Moving) {
 	return []Moving{one}
 }
 
-// TakesTurns reports whether the players make their steps in turns. If not, every step updates all players.
+// TakesTurns reports whether the players make their steps in turns. If not, every step updates the parameters of all
+// players.
 func (m *Model) TakesTurns() bool {
 	for _, p := range m.Players {
 		if p.Steps > 0 {
@@ -73,9 +74,9 @@ func (m *Model) TakesTurns() bool {
 	return false
 }
 
-// Turn returns the player that makes a step, as an index in [Model.AllPlayers], and the number of steps of this player so
-// far, this one included, which its optimizer counts. Steps are counted from 1. If every step updates all players, the
-// results are -1 and the step.
+// Turn returns the player that makes a step, as an index in [Model.AllPlayers], and the number of steps that this
+// player has made, including this one. The player's optimizer uses this number. Steps count from 1. If every step
+// updates all players, Turn returns -1 and step.
 func (m *Model) Turn(step int) (player, own int) {
 	if !m.TakesTurns() {
 		return -1, step
@@ -94,7 +95,7 @@ func (m *Model) Turn(step int) (player, own int) {
 	panic("config: a step beyond its round")
 }
 
-// Opposed reports whether the players minimise different terms: the sum of the terms then does not measure the model.
+// Opposed reports whether the players minimise different terms. The sum of the terms then does not measure the model.
 func (m *Model) Opposed() bool {
 	all := m.AllPlayers()
 	return slices.ContainsFunc(all, func(p Moving) bool { return !slices.Equal(p.Terms, all[0].Terms) })
@@ -112,7 +113,7 @@ func (w *walk) players() {
 		sound = w.player(name, m.Players[name]) && sound
 	}
 	if !sound || len(w.names)+len(w.open) > 0 {
-		return // unknown what is trained
+		return // unknown which parameters are trained
 	}
 	w.owned()
 	for i, l := range m.Losses {
@@ -138,10 +139,7 @@ func (w *walk) player(name string, p Player) bool {
 	for _, glob := range p.Trains {
 		w.glob(part, "", "trains", glob)
 	}
-	var terms []string
-	for i := range m.Losses {
-		terms = append(terms, m.TermName(i))
-	}
+	terms := m.Terms()
 	for _, term := range p.Losses {
 		if !slices.Contains(terms, term) && !m.inDoubt("loss") {
 			w.report(part, "", "losses", fmt.Sprintf("losses: the model has no loss term %q", term), table.Suggest(term, terms))

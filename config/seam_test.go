@@ -8,7 +8,7 @@ import (
 	"tessera/part/table"
 )
 
-// block has the kinds of fields that no part of today has: layers within a layer, and a table that may be absent.
+// block has kinds of fields that no current part has: layers within a layer, and a table that may be absent.
 type block struct {
 	Layers []layers.Layer `toml:"layers" doc:"applied one after the other"`
 	Skip   *skip          `toml:"skip" doc:"adds the input"`

@@ -8,14 +8,14 @@ import (
 	"tessera/layers"
 )
 
-// training checks the shapes of the training, which differ from the declared ones behind a layer that leaves tokens out: see
-// [layers.Shortening]. Layers there must accept the shape and must not have parameters that depend on it. The outputs of the
-// model keep their size.
+// training checks the shapes in training. They differ from the declared ones after a layer that leaves tokens out in
+// training; see [layers.Shortening]. The layers after it must accept the shorter input and must not have parameters
+// that depend on its shape. The outputs of the model must keep their size.
 func (w *walk) training() {
 	if len(w.found) > 0 || w.layout.Input == nil {
-		return // shapes are unknown
+		return // after other errors, or without an input, shapes are unknown
 	}
-	short := map[string]shorter{} // layers whose output has another shape in training
+	short := map[string]shorter{} // values whose shape differs in training, by the path of their layer
 	for _, s := range w.order {
 		for i := range s.placed {
 			p := &s.placed[i]
@@ -23,7 +23,7 @@ func (w *walk) training() {
 				return
 			}
 			if !w.shorten(fmt.Sprintf("%s[%d]", s.part, i), p, short) {
-				return // the errors of the layers behind it are consequences
+				return // errors of later layers would be consequences
 			}
 		}
 	}
@@ -42,8 +42,8 @@ type shorter struct {
 	by    *Placed
 }
 
-// shorten records the shape of a layer's output in training. It reports false after an error. Stacks are checked in the order
-// encoder, decoder, heads; a value of a stack that comes later counts as unchanged.
+// shorten records the shape of a layer's output in training. It returns false after an error. Stacks are checked in the
+// order encoder, decoder, heads. A value of a stack that is checked later counts as unchanged.
 func (w *walk) shorten(part string, p *Placed, short map[string]shorter) bool {
 	var by *Placed
 	shape := func(name string) []int {
@@ -55,7 +55,7 @@ func (w *walk) shorten(part string, p *Placed, short map[string]shorter) bool {
 		if !ok {
 			return w.layout.Shape(name)
 		}
-		if by = s.by; of != name { // the value of a stack is a vector
+		if by = s.by; of != name { // the value of a whole stack is a vector
 			return []int{product(s.shape)}
 		}
 		return s.shape

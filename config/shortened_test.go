@@ -3,11 +3,13 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Behind a layer that leaves tokens out in training, a layer with parameters for all tokens is a located error.
+// After a layer that leaves tokens out in training, a layer with parameters for all tokens gives an error with a
+// position.
 func TestTheShapesOfTheTrainingAreChecked(t *testing.T) {
 	for _, c := range []struct{ encoder, want string }{
 		{`{ kind = "flatten" }, { kind = "dense", units = 4 }`, "encoder[3] (dense): in training encoder.1 (mask_patches) leaves out tokens, and encoder.3.weight would have the shape [32 4] instead of [64 4]"},
@@ -43,34 +45,43 @@ decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
 	}
 }
 
-// A layer that looks up whole numbers checks its column also behind layers that only arrange values in another shape.
-func TestWholeNumbersAreCheckedBehindAReshape(t *testing.T) {
+// A layer that looks up whole numbers checks the values of its column, also inside blocks, and if layers that only rearrange
+// values come before it.
+func TestWholeNumbersAreCheckedWhereverALayerReadsThem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
 	if err := os.WriteFile(path, []byte("a,b,u,v\n1,2,1,0\n3,4,0,7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Load("models.toml", []byte(strings.ReplaceAll(`
+	const embedding = `{ kind = "embedding", vocabulary = 5, units = 3 }, { kind = "flatten" }`
+	for list, want := range map[string]bool{
+		`{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, ` + embedding:                                                            true,
+		`{ kind = "concat", layers = [` + embedding + `] }`:                                                                                   true,
+		`{ kind = "concat", layers = [{ kind = "residual", layers = [` + embedding + `, { kind = "dense", units = 2 }] }] }`:                  true,
+		`{ kind = "flatten" }, { kind = "concat", layers = [{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, ` + embedding + `] }`: true,
+		`{ kind = "relative", layers = [` + embedding + `] }`:                                                                                 false, // of numbers that the block scales
+		`{ kind = "concat", layers = [{ kind = "relative", layers = [{ kind = "flatten" }] }, ` + embedding + `] }`:                           false,
+	} {
+		f, err := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "LIST", list).Replace(`
 [model.m]
-dataset = { name = "csv", file = "FILE", columns = { ids = ["u", "v"] } }
+dataset = { name = "csv", file = "FILE", columns = { images = ["a", "b"], ids = ["u", "v"] } }
 encoder = [{ kind = "dense", units = 3 }]
-head.y = { from = "ids", layers = [{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, { kind = "embedding", vocabulary = 5, units = 3 }, { kind = "flatten" }, { kind = "dense", units = 1 }] }
+head.y = { from = "ids", layers = [LIST, { kind = "dense", units = 1 }] }
 loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
-`, "FILE", path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	layout, err := m.Layout([]int{2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range m.Wanted(layout) {
-		if w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) {
-			return
+`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		layout, err := m.Layout([]int{2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.ContainsFunc(m.Wanted(layout), func(w Wanted) bool { return w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) })
+		if found != want {
+			t.Errorf("%s: got %v, want numbers below 5 in ids: %v", list, m.Wanted(layout), want)
 		}
 	}
-	t.Errorf("got %v, want numbers below 5 in ids", m.Wanted(layout))
 }

@@ -13,23 +13,23 @@ import (
 	"tessera/part/table"
 )
 
-// Previous is the name that stands for the output of the previous layer in the key `from` of a layer: the value that the
-// layer reads by default.
+// Previous is the name of the previous layer's output in the key `from` of a layer. A layer reads this value by
+// default.
 const Previous = "previous"
 
 // placing is a stack whose layers are being placed.
 type placing struct {
 	path, part string   // "head.class", "head.class.layers"
-	name       string   // of the stack's value: code, output or the name of a head
-	source     []string // what the first layer reads
+	name       string   // name of the stack's value: code, output or the name of a head
+	source     []string // names of the values that the first layer reads
 	list       []Layer
 	units      openUnits
-	unsized    string // why the number of outputs has no default, "" if there is no special reason
+	unsized    string // reason why the number of outputs has no default, "" if there is no special reason
 
 	begun, done bool
 	placed      []Placed
 
-	behind *placing // the stack that this one waits for, and its progress at that time
+	behind *placing // the stack for which this one waits, and its progress at that time
 	far    int
 }
 
@@ -43,8 +43,8 @@ func (s *placing) progress() int {
 
 // openUnits describes the default number of outputs of a stack's last sized layer.
 type openUnits struct {
-	open bool // the number of outputs of the last such layer is optional
-	size int  // its default; 0 if unknown
+	open bool // the number of outputs of this layer may be omitted
+	size int  // default number of outputs; 0 if unknown
 }
 
 // opened returns the index of the layer whose number of outputs gets the default, -1 if no layer needs it.
@@ -60,9 +60,9 @@ func (u openUnits) opened(list []Layer) int {
 	return -1
 }
 
-// stackOf returns the path of the stack that computes a value. For the output of a layer, or a value that a layer publishes,
-// it also returns the index of the layer and the name of the published value. For the value of a whole stack the index is -1.
-// ok is false for names of other values.
+// stackOf returns the path of the stack that computes a value. If the value is the output of a layer, or is published
+// by a layer, it also returns the index of the layer and the name of the published value. If it is the value of a whole
+// stack, the index is -1. ok is false if no stack computes a value with this name.
 func (m *Model) stackOf(name string) (path string, layer int, published string, ok bool) {
 	switch {
 	case name == losses.Code:
@@ -87,7 +87,7 @@ func (m *Model) stackOf(name string) (path string, layer int, published string, 
 	return path, i, published, true
 }
 
-// stack returns the layers of the stack with a path: encoder, decoder or head.NAME.
+// stack returns the layers of the stack with the given path: encoder, decoder or head.NAME.
 func (m *Model) stack(path string) (list []Layer, ok bool) {
 	switch path {
 	case "encoder":
@@ -99,7 +99,7 @@ func (m *Model) stack(path string) (list []Layer, ok bool) {
 	return h.Layers, ok && strings.HasPrefix(path, "head.")
 }
 
-// reads lists the names of the values that layer i of a stack reads.
+// reads returns the names of the values that layer i of a stack reads.
 func (m *Model) reads(path string, source []string, list []Layer, i int) []string {
 	before := source
 	if i > 0 {
@@ -122,7 +122,7 @@ func (m *Model) reads(path string, source []string, list []Layer, i int) []strin
 // layerPath returns the path of layer i of a stack.
 func layerPath(stack string, i int) string { return stack + "." + strconv.Itoa(i) }
 
-// source lists the values that the first layer of a stack reads.
+// source returns the names of the values that the first layer of a stack reads.
 func (m *Model) source(path string) []string {
 	switch path {
 	case "encoder":
@@ -133,7 +133,7 @@ func (m *Model) source(path string) []string {
 	return m.Heads[strings.TrimPrefix(path, "head.")].From
 }
 
-// walk places every layer for images of shape input; nil means an unknown shape.
+// walk places every layer for images of the shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
 	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.allColumns(input), Holed: m.Holed(), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
 	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
@@ -141,7 +141,7 @@ func (m *Model) walk(input []int) *walk {
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
 		w.stack(headPart(name), headPart(name)+".layers", name, m.Heads[name].Layers, openUnits{})
 	}
-	for moved := true; moved; { // each stack as soon as what it reads is placed, in this order
+	for moved := true; moved; { // in each round, every stack in this order is placed as far as its inputs are placed
 		moved = false
 		for _, s := range w.order {
 			moved = w.advance(s) || moved
@@ -157,9 +157,9 @@ func (w *walk) stack(path, part, name string, list []Layer, units openUnits) {
 	w.stacks[path], w.order = s, append(w.order, s)
 }
 
-// advance places the layers of a stack as far as their inputs are placed. It reports whether it placed any.
+// advance places the layers of a stack whose inputs are placed. It reports whether it placed any.
 func (w *walk) advance(s *placing) (moved bool) {
-	if s.behind != nil && s.behind.progress() == s.far { // in a long chain most stacks wait
+	if s.behind != nil && s.behind.progress() == s.far { // skips waiting stacks, because in a long chain most stacks wait
 		return false
 	}
 	for !s.done {
@@ -183,8 +183,8 @@ func (w *walk) advance(s *placing) (moved bool) {
 	return moved
 }
 
-// inputs returns the shape of the input of the next layer of a stack, nil if it is unknown; ok is false if the input is not
-// placed yet.
+// inputs returns the shape of the input of the next layer of a stack, nil if it is unknown. ok is false if the input is
+// not placed yet.
 func (w *walk) inputs(s *placing) (in []int, ok bool) {
 	i := len(s.placed)
 	if i > 0 && i == len(s.list) {
@@ -206,8 +206,8 @@ func (w *walk) inputs(s *placing) (in []int, ok bool) {
 	return in, len(names) > 0
 }
 
-// needs lists the values and layers that must be placed before the next layer of a stack: its inputs, the values that it
-// reads by name, and the layer whose parameters it shares.
+// needs returns the values and layers that must be placed before the next layer of a stack: its inputs, the values that
+// it reads by name, and the layer whose parameters it shares.
 func (w *walk) needs(s *placing) []string {
 	i := len(s.placed)
 	names := w.model.reads(s.path, s.source, s.list, i)
@@ -225,7 +225,7 @@ func (w *walk) needs(s *placing) []string {
 	return names
 }
 
-// readings lists the values that a layer reads by name.
+// readings returns the values that a layer reads by name.
 func (l Layer) readings() []layers.Reading {
 	if isNil(l.Layer) {
 		return nil
@@ -253,7 +253,7 @@ func (w *walk) placed(name string) bool {
 		return false
 	}
 	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].Out == nil {
-		return true // of an input of unknown shape
+		return true // a layer with an input of unknown shape
 	}
 	return slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
 }
@@ -296,7 +296,7 @@ func (w *walk) begin(s *placing) {
 	if problem != "" {
 		w.report(s.path, "", "", problem, "")
 	}
-	if w.labelled[s.name] { // the number of classes is the default of its units
+	if w.labelled[s.name] { // the number of classes is the default number of units
 		s.units.size = w.model.Classes()
 		s.units.open = s.units.size > 0
 		w.tooManyClasses(s)
@@ -349,7 +349,7 @@ func (w *walk) received(name string) []int {
 	return w.shape(name)
 }
 
-// share replaces the parameters of a layer by the parameters of another layer.
+// share replaces the parameters of a layer by those of another layer.
 func (w *walk) share(part string, p *Placed, name string) {
 	wrong := func(format string, args ...any) {
 		w.report(part, p.Kind, "share", "share: "+fmt.Sprintf(format, args...), "name another layer of the same kind, input and settings, or remove the key")
@@ -360,11 +360,11 @@ func (w *walk) share(part string, p *Placed, name string) {
 		return
 	}
 	if i >= len(w.stacks[path].placed) || &w.stacks[path].placed[i] == p {
-		return // a cycle
+		return // the layers share in a cycle
 	}
 	other := &w.stacks[path].placed[i]
 	if other.Out == nil || other.In == nil || p.In == nil {
-		return // parameters are unknown
+		return // the parameters are unknown
 	}
 	if len(p.Parameters) == 0 && p.In != nil {
 		wrong("%s (%s) has no parameters", p.Path, p.Kind)
@@ -388,7 +388,7 @@ func (w *walk) share(part string, p *Placed, name string) {
 	}
 }
 
-// finish records a stack whose layers are all placed.
+// finish records the results of a stack whose layers are all placed.
 func (w *walk) finish(s *placing) {
 	s.done = true
 	for i := range s.placed {
@@ -400,7 +400,7 @@ func (w *walk) finish(s *placing) {
 	}
 	switch s.path {
 	case "encoder":
-		if w.layout.Encoder = s.placed; len(s.list) == 0 { // its expected value is unknown
+		if w.layout.Encoder = s.placed; len(s.list) == 0 { // the expected value is unknown
 			w.open = append(w.open, "encoder.0")
 		}
 		if out != nil {
@@ -427,7 +427,8 @@ func (w *walk) wrongSize(out []int) {
 		"the decoder gives %s values, but the images have %s", shapeText(out), shapeText(w.layout.Input)), "")
 }
 
-// wrongInput reports an error in the input of the next layer of a stack, at the key that declares the input.
+// wrongInput reports an error in the input of the next layer of a stack. The error is located at the key that declares
+// the input.
 func (w *walk) wrongInput(s *placing, problem, hint string) {
 	part, kind := w.reading(s)
 	key := "from"
@@ -455,10 +456,10 @@ func (w *walk) reading(s *placing) (part, kind string) {
 	return s.path, ""
 }
 
-// blocked reports the stacks that read an unknown value. It reports each cycle at the name that sorts first. The remaining
-// layers of an encoder or decoder get an unknown shape.
+// blocked reports the stacks that read an unknown value. It reports each cycle once, at the name that sorts first. The
+// remaining layers of an encoder or decoder get an unknown shape.
 func (w *walk) blocked() {
-	seen := map[*placing]int{} // the stack from which one was reached
+	seen := map[*placing]int{} // number of the search in which a stack was reached
 	for i, s := range w.order {
 		if s.done {
 			continue
@@ -491,7 +492,8 @@ func (w *walk) blocked() {
 	}
 }
 
-// cycle reports a cycle of stacks, in which each stack waits for the next one, and the last one for the first.
+// cycle reports a cycle of stacks: each stack in the chain waits for the next one, and the last stack waits for the
+// first.
 func (w *walk) cycle(chain []*placing) {
 	names := make([]string, len(chain))
 	for i, s := range chain {
@@ -503,7 +505,7 @@ func (w *walk) cycle(chain []*placing) {
 	first := slices.Index(names, slices.Min(names))
 	names = slices.Concat(names[first:], names[:first+1])
 	at := chain[first]
-	for _, s := range slices.Concat(chain[first:], chain[:first]) { // reported where a key declares what is read
+	for _, s := range slices.Concat(chain[first:], chain[:first]) { // located where a key declares the input
 		if l := s.list[len(s.placed)]; len(l.From) > 0 || l.Share != "" {
 			at = s
 			break
@@ -512,8 +514,8 @@ func (w *walk) cycle(chain []*placing) {
 	w.wrongInput(at, "a cycle: "+strings.Join(names, " -> "), "let one of them read a value that does not depend on it")
 }
 
-// waits returns the first value that the next layer of a blocked stack waits for, and the stack that computes it; the stack
-// is nil if the value does not exist.
+// waits returns the first value for which the next layer of a blocked stack waits, and the stack that computes it. The
+// stack is nil if the value does not exist.
 func (w *walk) waits(s *placing) (name string, of *placing) {
 	for _, name := range w.needs(s) {
 		if w.placed(name) {
@@ -549,8 +551,8 @@ func (w *walk) tooManyClasses(s *placing) {
 	s.units.size = 0
 }
 
-// rangeOf returns the range of a value for images with values in the interval images, whether it is known, and the layer that
-// determines it.
+// rangeOf returns the range of a value for images with values in the interval images. known is false if the range is
+// unknown. last is the layer that determines the range.
 func (m *Model) rangeOf(name string, images layers.Interval) (r layers.Interval, known bool, last string) {
 	found := m.rangeWithin(name, images, map[string]valueRange{})
 	return found.Interval, found.known, found.last
@@ -560,10 +562,10 @@ func (m *Model) rangeOf(name string, images layers.Interval) (r layers.Interval,
 type valueRange struct {
 	layers.Interval
 	known bool
-	last  string // the layer that determines it
+	last  string // layer that determines the range
 }
 
-// rangeWithin is rangeOf with memory: seen contains the ranges computed so far. A layer in a cycle has an unknown range.
+// rangeWithin is like rangeOf and stores the ranges that it computes in seen. A layer in a cycle has an unknown range.
 func (m *Model) rangeWithin(name string, images layers.Interval, seen map[string]valueRange) valueRange {
 	if name == losses.Images {
 		return valueRange{images, true, "the images"}

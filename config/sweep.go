@@ -14,29 +14,29 @@ import (
 	"tessera/part/table"
 )
 
-// Sweep is one checked [sweep.NAME]: the trials of its models, settings and seeds.
+// Sweep is one checked table [sweep.NAME]: the trials with its models, settings and seeds.
 type Sweep struct {
 	Name  string
 	About string
-	// Keys are the keys with more than one value, spelled as in --set, without the seeds.
+	// Keys lists the keys with more than one value, spelled as in --set, without the seeds.
 	Keys []string
 	// Split selects the images on which the trials are measured.
 	Split data.Split
-	// Select are the metrics by which settings are selected, nil if the sweep selects none.
+	// Select lists the metrics by which settings are selected. It is nil if the sweep does not select settings.
 	Select []Criterion
-	// Changes are the --set arguments and flags that changed the declaration, in their original spelling.
+	// Changes lists the --set arguments and flags that changed the declaration, in their original spelling.
 	Changes []string
-	// Trials are all combinations of models, values and seeds; the seeds vary fastest.
+	// Trials contains all combinations of models, values and seeds. The seeds vary fastest.
 	Trials []Trial
 }
 
-// Trial is one model of a sweep with its settings.
+// Trial is one model of a sweep, with the values of the swept keys.
 type Trial struct {
 	Model  *Model
-	Values []any // of the sweep's keys: string, int64, float64, bool, or []any and map[string]any of these; nil for a key that the model does not have
+	Values []any // values of the sweep's keys: string, int64, float64, bool, or []any and map[string]any of these; nil for a key that the model does not have
 }
 
-// mostTrials bounds the number of trials of a sweep: a larger number is probably a typo.
+// mostTrials is the maximum number of trials of a sweep. A larger number is probably a typo.
 const mostTrials = 10000
 
 // sweepTable is the table [sweep.NAME]. [sweepPlan] reads the values of `model` and `set`.
@@ -50,11 +50,11 @@ type sweepTable struct {
 	For *table.Node `toml:"for" doc:"keys of single models: for.MODEL.set, for.MODEL.zip, for.MODEL.random; they replace the sweep's keys of the same name"`
 }
 
-// UnknownSweep is the error for an unknown name of a sweep.
+// UnknownSweep is the error for the name of a sweep that does not exist.
 type UnknownSweep struct {
 	File  string
 	Name  string
-	Names []string // of all sweeps of the file
+	Names []string // names of all sweeps of the file
 }
 
 // Error implements error.
@@ -66,9 +66,9 @@ func (e *UnknownSweep) Error() string {
 	return text + ": " + table.Suggest(e.Name, e.Names)
 }
 
-// Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same key.
-// The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and [*UnknownSweep]
-// if the file has no such sweep.
+// Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same
+// key. The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and
+// [*UnknownSweep] if there is no such sweep.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	if f.empty() {
 		return nil, &UnknownSweep{Name: name}
@@ -124,7 +124,7 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 	var trials []Trial
 	for _, base := range plan.models {
 		if len(f.diagnose(base)) > 0 {
-			continue // its errors are reported elsewhere
+			continue // errors of the model are reported for the model
 		}
 		axes := plan.of(base)
 		for _, choice := range axes.singly() {
@@ -155,8 +155,8 @@ func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []S
 // Set is one change of a model, such as a --set PATH=VALUE.
 type Set struct {
 	table.Change
-	passes int    // argument of Passes, else 0
-	seeds  string // argument of Seeds, else ""
+	passes int    // argument of Passes, otherwise 0
+	seeds  string // argument of Seeds, otherwise ""
 }
 
 // ParseSet reads PATH=VALUE; see [table.ParseChange].
@@ -165,7 +165,7 @@ func ParseSet(argument string) (Set, error) {
 	return Set{Change: change}, err
 }
 
-// sourcesOf lists the texts of the --set arguments, for messages; changes made by Passes have none.
+// sourcesOf returns the texts of the --set arguments, for messages. Changes by Passes have no text.
 func sourcesOf(sets []Set) (sources []*table.Source) {
 	for _, s := range sets {
 		if s.Source != nil {
@@ -175,8 +175,8 @@ func sourcesOf(sets []Set) (sources []*table.Source) {
 	return sources
 }
 
-// Passes returns a change that sets the length of the training: n epochs for auto-encoders, n iterations for iterative
-// baselines, no change for other models.
+// Passes returns a change that sets the length of the training. It sets n epochs for an auto-encoder and n iterations
+// for an iterative baseline. It does not change other models.
 func Passes(n int) Set { return Set{passes: n} }
 
 // The keys that Passes sets.
@@ -185,7 +185,8 @@ const (
 	iterationsKey = "iterations"
 )
 
-// suited appends the --set arguments to the changes of a trial. A change by Passes becomes the key that the model's kind has.
+// suited appends the --set arguments to the changes of a trial. It replaces a change by Passes by the key of the
+// model's kind.
 func (f *File) suited(model string, changes []table.Change, sets []Set) []table.Change {
 	for _, s := range sets {
 		if s.passes == 0 && s.seeds == "" {
@@ -198,14 +199,14 @@ func (f *File) suited(model string, changes []table.Change, sets []Set) []table.
 		}
 		m, _ := f.build(model, changes)
 		if key := passesOf(m); key != "" {
-			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // cannot fail: it is well formed
+			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // cannot fail, because the text is well formed
 			changes = append(changes, change)
 		}
 	}
 	return changes
 }
 
-// passesOf returns the key for a model's number of epochs or iterations, "" if there is none.
+// passesOf returns the key of a model's number of epochs or iterations, "" if there is none.
 func passesOf(m *Model) string {
 	switch {
 	case m == nil || m.Baseline == nil:
@@ -216,7 +217,7 @@ func passesOf(m *Model) string {
 	return ""
 }
 
-// sets reports whether s changes a key.
+// sets reports whether s changes the given key.
 func (s Set) sets(key string) bool {
 	return s.key() == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }
@@ -246,12 +247,12 @@ type sweepPlan struct {
 	models []string
 	common axes            // axes of all models
 	own    map[string]axes // axes of single models; they replace common keys
-	seeds  axes            // vary fastest
+	seeds  axes            // axis of the seeds, which vary fastest
 
 	criteria []Criterion
 }
 
-// subject is how messages refer to the sweep.
+// subject returns the name by which messages refer to the sweep.
 func (p *sweepPlan) subject() string { return table.Subject("sweep", p.name) }
 
 // plan reads a sweep's table.
@@ -270,7 +271,7 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 	return p, d.Found
 }
 
-// known returns the models that the sweep names, and reports unknown and repeated names.
+// known returns the models that the sweep names. It reports unknown and repeated names.
 func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	list := []*table.Node{given}
 	switch {
@@ -308,7 +309,7 @@ func (p *sweepPlan) of(model string) axes {
 	return slices.Concat(p.common.without(own.has), own, p.seeds)
 }
 
-// keys lists the swept keys, without the seeds: the keys with several values for some model.
+// keys returns the swept keys without the seeds. A key is swept if it has several values for some model.
 func (p *sweepPlan) keys() (keys []string) {
 	add := func(list axes) {
 		for _, a := range list {
@@ -352,8 +353,8 @@ func (p *sweepPlan) override(sets []Set) {
 	}
 }
 
-// concern returns the --set arguments that apply to each model: all except those whose key the sweep sets only for other
-// models. It must be called before [sweepPlan.override].
+// concern returns the --set arguments that apply to each model. An argument does not apply to a model if the sweep sets
+// its key for other models only. concern must be called before [sweepPlan.override].
 func (p *sweepPlan) concern(sets []Set) map[string][]Set {
 	all := map[string][]Set{}
 	for _, model := range p.models {
@@ -370,7 +371,7 @@ func (p *sweepPlan) concern(sets []Set) map[string][]Set {
 	return all
 }
 
-// readSeeds reads the seeds.
+// readSeeds reads the key seeds.
 func (p *sweepPlan) readSeeds(d *table.Decoder) {
 	seeds := p.node.Child("seeds")
 	if seeds == nil || d.Origin.Doubt("").About("seeds") {
@@ -384,10 +385,10 @@ func (p *sweepPlan) readSeeds(d *table.Decoder) {
 	p.seeds = axes{{{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items}}}
 }
 
-// column is one swept key and its values.
+// column is one swept key with its values.
 type column struct {
 	key    string   // "loss.1.weight"
-	names  []string // the parts of the key
+	names  []string // names on the path of the key
 	at     []table.Span
 	values []*table.Node
 }
@@ -400,13 +401,15 @@ func (c column) several() bool {
 	return slices.ContainsFunc(c.values, func(v *table.Node) bool { return v.String() != c.values[0].String() })
 }
 
-// change sets the key to its i-th value; it has the positions of both in the file.
+// change returns the change that sets the key to its i-th value. It has the positions of the key and of the value in
+// the file.
 func (c column) change(i int) table.Change { return table.NewChange(c.names, c.at, c.values[i]) }
 
-// axis is one key, or several keys that vary together: row i has the i-th value of each. The columns are equally long.
+// axis is one key, or several keys that vary together. Row i consists of the i-th value of each key. All columns have
+// the same length.
 type axis []column
 
-// row prints row i.
+// row returns row i as text.
 func (a axis) row(i int) string {
 	var b strings.Builder
 	for _, c := range a {
@@ -434,7 +437,7 @@ func (a axis) distinct() axis {
 	return kept
 }
 
-// axes are the axes of a sweep over one model. The sweep trains all combinations of their rows.
+// axes lists the axes of a sweep over one model. The sweep trains all combinations of their rows.
 type axes []axis
 
 // has reports whether an axis contains the key.
@@ -457,12 +460,12 @@ func (l axes) without(gone func(key string) bool) (left axes) {
 func (l axes) size() int {
 	n := 1
 	for _, a := range l {
-		n = min(n*len(a[0].values), mostTrials+1) // the number is never 0
+		n = min(n*len(a[0].values), mostTrials+1) // the number of rows is never 0
 	}
 	return n
 }
 
-// choice returns the n-th combination: the index of the chosen row of each axis, the last axis varying fastest.
+// choice returns the n-th combination: the index of the chosen row of each axis. The last axis varies fastest.
 func (l axes) choice(n int) []int {
 	choice := make([]int, len(l))
 	for i, a := range slices.Backward(l) {
@@ -472,7 +475,7 @@ func (l axes) choice(n int) []int {
 	return choice
 }
 
-// singly lists the combination of the first rows, and every combination that differs from it in one row.
+// singly returns the combination of the first rows, and every combination that differs from it in one row.
 func (l axes) singly() [][]int {
 	list := [][]int{make([]int, len(l))}
 	for i, a := range l {
@@ -485,7 +488,7 @@ func (l axes) singly() [][]int {
 	return list
 }
 
-// changes returns the changes of the model for one combination: choice is the row of each axis.
+// changes returns the changes of the model for one combination. choice is the index of the row of each axis.
 func (l axes) changes(choice []int) (changes []table.Change) {
 	for i, a := range l {
 		for _, c := range a {
@@ -495,7 +498,7 @@ func (l axes) changes(choice []int) (changes []table.Change) {
 	return changes
 }
 
-// values returns the values of some keys in a combination, nil for a key that no axis has.
+// values returns the values of the given keys in a combination, nil for a key that is on no axis.
 func (l axes) values(keys []string, choice []int) []any {
 	values := make([]any, len(keys))
 	for i, a := range l {
@@ -508,17 +511,17 @@ func (l axes) values(keys []string, choice []int) []any {
 	return values
 }
 
-// axesReader reads the axes of all models, or of a single one.
+// axesReader reads the axes of all models, or those of a single model.
 type axesReader struct {
 	*table.Decoder
-	part string // the sweep's table: "", or "for.NAME"
+	part string // part of the sweep's table that is read: "", or "for.NAME"
 	axes axes
 }
 
 // at returns the full name of a key, for messages.
 func (r *axesReader) at(key string) string { return strings.TrimPrefix(r.part+"."+key, ".") }
 
-// readAxes reads `set`, `zip` and `random` for all models, and the same tables of single models in `for`.
+// readAxes reads the tables `set`, `zip` and `random` for all models, and the same tables of single models in `for`.
 func (p *sweepPlan) readAxes(d *table.Decoder) {
 	common := axesReader{Decoder: d}
 	common.read(p.table.axesTable)
@@ -544,7 +547,7 @@ func (p *sweepPlan) readAxes(d *table.Decoder) {
 	}
 }
 
-// read reads the keys of a grid, then keys that vary together, then random ones.
+// read reads the keys of a grid, then the keys that vary together, then the random ones.
 func (r *axesReader) read(t axesTable) {
 	for _, c := range r.columns("set", t.Set, r.values) {
 		r.add("set", axis{c})
@@ -553,7 +556,7 @@ func (r *axesReader) read(t axesTable) {
 	r.random(t.Random)
 }
 
-// add adds an axis and reports keys that another axis already has.
+// add adds an axis. It reports keys that another axis already has.
 func (r *axesReader) add(part string, a axis) {
 	for _, c := range a {
 		if r.axes.has(c.key) {
@@ -564,7 +567,7 @@ func (r *axesReader) add(part string, a axis) {
 	r.axes = append(r.axes, a)
 }
 
-// columns reads the keys of a table and of its nested tables; read reads the values of one key.
+// columns returns the keys of a table and of its nested tables with their values. read reads the values of one key.
 func (r *axesReader) columns(part string, n *table.Node, read func(part, key string, n *table.Node) []*table.Node) []column {
 	if n == nil {
 		return nil
@@ -576,7 +579,7 @@ func (r *axesReader) columns(part string, n *table.Node, read func(part, key str
 	return r.below(part, n, column{}, read)
 }
 
-// below reads the keys of a nested table; before is the key of that table.
+// below returns the keys of a nested table. before is the key of this table.
 func (r *axesReader) below(part string, n *table.Node, before column, read func(part, key string, n *table.Node) []*table.Node) (list []column) {
 	for _, k := range n.Keys {
 		v := n.Child(k)
@@ -607,7 +610,7 @@ func (r *axesReader) values(part, key string, n *table.Node) []*table.Node {
 		if len(n.Items) == 0 {
 			r.Report(r.at(part), n, key+": got an empty list, want at least one value", "")
 		}
-		if part == "set" { // pairs may repeat one of their values
+		if part == "set" { // in zip, a key may repeat one of its values
 			refuseRepeated(r.Decoder, r.at(part), key, n.Items)
 		}
 		return n.Items
@@ -615,7 +618,7 @@ func (r *axesReader) values(part, key string, n *table.Node) []*table.Node {
 	return []*table.Node{n}
 }
 
-// refuseRepeated reports repeated values in a list: their trials would be equal.
+// refuseRepeated reports repeated values in a list, because their trials would be equal.
 func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	first := map[string]int{}
 	for i, v := range list {
@@ -628,15 +631,15 @@ func refuseRepeated(d *table.Decoder, part, key string, list []*table.Node) {
 	}
 }
 
-// Seeds returns a change of a sweep: it replaces the declared seeds, with one trial per seed. Repeated seeds, seeds
-// above 2⁶³ - 1 and an empty list are errors.
+// Seeds returns a change of a sweep that replaces the declared seeds by list, with one trial per seed. It returns an
+// error for repeated seeds, seeds above 2⁶³ - 1 and an empty list.
 func Seeds(list []uint64) (Set, error) {
 	var texts []string
 	for i, seed := range list {
 		switch {
 		case slices.Contains(list[:i], seed):
 			return Set{}, fmt.Errorf("config: seeds: got %d twice, want different seeds", seed)
-		case seed > math.MaxInt64: // which TOML cannot hold
+		case seed > math.MaxInt64: // TOML has no larger integers
 			return Set{}, fmt.Errorf("config: seeds: got %d, want at most %d", seed, math.MaxInt64)
 		}
 		texts = append(texts, strconv.FormatUint(seed, 10))
@@ -648,7 +651,7 @@ func Seeds(list []uint64) (Set, error) {
 	return Set{Change: change, seeds: strings.Join(texts, ",")}, err
 }
 
-// reseed replaces the seeds by those of a change.
+// reseed replaces the seeds by those of the change s.
 func (p *sweepPlan) reseed(s Set) {
 	value := s.Root
 	for _, name := range s.Path() {
@@ -657,8 +660,8 @@ func (p *sweepPlan) reseed(s Set) {
 	p.seeds = axes{{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}}
 }
 
-// Criterion is a metric by which a sweep selects settings: the setting with the smallest (or largest) mean over the seeds is
-// best.
+// Criterion is a metric by which a sweep selects settings. The best setting has the smallest (or largest) mean over the
+// seeds.
 type Criterion struct {
 	Metric  string // "mse", or "class.accuracy" for a head
 	Largest bool
@@ -732,9 +735,8 @@ func (c Criterion) problem() (problem, hint string) {
 	return "", ""
 }
 
-// split returns the images that the trials are measured on: where the sweep does not say, those held out for validation if
-// split returns the images on which the trials are measured. The default is the validation images if every trial holds some
-// out, else the test images. It is an error if a trial lacks the images that the sweep names.
+// split returns the split on which the trials are measured. The default is the validation images if every trial has
+// some, otherwise the test images. It returns an error if the sweep names the validation images and a trial has none.
 func (p *sweepPlan) split(trials []Trial) (data.Split, []table.Diagnostic) {
 	asked := data.Split(p.table.Split)
 	if len(p.criteria) > 0 {

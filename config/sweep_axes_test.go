@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// kinds is a sweep of two models of different kinds, each with its own keys.
+// kinds declares a sweep of two models of different kinds, each with separate keys.
 const kinds = `
 [model.net]
 encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
@@ -27,7 +27,7 @@ zip.loss.1.weight = [0.5, 0.25]
 components = [3, 4]
 `
 
-// settings prints the trials of a sweep.
+// settings returns the keys and the trials of a sweep as text.
 func settings(t *testing.T, text string, sets ...string) (keys []string, trials []string) {
 	t.Helper()
 	var changes []Set
@@ -60,14 +60,14 @@ func TestModelsOfDifferentKindsHaveKeysOfTheirOwn(t *testing.T) {
 	if !slices.Equal(trials, want) {
 		t.Errorf("got %q, want %q", trials, want)
 	}
-	// --set of a key that the sweep sets for one model concerns this model only, and takes one of a pair away.
+	// --set for a key that the sweep sets for one model applies only to this model, and removes the key from its pair
 	keys, trials = settings(t, kinds, "components=5", "loss.1.weight=0.1")
 	if want := []string{"net[70 4]", "net[70 8]", "factors[50 <nil>]", "factors[60 <nil>]"}; !slices.Equal(trials, want) {
 		t.Errorf("%q: got %q, want %q", keys, trials, want)
 	}
 }
 
-// swept returns a sweep of one model with these axes.
+// swept returns the text of a sweep of one model with the given axes.
 func swept(axes string) string {
 	return "[model.m]\n" + strings.Replace(oneLayer, "units = 3", "units = 3, activation = \"sigmoid\"", 1) + "loss = [{ kind = \"mse\" }, { kind = \"kl\" }]\n[sweep.s]\nmodel = \"m\"\n" + axes
 }
@@ -119,7 +119,7 @@ optimizer.kind = ["adam", "sgd"]
 			adam++
 		}
 	}
-	if len(weights) < count-1 || len(targets) < count-1 { // rounding may put a value into the next part
+	if len(weights) < count-1 || len(targets) < count-1 { // rounding may move a value into the next part
 		t.Errorf("%d parts of the weights and %d of the targets have a value, want %d", len(weights), len(targets), count)
 	}
 	if len(units) != 4 || units[1] != 10 || units[4] != 10 || adam != 20 {

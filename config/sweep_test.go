@@ -131,7 +131,8 @@ func TestRangesHoldBothEndsAndRoundValues(t *testing.T) {
 	}
 }
 
-// Only a combination of second values is wrong: the file is sound, the sweep is not.
+// Only a combination of second values is invalid. File.Check, which does not check all combinations, finds no error,
+// but File.Sweep does.
 func TestCombinationsThatAreWrongAreFoundWhenTheSweepIsAskedFor(t *testing.T) {
 	f := load(t, sweeping+`
 [sweep.c]
@@ -168,7 +169,8 @@ func TestUnknownSweepsAreSuggested(t *testing.T) {
 	}
 }
 
-// A table of a sweep with the key to, or two of a range's keys, is a range, unless it has a kind.
+// No part without a kind has a table with the key `to`, or with two keys of a range, because such a table in a sweep is
+// read as a range.
 func TestNoTableWithoutAKindHasTheKeysOfARange(t *testing.T) {
 	for _, title := range []string{"hooks", "datasets"} {
 		list, _ := Describe(title)
@@ -209,7 +211,7 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 	}
 }
 
-// A factorisation has iterations and no epochs, a separable one has neither.
+// A factorisation has iterations and no epochs. A separable one has neither.
 func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"separable\", \"shallow\"]\n[model.separable]\nkind = \"separable_nmf\"\n[sweep.kinds]\nmodel = \"shallow\"\nset.kind = [\"nmf\", \"separable_nmf\", \"autoencoder\"]\n")
 	plain, err := f.Sweep("mixed")
@@ -224,7 +226,7 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"iterations = 3", "", "epochs = 3"} { // of what a trial becomes, not of what it is made from
+	for i, want := range []string{"iterations = 3", "", "epochs = 3"} { // of the final declaration of a trial
 		text := string(Fill(kinds.Trials[i].Model))
 		if !strings.Contains(text, want) || want == "" && (strings.Contains(text, "iterations") || strings.Contains(text, "epochs")) {
 			t.Errorf("%v: got\n%s", kinds.Trials[i].Values, text)
@@ -244,7 +246,7 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 			t.Errorf("%s: %q changed, want %q", plain.Trials[i].Model.Name, got, want)
 		}
 	}
-	for name, passes := range map[string]int{"m": 200, "n": 201} { // a quick look is none at what it leaves out
+	for name, passes := range map[string]int{"m": 200, "n": 201} { // a shorter training must still be long enough for the hooks of the model
 		f := load(t, string(shipped(t))+"[sweep."+name+"]\nmodel = [\"shallow\", \"dsd\"]\n")
 		if _, err := f.Sweep(name, Passes(passes)); (err != nil) != (passes == 200) {
 			t.Errorf("%d passes of dsd, which prunes after 200: %v", passes, err)
@@ -259,7 +261,7 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	}
 }
 
-// Passes is a change of a model too, and Seeds is not.
+// Passes also changes a single model. Seeds does not.
 func TestChangesOfSweepsGivenToAModel(t *testing.T) {
 	f, err := Load("models.toml", []byte("[model.m]\nencoder = [{ kind = \"dense\", units = 2 }]\n[model.n]\nkind = \"nmf\"\ncomponents = 2\n"))
 	if err != nil {

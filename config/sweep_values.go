@@ -22,7 +22,7 @@ type spread struct {
 // Defaults sets a logarithmic spacing.
 func (s *spread) Defaults() { s.Scale = "log" }
 
-// Check returns an error for a logarithmic range that includes 0.
+// Check returns an error for a logarithmic range that contains 0.
 func (s *spread) Check() error {
 	for _, end := range []struct {
 		key   string
@@ -38,8 +38,8 @@ func (s *spread) Check() error {
 	return nil
 }
 
-// isSpread reports whether a table is a range: it has single values for at least two keys of a range, and no kind. Other
-// tables contain keys, such as the keys from and to of a schedule.
+// isSpread reports whether a table is a range. A range has single values for at least two keys of a range, and no kind.
+// Other tables contain keys to set, such as the keys from and to of a schedule.
 func isSpread(n *table.Node) bool {
 	if !n.IsTable() || n.Child("kind") != nil {
 		return false
@@ -51,7 +51,8 @@ func isSpread(n *table.Node) bool {
 	return len(given.Keys) >= 2
 }
 
-// spreadOut returns the distinct values of a range, rounded to six digits, or to integers if both ends are integers.
+// spreadOut returns the distinct values of a range, rounded to six significant digits, or to integers if both ends are
+// integers.
 func spreadOut(d *table.Decoder, n *table.Node, part string) []*table.Node {
 	s := &spread{}
 	before := len(d.Found)
@@ -89,9 +90,9 @@ func (s *spread) value(i int) float64 {
 	return rounded(v)
 }
 
-// rounded returns v rounded to six digits.
+// rounded returns v rounded to six significant digits.
 func rounded(v float64) float64 {
-	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // formatted text always parses
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // cannot fail, because the text is a formatted number
 	return r
 }
 
@@ -102,7 +103,7 @@ func integers(n *table.Node) bool {
 	return from && to
 }
 
-// axesTable contains the keys of [sweep.NAME] that assign values to keys. [sweep.NAME.for.MODEL] has the same keys.
+// axesTable contains the keys of [sweep.NAME] that define the axes. [sweep.NAME.for.MODEL] has the same keys.
 type axesTable struct {
 	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 	Zip    *table.Node `toml:"zip" doc:"paired keys: lists or ranges of the same length; the first values belong together, the second values, and so on"`
@@ -136,11 +137,11 @@ type interval struct {
 // Defaults sets a logarithmic scale.
 func (s *interval) Defaults() { s.Scale = "log" }
 
-// Check returns an error for a logarithmic range that includes 0.
+// Check returns an error for a logarithmic range that contains 0.
 func (s *interval) Check() error { return (&spread{From: s.From, To: s.To, Scale: s.Scale}).Check() }
 
-// draw maps u in [0,1) to a value of the range, rounded to six digits, or to an integer if both ends are integers. Every
-// integer of a linear range is equally probable.
+// draw maps u in [0,1) to a value of the range, rounded to six significant digits, or to an integer if whole is true.
+// In a linear range every integer is equally probable.
 func (s *interval) draw(u float64, whole bool) any {
 	switch {
 	case whole && s.Scale == "linear":
@@ -216,9 +217,10 @@ func (r *axesReader) drawn(t *randomTable, part, key string, n *table.Node) []*t
 	return values
 }
 
-// numbers draws a number in [0,1) for each setting. The numbers of a key do not depend on other keys. Independent numbers do
-// not depend on the count either: a larger count adds settings and keeps the others. A Latin hypercube (M. D. McKay et al.,
-// Technometrics 21, 1979) divides [0,1) into count equal parts, draws one number in each, and shuffles the parts.
+// numbers draws a number in [0,1) for each setting. The numbers of a key do not depend on other keys. Independent
+// numbers do not depend on the count either, so a larger count keeps the settings and adds new ones. A Latin hypercube
+// (M. D. McKay et al., Technometrics 21, 1979) divides [0,1) into count equal parts, draws one number in each, and
+// shuffles the numbers.
 func (t *randomTable) numbers(key string) []float64 {
 	numbers := make([]float64, t.Count)
 	stream := random.Stream(t.Seed, "sweep/"+key, 0)

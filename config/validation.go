@@ -14,7 +14,8 @@ import (
 // ObjectiveMetric is the entry of train.metrics that stands for the objective and its terms.
 const ObjectiveMetric = "loss"
 
-// ValidatedTerms lists the indices of the loss terms that can be measured on validation images: see [losses.Reads.Validates].
+// ValidatedTerms returns the indices of the loss terms that can be measured on validation images; see
+// [losses.Reads.Validates].
 func (m *Model) ValidatedTerms() (list []int) {
 	for i, l := range m.Losses {
 		if l.Loss != nil && m.Validates(l) {
@@ -24,14 +25,14 @@ func (m *Model) ValidatedTerms() (list []int) {
 	return list
 }
 
-// Validates reports whether a term can be measured on images outside a training step: see [losses.Reads.Validates]. A term
-// cannot if a layer draws its mask or sample weights in training, see [layers.Drawing].
+// Validates reports whether a term can be measured on images outside of a training step; see [losses.Reads.Validates].
+// It cannot if a layer draws the mask or the sample weights of the term in training; see [layers.Drawing].
 func (m *Model) Validates(l Loss) bool {
 	return l.Reads().Validates() && !m.drawnInTraining(l.Mask, map[string]bool{}) && !m.drawnInTraining(l.SampleWeight, map[string]bool{})
 }
 
-// Reconstructs returns an error if the output does not reconstruct the images: the model has no decoder, or every term on the
-// output is restricted to a mask that is drawn in training, so that the remaining entries are not trained.
+// Reconstructs returns an error if the output does not reconstruct the images. This is so if the model has no decoder,
+// or if every term on the output has a mask that is drawn in training, so that the other entries are not trained.
 func (m *Model) Reconstructs() error {
 	if len(m.Decoder) == 0 {
 		return errors.New("the model has no decoder")
@@ -52,8 +53,8 @@ func (m *Model) Reconstructs() error {
 	return fmt.Errorf("the output is no reconstruction: the loss %s trains it only where the mask of a training step hides the images", masked)
 }
 
-// drawnInTraining reports whether a value depends on random numbers that are drawn in training. Names in seen are known not
-// to.
+// drawnInTraining reports whether a value depends on random numbers that are drawn in training. The values in seen are
+// known not to depend on any.
 func (m *Model) drawnInTraining(name string, seen map[string]bool) bool {
 	path, i, published, ok := m.stackOf(name)
 	if !ok || seen[name] {
@@ -88,12 +89,12 @@ func (m *Model) SelectsOnValidation() bool {
 	return m.EarlyStops() && m.Dataset.Validates() && m.hasValidationError()
 }
 
-// hasValidationError reports whether the model has an error on validation images.
+// hasValidationError reports whether the model has an error that can be measured on validation images.
 func (m *Model) hasValidationError() bool {
 	return m.Reconstructs() == nil || len(m.ClassHeads()) > 0 || len(m.Losses) > 0 && len(m.ValidatedTerms()) == len(m.Losses) && !m.Opposed()
 }
 
-// noValidationError explains why early stopping has no validation error, and how to get one.
+// noValidationError returns the reason why early stopping has no validation error, and how to get one.
 func (m *Model) noValidationError() (why, remedy string) {
 	if m.hasValidationError() {
 		return "no images are held out: validation = 0", "hold out images: dataset.validation = 0.1"

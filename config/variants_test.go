@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a model does not use is not written: the text, whose hash names the trials of a sweep, stays as it was.
+// Keys that a model does not use are not written. The hash of the text, which identifies the trials of a sweep,
+// therefore stays the same.
 func TestKeysOfVariantsAreWrittenOnlyWhereTheyAreUsed(t *testing.T) {
 	const text = `
 [model.m]

@@ -8,8 +8,9 @@ import (
 	"tessera/part/table"
 )
 
-// TestEveryRegisteredPartCanBeDeclared: tags are well formed, no part has a key that its table has already, defaults
-// are values that the key may be given (or leave it open), and every type can be decoded.
+// TestEveryRegisteredPartCanBeDeclared checks the registered parts: tags are well formed, no part has a key that its
+// table already has, defaults are valid values of their keys (or mean that the key is not set), and every type can be
+// decoded.
 func TestEveryRegisteredPartCanBeDeclared(t *testing.T) {
 	for _, v := range language.Vocabularies {
 		for _, name := range v.Names() {

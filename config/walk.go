@@ -20,29 +20,29 @@ import (
 	"tessera/part/table"
 )
 
-// walk is the state of a walk over a model's layers, including the errors. To avoid follow-up errors, an unknown shape is nil
-// and stays unknown until a layer with a given number of outputs.
+// walk is the state of a walk over the layers of a model, including the errors. To avoid consequential errors, an
+// unknown shape is nil, and the shapes after it are nil up to a layer with a given number of outputs.
 type walk struct {
 	model  *Model
 	layout *Layout
 	found  []table.Diagnostic
 	names  []string // paths of parameters with unknown shapes
 	open   []string // paths of layers whose parameter names are unknown
-	large  bool     // a layer's tensors for a batch are too large
+	large  bool     // the tensors of a layer for a batch are too large
 
 	stacks map[string]*placing // stacks by path
-	order  []*placing          // the order of placing: encoder, decoder, heads
+	order  []*placing          // order of placing: encoder, decoder, heads
 
-	labelled map[string]bool // the values that a loss compares with labels
+	labelled map[string]bool // values that a loss compares with labels
 
-	unsized string // why the number of outputs of the current layers has no default, "" if there is no special reason
+	unsized string // reason why the number of outputs of the current layers has no default, "" if there is no special reason
 
 	all        []ParameterPath // parameters of the layout; see listed
 	own, other []string        // paths and aliases of all parameters
 }
 
-// sizing returns the index of the decoder layer that determines the size of the output: the last one with a number of
-// outputs, or else the last layer.
+// sizing returns the index of the decoder layer that determines the size of the output. It is the last layer with a
+// number of outputs, or the last layer if there is none.
 func (w *walk) sizing() int {
 	for i, l := range slices.Backward(w.model.Decoder) {
 		if _, ok := l.Layer.(layers.Sized); ok {
@@ -52,11 +52,12 @@ func (w *walk) sizing() int {
 	return len(w.model.Decoder) - 1
 }
 
-// place determines a layer's parameters and output shape. The number of outputs may be missing if open is true.
+// place determines the parameters and the output shape of a layer. If open is true, the number of outputs may be
+// missing.
 func (w *walk) place(part string, p *Placed, open bool) []int {
 	doubtful := w.model.origin.Doubt(part).Any(aboutShape)
 	if isNil(p.Layer) {
-		if w.open = append(w.open, p.Path); w.model.origin == nil { // a text has said what is wrong
+		if w.open = append(w.open, p.Path); w.model.origin == nil { // for a text the decoder has reported the error
 			w.report(part, p.Kind, "", fmt.Sprintf("there is no layer (got %s)", nilText(p.Layer)), "")
 		}
 		return nil
@@ -69,7 +70,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	}
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
-		if w.unsized != "" { // the cause, not its consequence
+		if w.unsized != "" { // reports the cause, not its consequence
 			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
 		} else {
 			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "give the number of outputs")
@@ -96,7 +97,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	return nil
 }
 
-// flattens reports whether a layer gives a vector of any input, so that its output is known without its input.
+// flattens reports whether the output of a layer is a vector for every input.
 func flattens(l layers.Layer) bool {
 	out, _, err := shaped(l, []int{32, 32})
 	return err != nil || len(out) == 1
@@ -123,8 +124,8 @@ func (w *walk) published(part string, p *Placed) (list []layers.Value) {
 	return list
 }
 
-// shaped returns the shape of a layer's output and its parameters for inputs of shape in. It turns a panic into an error,
-// because the layer may be user-defined.
+// shaped returns the output shape and the parameters of a layer for inputs of the shape in. It turns a panic into an
+// error, because the layer may be user-defined.
 func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -154,7 +155,7 @@ func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err e
 	return out, list, nil
 }
 
-// refused reports the error of a layer; an error of an inner layer is located at the inner layer.
+// refused reports the error of a layer. The error of an inner layer is located at the inner layer.
 func (w *walk) refused(part, kind string, l layers.Layer, err error, hint string) {
 	if b, ok := l.(layers.Block); ok {
 		if inner, ok := err.(layers.InnerError); ok {
@@ -170,7 +171,7 @@ func (w *walk) refused(part, kind string, l layers.Layer, err error, hint string
 	w.report(part, kind, table.KeyOf(err), err.Error(), hint)
 }
 
-// unflattened returns the advice for a layer that refuses a code, which is a vector, but accepts the shape of the
+// unflattened returns advice for a layer that does not accept a code, which is a vector, but accepts the shape of the
 // encoder's output.
 func (w *walk) unflattened(p *Placed) string {
 	n := len(w.layout.Encoder)
@@ -187,7 +188,7 @@ func (w *walk) unflattened(p *Placed) string {
 	return fmt.Sprintf("put { kind = \"reshape\", shape = %s } before it, the shape of the encoder's output", strings.ReplaceAll(fmt.Sprint(shape), " ", ", "))
 }
 
-// borrowers lists the layers that borrow a parameter: l itself or layers inside it.
+// borrowers returns the layers that borrow a parameter: l itself, or layers inside of l.
 func borrowers(l layers.Layer) (list []layers.Borrower) {
 	if b, ok := l.(layers.Borrower); ok {
 		list = append(list, b)
@@ -200,8 +201,8 @@ func borrowers(l layers.Layer) (list []layers.Borrower) {
 	return list
 }
 
-// lend gives a layer the shape of the encoder's parameter that it borrows. It returns false if the shape is unknown, and
-// reports an error if there is no such parameter.
+// lend passes the shape of the encoder's parameter to a layer that borrows it. It returns false if the shape is
+// unknown, and reports an error if there is no such parameter.
 func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	path := b.Borrows()
 	b.Lend(nil)
@@ -227,7 +228,7 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	return false
 }
 
-// assume determines the parameter names of a layer with unknown input: names do not depend on the input.
+// assume determines the parameter names of a layer whose input is unknown. They do not depend on the input.
 func (w *walk) assume(p *Placed) {
 	if s, ok := p.Layer.(layers.Sized); ok && s.OutputUnits() == 0 {
 		s.SetOutputUnits(1)
@@ -250,17 +251,18 @@ func (w *walk) report(part, kind, key, problem, hint string) {
 	w.found = append(w.found, w.model.finding(part, kind, key, problem, hint))
 }
 
-// finding locates an error at a key of a table, or else at its kind, or else at the model's name.
+// finding returns a diagnostic at a key of a table, or else at its kind, or else at the name of the model.
 func (m *Model) finding(part, kind, key, problem, hint string) table.Diagnostic {
 	return m.origin.Find(table.Diagnostic{Subject: subject(m.Name), Part: part, Kind: kind, Problem: problem, Suggestion: hint}, key)
 }
 
-// InDataset locates a problem with the files of a model's data set at the dataset table.
+// InDataset returns a diagnostic for a problem with the files of the data set. It is located at the dataset table.
 func (m *Model) InDataset(problem string) table.Diagnostic {
 	return m.finding("dataset", "", "", problem, "")
 }
 
-// Located returns an error of the model's graph with its position in the declaration, if it is one of a key of the model or of a player.
+// Located adds the position in the declaration to an error of the model's graph, if the error belongs to a key of the
+// model or of a player. It returns other errors unchanged.
 func (m *Model) Located(err error) error {
 	var of part.KeyError
 	if !errors.As(err, &of) {
@@ -273,7 +275,7 @@ func (m *Model) Located(err error) error {
 	return table.Report([]table.Diagnostic{m.finding("", "", of.Key, of.Key+": "+problem, hint)})
 }
 
-// sizeKey returns the key of a layer's number of outputs, "" if it has none.
+// sizeKey returns the key of a layer's number of outputs, "" if the layer has no such key.
 func sizeKey(s layers.Sized) string {
 	if s == nil {
 		return ""
@@ -281,11 +283,12 @@ func sizeKey(s layers.Sized) string {
 	return layers.SizeKey
 }
 
-// unit is the domain of terms such as bce and kl.
+// unit is the range of values for which terms such as bce and kl are defined.
 var unit = layers.Interval{Low: 0, High: 1}
 
-// Suits returns an error if a term is not defined for images with values in [low, high]. It checks terms that compare the
-// output with the images, and terms on an unbounded code. Both need the data, so [Model.check] cannot check them.
+// Suits returns an error if a term is not defined for images with values in [low, high]. It checks terms that compare
+// the output with the images, and terms on a code without bounds. [Model.check] cannot check them, because both depend
+// on the data.
 func (m *Model) Suits(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, l := range m.Losses {
@@ -296,7 +299,7 @@ func (m *Model) Suits(low, high float64) error {
 		of, r := "the images", images
 		switch {
 		case reads.Against == losses.Images:
-		case reads.Against != "": // another column, whose own values are checked
+		case reads.Against != "": // the values of another column are checked separately
 			continue
 		default:
 			of = "the " + l.On
@@ -312,8 +315,8 @@ func (m *Model) Suits(low, high float64) error {
 	return nil
 }
 
-// Unclipped returns an error if an augmentation of a view would clip images with values in [low, high]. This check needs the
-// data.
+// Unclipped returns an error if an augmentation of a view would clip images with values in [low, high]. The check
+// depends on the data.
 func (m *Model) Unclipped(low, high float64) error {
 	images := layers.Interval{Low: low, High: high}
 	for i, v := range m.Views {
@@ -326,7 +329,7 @@ func (m *Model) Unclipped(low, high float64) error {
 	return nil
 }
 
-// unitInterval checks, for a term that needs values in [0,1], that the value is in [0,1] for images in [0,1].
+// unitInterval checks a term that is defined on [0,1]: its value must be in [0,1] for images in [0,1].
 func (w *walk) unitInterval(part string, l Loss) {
 	r, known, last := w.model.rangeOf(l.On, unit)
 	if !known || r.Within(unit) {
@@ -336,7 +339,7 @@ func (w *walk) unitInterval(part string, l Loss) {
 		"these give values in [0,1]: "+table.Quoted(unitActivations()))
 }
 
-// unitActivations lists the activations that map every value into [0,1].
+// unitActivations lists the activations whose values are in [0,1].
 func unitActivations() []string {
 	var names []string
 	for _, name := range layers.ActivationName("").Choices() {
@@ -364,7 +367,7 @@ func intervalText(i layers.Interval) string {
 
 // check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, parts in the wrong place, and globs.
 func (m *Model) check(input []int) []table.Diagnostic {
-	w := m.walk(input) // the checks use its results
+	w := m.walk(input) // first, because the checks use its results
 	w.listed()
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
@@ -383,8 +386,8 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
 		if one.Constraint != nil {
-			// a constraint on frozen parameters is valid: a model that extends another one and freezes parameters inherits
-			// its constraints
+			// a constraint on frozen parameters is valid, because a model that freezes parameters may inherit
+			// constraints on them
 			w.trainable(fmt.Sprintf("constraint[%d]", i), one.Kind, one.On, func(string) bool { return false }, w.views()...)
 		}
 	}
@@ -408,11 +411,11 @@ func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
 
-// atoms checks that the decoder has atoms of a suitable shape for a term that reads them.
+// atoms checks that the decoder has atoms with a suitable shape for a term that reads atoms.
 func (w *walk) atoms(part string, l Loss) {
 	inDecoder := func(path string) bool { return strings.HasPrefix(path, "decoder.") }
 	if slices.ContainsFunc(w.names, inDecoder) || slices.ContainsFunc(w.open, inDecoder) {
-		return // a layer with unknown shapes
+		return // the layer has unknown shapes
 	}
 	list := w.layout.Decoder
 	if len(list) == 0 {
@@ -422,7 +425,7 @@ func (w *walk) atoms(part string, l Loss) {
 		return
 	}
 	if product(list[len(list)-1].Out) != product(w.layout.Input) {
-		return // reported elsewhere, or unknown
+		return // another check reports it, or it is unknown
 	}
 	if w.layout.Dictionary() < 0 {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the output of the decoder's last layer with weights is not an image", l.Kind),
@@ -433,11 +436,11 @@ func (w *walk) atoms(part string, l Loss) {
 // headPart returns the location of a head in the declaration.
 func headPart(name string) string { return "head." + name }
 
-// maxClasses bounds the number of units that is derived from labels alone: a label such as 20240101 is probably a date, not a
-// class.
+// maxClasses is the maximum number of units that is derived from labels alone. A label such as 20240101 is probably a
+// date, not a class.
 const maxClasses = 1 << 16
 
-// misnamedHead explains why the name of a head is invalid; "" if it is valid.
+// misnamedHead returns the reason why the name of a head is invalid, "" if it is valid.
 func misnamedHead(name string) string {
 	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, losses.Images, "labels", "views", "loss", "teacher", Previous}, name) {
 		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
@@ -448,7 +451,7 @@ func misnamedHead(name string) string {
 	return ""
 }
 
-// hasHead reports whether a head of that name is declared.
+// hasHead reports whether a head with the given name is declared.
 func (m *Model) hasHead(name string) bool {
 	_, ok := m.Heads[name]
 	return ok
@@ -465,8 +468,8 @@ func (m *Model) labelled() map[string]bool {
 	return values
 }
 
-// targetSize returns the size of the column that a loss compares a head with: the default number of outputs. It is 0 if
-// there is no such column, or if the size is unknown.
+// targetSize returns the size of the column with which a loss compares a head. It is the default number of outputs of
+// the head. It returns 0 if there is no such column, or if the size is unknown.
 func (m *Model) targetSize(head string, layout *Layout) int {
 	for _, l := range m.Losses {
 		if l.Loss == nil || l.On != head {
@@ -484,7 +487,8 @@ func (m *Model) targetSize(head string, layout *Layout) int {
 	return 0
 }
 
-// unknownTarget returns the column that a loss compares a head with if its size is not known, "" if there is none.
+// unknownTarget returns the column with which a loss compares a head, if the size of this column is unknown; otherwise
+// "".
 func (m *Model) unknownTarget(head string) string {
 	for _, l := range m.Losses {
 		if l.Loss == nil || l.On != head || l.Reads().Groups > 0 {
@@ -498,8 +502,8 @@ func (m *Model) unknownTarget(head string) string {
 	return ""
 }
 
-// Classes returns the number of classes of the data set. It is 0 if the data set has no labels, or if the number is not
-// known before the files are read.
+// Classes returns the number of classes of the data set. It returns 0 if the data set has no labels, or if the number
+// is not known before the files are read.
 func (m *Model) Classes() int {
 	if m.Dataset.Source == nil {
 		return 0
@@ -516,7 +520,7 @@ func (m *Model) Resolved(shape []int) *Model {
 	return resolved
 }
 
-// sized is Resolved without updating the text.
+// sized is like Resolved, but does not update the text.
 func (m *Model) sized(shape []int) *Model {
 	resolved := *m
 	resolved.Decoder = sizedBy(m.Decoder, openUnits{open: true, size: product(shape)})
@@ -597,7 +601,7 @@ func (w *walk) loss(part string, l Loss) {
 func (w *walk) publishes(part string, l Loss, names []string) {
 	p, _ := w.layout.Of(l.On)
 	if p == nil || p.Out == nil {
-		return // unknown
+		return // the layer is unknown
 	}
 	for _, name := range names {
 		if p.shapeOf(name) != nil {
@@ -618,7 +622,7 @@ func (w *walk) publishes(part string, l Loss, names []string) {
 	}
 }
 
-// value checks that the size and range of the value `on` suit the term.
+// value checks that the size and the range of the value `on` suit the term.
 func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	size := w.layout.Size(l.On)
 	if n, ok := l.Loss.(losses.UnitsChecker); ok && size > 0 {
@@ -645,7 +649,7 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// teacher checks that the hook that a term names can be a teacher: it lends its parameters.
+// teacher checks that the hook that a term names can be a teacher, which means that it lends its parameters.
 func (w *walk) teacher(part string, l Loss) {
 	name := l.TeacherName()
 	var valid []string
@@ -665,7 +669,7 @@ func (w *walk) teacher(part string, l Loss) {
 	}
 }
 
-// teachers suggests one of the hooks that lend parameters, or how to declare one.
+// teachers returns a suggestion: one of the hooks that lend parameters, or how to declare one.
 func (w *walk) teachers(name string, valid []string) string {
 	if len(valid) > 0 {
 		return table.Suggest(name, valid)
@@ -698,7 +702,7 @@ func (w *walk) labels(part string, l Loss, size int) {
 // hasValue checks that the value that a key names exists in the model.
 func (w *walk) hasValue(part, kind, key, name string) bool {
 	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
-		return true // a head that is not placed is reported itself
+		return true // another check reports a head that is not placed
 	}
 	if _, column := w.layout.Column(name); column || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
 		return true
@@ -711,7 +715,7 @@ func (w *walk) hasValue(part, kind, key, name string) bool {
 	return false
 }
 
-// keyHolding returns the key of a term whose value is name.
+// keyHolding returns the key of a term that has the value name.
 func (w *walk) keyHolding(l losses.Loss, name string) string {
 	for _, f := range table.Fields(l) {
 		if f.Value.CanInterface() && f.Value.Interface() == any(name) {
@@ -724,8 +728,8 @@ func (w *walk) keyHolding(l losses.Loss, name string) string {
 // uncompared is the error for a model whose output no loss reads.
 const uncompared = "no loss compares the output with the images"
 
-// unread checks that a term reads every value except the code, directly or through a head: a value that no term reads is not
-// trained. If a term has errors, it is unknown whether it reads the output.
+// unread checks that every value except the code is read by a term, directly or through a head. A value that no term
+// reads is not trained. sound is false if terms have errors; it is then unknown whether they read the output.
 func (w *walk) unread(sound bool) {
 	m := w.model
 	if m.inDoubt("loss") || slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss == nil }) {
@@ -761,8 +765,8 @@ func reconstructions() (names []string) {
 	return names
 }
 
-// drawn checks the views: one for both or one for each, images of a shape that the augmentations accept, and a loss that
-// reads the views.
+// drawn checks the views: there must be one for both or one for each, the augmentations must accept the shape of the
+// images, and a loss must read the views.
 func (w *walk) drawn() {
 	m := w.model
 	if len(m.Views) == 0 || m.inDoubt("view") {
@@ -806,8 +810,8 @@ func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
 	return false
 }
 
-// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. still reports the
-// parameters that do not change.
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. still reports
+// whether a parameter does not change.
 func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
 	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
 		return
@@ -827,13 +831,13 @@ func (w *walk) trainable(part, kind, glob string, still func(path string) bool, 
 		"leave it out, or train some of them")
 }
 
-// paths lists the parameters whose names are known.
+// paths returns the paths of all parameters whose names are known.
 func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
 
-// views lists the aliases of parameters: losses and constraints use them to select the atoms of a tied decoder.
+// views returns the aliases of parameters. Losses and constraints use them to select the atoms of a tied decoder.
 func (w *walk) views() []string { return w.other }
 
-// listed collects the parameters of the layout. All globs are matched against them.
+// listed collects the parameters of the layout, against which all globs are matched.
 func (w *walk) listed() {
 	w.all = w.layout.Parameters()
 	for _, p := range w.all {
@@ -845,8 +849,8 @@ func (w *walk) listed() {
 	}
 }
 
-// suggestGlob suggests the nearest parameter path or common glob, or else lists all common globs. For the name of a list or a
-// layer it suggests the weights.
+// suggestGlob suggests the most similar parameter path or common glob, or else lists all common globs. For the name of
+// a list or a layer it suggests the weights.
 func (w *walk) suggestGlob(glob string, also []string) string {
 	paths := append(w.paths(), also...)
 	usual := starred(paths)
@@ -861,7 +865,7 @@ func (w *walk) suggestGlob(glob string, also []string) string {
 	return table.Suggest(glob, usual)
 }
 
-// mayMatch reports whether a glob may match a parameter of a layer whose parameter names are not known.
+// mayMatch reports whether a glob may match a parameter of a layer whose parameter names are unknown.
 func mayMatch(glob, layer string) bool {
 	literal := glob
 	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
@@ -870,7 +874,7 @@ func mayMatch(glob, layer string) bool {
 	return strings.HasPrefix(literal, layer+".") || strings.HasPrefix(layer+".", literal)
 }
 
-// starred returns the globs that match one parameter name in all layers of a list: "decoder.*.weight".
+// starred returns globs that match a parameter name in all layers of a list: "decoder.*.weight".
 func starred(paths []string) []string {
 	var globs []string
 	for _, p := range paths {
@@ -888,7 +892,8 @@ func (m *Model) Frozen(parameter string) bool {
 	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
 }
 
-// AllFrozen reports whether names is not empty and the parameters with these names in the layer at path are all frozen.
+// AllFrozen reports whether the parameters with the given names in the layer at path are all frozen. It returns false
+// without names.
 func (m *Model) AllFrozen(path string, names ...string) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
 }
@@ -903,7 +908,7 @@ func (w *walk) freeze() {
 		w.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
 	}
 	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
-		return // or parameters are not known
+		return // true also if parameters are unknown
 	}
 	for _, p := range w.all {
 		if !p.State && p.Of == "" && !w.model.Frozen(p.Path) {
@@ -913,7 +918,7 @@ func (w *walk) freeze() {
 	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
 }
 
-// Start declares another run, from which a new run of the model takes initial parameters.
+// Start declares another run, from which a new run of the model takes its initial parameters.
 type Start struct {
 	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
 	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
@@ -936,11 +941,11 @@ func (w *walk) start() {
 }
 
 const (
-	// maxValues bounds the number of values of one tensor: a larger tensor is probably a typo and would fail later.
+	// maxValues is the maximum number of values of a tensor. A larger tensor is probably a typo and would fail later.
 	maxValues = 1 << 31
 
-	// maxExpanded bounds a parameter, and a layer's tensors for a batch: 2 GiB. Training stores several tensors of this
-	// size.
+	// maxExpanded is the maximum number of values of a parameter, and of a layer's tensors for a batch: 2 GiB. Training
+	// stores several tensors of this size.
 	maxExpanded = 1 << 29
 )
 
@@ -965,14 +970,14 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	return true
 }
 
-// expands reports a layer whose intermediate or output tensors for a training batch are too large. Encoding and decoding
-// after the training use smaller batches and need no check.
+// expands reports a layer whose intermediate or output tensors for a training batch are too large. Encoding and
+// decoding after the training use smaller batches and need no check.
 func (w *walk) expands(part string, p Placed) {
 	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
 		return
 	}
 	batch := w.model.Train.Batch
-	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has at most the images of the data set
+	if limit := w.model.Dataset.Limit; limit > 0 { // a batch has at most as many images as the data set
 		batch = min(batch, limit)
 	}
 	plain, largest, what, advice := true, product(p.Out), "its outputs", "take fewer outputs"
@@ -981,7 +986,7 @@ func (w *walk) expands(part string, p Placed) {
 		what, advice = e.Expands(p.In)
 	}
 	n := product([]int{batch, largest})
-	if n <= maxExpanded || plain && w.large { // the layers after a large output are usually as large
+	if n <= maxExpanded || plain && w.large { // reported once, because the layers after a large output usually have large outputs, too
 		return
 	}
 	w.large = true
@@ -1005,7 +1010,7 @@ func placeOf(path string) string {
 	return part
 }
 
-// bytesText prints the size of values in float32.
+// bytesText returns the size of values in float32 as text.
 func bytesText(values int) string {
 	bytes := 4 * float64(values)
 	if bytes < 1e9 {
@@ -1016,13 +1021,13 @@ func bytesText(values int) string {
 
 // Fitted is a [Baseline] whose valid settings depend on the number and size of the images.
 type Fitted interface {
-	// Fits returns a [part.KeyError] for settings that are invalid for a number of images or of pixels. images is 0 if the
-	// number is not known yet.
+	// Fits returns a [part.KeyError] for settings that are invalid for the number of images or of pixels. images is 0
+	// if their number is not known yet.
 	Fits(images, pixels int) error
 }
 
-// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. Each product is the number of values
-// of one tensor per component. The bound is the one for a layer's parameters.
+// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. The product of each is the
+// number of values of one tensor per component. The bound is that of a layer's parameters.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {
@@ -1032,7 +1037,7 @@ func Bounded(components int, what string, each ...int) error {
 		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
-// fits reports settings of a baseline that are invalid for images of shape input; nil means an unknown shape.
+// fits reports settings of a baseline that are invalid for images of the shape input; nil means an unknown shape.
 func (m *Model) fits(input []int) []table.Diagnostic {
 	baseline, ok := m.Baseline.(Fitted)
 	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
@@ -1046,7 +1051,7 @@ func (m *Model) fits(input []int) []table.Diagnostic {
 	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
 }
 
-// input returns the shape of the model's images, nil if unknown.
+// input returns the shape of the model's images, nil if it is unknown.
 func (m *Model) input(shape func(data.Source) []int) []int {
 	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
 		return nil
@@ -1054,7 +1059,7 @@ func (m *Model) input(shape func(data.Source) []int) []int {
 	return shape(m.Dataset.Source)
 }
 
-// product returns the number of values of a shape, 0 if unknown.
+// product returns the number of values of a shape, 0 if the shape is unknown.
 func product(shape []int) int {
 	if shape == nil {
 		return 0
@@ -1062,7 +1067,7 @@ func product(shape []int) int {
 	return volume.Of(shape)
 }
 
-// shapeText prints a shape as "28x28 = 784", and a vector as "784".
+// shapeText returns a shape as "28x28 = 784", and a vector as "784".
 func shapeText(shape []int) string {
 	texts := make([]string, len(shape))
 	for i, d := range shape {

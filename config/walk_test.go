@@ -8,7 +8,7 @@ import (
 	"tessera/layers"
 )
 
-// bursting is a user-defined layer that panics, for images or for every input.
+// bursting is a user-defined layer that panics for images, or for every input.
 type bursting struct {
 	In string `toml:"in" doc:"method that panics"`
 }
@@ -57,7 +57,7 @@ encoder = [{ kind = "dense", units = 4 }]
 	}
 }
 
-// careless is a user-defined layer that declares what no graph can have.
+// careless is a user-defined layer that declares parameters or shapes that no graph can have.
 type careless struct {
 	How string `toml:"how" doc:"what is wrong"`
 }

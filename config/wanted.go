@@ -10,23 +10,28 @@ import (
 	"tessera/losses"
 )
 
-// Wanted is what a term or a layer wants of the values of a column.
+// Wanted is a requirement of a term or a layer on the values of a column.
 type Wanted struct {
 	Column string
-	Holds  func(v float32) bool // reports whether the reader can use a value
-	Text   string               // after the value: who reads it, and what it wants
-	Layer  bool                 // a layer reads it, so that the values of a trained model need it too
+	Holds  func(v float32) bool // reports whether a value meets the requirement
+	Text   string               // text after the value in a message: who reads it, and the requirement
+	Layer  bool                 // a layer reads the column, so that the requirement also holds after the training
 }
 
-// Wanted lists what the terms and layers of the model want of columns other than images.
+// Wanted returns the requirements of the terms and layers of the model on columns other than images.
 func (m *Model) Wanted(l *Layout) (list []Wanted) {
-	for _, p := range l.Stacked() {
+	inside := map[string][]string{} // by the path of a layer inside a block
+	for _, p := range l.Layers() {
+		columns := l.unchanged(p.From, inside)
+		if l.at[p.Path] == nil && rearranges(p.Layer) {
+			inside[p.Path] = columns
+		}
 		i, ok := p.Layer.(layers.Indexing)
 		if !ok {
 			continue
 		}
 		n := float32(i.Indices())
-		for _, name := range l.unchanged(p.From) {
+		for _, name := range columns {
 			list = append(list, Wanted{Column: name, Layer: true,
 				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
 				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
@@ -42,7 +47,7 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 			if column == "" || column == losses.Images {
 				return
 			}
-			if column == losses.Labels && (key != "against" || !reads.Classes) { // negative: the class is unknown
+			if column == losses.Labels && (key != "against" || !reads.Classes) { // a negative label means an unknown class
 				known := holds
 				holds, want = func(v float32) bool { return v >= 0 && known(v) }, want+" of a sample whose class is known"
 			}
@@ -66,27 +71,30 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 	return list
 }
 
-// unchanged lists the columns from which values come that no layer computes with: those of names, also behind layers that only
-// arrange values in another shape.
-func (l *Layout) unchanged(names []string) (columns []string) {
+// unchanged returns the columns among names, and the columns that reach one of the names only through layers that rearrange
+// values. inside has these columns for the layers inside blocks.
+func (l *Layout) unchanged(names []string, inside map[string][]string) (columns []string) {
 	for _, name := range names {
+		columns = append(columns, inside[name]...)
 		if _, column := l.Column(name); column {
 			columns = append(columns, name)
-			continue
-		}
-		p, published := l.Of(name)
-		if p == nil || published != "" {
-			continue
-		}
-		switch p.Layer.(type) {
-		case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
-			columns = append(columns, l.unchanged(p.From)...)
+		} else if p, published := l.Of(name); p != nil && published == "" && rearranges(p.Layer) {
+			columns = append(columns, l.unchanged(p.From, inside)...)
 		}
 	}
 	return columns
 }
 
-// ReadsLabels reports whether anything in the model reads the labels of the training images.
+// rearranges reports whether a layer only rearranges the values of its input, or leaves some out.
+func rearranges(l layers.Layer) bool {
+	switch l.(type) {
+	case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
+		return true
+	}
+	return false
+}
+
+// ReadsLabels reports whether a part of the model reads the labels of the training images.
 func (m *Model) ReadsLabels() bool {
 	for _, name := range m.namesRead() {
 		if name == losses.Labels || slices.Contains(m.readByDraws(name), losses.Labels) {
@@ -96,7 +104,8 @@ func (m *Model) ReadsLabels() bool {
 	return false
 }
 
-// Unlabelled returns an error for samples without labels that the model reads in other ways than as the classes of a term.
+// Unlabelled returns an error for samples without labels if the model reads labels in other ways than as the classes of
+// a term.
 func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) error {
 	if m.Baseline != nil || samples.Labels() != nil {
 		return nil
@@ -119,8 +128,8 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 	return nil
 }
 
-// Unusable returns an error for the first value that a reader of the model cannot use. It looks at the samples in this order; nil ones
-// are left out.
+// Unusable returns an error for the first value that violates a requirement of the model. It checks the samples in the
+// given order and skips nil ones.
 func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {
 	if m.Baseline != nil {
 		return nil

@@ -40,8 +40,8 @@ func (m *Model) Warnings() (list []string) {
 	return list
 }
 
-// normalisesHoles returns a layer that normalises images with missing or hidden entries, "encoder[0] (batch_norm)"; ""
-// if there is none.
+// normalisesHoles returns a layer that normalises images with missing or hidden entries, as "encoder[0] (batch_norm)".
+// It returns "" if there is none.
 func (m *Model) normalisesHoles() string {
 	if !m.Holed() {
 		return ""
@@ -86,14 +86,15 @@ func (m *Model) uselessBiases() (found []string) {
 	return found
 }
 
-// uselessTopKs returns a warning for every top_k that keeps all values of its input. It needs the shape of the images.
+// uselessTopKs returns a warning for every top_k that keeps all values of its input. It requires that the shape of the
+// images is known.
 func (m *Model) uselessTopKs() (list []string) {
 	if m.shape == nil || !m.hasTopK() {
 		return nil
 	}
 	layout, err := m.Layout(m.shape)
 	if err != nil {
-		return nil // the errors are reported elsewhere
+		return nil // the errors of the layout are reported elsewhere
 	}
 	for _, p := range layout.Layers() {
 		top, ok := p.Layer.(*layers.TopK)
@@ -116,8 +117,8 @@ func plain(list []Layer) []layers.Layer {
 	return all
 }
 
-// hasTopK reports whether the model contains a top_k layer, also inside a block: the warning needs a layout, which takes
-// time.
+// hasTopK reports whether the model contains a top_k layer, also inside of a block. It avoids computing a layout, which
+// takes time.
 func (m *Model) hasTopK() bool {
 	var has func(list []layers.Layer) bool
 	has = func(list []layers.Layer) bool {

@@ -41,7 +41,8 @@ func TestEarlyStoppingOnTestImagesOrByTheTrainingLossIsAWarning(t *testing.T) {
 	}
 }
 
-// A bias before batch norm is a warning in every list of layers, unless another layer lies between or the file asks for it.
+// A bias before batch norm gives a warning in every list of layers, unless another layer lies in between or the bias is
+// declared explicitly.
 func TestABiasBeforeBatchNormIsAWarning(t *testing.T) {
 	const text = `[model.m]
 dataset = "fashion-mnist"
@@ -72,7 +73,7 @@ loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "side" }]
 	}
 }
 
-// Keys without effect are warnings.
+// Keys without effect give warnings.
 func TestKeysWithoutEffectAreWarnings(t *testing.T) {
 	const text = `[model.m]
 dataset = "fashion-mnist"
@@ -81,7 +82,7 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 	const taught = "hook.teacher.decay=0.9"
 	for _, c := range []struct {
 		sets []string
-		want string // "" is none
+		want string // "" means no warning
 	}{
 		{nil, ""},
 		{[]string{taught}, "hook.teacher has no effect: no loss reads this teacher"},

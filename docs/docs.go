@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-// Pages are the Markdown pages of this folder.
+// Pages contains the Markdown pages of this folder.
 //
 //go:embed *.md
 var Pages embed.FS

@@ -20,7 +20,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// anchors returns the anchors of the headings of a page, as GitHub writes them.
+// anchors returns the anchors of the headings of a page, in GitHub's form.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -35,7 +35,7 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// broken returns the links of a page in that folder that lead to no file or to no heading.
+// broken returns the links of a page in the given folder whose file or heading does not exist.
 func broken(folder, page string) []string {
 	var wrong []string
 	for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {

@@ -9,9 +9,9 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// calibrations returns the tensors of the calibrations of heads. A linear calibration, z scale + bias, has
-// calibration/HEAD/scale and calibration/HEAD/bias. An isotonic one has calibration/HEAD/K/x and calibration/HEAD/K/y, the
-// points of the curve of class K.
+// calibrations returns the tensors of the calibrations of heads. A linear calibration, z scale + bias, has the tensors
+// calibration/HEAD/scale and calibration/HEAD/bias. An isotonic calibration has calibration/HEAD/K/x and
+// calibration/HEAD/K/y, the points of the curve of class K.
 func (r *Run) calibrations() (list []checkpoint.Tensor) {
 	if r.Trained == nil {
 		return nil
@@ -46,7 +46,7 @@ func floats(values []float64) []float32 {
 	return all
 }
 
-// calibrated adds the calibrations of heads to a program. An isotonic calibration is an error.
+// calibrated adds the calibrations of heads to a program. It returns an error for an isotonic calibration.
 func (r *Run) calibrated(m *ir.Module) error {
 	for i, t := range m.Taps {
 		c := r.PostHoc[t.Name].Calibration

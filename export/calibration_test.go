@@ -12,7 +12,7 @@ import (
 	"tessera/posthoc"
 )
 
-// The calibration of a head is part of the graph, and its tensors are in the other files.
+// The ONNX graph includes the calibration of a head. The files of other formats contain its tensors.
 func TestCalibrationsAgreeInONNXRuntime(t *testing.T) {
 	spec, err := shipped(t).Model("classifier")
 	if err != nil {

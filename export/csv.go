@@ -24,9 +24,9 @@ func init() {
 	})
 }
 
-// writeCSV writes comma-separated values. The part "training" contains the values of metrics.jsonl, one line per epoch, with
-// empty cells for values that are not applicable. The part "atoms" contains one line per atom: its unit and its values in
-// row-major order.
+// writeCSV writes comma-separated values. The part "training" contains the values of metrics.jsonl, one line per epoch,
+// with empty cells for values that are not applicable. The part "atoms" contains one line per atom: the number of its
+// unit and the values of the atom in row-major order.
 func writeCSV(w io.Writer, r *Run, part string) error {
 	lines, err := linesOf(r, part)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package export writes trained runs in the formats of other programs: ONNX, NumPy, safetensors in PyTorch's layouts,
 // TensorBoard, CSV.
 //
-// A new format is one new file with one call of Registry.Register; the command `tessera export` finds it there.
+// A new format is one new file with one call of Registry.Register. The command `tessera export` then offers it.
 package export
 
 import (
@@ -23,18 +23,18 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// Format writes one file per run. It does not change the run, and equal runs give equal bytes.
+// Format writes a run to a single file. It does not change the run. Equal runs give equal bytes.
 type Format struct {
-	// Extension is the end of the file's usual name: ".onnx".
+	// Extension is the extension of the default file name: ".onnx".
 	Extension string
-	// Parts lists what a file can contain for that run, the default part first.
+	// Parts returns the parts of a run that a file can contain, with the default part first.
 	Parts func(r *Run) []string
-	// Write writes the file with one of the parts. It returns an error for a run that the format cannot represent; the error
-	// names the part of the run that is the reason.
+	// Write writes the file with one of the parts. It returns an error for a run that the format cannot represent. The
+	// error names the part of the run that is the reason.
 	Write func(w io.Writer, r *Run, part string) error
 }
 
-// parts returns a function for a format whose parts are the same for every run.
+// parts returns the function Parts of a format whose parts are the same for every run.
 func parts(names ...string) func(*Run) []string { return func(*Run) []string { return names } }
 
 // Registry holds every format.
@@ -43,14 +43,15 @@ var Registry = part.New[Format]("format")
 // Run is a trained run.
 type Run struct {
 	*train.Trained
-	Name string // of the run's folder
-	Path string // of the folder; empty where the training is not known
+	Name string // name of the run's folder
+	Path string // path of the folder; "" if the training is not known
 
-	// DrawAtoms draws the atoms for formats with a picture of them; nil omits the picture.
+	// DrawAtoms draws the atoms, for formats that contain a picture of them. If it is nil, the picture is omitted.
 	DrawAtoms func(*metrics.Atoms) (image.Image, error)
 }
 
-// Open reads the run of a folder, with the calibrations of its heads. The errors are those of [train.Open] and of [train.Trained.ReadPostHoc].
+// Open reads the run in a folder, with the calibrations of its heads. The errors are those of [train.Open] and of
+// [train.Trained.ReadPostHoc].
 func Open(path string) (*Run, error) {
 	r, err := OpenRaw(path)
 	if err != nil {
@@ -59,20 +60,20 @@ func Open(path string) (*Run, error) {
 	return r, r.ReadPostHoc()
 }
 
-// OpenRaw is [Open] without the calibrations.
+// OpenRaw is like [Open], but does not read the calibrations.
 func OpenRaw(path string) (*Run, error) {
 	t, err := train.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	whole, err := filepath.Abs(path) // "." has a name too
+	whole, err := filepath.Abs(path) // also gives a name to the path "."
 	if err != nil {
 		return nil, err
 	}
 	return &Run{Trained: t, Name: filepath.Base(whole), Path: path}, nil
 }
 
-// History reads the metrics.jsonl of the run, as [train.ReadHistory] does; a run without a folder has no epochs.
+// History reads the metrics.jsonl of the run by [train.ReadHistory]. A run without a folder has no epochs.
 func (r *Run) History() ([]train.Epoch, error) {
 	if r.Path == "" {
 		return nil, nil
@@ -113,7 +114,8 @@ func Choose(r *Run, format, part string) (Format, string, error) {
 	return f, part, nil
 }
 
-// FileName returns the default name of a run's file: the name of the run, then the part unless it is the default one.
+// FileName returns the default name of a run's file: the name of the run, followed by the part unless it is the default
+// one.
 func FileName(r *Run, f Format, part string) string {
 	if part == f.Parts(r)[0] {
 		return r.Name + f.Extension
@@ -121,8 +123,8 @@ func FileName(r *Run, f Format, part string) string {
 	return r.Name + "-" + part + f.Extension
 }
 
-// Metadata describes the run by strings: the version that trained it, the declaration with all defaults, and the length of
-// the training.
+// Metadata describes the run by texts: the version that trained it, the declaration with all defaults, and the length
+// of the training.
 func (r *Run) Metadata() map[string]string {
 	m := map[string]string{
 		"producer":    "tessera " + machine.Release,
@@ -147,8 +149,8 @@ func (r *Run) Shape() []int {
 	return slices.Clone(r.Trained.Shape)
 }
 
-// Tensors lists the scaling of the samples, if any, the calibrations of heads, and the parameters by path. For a baseline it
-// lists all tensors of its state by name.
+// Tensors returns the scaling of the samples, if any, the calibrations of heads, and the parameters by path. For a
+// baseline it returns all tensors of its state by name.
 func (r *Run) Tensors() []checkpoint.Tensor {
 	list := r.samples()
 	if r.Baseline == nil {
@@ -164,8 +166,7 @@ func (r *Run) Tensors() []checkpoint.Tensor {
 	return list
 }
 
-// samples returns the tensors of the scaling of the samples, none where they are not scaled, and those of the
-// calibrations.
+// samples returns the tensors of the scaling of the samples, if they are scaled, and those of the calibrations.
 func (r *Run) samples() []checkpoint.Tensor {
 	list := r.calibrations()
 	if r.Scaling == nil {

@@ -12,10 +12,10 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// flattened returns the images that a flatten has made vectors of, by the paths of the layers that take these vectors:
-// the next dense layer of the same stack and the layers before it, which have one value per unit. nn.Flatten orders the
-// vectors channels first. Without a dense layer nothing depends on the order, and the code is flattened channels last.
-// Other layers are an error.
+// flattened maps the paths of layers to the shape of the image whose flattened values they read in PyTorch's order.
+// These layers are the next dense layer after a flatten in the same stack, and the layers in between, which must have
+// one value per unit. nn.Flatten orders the values channels first. If no dense layer follows, no parameters depend on
+// the order, and the code is flattened channels last. flattened returns an error if another layer lies in between.
 func flattened(all []config.Placed) (map[string][]int, error) {
 	images := map[string][]int{}
 	for i, p := range all {
@@ -33,7 +33,8 @@ func flattened(all []config.Placed) (map[string][]int, error) {
 	return images, nil
 }
 
-// readersOf lists the layers from a flatten to the dense layer that reads it; none without a dense layer.
+// readersOf returns the paths of the layers after a flatten up to the dense layer that reads it. It returns none if
+// there is no dense layer.
 func readersOf(flatten config.Placed, next []config.Placed) (paths []string, err error) {
 	for _, p := range next {
 		if stackOf(p) != stackOf(flatten) || p.Kind == "reshape" {
@@ -51,10 +52,10 @@ func readersOf(flatten config.Placed, next []config.Placed) (paths []string, err
 	return nil, nil
 }
 
-// stackOf returns the list of layers that a layer is in.
+// stackOf returns the path of the list of layers that contains a layer.
 func stackOf(p config.Placed) string { return strings.TrimSuffix(p.Path, path.Ext(p.Path)) }
 
-// unitwise reports whether a layer keeps the units of a vector, and all of its parameters have one value for each.
+// unitwise reports whether a layer keeps the units of a vector and all its parameters have one value per unit.
 func unitwise(p config.Placed, units []int) bool {
 	_, block := p.Layer.(layers.Block)
 	return !block && slices.Equal(p.Out, units) && !slices.ContainsFunc(p.Parameters, func(q layers.Parameter) bool {
@@ -62,7 +63,7 @@ func unitwise(p config.Placed, units []int) bool {
 	})
 }
 
-// channelsFirst orders the values of a vector of units, an image (height, width, channels), as nn.Flatten does.
+// channelsFirst reorders the values of a vector, an image (height, width, channels), into the order of nn.Flatten.
 func channelsFirst(t checkpoint.Tensor, image []int) checkpoint.Tensor {
 	t.Shape = image
 	t = permuted(t, 2, 0, 1)

@@ -11,7 +11,7 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// exported returns the tensor of a path in the file for PyTorch.
+// exported returns the tensor with the given path from the file for PyTorch.
 func exported(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	f, err := checkpoint.Decode(written(t, r, "safetensors", ""))
@@ -25,7 +25,7 @@ func exported(t *testing.T, r *export.Run, path string) []float32 {
 	return tensor.Data
 }
 
-// parameter returns the data of a parameter.
+// parameter returns the data of the parameter with the given path.
 func parameter(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	p, err := r.Model.Parameter(path)
@@ -35,7 +35,8 @@ func parameter(t *testing.T, r *export.Run, path string) []float32 {
 	return p.Data
 }
 
-// A dense layer on an image with channels has the same weights for PyTorch whether a flatten is declared before it or not.
+// A dense layer on an image with channels has the same weights in PyTorch, whether or not a flatten is declared before
+// it.
 func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 	const conv, dense, decoder = `{ kind = "conv2d", filters = 3, kernel = 3 }`, `{ kind = "dense", units = 5 }`, `{ kind = "dense" }`
 	without := layered(t, "without", conv+", "+dense, decoder)
@@ -56,7 +57,7 @@ func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 		tied := layered(t, "tied", encoder, fmt.Sprintf(`{ kind = "tied", weight = "encoder.%d.weight" }`, i))
 		own, bias := parameter(t, tied, "decoder.0.bias"), exported(t, tied, "decoder.0.bias")
 		for i, v := range bias {
-			if want := own[i%48*4+i/48]; v != want { // 6x8 pixels, 4 channels
+			if want := own[i%48*4+i/48]; v != want { // images of 6x8 pixels with 4 channels
 				t.Fatalf("%s: bias of the tied decoder: value %d: got %v, want %v", encoder, i, v, want)
 			}
 		}

@@ -29,7 +29,7 @@ import (
 	"tessera/train/folder"
 )
 
-// trained returns a run of a shipped model with a few changes.
+// trained returns a run of a shipped model that is changed by --set arguments.
 func trained(t *testing.T, model string, sets ...string) *export.Run {
 	t.Helper()
 	var changes []config.Set
@@ -59,7 +59,7 @@ func trained(t *testing.T, model string, sets ...string) *export.Run {
 	return opened
 }
 
-// written returns the file of a run, which must be the same twice.
+// written returns the file of a run. It writes the file twice and fails the test if the bytes differ.
 func written(t *testing.T, r *export.Run, format, part string) []byte {
 	t.Helper()
 	var one, other bytes.Buffer
@@ -116,7 +116,7 @@ func checkNPZ(t *testing.T, r *export.Run) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+		// the format is described at https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 		start := 10 + int(binary.LittleEndian.Uint16(text[8:]))
 		shape := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Shape), " ", ", "), "[]")
 		values := make([]float32, (len(text)-start)/4)
@@ -150,7 +150,7 @@ func checkSafetensors(t *testing.T, r *export.Run) {
 	}
 }
 
-// event has the fields of event.proto that the test reads.
+// event contains the fields of event.proto that the test reads.
 type event struct {
 	Step    int64  `pb:"2"`
 	Version string `pb:"3"`
@@ -177,7 +177,7 @@ func records(t *testing.T, b []byte) (events []event) {
 		c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 		return (c>>15 | c<<17) + 0xa282ead8
 	}
-	if known := sum([]byte{24, 0, 0, 0, 0, 0, 0, 0}); known != 0x224b7fa3 { // as TensorFlow's files begin
+	if known := sum([]byte{24, 0, 0, 0, 0, 0, 0, 0}); known != 0x224b7fa3 { // the start of TensorFlow's own files
 		t.Fatalf("the checksum of the length 24 is %x", known)
 	}
 	for len(b) > 0 {

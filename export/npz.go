@@ -8,7 +8,7 @@ import (
 	"tessera/data"
 )
 
-// The part that formats of tensors hold.
+// parametersPart is the only part of formats that contain tensors.
 const parametersPart = "parameters"
 
 func init() {
@@ -17,8 +17,9 @@ func init() {
 	})
 }
 
-// writeNPZ writes the format npz of NumPy: every parameter is an array under its path, in Tessera's layout (see docs/python.md). The
-// member metadata.json holds what [Run.Metadata] says; NumPy returns its bytes. Members are not compressed.
+// writeNPZ writes NumPy's format npz. Every parameter is an array under its path, in Tessera's layout (see
+// docs/python.md). The member metadata.json contains [Run.Metadata] as JSON; NumPy returns its bytes. Members are not
+// compressed.
 func writeNPZ(w io.Writer, r *Run, _ string) error {
 	z := zip.NewWriter(w)
 	for _, t := range r.Tensors() {
@@ -34,7 +35,7 @@ func writeNPZ(w io.Writer, r *Run, _ string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(r.Metadata(), "", "  ") // sorts the keys
+	text, err := json.MarshalIndent(r.Metadata(), "", "  ") // encoding/json sorts the keys
 	if err != nil {
 		return err
 	}

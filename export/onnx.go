@@ -15,7 +15,7 @@ import (
 	"tessera/losses"
 )
 
-// The parts of a model. A head is a part with the name of the head.
+// The parts of a model. A head is also a part, with the name of the head.
 const (
 	wholePart   = "model"   // from "input" to every value
 	encoderPart = "encoder" // from "input" to "code"
@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// onnxParts lists the parts of a run: only a model has heads.
+// onnxParts returns the parts of a run. Only models that are not baselines have heads.
 func onnxParts(r *Run) []string {
 	parts := []string{wholePart, encoderPart, decoderPart}
 	if r.Baseline != nil || len(r.Layout.Heads) == 0 {
@@ -44,12 +44,13 @@ func onnxParts(r *Run) []string {
 	return parts
 }
 
-// writeONNX writes the format onnx: opset 17, float32. The first axis of the inputs and outputs is named batch and takes any length. The
-// inputs and outputs have the names of Tessera's values: "input", "code", "output", heads; images have the shape of the
-// model's images. The metadata hold the name, version and whole declaration of the model.
+// writeONNX writes the format onnx: opset 17, float32. The first axis of the inputs and outputs is named batch and can
+// have any length. The inputs and outputs have the names of Tessera's values: "input", "code", "output", and the heads.
+// Images have the shape of the model's images. The metadata contain the name, the version and the complete declaration
+// of the model.
 //
-// Parts: "model" computes all values of images, "encoder" the code of images, "decoder" the output of codes, "heads" all heads
-// of codes, the name of a head that head of codes.
+// The part "model" computes all values from images, "encoder" the code from images, "decoder" the output from codes,
+// "heads" all heads from codes. The name of a head as the part computes this head from codes.
 func writeONNX(w io.Writer, r *Run, part string) error {
 	m, err := Model(r, part)
 	if err != nil {
@@ -89,7 +90,7 @@ func Model(r *Run, part string) (*onnx.Model, error) {
 	return m, nil
 }
 
-// ends returns the value that a part is given, and those that it computes.
+// ends returns the value that is the input of a part, and the values that the part computes.
 func (r *Run) ends(part string) (given string, wanted []string) {
 	switch part {
 	case encoderPart:
@@ -110,7 +111,7 @@ func (r *Run) ends(part string) (given string, wanted []string) {
 	return losses.Code, []string{part}
 }
 
-// module returns the program of a part for one batch size, between samples as the data set has them.
+// module returns the program of a part for one batch size. Its inputs and outputs are samples in their original scale.
 func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, error) {
 	m, err := r.program(batch, given, wanted)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 	return m, r.calibrated(m)
 }
 
-// program returns the program of the model. Its inputs and outputs are samples in their original scale.
+// program returns the program of the model, without scaling and calibrations.
 func (r *Run) program(batch int, given string, wanted []string) (*ir.Module, error) {
 	if r.Baseline != nil {
 		return baselines.Program(r.Baseline, batch, given, wanted...)

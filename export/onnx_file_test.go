@@ -14,7 +14,7 @@ import (
 	"tessera/export/onnx"
 )
 
-// dims lists the axes of an input or output, 0 for the batch.
+// dims returns the lengths of the axes of an input or output, with 0 for the batch.
 func dims(t *testing.T, v onnx.Value) (list []int64) {
 	t.Helper()
 	for _, d := range v.Type.Tensor.Shape.Dims {
@@ -30,7 +30,8 @@ func dims(t *testing.T, v onnx.Value) (list []int64) {
 	return list
 }
 
-// The file of a classifier with a decoder, read back: what it is given and computes, by part.
+// The files of a classifier with a decoder are read back and checked, for each part: the inputs, the outputs and the
+// metadata.
 func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 	spec, err := shipped(t).Model("semi-supervised")
 	if err != nil {
@@ -70,7 +71,7 @@ func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 	}
 }
 
-// checkFile checks versions, metadata, parameters, and that every value is computed before it is read.
+// checkFile checks versions, metadata and parameters, and that every value is computed before it is read.
 func checkFile(t *testing.T, m *onnx.Model, r *export.Run, part string) {
 	t.Helper()
 	if m.FormatVersion != 8 || !reflect.DeepEqual(m.Opsets, []onnx.Opset{{Version: 17}}) || m.Producer != "tessera" {
@@ -121,7 +122,7 @@ func floatsOf(raw []byte) []float32 {
 	return values
 }
 
-// The table is written where onnxruntime is there; every shipped model has its row.
+// The table is written only if onnxruntime is installed. Every shipped model must have a row.
 func TestTheExportPageHasEveryShippedModel(t *testing.T) {
 	page, err := os.ReadFile(exportPage)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"tessera/train"
 )
 
-// settings holds what layers are declared with, by kind, for images of 6 x 8 x 4; the others need none.
+// settings contains the settings with which layers are declared, by kind, for images of 6 x 8 x 4. Kinds that are not
+// listed need none.
 var settings = map[string][]string{
 	"conv2d": {
 		`filters = 3, kernel = 2, kernel_width = 5, stride = 2, stride_width = 3`,
@@ -54,7 +55,7 @@ var settings = map[string][]string{
 	"pado":              {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
 }
 
-// Every registered layer has an ONNX form with the outputs of Tessera.
+// Every registered layer has an ONNX form with the same outputs as in Tessera.
 func TestLayersAgreeInONNXRuntime(t *testing.T) {
 	runtime := startONNXRuntime(t)
 	threads := team.New(1)
@@ -74,7 +75,7 @@ func TestLayersAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
-// Masks of tokens: what they leave out has no weight.
+// Tokens that a mask leaves out have no weight.
 func TestMaskedLayersAgreeInONNXRuntime(t *testing.T) {
 	runtime := startONNXRuntime(t)
 	threads := team.New(1)
@@ -92,7 +93,7 @@ func TestMaskedLayersAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
-// oneLayer returns a model whose encoder is one layer; a tied decoder needs a dense encoder.
+// oneLayer returns a model whose encoder is a single layer. A layer for a tied decoder needs a dense encoder.
 func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	t.Helper()
 	layer := fmt.Sprintf("{ kind = %q, %s }", kind, settings)
@@ -103,11 +104,11 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	case "class_token", "take_token", "unpatch":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
-	case "mask_patches": // leaves out tokens in training: the code must not depend on their number
+	case "mask_patches": // the layer leaves out tokens in training, so the code must not depend on their number
 		encoder = `{ kind = "patches", size = 2 }, ` + layer + `, { kind = "take_token", mean = true }`
 	case "mask_tokens":
 		encoder = `{ kind = "patches", size = 2 }, { kind = "mask_patches" }, ` + layer
-	case "zz_halves", "first_tokens": // take vectors
+	case "zz_halves", "first_tokens": // these layers read vectors
 		encoder = `{ kind = "flatten" }, ` + layer
 	}
 	return layered(t, kind, encoder, decoder)
@@ -118,7 +119,7 @@ func layered(t *testing.T, name, encoder, decoder string) *export.Run {
 	t.Helper()
 	dataset := "swimmer"
 	if strings.Contains(encoder, "decorrelate") {
-		dataset = "credit" // has groups
+		dataset = "credit" // this data set has groups
 	}
 	text := fmt.Sprintf("[model.m]\ndataset = %q\nencoder = [%s]\ndecoder = [%s]\n", dataset, encoder, decoder)
 	f, err := config.Load(name, []byte(text))

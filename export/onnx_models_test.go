@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/export.md")
 
-// tolerance is the largest difference of an output in onnxruntime.
+// tolerance is the maximum difference between outputs in onnxruntime and in Tessera.
 const tolerance = 1e-5
 
 // shipped reads models.toml.
@@ -56,8 +56,8 @@ func uniform(seed uint64, n int) []float32 {
 	return values
 }
 
-// made returns an untrained network, or a baseline after one iteration on random images. Parameters that start at 0
-// or 1 are moved, so that an export that forgets one is seen.
+// made returns an untrained network, or a baseline after one iteration on random images. Parameters that start at 0 or
+// 1 are changed, so that the test detects an export that omits them.
 func made(t *testing.T, spec *config.Model) *export.Run {
 	t.Helper()
 	r := &export.Run{Trained: &train.Trained{Spec: spec}, Name: spec.Name}
@@ -78,7 +78,7 @@ func made(t *testing.T, spec *config.Model) *export.Run {
 	return r
 }
 
-// moved changes the biases, averages and scales of a model.
+// moved changes the biases, running averages and scales of a model.
 func moved(m *graph.Model) {
 	for i, p := range m.Parameters {
 		if len(p.Shape) == 1 {
@@ -91,7 +91,7 @@ func moved(m *graph.Model) {
 
 var errEnough = errors.New("one iteration is enough")
 
-// fitted returns a baseline for small images.
+// fitted returns a baseline fitted to small images.
 func fitted(t *testing.T, method baselines.Method) baselines.Model {
 	t.Helper()
 	const side, images = 12, 130
@@ -114,10 +114,10 @@ func fitted(t *testing.T, method baselines.Method) baselines.Model {
 type row struct {
 	model, part string
 	difference  float64
-	problem     string // where there is no ONNX form
+	problem     string // the reason why there is no ONNX form, "" if there is one
 }
 
-// Every model that is shipped gives in onnxruntime what it gives in Tessera, for batches of 1 and 7.
+// Every shipped model gives the same results in onnxruntime as in Tessera, for batches of 1 and 7.
 func TestShippedModelsAgreeInONNXRuntime(t *testing.T) {
 	runtime := startONNXRuntime(t)
 	threads := team.New(1)
@@ -133,7 +133,7 @@ func TestShippedModelsAgreeInONNXRuntime(t *testing.T) {
 		coder := r.Coder(engine.Backend{Team: threads})
 		whole := compared(t, runtime, r, coder, "model")
 		rows = append(rows, whole)
-		if whole.problem != "" { // its decoder still has a form
+		if whole.problem != "" { // the decoder alone has a form
 			rows = append(rows, compared(t, runtime, r, coder, "decoder"))
 		}
 	}
@@ -142,7 +142,7 @@ func TestShippedModelsAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
-// compared exports a part and compares it with Tessera.
+// compared exports a part of a run and compares its outputs in onnxruntime with Tessera's.
 func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, part string) row {
 	t.Helper()
 	result := row{model: r.Name, part: part}
@@ -163,7 +163,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 		x := uniform(uint64(batch), batch*volume.Of(shape))
 		if r.Baseline == nil {
 			for _, p := range r.Layout.Encoder {
-				if l, ok := p.Layer.(layers.Indexing); ok { // whole numbers
+				if l, ok := p.Layer.(layers.Indexing); ok { // layers that look up values need whole numbers
 					for i, v := range x {
 						x[i] = float32(int(1000*math.Abs(float64(v))) % l.Indices())
 					}
@@ -180,7 +180,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			mask := slices.ContainsFunc(r.Trained.Spec.Losses, func(l config.Loss) bool { return l.Mask == name }) // 0 outside of training
+			mask := slices.ContainsFunc(r.Trained.Spec.Losses, func(l config.Loss) bool { return l.Mask == name }) // a mask is 0 outside of training
 			if slices.Min(want) == slices.Max(want) && !mask {
 				t.Errorf("%s: %s is %v everywhere, which shows nothing", r.Name, name, want[0])
 			}
@@ -194,7 +194,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 	return result
 }
 
-// expected is what Tessera computes.
+// expected returns the output as computed by Tessera.
 func expected(c metrics.Coder, input, name string, x []float32) ([]float32, error) {
 	if input == "code" && name == "output" {
 		return c.Decode(x)
@@ -209,7 +209,7 @@ func expected(c metrics.Coder, input, name string, x []float32) ([]float32, erro
 	return c.Decode(codes)
 }
 
-// difference returns the largest absolute one, infinite for other lengths.
+// difference returns the largest absolute difference between a and b, infinite if their lengths differ.
 func difference(a, b []float32) (largest float64) {
 	if len(a) != len(b) || len(a) == 0 {
 		return math.Inf(1)
@@ -224,7 +224,7 @@ func difference(a, b []float32) (largest float64) {
 	return largest
 }
 
-// onnxTable returns the table of models in docs/export.md.
+// onnxTable returns the table of models for docs/export.md.
 func onnxTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| model | part | largest difference |\n| --- | --- | --- |\n")
@@ -242,7 +242,7 @@ func onnxTable(rows []row) string {
 
 const exportPage = "../docs/export.md"
 
-// writeTable replaces the text between the marks of a table.
+// writeTable replaces the text between the marks of a table in docs/export.md.
 func writeTable(t *testing.T, name, text string) {
 	t.Helper()
 	page, err := os.ReadFile(exportPage)

@@ -16,7 +16,7 @@ import (
 	"tessera/ops"
 )
 
-// taps returns a program whose taps are computed from x (batch, 3).
+// taps returns a program whose taps f computes from x (batch, 3).
 func taps(f func(x *ir.Value) map[string]*ir.Value) onnx.Program {
 	return onnx.Program{Module: func(batch int) (*ir.Module, error) {
 		shape := []int{batch, 3}
@@ -30,7 +30,7 @@ func taps(f func(x *ir.Value) map[string]*ir.Value) onnx.Program {
 	}}
 }
 
-// session writes the graph of a program to a file.
+// session writes the ONNX graph of a program to a file and returns the path.
 func (o *onnxRuntime) session(t *testing.T, name string, p onnx.Program) string {
 	t.Helper()
 	g, err := onnx.Translate(p)
@@ -49,7 +49,7 @@ func (o *onnxRuntime) session(t *testing.T, name string, p onnx.Program) string 
 	return path
 }
 
-// Every primitive of package ir has a form: of x and 1.5.
+// Every primitive of package ir has an ONNX form. It is applied to x and, if it has two args, 1.5.
 func TestPrimitivesAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	path := o.session(t, "primitives", taps(func(x *ir.Value) map[string]*ir.Value {
@@ -74,7 +74,7 @@ func TestPrimitivesAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
-// What is broadcast over the batch, or is the same for all rows, has one row per row of the input.
+// An output that is broadcast over the batch, or is the same for all rows, has one row per row of the input.
 func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	path := o.session(t, "broadcasts", taps(func(x *ir.Value) map[string]*ir.Value {
@@ -83,12 +83,12 @@ func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 		doubled := ir.Point(ir.Add, x.Shape, seven, seven)
 		row := ir.Reduce(ir.Sum, x, []int{batch, 1}, 1)
 		return map[string]*ir.Value{
-			"y0": x,     // an input is an output too
-			"y1": seven, // nothing of it depends on the input
+			"y0": x,     // an input that is also an output
+			"y1": seven, // an output that does not depend on the input
 			"y2": {Op: ir.Product{TransB: true}, Args: []*ir.Value{doubled, doubled}, Shape: []int{batch, batch}},
 			"y3": ir.Broadcasted(row, []int{batch, 2}),
 			"y4": ir.Reduce(ir.Max, ir.Broadcasted(row, []int{batch, 2}), nil),
-			"y5": seven, // a value with two names
+			"y5": seven, // a value with two output names
 		}
 	}))
 	got, err := o.run(path, "x", []int{2, 3}, []float32{1, 2, 3, 4, 5, 6})
@@ -155,7 +155,7 @@ func TestColumnsAreASlice(t *testing.T) {
 	t.Errorf("no slice among %v", g.Nodes)
 }
 
-// What depends on the size of the batch, and ops without a form, are errors.
+// Translate returns an error for values that depend on the size of the batch, and for ops without a form.
 func TestTranslateRefusesWhatHasNoForm(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   func(x *ir.Value) *ir.Value

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// onnxRuntime is a process that runs models with onnxruntime-node.
+// onnxRuntime is a process that runs models by onnxruntime-node.
 type onnxRuntime struct {
 	in     io.WriteCloser
 	out    *bufio.Reader
 	folder string
 }
 
-// startONNXRuntime skips the test where node or onnxruntime-node is missing.
+// startONNXRuntime starts the process. It skips the test if node or onnxruntime-node is missing.
 func startONNXRuntime(t *testing.T) *onnxRuntime {
 	t.Helper()
 	const folder = "testdata/onnxruntime"
@@ -49,7 +49,7 @@ func startONNXRuntime(t *testing.T) *onnxRuntime {
 	return &onnxRuntime{in, bufio.NewReader(out), t.TempDir()}
 }
 
-// array is a tensor on its way to or from the process.
+// array is a tensor that is sent to or received from the process.
 type array struct {
 	Name   string `json:"name,omitempty"`
 	Dims   []int  `json:"dims"`
@@ -61,7 +61,7 @@ func (a array) floats() []float32 {
 	return floatsOf(b)
 }
 
-// save writes a model to the file that run reads.
+// save writes a model to a file from which run reads it, and returns the path.
 func (o *onnxRuntime) save(name string, model []byte) (string, error) {
 	path := filepath.Join(o.folder, name+".onnx")
 	return path, os.WriteFile(path, model, 0o666)

@@ -15,8 +15,8 @@ func init() {
 	})
 }
 
-// writePython writes a Python module that needs NumPy alone: load, encode and decode of docs/python.md. It reads the run's own files, so
-// one module reads every run.
+// writePython writes a Python module that needs only NumPy. It contains load, encode and decode of docs/python.md. The
+// module reads the run's own files, so one module reads every run.
 func writePython(w io.Writer, r *Run, _ string) error {
 	page, err := docs.Pages.ReadFile("python.md")
 	if err != nil {

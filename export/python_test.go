@@ -19,7 +19,7 @@ import (
 
 const pythonPage = "../docs/python.md"
 
-// pythonModels are the runs that docs/python.md is tried with, on the swimmer.
+// pythonModels declares the models with which docs/python.md is tested, on the data set swimmer.
 const pythonModels = `
 [model.dense]
 dataset = "swimmer"
@@ -80,7 +80,7 @@ components = 8
 iterations = 5
 `
 
-// blocks returns the pieces of code of a page that begin with the fence, in one text.
+// blocks returns the blocks of code of a page that begin with the given fence, concatenated.
 func blocks(t *testing.T, fence string) string {
 	t.Helper()
 	page, err := os.ReadFile(pythonPage)
@@ -95,7 +95,7 @@ func blocks(t *testing.T, fence string) string {
 	return all.String()
 }
 
-// pythonWith returns a Python that has a module; the test is skipped where none has it.
+// pythonWith returns the path of a Python that has a module. It skips the test if there is none.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -108,7 +108,8 @@ func pythonWith(t *testing.T, module string) string {
 	return ""
 }
 
-// pythonRuns trains the models named, each in a folder beside its exported file, and returns the parent of the folders.
+// pythonRuns trains the named models, each in a folder next to its exported file, and returns the parent of the
+// folders.
 func pythonRuns(t *testing.T, names ...string) string {
 	t.Helper()
 	parent := t.TempDir()
@@ -148,7 +149,7 @@ func pythonRuns(t *testing.T, names ...string) string {
 	return parent
 }
 
-// agree runs the code of the page on each run and compares its codes with those of Tessera.
+// agree runs the code of the page on each run and compares the codes with those of Tessera.
 func agree(t *testing.T, command []string, code, end string, runs string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -184,7 +185,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 	}
 }
 
-// The code of docs/python.md gives the codes of a dense, a convolutional, an attention and an NMF run.
+// The code of docs/python.md computes the codes of a dense, a convolutional, an attention and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
 	names := []string{"dense", "convolutional", "grouped", "attention", "nmf", "scaled", "standardised"}
@@ -195,7 +196,7 @@ func TestThePythonPageComputesCodes(t *testing.T) {
 	}
 }
 
-// The exported module encodes as the run does, and decodes its codes.
+// The exported module encodes as the run does, and decodes the run's codes.
 func TestTheExportedModuleReadsRuns(t *testing.T) {
 	python := pythonWith(t, "numpy")
 	names := []string{"dense", "nmf", "standardised"}
@@ -248,7 +249,7 @@ func TestThePythonPageMakesAModuleOfPyTorch(t *testing.T) {
 	agree(t, []string{python, "-"}, given+blocks(t, "python torch"), "\nnp.save(sys.argv[3], codes)\n", pythonRuns(t, names...), names...)
 }
 
-// R reads and writes NPY files here; the page needs none.
+// Code with which R reads and writes NPY files in the test. The page itself does not need it.
 const (
 	readByR = `a <- commandArgs(TRUE); run <- a[1]; f <- file(a[2], "rb"); head <- as.integer(readBin(f, "raw", 10))
 invisible(readBin(f, "raw", head[9] + 256 * head[10])); images <- matrix(readBin(f, "numeric", 1e7, size = 4), ncol = 1024, byrow = TRUE)
@@ -265,7 +266,7 @@ func TestThePythonPageComputesCodesInR(t *testing.T) {
 	agree(t, []string{"Rscript", "-"}, readByR+blocks(t, "r"), writeByR, pythonRuns(t, "one"), "one")
 }
 
-// Every registered layer has its place on the page, with the name of each of its tensors.
+// The page lists every registered layer with the names of all its tensors.
 func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 	page, err := os.ReadFile(pythonPage)
 	if err != nil {
@@ -274,7 +275,7 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 	_, section, _ := strings.Cut(string(page), "## Layout of the tensors")
 	section, _, _ = strings.Cut(section, "## PyTorch")
 	for _, kind := range layers.Registry.Names() {
-		if strings.HasPrefix(kind, "zz_") { // of another test
+		if strings.HasPrefix(kind, "zz_") { // a layer that another test registers
 			continue
 		}
 		list := settings[kind]
@@ -300,7 +301,8 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 	}
 }
 
-// parametersOf returns the tensors that a layer with these settings has for itself.
+// parametersOf returns the parameters of a layer with the given settings, without parameters that belong to other
+// layers.
 func parametersOf(t *testing.T, kind, settings string) []layers.Parameter {
 	t.Helper()
 	for _, placed := range oneLayer(t, kind, settings).Layout.Stacked() {

@@ -18,7 +18,7 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 		return nil, err
 	}
 	var all []checkpoint.Tensor
-	turned := map[string][]int{} // per dense weight on an image with channels: the image
+	turned := map[string][]int{} // shape of the image for each dense weight on an image with channels
 	for _, placed := range placements {
 		own, names, err := tensorsOf(m, placed)
 		if err != nil {
@@ -47,7 +47,7 @@ func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
 	return all, nil
 }
 
-// turnBias reorders the bias of a tied decoder like the weight whose transpose it uses.
+// turnBias reorders the bias of a tied decoder in the same way as the weight whose transpose it uses.
 func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map[string][]int) {
 	bias, ok := own["bias"]
 	if placed.Kind != "tied" || !ok {
@@ -60,7 +60,8 @@ func turnBias(placed config.Placed, own map[string]checkpoint.Tensor, turned map
 	}
 }
 
-// tensorsOf returns the parameters of a layer by their names, without those of other layers, and the names in order.
+// tensorsOf returns the parameters of a layer by their names, and the names in order. It omits parameters of other
+// layers.
 func tensorsOf(m *graph.Model, placed config.Placed) (own map[string]checkpoint.Tensor, names []string, err error) {
 	own = map[string]checkpoint.Tensor{}
 	for _, p := range placed.Parameters {
@@ -103,8 +104,8 @@ func init() {
 	}
 }
 
-// linearModule is nn.Linear. The inputs of a dense layer on images with channels, or on such images after a flatten, are ordered as
-// nn.Flatten orders them: channels first.
+// linearModule converts the tensors of a dense layer to those of nn.Linear. The inputs of a dense layer on images with
+// channels, or on such images after a flatten, are in the order of nn.Flatten: channels first.
 func linearModule(p config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	w := own["weight"]
 	if p.Kind == "dense" && len(p.In) == 3 {
@@ -118,8 +119,8 @@ func linearModule(p config.Placed, own map[string]checkpoint.Tensor) []checkpoin
 	return inOrder(own, []string{"weight", "bias"})
 }
 
-// convolutionModule is nn.Conv2d (filters, channels of a group, kernel, kernel) or nn.ConvTranspose2d (channels, filters of a
-// group, kernel, kernel).
+// convolutionModule converts a convolution to nn.Conv2d (filters, channels of a group, kernel, kernel) or
+// nn.ConvTranspose2d (channels, filters of a group, kernel, kernel).
 func convolutionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	own["weight"] = permuted(own["weight"], 3, 2, 0, 1)
 	return inOrder(own, []string{"weight", "bias"})
@@ -138,7 +139,8 @@ func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []ch
 	return list
 }
 
-// transformerModule converts the layers of a transformer block. The names of one layer's parameters begin with the name of the layer.
+// transformerModule converts the layers within a transformer block. The names of a layer's parameters begin with the
+// name of the layer.
 func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list []checkpoint.Tensor) {
 	kinds := map[string]string{"attention": "attention", "cross": "attention", "norm1": "layer_norm", "norm_cross": "layer_norm", "norm2": "layer_norm"}
 	for _, name := range []string{"norm1", "attention", "norm_cross", "cross", "norm2", "hidden", "output"} {
@@ -163,8 +165,8 @@ func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list 
 	return list
 }
 
-// attentionModule is nn.MultiheadAttention: queries, keys and values are one matrix, or three where keys and values have other features.
-// Its keys have a bias, which is 0.
+// attentionModule converts an attention layer to nn.MultiheadAttention. Queries, keys and values are one matrix, or
+// three if keys and values have a different number of features. PyTorch's keys have a bias, which is 0.
 func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	n := own["query"].Shape[0]
 	weights := []checkpoint.Tensor{{Name: "in_proj_weight", Shape: []int{3 * n, n}}}
@@ -195,7 +197,7 @@ func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkp
 	return append(weights, bias, out, outBias)
 }
 
-// permuted returns a copy whose axis i is axis axes[i] of t.
+// permuted returns a copy of t whose axis i is axis axes[i] of t.
 func permuted(t checkpoint.Tensor, axes ...int) checkpoint.Tensor {
 	steps, step := make([]int, len(axes)), 1
 	for i, n := range slices.Backward(t.Shape) {

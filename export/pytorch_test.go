@@ -15,7 +15,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// pytorchLayers are layers that PyTorch has as modules, with settings.
+// pytorchLayers lists layers that exist as PyTorch modules, with their settings.
 var pytorchLayers = [][2]string{
 	{"dense", `units = 5`}, {"token_dense", `units = 3`}, {"batch_norm", ""}, {"instance_norm", ""}, {"layer_norm", ""},
 	{"attention", `heads = 2`}, {"attention", `heads = 2, bias = true`},
@@ -24,7 +24,8 @@ var pytorchLayers = [][2]string{
 	{"conv2d_transpose", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
 }
 
-// The exported tensors of a layer, loaded by PyTorch's module with every name and shape as it wants them, give the same.
+// PyTorch's module loads the exported tensors of a layer, with exactly the names and shapes that it expects, and gives
+// the same outputs.
 func TestExportedTensorsFitPyTorchsModules(t *testing.T) {
 	python := pythonWith(t, "torch")
 	threads := team.New(1)

@@ -13,12 +13,12 @@ func init() {
 	})
 }
 
-// writeSafetensors writes the format safetensors: the parameters as modules of PyTorch hold them, under their paths, so that
-// load_state_dict takes them; docs/python.md says what differs from Tessera's layout, and shows a loader. The metadata hold the
-// whole declaration. The tensors of a baseline are not changed.
+// writeSafetensors writes the format safetensors. The parameters are in the layouts of PyTorch's modules, under their
+// paths, so that load_state_dict accepts them. docs/python.md describes the differences from Tessera's layout, and
+// contains a loader. The metadata contain the complete declaration. The tensors of a baseline are not converted.
 func writeSafetensors(w io.Writer, r *Run, _ string) error {
 	f := &checkpoint.File{Metadata: r.Metadata(), Tensors: r.Tensors()}
-	f.Metadata["format"] = "pt" // what Hugging Face's libraries ask for
+	f.Metadata["format"] = "pt" // Hugging Face's libraries require this key
 	if r.Baseline == nil {
 		tensors, err := pytorch(r.Model)
 		if err != nil {

@@ -7,19 +7,19 @@ import (
 	"tessera/losses"
 )
 
-// The names of the scaling of the samples, as model.safetensors has them.
+// The names of the tensors of the scaling of the samples, as in model.safetensors.
 const (
 	shiftName  = "data/shift"
 	factorName = "data/factor"
 )
 
-// scaled adds the scaling of a run's samples to a program: the images that it is given are those of the data set, and so is its
-// output. Nothing changes where s is nil.
+// scaled adds the scaling of a run's samples to a program, so that its input images and its output are in the scale of
+// the data set. If s is nil, it does nothing.
 func scaled(m *ir.Module, s *data.Scaling) {
 	if s == nil {
 		return
 	}
-	images := map[*ir.Value]*ir.Value{} // leaves, and what replaces them
+	images := map[*ir.Value]*ir.Value{} // maps each replaced leaf to its replacement
 	for _, v := range m.Values() {
 		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf && v.Name == graph.Images {
 			images[v] = applied(m, s, v)
@@ -37,7 +37,7 @@ func scaled(m *ir.Module, s *data.Scaling) {
 	}
 }
 
-// applied is (x - shift) factor, clipped to [0,1] where the scaling says so.
+// applied returns (x - shift) factor, clipped to [0,1] if the scaling clips.
 func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	rows := ir.Reshaped(x, []int{x.Shape[0], len(s.Shift)})
 	shift, factor := scalings(m, s)
@@ -48,13 +48,13 @@ func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	return ir.Reshaped(y, x.Shape)
 }
 
-// undone is y / factor + shift.
+// undone returns y / factor + shift.
 func undone(m *ir.Module, s *data.Scaling, y *ir.Value) *ir.Value {
 	shift, factor := scalings(m, s)
 	return ir.Point(ir.Add, y.Shape, ir.Point(ir.Div, y.Shape, y, factor), shift)
 }
 
-// scalings returns shift and factor as (1, values), and adds them to the parameters.
+// scalings adds shift and factor to the parameters, and returns them with shape (1, values).
 func scalings(m *ir.Module, s *data.Scaling) (shift, factor *ir.Value) {
 	row := func(name string, values []float32) *ir.Value {
 		shape := []int{len(values)}

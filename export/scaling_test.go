@@ -14,7 +14,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// A model takes and gives samples as the data set has them: the scaling of the run is part of the graph.
+// The inputs and outputs of an exported model are in the scale of the data set, because the scaling of the run is part
+// of the graph.
 func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	threads := team.New(1)

@@ -13,12 +13,12 @@ import (
 
 func init() {
 	Registry.Register("tensorboard", "TensorBoard: curves, atoms as an image, the declaration", func() Format {
-		// TensorBoard reads the files of a folder that have the word tfevents in their names.
+		// TensorBoard reads files whose names contain the word tfevents
 		return Format{Extension: ".tfevents", Parts: parts("events"), Write: writeEvents}
 	})
 }
 
-// The messages of event.proto, summary.proto and tensor.proto of TensorFlow, with the fields that are used.
+// The messages of TensorFlow's event.proto, summary.proto and tensor.proto, with the fields that this package uses.
 type (
 	event struct {
 		Seconds float64  `pb:"1"`
@@ -39,11 +39,11 @@ type (
 	summaryImage struct {
 		Height int32  `pb:"1"`
 		Width  int32  `pb:"2"`
-		Colour int32  `pb:"3"` // 3: RGB
+		Colour int32  `pb:"3"` // 3 means RGB
 		PNG    []byte `pb:"4"`
 	}
 	summaryTensor struct {
-		Type  int32    `pb:"1"` // 7: texts
+		Type  int32    `pb:"1"` // 7 means texts
 		Texts []string `pb:"8"`
 	}
 	summaryMetadata struct {
@@ -54,12 +54,12 @@ type (
 	}
 )
 
-// writeEvents writes the event file of TensorBoard: every value of metrics.jsonl as a curve over the epochs, the atoms as one image,
-// the declaration as a text. Its times are the seconds of the training, from 0.
+// writeEvents writes an event file for TensorBoard: every value of metrics.jsonl as a curve over the epochs, the atoms
+// as one image, and the declaration as a text. The times of the events are the seconds of the training, from 0.
 func writeEvents(w io.Writer, r *Run, _ string) error {
 	events := []event{{Version: "brain.Event:2"}, {Summary: &summary{[]summaryValue{{
 		Tag:      "declaration",
-		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // shown as Markdown
+		Tensor:   &summaryTensor{7, []string{"```toml\n" + r.Metadata()["declaration"] + "\n```"}}, // TensorBoard renders the text as Markdown
 		Metadata: &summaryMetadata{&pluginData{"text"}},
 	}}}}}
 	epochs, err := r.History()
@@ -82,7 +82,7 @@ func writeEvents(w io.Writer, r *Run, _ string) error {
 	return nil
 }
 
-// curves returns one event per epoch with all of its numbers.
+// curves returns one event per epoch with all numbers of the epoch.
 func curves(epochs []train.Epoch) (events []event) {
 	seconds := 0.0
 	for _, e := range epochs {
@@ -100,8 +100,8 @@ func curves(epochs []train.Epoch) (events []event) {
 	return events
 }
 
-// atomsEvent returns the picture of the atoms; nil where nothing draws them, and for a run without atoms that are
-// images.
+// atomsEvent returns the event with the picture of the atoms. It returns nil if DrawAtoms is nil or the run has no
+// atoms that are images.
 func atomsEvent(r *Run) (*event, error) {
 	a := r.Atoms()
 	if r.DrawAtoms == nil || a == nil || len(a.Shape) < 2 {
@@ -123,7 +123,7 @@ func atomsEvent(r *Run) (*event, error) {
 // castagnoli is the polynomial of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked returns the checksum of a record, rotated and shifted, as files that hold checksums of files do.
+// masked returns the checksum of a record, rotated and shifted as TensorFlow's format requires.
 func masked(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8

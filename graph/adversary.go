@@ -12,19 +12,20 @@ import (
 	"tessera/ops"
 )
 
-// adversaryPrefix is the first part of the names of gradients for attacks on heads.
+// adversaryPrefix is the start of the names of gradients for attacks on heads.
 const adversaryPrefix = "attack on "
 
-// Adversary names a pair of values that an attack on a head needs: the gradient of an objective of the head with respect to
-// the images, and the logits of the head. A program computes only this pair, without noise. Its inputs are [Images] and
-// [Labels], (batch, classes). A row of [Labels] is one-hot; for [attack.KL] it is the prediction for the clean image. For
-// cross entropy and similar objectives, a row of zeros has the gradient 0. The objective is summed over the batch, so row i
-// of the gradient belongs to image i alone. The declared loss terms have no effect.
+// Adversary returns the name of a pair of outputs that an attack on a head needs: the gradient of an objective of the
+// head with respect to the images, and the logits of the head. A program for this name computes only this pair, without
+// noise. Its inputs are [Images] and [Labels], (batch, classes). A row of [Labels] is one-hot; for [attack.KL] it is
+// the prediction for the clean image. For cross entropy and similar objectives, a row of zeros gives the gradient 0.
+// The objective is summed over the batch, so row i of the gradient belongs to image i alone. The declared loss terms
+// have no effect.
 func Adversary(objective attack.Objective, head string) string {
 	return adversaryPrefix + head + " by " + string(objective)
 }
 
-// adversary returns the head and the objective if the request is for an attack, "" otherwise.
+// adversary returns the head and the objective if the request is for an attack, and "" otherwise.
 func (r Request) adversary() (head string, objective attack.Objective) {
 	for _, name := range r.Want {
 		if rest, ok := strings.CutPrefix(name, adversaryPrefix); ok {
@@ -35,7 +36,7 @@ func (r Request) adversary() (head string, objective attack.Objective) {
 	return "", ""
 }
 
-// adversary adds the gradient of an objective of a head, and the logits.
+// adversary adds the gradient of an objective of a head, and the logits of the head.
 func (b *builder) adversary(head string, objective attack.Objective) error {
 	z, err := b.flatValue(value{head, pass{stream: Images}})
 	if err != nil {
@@ -50,10 +51,10 @@ func (b *builder) adversary(head string, objective attack.Objective) error {
 	var sum *gorgonia.Node
 	if objective == attack.Margin {
 		known := c.Sum(targets, 1)
-		others := c.Sub(z, c.Scale(targets, 1e30)) // the class itself cannot be the largest
+		others := c.Sub(z, c.Scale(targets, 1e30)) // so that the class itself is never the largest
 		most := c.Sum(c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(others, 1) }), 1)
 		sum = c.Sum(c.Mul(known, c.Sub(most, c.Sum(c.Mul(targets, z), 1))))
-	} else { // the entropy of the targets, a part of the divergence, is a constant
+	} else { // the entropy of the targets, which is part of the divergence, is constant and is left out
 		sum = c.Neg(c.Sum(c.Mul(targets, c.LogSoftmax(z))))
 	}
 	if c.Err() != nil {
@@ -69,7 +70,8 @@ func (b *builder) adversary(head string, objective attack.Objective) error {
 	return b.tap(head, z)
 }
 
-// Head is a head whose values are class logits; it implements [attack.WhiteBox]. It uses the compiled programs of its coder.
+// Head is a head whose values are class logits. It implements [attack.WhiteBox]. It uses the compiled programs of its
+// coder.
 type Head struct {
 	coder   *Coder
 	name    string
@@ -100,7 +102,7 @@ func (c *Coder) Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, e
 	return &scaledHead{Head: h, scaling: scaling}, nil
 }
 
-// scaledHead is a head of a model whose samples are scaled. It takes images before scaling.
+// scaledHead is a head of a model that was trained on scaled samples. Its methods take images before the scaling.
 type scaledHead struct {
 	*Head
 	scaling  *data.Scaling
@@ -112,7 +114,8 @@ func (h *scaledHead) Logits(images []float32) ([]float32, error) {
 	return h.Head.Logits(h.scaling.Applied(images))
 }
 
-// Gradient implements [attack.WhiteBox]: by the chain rule each derivative is multiplied by the factor of its value.
+// Gradient implements [attack.WhiteBox]. By the chain rule, each derivative is multiplied by the scaling factor of its
+// value.
 func (h *scaledHead) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
 	gradient, logits, err = h.Head.Gradient(objective, h.scaling.Applied(images), targets)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 
 var _ attack.Target = (*graph.Coder)(nil)
 
-// attacked has noise, which an attack ignores, a norm with state, two reconstruction terms and other terms.
+// attacked declares a model with noise, which an attack ignores, a normalisation layer with state, two reconstruction
+// terms and other terms.
 const attacked = `
 [model.attacked]
 encoder = [{ kind = "gaussian_noise" }, { kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "sigmoid" }]
@@ -25,7 +26,7 @@ decoder = [{ kind = "dense", activation = "sigmoid" }]
 loss = [{ kind = "mse", weight = 2.0 }, { kind = "kl", weight = 3.0 }, { kind = "bce", weight = 0.5 }]
 `
 
-// reconstruction is 2 mse + 0.5 bce of the model's outputs for images, by plain loops, in inference.
+// reconstruction computes 2 mse + 0.5 bce of the model's outputs for images in inference mode, by plain loops.
 func reconstruction(t *testing.T, m *graph.Model, images, clean []float64) float64 {
 	t.Helper()
 	h := dense(t, m, "encoder.1", images, func(x float64) float64 { return x })
@@ -114,7 +115,7 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 	}
 }
 
-// Adversarial training encodes the attacked images and reconstructs the clean ones.
+// Adversarial training encodes the adversarial examples and reconstructs the clean images.
 func TestAdversarialProgramsCompareWithTheCleanImages(t *testing.T) {
 	const text = `
 [model.twin]

@@ -16,12 +16,13 @@ import (
 	"tessera/parallel/team"
 )
 
-// torch_attacks.json holds adversarial examples of PyTorch; torch_attacks.py next to it wrote it.
+// torch_attacks.json contains adversarial examples computed by PyTorch. It is written by torch_attacks.py in the same
+// folder.
 //
 //go:embed testdata/torch_attacks.json
 var torchAttacks []byte
 
-// torchAttack is the fixture.
+// torchAttack is the contents of torch_attacks.json.
 type torchAttack struct {
 	Weights, Biases      [][]float32
 	Units, Classes, Side int
@@ -79,7 +80,8 @@ func readTorchAttacks(t *testing.T) (f torchAttack, images []float32) {
 	return f, images
 }
 
-// Adversarial examples are those of an independent implementation, from equal weights and starting points, with both back ends.
+// With equal weights and starting points, both back ends give the adversarial examples of an independent
+// implementation.
 func TestAttacksOnHeadsEqualPyTorch(t *testing.T) {
 	f, images := readTorchAttacks(t)
 	members := team.New(2)
@@ -104,7 +106,8 @@ func TestAttacksOnHeadsEqualPyTorch(t *testing.T) {
 	}
 }
 
-// The robust accuracy of 1,000 images is that of PyTorch up to 3 images, after 20 random starts of either up to a point.
+// The robust accuracy on 1,000 images differs from PyTorch's by at most 3 images. After 20 random starts of both
+// implementations it differs by at most one percentage point.
 func TestRobustAccuracyEqualsPyTorch(t *testing.T) {
 	f, images := readTorchAttacks(t)
 	members := team.New(2)

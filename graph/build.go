@@ -18,46 +18,55 @@ import (
 	"tessera/ops"
 )
 
-// Names of outputs of a program other than the model's values ("code", "output", a head).
+// Names of outputs of a program other than the values of the model ("code", "output", a head).
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
 	Loss = "loss"
-	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]), each a
-	// tap "loss.TERM". A scheduled weight has its final value, an adaptive multiplier its initial value.
+	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]).
+	// Each term is a tap "loss.TERM". A scheduled weight has its final value, an adaptive multiplier its initial value.
 	Terms = "terms"
-	// InputGradient is the gradient, with respect to the images, of the weighted terms that compare the output with the
-	// images. The program then has the input [Target].
+	// InputGradient is the gradient of the weighted terms that compare the output with the images, with respect to the
+	// encoded images. The program then has the additional input [Target].
 	InputGradient = "gradient of input"
 )
 
-// Names of the image and label inputs.
+// TermGradient names the gradient of a weighted loss term with respect to the trainable parameters, which a program with [Loss]
+// computes in addition: one tap [GradientName] for each parameter that the term depends on and that its player trains.
+func TermGradient(term string) string { return termGradientPrefix + term }
+
+const termGradientPrefix = "gradient of loss."
+
+// GradientName is the name of the tap of a term's gradient with respect to the parameter at a path.
+func GradientName(term, path string) string { return TermGradient(term) + " by " + path }
+
+// Names of the inputs for images and labels.
 const (
 	Images = "input"  // the images that the encoder reads, (batch, shape)
 	Target = "target" // the images to reconstruct, if the encoder reads distorted images
-	Views  = "views"  // the first views of all images, then the second views, (2 batch, shape)
-	Labels = "labels" // (batch, classes): one-hot, 0 for images without a label
+	Views  = "views"  // first views of all images, followed by their second views, (2 batch, shape)
+	Labels = "labels" // one-hot classes (batch, classes); 0 for images without a label
 )
 
 // Request describes a program of a model. The program computes Want from Given and from the data, and nothing else.
 type Request struct {
 	Batch int
-	Want  []string // the outputs: values by name, [Loss], [Terms], [InputGradient]; nil: all values, and with Training the loss
+	Want  []string // names of the outputs: values, [Loss], [TermGradient], [Terms], [InputGradient]; nil means all values, and in training also the loss
 
-	// Given are values that the caller provides as inputs. With Loss the program contains only the terms of these values
-	// and of parameters, and also computes the gradient with respect to these values.
+	// Given lists values that the caller provides as inputs. With Loss, the program then contains only the terms of
+	// these values and of parameters. It also computes the gradient with respect to these values.
 	Given []string
-	// Of is the number of images of the full batch if the program computes the contribution of a micro-batch, else 0. Terms
-	// that read only the code enter through their upstream gradient: see [UpstreamName].
+	// Of is the number of images of the full batch if the program computes the contribution of a micro-batch, otherwise
+	// 0. Terms that read only the code are then represented by their upstream gradient; see [UpstreamName].
 	Of int
 
-	// Player selects one player (index in config.Model.AllPlayers, from 1): with Loss the program computes only its terms and
-	// the gradient with respect to its parameters. 0 selects all players, each with the gradient of its own terms. Programs
-	// of all players have the same inputs.
+	// Player selects one player, by its index in config.Model.AllPlayers plus 1. With Loss, the program then computes
+	// only the terms of this player and the gradient with respect to its parameters. 0 selects all players, each with
+	// the gradient of its own terms. Programs of all players have the same inputs.
 	Player int
 
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
-	Dtype    tensor.Dtype // the zero value means tensor.Float32
+	Dtype    tensor.Dtype // precision; the zero value means tensor.Float32
 }
 
 // check returns an error for a request that no program can satisfy.
@@ -89,23 +98,23 @@ type builder struct {
 	nodes   map[string]*gorgonia.Node // parameters by path
 	streams map[string]*gorgonia.Node // inputs of columns by name
 	values  map[value]*gorgonia.Node  // values computed so far
-	weights *gorgonia.Node            // input of the decoder layer that contains the atoms, which are weighted by this input; nil without atoms
+	weights *gorgonia.Node            // input of the decoder layer that contains the atoms: the weights of the atoms; nil without atoms
 }
 
-// value identifies a value of the model or of its teacher, for images or views.
+// value identifies a value of the model or of a teacher, computed for images or for views.
 type value struct {
 	name string
 	pass
 }
 
-// pass identifies an evaluation of the model: its images and its parameters.
+// pass identifies an evaluation of the model by its images and its parameters.
 type pass struct {
 	stream  string // Images or Views
-	teacher string // the hook that supplies the parameters, in inference mode; "" for the model's own
+	teacher string // hook that supplies the parameters, in inference mode; "" for the parameters of the model
 }
 
-// building serializes the building of graphs: Gorgonia's graphs share constants, such as 1, and store their hashes without a
-// lock.
+// building serialises the construction of graphs. Gorgonia's graphs share constants, such as 1, and store the hashes of
+// constants without a lock.
 var building sync.Mutex
 
 // Program builds a program for one batch size. All programs of a model share its parameters.
@@ -127,7 +136,7 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 	r.Training = r.Training || slices.Contains(r.Want, Loss)
 	building.Lock()
 	defer building.Unlock()
-	// Gorgonia panics on some malformed expressions; a user-defined layer or loss must not crash the program.
+	// Gorgonia panics on some malformed expressions. A user-defined layer or loss must not end the process.
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("model %q: building the graph: %v", m.Spec.Name, r)
@@ -141,8 +150,8 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 	return b.program, nil
 }
 
-// build adds inputs, then values in the model's order, then the terms of the objective. The order is fixed: it determines
-// the order of the program's inputs, and equal requests give equal programs.
+// build adds inputs, then values in the model's order, then the terms of the objective. The order is fixed: it
+// determines the order of the program's inputs, and equal requests give equal programs.
 func (b *builder) build() error {
 	terms := b.terms()
 	if err := b.addGiven(terms); err != nil {
@@ -163,7 +172,8 @@ func (b *builder) build() error {
 	return b.addTaps(terms)
 }
 
-// addGiven adds the values that the caller provides. If the loss is differentiated with respect to them, they are parameters.
+// addGiven adds the values that the caller provides. If the loss is differentiated with respect to them, they are added
+// as parameters.
 func (b *builder) addGiven(terms []int) error {
 	for _, name := range b.request.Given {
 		size := b.model.Layout.Size(name)
@@ -181,15 +191,15 @@ func (b *builder) addGiven(terms []int) error {
 	return nil
 }
 
-// needed lists the values to compute in the order code, output, heads, layers: first for the images, then for the views, then for
-// the teacher.
+// needed returns the values to compute, in the order code, output, heads, layers: first for the images, then for the
+// views, then for the teachers.
 func (b *builder) needed(terms []int) (list []value) {
 	wanted := map[value]bool{}
 	for _, name := range b.request.Want {
 		if head, _ := b.request.adversary(); head != "" {
 			name = head
 		}
-		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) {
+		if name != Loss && name != Terms && name != InputGradient && !isGradient(name) && !strings.HasPrefix(name, termGradientPrefix) {
 			wanted[value{name, pass{stream: Images}}] = true
 		}
 	}
@@ -209,7 +219,7 @@ func (b *builder) needed(terms []int) (list []value) {
 			delete(wanted, value{name, p})
 		}
 	}
-	unknown := slices.Collect(maps.Keys(wanted)) // names that the model lacks: the first one becomes an error when it is computed
+	unknown := slices.Collect(maps.Keys(wanted)) // names that do not exist: computing the first one gives an error
 	slices.SortFunc(unknown, func(a, b value) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.stream, b.stream)) })
 	return append(list, unknown...)
 }
@@ -222,7 +232,7 @@ func passOf(r losses.Reads) pass {
 	return pass{stream: Images}
 }
 
-// addStreams adds the image and label inputs that terms or values read.
+// addStreams adds the inputs for images and labels that terms or values read.
 func (b *builder) addStreams(terms []int, needed []value) {
 	shape := append([]int{b.request.Batch}, b.model.Shape...)
 	from := func(stream string) bool {
@@ -253,7 +263,7 @@ func (b *builder) reads(terms []int, selected func(losses.Reads) bool) bool {
 	return slices.ContainsFunc(terms, func(i int) bool { return selected(b.model.Spec.Losses[i].Reads()) })
 }
 
-// addTaps taps the outputs in this order: values, terms, loss, input gradient.
+// addTaps taps the outputs in the order values, terms, loss, input gradient.
 func (b *builder) addTaps(terms []int) error {
 	for _, name := range b.model.values() {
 		if !slices.Contains(b.request.Want, name) {
@@ -304,7 +314,7 @@ func (b *builder) target() (*gorgonia.Node, error) {
 	return b.values[v], nil
 }
 
-// value returns the node of a value. On first use it adds the value and everything that the value depends on.
+// value returns the node of a value. On first use it adds the value and everything on which the value depends.
 func (b *builder) value(v value) (*gorgonia.Node, error) {
 	if n := b.values[v]; n != nil {
 		return n, nil
@@ -331,7 +341,7 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 		if err != nil || v.stream != Views {
 			return n, err
 		}
-		return twice(n) // both views of a sample have its column
+		return twice(n) // both views of a sample have the same column
 	}
 	placed, published := b.model.Layout.Of(v.name)
 	if placed == nil {
@@ -347,10 +357,10 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	case published == "":
 		return flat(n)
 	}
-	return b.values[v], nil // layer has checked that it is published
+	return b.values[v], nil // layer has checked that the value is published
 }
 
-// twice returns the rows of n, then the same rows again.
+// twice returns the rows of n, followed by the same rows again.
 func twice(n *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	shape := slices.Clone(n.Shape())
@@ -368,7 +378,7 @@ func (b *builder) flatValue(v value) (*gorgonia.Node, error) {
 	return flat(n)
 }
 
-// output applies a layer to its inputs. It stores the input of the layer that contains the atoms.
+// output applies a layer to its inputs. If the layer contains the atoms, it stores the input of the layer.
 func (b *builder) output(placed config.Placed, p pass) (*gorgonia.Node, error) {
 	if y, ok, err := b.prepared(placed, p); ok || err != nil {
 		return y, err
@@ -390,8 +400,8 @@ func (b *builder) output(placed config.Placed, p pass) (*gorgonia.Node, error) {
 	return y, nil
 }
 
-// joined returns values concatenated along their last axis, flattened if one of them is a vector. [config.Model.Layout] has checked
-// their shapes.
+// joined returns several values, concatenated along their last axis. If one of them is a vector, all are flattened.
+// [config.Model.Layout] has checked their shapes.
 func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 	list := make([]*gorgonia.Node, len(names))
 	var shape []int // shape of the value with the most axes
@@ -428,7 +438,7 @@ func (b *builder) joined(names []string, p pass) (*gorgonia.Node, error) {
 	return c.Reshape(all, shape...), c.Err()
 }
 
-// encodes reports whether a value is computed from images, not only from given values.
+// encodes reports whether a value is computed from images, rather than from given values only.
 func (b *builder) encodes(v value) bool {
 	return slices.Contains(b.model.Layout.Sources(v.name, b.request.Given...), losses.Images)
 }
@@ -441,8 +451,8 @@ func (m *Model) lacksValue(name string) error {
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }
 
-// prepared adds the encoder's first layer for images that the caller prepares; ok is false if the caller does not prepare
-// them.
+// prepared adds the encoder's first layer for images that the caller prepares. ok is false if the caller does not
+// prepare them.
 func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok bool, err error) {
 	first, ok := placed.Layer.(layers.Preparing)
 	if !ok || placed.Path != b.model.Layout.Encoder[0].Path || !b.request.Prepared || p != (pass{stream: Images}) || b.needsImages() {
@@ -456,7 +466,8 @@ func (b *builder) prepared(placed config.Placed, p pass) (y *gorgonia.Node, ok b
 	return y, true, nil
 }
 
-// needsImages reports whether the images are distorted or differentiated. The graph then prepares them at every step.
+// needsImages reports whether the program distorts the images or differentiates with respect to them. It then prepares
+// the images itself at every step.
 func (b *builder) needsImages() bool {
 	wants := func(name string) bool { return slices.Contains(b.request.Want, name) }
 	head, _ := b.request.adversary()
@@ -464,7 +475,7 @@ func (b *builder) needsImages() bool {
 		slices.ContainsFunc(b.model.Spec.Losses, func(l config.Loss) bool { return l.Reads().Jacobian })
 }
 
-// layer applies one layer and checks that the result agrees with its declaration.
+// layer applies one layer and checks that the result matches the layer's declaration.
 func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -499,8 +510,8 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 	return y, nil
 }
 
-// shape returns the shape of the layer's output for inputs of shape in. In training, a layer that shortens its input,
-// and all layers after it, have other shapes than declared.
+// shape returns the shape of the layer's output for inputs of the shape in. In training, the shapes of a layer that
+// leaves tokens out, and of all layers after it, differ from the declared ones.
 func (s *scope) shape(in []int) ([]int, error) {
 	if l, ok := s.placed.Layer.(layers.Shortening); ok && (s.Training() || s.shortened) {
 		return l.TrainingShape(in), nil
@@ -514,7 +525,7 @@ func (s *scope) shape(in []int) ([]int, error) {
 // readsImages reports whether a term reads the images themselves.
 func readsImages(r losses.Reads) bool { return r.Against == losses.Images || r.Atoms }
 
-// filled adds an input that the caller fills with a column, one-hot if it has classes.
+// filled adds an input that the caller fills with a column. If the column has classes, the input is one-hot.
 func (b *builder) filled(column, name string, classes int, shape ...int) *gorgonia.Node {
 	n := b.input(name, nil, shape...)
 	in := &b.program.Inputs[len(b.program.Inputs)-1]
@@ -567,7 +578,7 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// transposed returns the node of the transpose of another parameter.
+// transposed returns the node of a parameter that is the transpose of the parameter of.
 func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
 	w, err := b.parameter(of)
 	if err != nil {
@@ -597,7 +608,7 @@ type scope struct {
 	pass   pass
 	noises int
 
-	shortened bool // the input, or a value that the layer reads by name, has a different shape than declared: see [layers.Shortening]
+	shortened bool // the input, or a value that the layer reads by name, has a different shape than declared; see [layers.Shortening]
 }
 
 // Parameter implements [layers.Scope].
@@ -609,7 +620,7 @@ func (s *scope) Parameter(name string) *gorgonia.Node {
 	return n
 }
 
-// path returns the path of the layer that has the parameters: this one, or the one whose parameters it shares.
+// path returns the path of the layer that has the parameters: this layer, or the layer whose parameters it shares.
 func (s *scope) path() string {
 	if s.pass.teacher != "" {
 		return s.pass.teacher + "." + s.placed.Path
@@ -621,7 +632,7 @@ func (s *scope) path() string {
 func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
 	if s.owned(name) != path {
-		return // the layer to which the state belongs updates it
+		return // the layer that has the state updates it
 	}
 	p, err := s.model.Parameter(path)
 	if err == nil && p.Trainable {
@@ -631,11 +642,11 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
 	}
 	if err != nil {
-		panic(err) // an invalid layer; Program turns the panic into an error
+		panic(err) // the layer is invalid; Program turns the panic into an error
 	}
 	assigned := slices.ContainsFunc(s.program.Updates, func(u Update) bool { return u.Parameter == p })
-	s.Parameter(name)                                 // the program lists every parameter that it updates
-	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again with other atoms updates its state once
+	s.Parameter(name)                                 // so that the program lists every parameter that it updates
+	if s.request.Training && !assigned && !p.Frozen { // a layer that is applied again, with other atoms, updates its state only once
 		s.program.Updates = append(s.program.Updates, Update{Parameter: p, Node: value})
 	}
 }
@@ -674,7 +685,7 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 		of = s.pass.stream + "." + of
 	}
 	name := noiseName(of, s.noises)
-	for _, in := range s.program.Inputs { // a layer that is applied again with other atoms uses the same noise
+	for _, in := range s.program.Inputs { // a layer that is applied again, with other atoms, uses the same noise
 		if in.Name == name {
 			return in.Node
 		}
@@ -682,7 +693,8 @@ func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.input(name, sampler, shape...)
 }
 
-// noiseName returns the name of the n-th noise input of a layer or a term, from 1. It also names the random stream.
+// noiseName returns the name of the n-th noise input of a layer or a term, from 1. The name also identifies the random
+// stream.
 func noiseName(of string, n int) string {
 	if n == 1 {
 		return of + ".noise"
@@ -690,8 +702,9 @@ func noiseName(of string, n int) string {
 	return fmt.Sprintf("%s.noise.%d", of, n)
 }
 
-// Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training: a
-// frozen normalisation does not change its running averages. In a block, this is decided for every layer separately.
+// Training implements [layers.Scope]. A layer whose parameters are all frozen runs in inference mode during training:
+// for example, a frozen normalisation layer does not change its running averages. In a block, this is decided for every
+// inner layer separately.
 func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
 	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
@@ -704,8 +717,8 @@ func (s *scope) Frozen(names ...string) bool {
 	})
 }
 
-// owned returns the path of a parameter in the layer that it belongs to, which differs from this layer if the parameter
-// is shared.
+// owned returns the path of a parameter in the layer to which it belongs. This is another layer if the parameter is
+// shared.
 func (s *scope) owned(name string) string {
 	for _, p := range s.placed.Parameters {
 		if p.Name == name && p.Of != "" && !p.Transposed {

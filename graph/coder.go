@@ -16,24 +16,24 @@ import (
 	"tessera/posthoc"
 )
 
-// codingBatch is the number of images per run of a program; large models use fewer to bound the memory.
+// codingBatch is the number of images per run of a program. Large models use fewer, to limit the memory.
 const codingBatch = 1000
 
-// maxRunners is the number of compiled programs that a coder caches per kind: a caller that uses few batch sizes compiles
-// each program once.
+// maxRunners is the number of compiled programs that a coder caches for each request. A caller that uses few batch
+// sizes compiles each program once.
 const maxRunners = 4
 
 // Coder computes values of a model without noise. It implements [metrics.Coder] for auto-encoders. Each call uses the
-// model's current parameters. A Coder is not safe for concurrent use.
+// current parameters of the model. A Coder is not safe for concurrent use.
 type Coder struct {
 	model   *Model
 	backend ir.Backend
 	postHoc map[string]posthoc.Head
-	ready   map[string][]compiledBatch // by input and output; most recently used last
+	ready   map[string][]compiledBatch // by inputs and outputs of the request; the most recently used program is last
 }
 
-// NewCoder returns a coder that runs the model's programs on that back end. If the model or the back end is nil, the coder's
-// methods return [ErrNoModel].
+// NewCoder returns a coder that runs the model's programs on the given back end. If the model or the back end is nil,
+// the methods of the coder return [ErrNoModel].
 func NewCoder(m *Model, backend ir.Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
 		return &Coder{}
@@ -41,13 +41,13 @@ func NewCoder(m *Model, backend ir.Backend) *Coder {
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
 
-// SetPostHoc makes the coder calibrate heads by what was fitted after the training, by the name of the head; nil for nothing. Attacks on heads
-// read the logits before that.
+// SetPostHoc sets the calibrations that were fitted after the training, by the names of the heads. The coder applies
+// them to the heads; nil removes them. Attacks on heads use the uncalibrated logits.
 func (c *Coder) SetPostHoc(heads map[string]posthoc.Head) {
 	c.postHoc = heads
 }
 
-// PostHoc returns what was fitted to a head after the training.
+// PostHoc returns the calibration and thresholds that were fitted for a head after the training.
 func (c *Coder) PostHoc(head string) posthoc.Head { return c.postHoc[head] }
 
 // ErrNoModel is returned by the methods of a coder without a model or without a back end.
@@ -104,8 +104,8 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 	return images, nil
 }
 
-// Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or the decoder
-// reads other values too.
+// Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or the
+// decoder also reads other values.
 func (c *Coder) Decodes() error {
 	if c.model == nil {
 		return ErrNoModel
@@ -113,7 +113,7 @@ func (c *Coder) Decodes() error {
 	return c.model.Layout.Decodes()
 }
 
-// Reconstructs returns an error if the output does not reconstruct the images: see [config.Model.Reconstructs].
+// Reconstructs returns an error if the output does not reconstruct the images; see [config.Model.Reconstructs].
 func (c *Coder) Reconstructs() error {
 	if c.model == nil {
 		return ErrNoModel
@@ -121,7 +121,7 @@ func (c *Coder) Reconstructs() error {
 	return c.model.Spec.Reconstructs()
 }
 
-// Values lists the values that the model computes: "code", "output" if it has a decoder, and its heads.
+// Values returns the names of the values that the model computes: "code", "output" if it has a decoder, and its heads.
 func (c *Coder) Values() []string {
 	if c.model == nil {
 		return nil
@@ -152,8 +152,8 @@ func (c *Coder) ClassColumn(head string) string {
 	return ""
 }
 
-// Named lists the other values that [Coder.Value] computes: the outputs of the layers by path, and the values that layers
-// publish.
+// Named returns the names of the other values that [Coder.Value] computes: the outputs of the layers by path, and the
+// values that layers publish.
 func (c *Coder) Named() []string {
 	if c.model == nil {
 		return nil
@@ -161,7 +161,7 @@ func (c *Coder) Named() []string {
 	return c.model.Layout.Named()
 }
 
-// Columns describes the columns, images included, from which a value is computed.
+// Columns describes the columns, including images, from which a value is computed.
 func (c *Coder) Columns(name string) (list []data.Column) {
 	if c.model == nil {
 		return nil
@@ -169,14 +169,14 @@ func (c *Coder) Columns(name string) (list []data.Column) {
 	return c.model.ColumnsOf(name)
 }
 
-// Value computes the named value, one of Values or Named, for images and returns it row by row. For a value that also depends
-// on other columns use [Coder.ValueOf].
+// Value returns the named value for each of the images, row by row. The name is one of Values or Named. For a value
+// that also depends on other columns use [Coder.ValueOf].
 func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 	return c.ValueOf(name, map[string][]float32{losses.Images: images})
 }
 
-// ValueOf computes the named value, one of Values or Named, from the columns that [Coder.Columns] lists, by name, and returns
-// it row by row. It ignores other columns.
+// ValueOf returns the named value for each sample, row by row. The name is one of Values or Named. columns contains the
+// columns that [Coder.Columns] lists, by name; other columns are ignored.
 func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -195,7 +195,8 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 	return values, nil
 }
 
-// indices returns a [*data.Error] for a value that a layer on the way to the named value cannot look up.
+// indices returns a [*data.Error] if the columns contain a value that a layer needed for the named value cannot look
+// up.
 func (c *Coder) indices(name string, columns map[string][]float32) error {
 	for _, w := range c.model.Spec.Wanted(c.model.Layout) {
 		if !w.Layer || !slices.Contains(c.model.Layout.Sources(name), w.Column) {
@@ -216,14 +217,14 @@ func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	lacks := func(column string) bool { return !has(column) }
 	return !slices.ContainsFunc(c.model.Spec.Losses, func(l config.Loss) bool {
 		r := l.Reads()
-		return !c.model.Spec.Validates(l) || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // with derivatives a term may draw noise
+		return !c.model.Spec.Validates(l) || r.Jacobian || slices.ContainsFunc(l.Names(), func(name string) bool { // a term with derivatives may draw noise
 			return slices.ContainsFunc(c.model.Layout.Sources(name), lacks)
 		})
 	})
 }
 
-// Objective implements [metrics.ObjectiveCoder]. A large model computes the objective in smaller batches and returns their
-// mean.
+// Objective implements [metrics.ObjectiveCoder]. For a large model it computes the objective in smaller batches and
+// returns their mean.
 func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
 	if c.model == nil {
 		return 0, ErrNoModel
@@ -241,7 +242,7 @@ func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
 	return sum, nil
 }
 
-// objective returns the objective of the samples [from, to) of n.
+// objective returns the objective of the samples [from, to) of a batch of n samples.
 func (c *Coder) objective(b *metrics.Batch, n, from, to int) (sum float64, err error) {
 	p, err := c.program(Request{Want: []string{Terms}, Batch: to - from})
 	if err != nil {
@@ -279,7 +280,7 @@ func (c *Coder) objective(b *metrics.Batch, n, from, to int) (sum float64, err e
 	return sum, nil
 }
 
-// oneHot returns a row for each of n samples: 1 at its class, or zeros if the class is unknown.
+// oneHot returns a one-hot row for each of n samples, or a row of zeros if the class is unknown.
 func oneHot(n, classes int, class func(k int) int) []float32 {
 	values := make([]float32, n*classes)
 	for k := range n {
@@ -290,7 +291,7 @@ func oneHot(n, classes int, class func(k int) int) []float32 {
 	return values
 }
 
-// run computes one value batch by batch. given contains the inputs by the name of the column or value.
+// run computes the requested value batch by batch. given contains the inputs, by the name of the column or value.
 func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error) {
 	n, err := c.rows(want, given)
 	if err != nil {
@@ -306,7 +307,7 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 		}
 		for i, in := range p.of.Inputs {
 			width := volume.Of(in.Shape[1:])
-			if len(given[in.source()]) != n*width { // of an input that no source explains
+			if len(given[in.source()]) != n*width { // none of the given values fills this input
 				return nil, fmt.Errorf("its input %q is not given", in.Name)
 			}
 			if err := p.runner.Bind(i, given[in.source()][from*width:(from+want.Batch)*width]); err != nil {
@@ -322,7 +323,7 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 	return out, nil
 }
 
-// source returns the name of the column or given value that fills an input; for clean images it is [Target].
+// source returns the name of the column or given value that fills an input. For clean images it is [Target].
 func (in Input) source() string {
 	if in.Name == Target {
 		return Target
@@ -330,8 +331,8 @@ func (in Input) source() string {
 	return cmp.Or(in.Column, in.Name)
 }
 
-// rows returns the number of rows of the given values. All values that a request needs must be given, with the same
-// number of rows.
+// rows returns the number of rows of the given values. It returns an error if a value that the request needs is
+// missing, or if the numbers of rows differ.
 func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error) {
 	names, first := want.Given, ""
 	switch {
@@ -388,7 +389,7 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 }
 
 // Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and the
-// layer's bias, if the output of the layer is an image.
+// layer's bias. It returns nil if the output of this layer is not an image.
 func (c *Coder) Atoms() *metrics.Atoms {
 	if c.model == nil {
 		return nil
@@ -396,7 +397,7 @@ func (c *Coder) Atoms() *metrics.Atoms {
 	return c.model.Atoms()
 }
 
-// Atoms returns copies of the atoms that [Coder.Atoms] returns; nil if the model has none.
+// Atoms returns copies of the atoms that [Coder.Atoms] returns, nil if the model has none.
 func (m *Model) Atoms() *metrics.Atoms {
 	weight, bias := m.dictionary()
 	if weight == nil {
@@ -409,7 +410,7 @@ func (m *Model) Atoms() *metrics.Atoms {
 	return a
 }
 
-// WithAtoms implements [metrics.Coder]. The new coder's model shares all other parameters with this one.
+// WithAtoms implements [metrics.Coder]. The model of the new coder shares all other parameters with this one.
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -435,7 +436,7 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 			m.Parameters[i] = p.with(a.Bias)
 		}
 	}
-	if !slices.Contains(c.model.Parameters, weight) { // a tied decoder: the encoder's weight does not change
+	if !slices.Contains(c.model.Parameters, weight) { // the decoder is tied; the encoder's weight must not change
 		m.Parameters = append(m.Parameters, weight.with(a.Values))
 	}
 	return NewCoder(&m, c.backend), nil
@@ -459,8 +460,8 @@ func (p *Parameter) with(values []float32) *Parameter {
 	return &q
 }
 
-// dictionary returns the weight (atoms, pixels) of the decoder's last layer with weights, and that layer's bias. The weight
-// is nil if the decoder has no atoms, the bias if the layer has none.
+// dictionary returns the weight (atoms, pixels) of the decoder's last layer with weights, and the bias of this layer.
+// The weight is nil if the decoder has no atoms, the bias is nil if the layer has none.
 func (m *Model) dictionary() (weight, bias *Parameter) {
 	i := m.Layout.Dictionary()
 	if i < 0 {
@@ -475,7 +476,8 @@ func (m *Model) dictionary() (weight, bias *Parameter) {
 	return weight, bias
 }
 
-// indirect returns the reason why the output is not a sum of atoms weighted by the code, "" if it is.
+// indirect returns the reason why the output is not a sum of atoms weighted by the code. It returns "" if it is such a
+// sum.
 func (m *Model) indirect() string {
 	i := m.Layout.Dictionary()
 	if _, ok := m.Layout.Decoder[i].Layer.(*layers.MaxPlus); ok {
@@ -487,7 +489,8 @@ func (m *Model) indirect() string {
 	return ""
 }
 
-// borrowed returns a copy of the weight at path, which belongs to another layer; for a tied decoder the copy is transposed.
+// borrowed returns a copy of the weight at path, which belongs to another layer. For a tied decoder the copy is the
+// transpose.
 func (m *Model) borrowed(path string) *Parameter {
 	of, swapped := m.alias(path)
 	w, err := m.Parameter(of)
@@ -521,7 +524,7 @@ func (c *Coder) Close() error {
 	return first
 }
 
-// InputGradient returns the gradient, with respect to the input images, of the terms that compare the output with the clean
+// InputGradient returns the gradient of the terms that compare the output with the clean images, with respect to
 // images. It is computed without noise, for adversarial attacks.
 func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	if c.model == nil {

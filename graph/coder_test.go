@@ -18,7 +18,7 @@ import (
 
 var _ metrics.Coder = (*graph.Coder)(nil)
 
-// deep has two dense layers on each side: 12 pixels to 4 units.
+// deep declares a model with two dense layers on each side, from 12 pixels to 4 units.
 const deep = `
 [model.deep]
 encoder = [{ kind = "dense", units = 7, activation = "relu" }, { kind = "dropout" }, { kind = "dense", units = 4, activation = "sigmoid" }]
@@ -40,7 +40,7 @@ func model(t *testing.T, text, name string, shape ...int) *graph.Model {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, p := range m.Parameters { // biases start at zero, which would hide an error
+	for _, p := range m.Parameters { // biases start at 0, which would hide an error
 		for i := range p.Data {
 			p.Data[i] = float32(r.NormFloat64()) / 2
 		}
@@ -57,7 +57,7 @@ func noise(n int) []float32 {
 	return v
 }
 
-// dense is f(x W + b) by plain loops, in float64.
+// dense computes f(x W + b) by plain loops, in float64.
 func dense(t *testing.T, m *graph.Model, path string, x []float64, f func(float64) float64) []float64 {
 	t.Helper()
 	w, err := m.Parameter(path + ".weight")
@@ -237,7 +237,7 @@ func TestAtomsSayWhetherTheCodesWeighThem(t *testing.T) {
 	for decoder, want := range map[string]string{
 		`{ kind = "dense" }`: "",
 		`{ kind = "dense", bias = false }, { kind = "sigmoid" }`: "",
-		`{ kind = "dense", units = 16 }, { kind = "dense" }`:     "deeper decoder", // as many atoms as units
+		`{ kind = "dense", units = 16 }, { kind = "dense" }`:     "deeper decoder", // the number of atoms equals the number of units
 		`{ kind = "relu" }, { kind = "dense" }`:                  "deeper decoder",
 		`{ kind = "max_plus" }`:                                  "maximum",
 	} {
@@ -266,7 +266,7 @@ func TestADecoderWithoutADictionaryHasNoAtoms(t *testing.T) {
 	}
 }
 
-// attentive has 1024 tokens of one feature: 1,048,576 weights for an image.
+// attentive declares a model with 1024 tokens of one feature, which have 1,048,576 attention weights per image.
 const attentive = `
 [model.attentive]
 encoder = [{ kind = "reshape", shape = [1024, 1] }, { kind = "attention", heads = 1 }, { kind = "dense", units = 4 }]
@@ -274,7 +274,7 @@ encoder = [{ kind = "reshape", shape = [1024, 1] }, { kind = "attention", heads 
 encoder = [{ kind = "dense", units = 4 }]
 `
 
-// refusing records the batch size of the program and does not compile it.
+// refusing is a back end that records the batch size of a program and does not compile it.
 type refusing struct {
 	ir.Backend
 	batch int
@@ -285,7 +285,7 @@ func (r *refusing) Compile(p ir.Program) (ir.Runner[float32], error) {
 	return nil, errors.New("compiles nothing")
 }
 
-// The attention weights of 1000 images would take 4 GB, and their gradients another 4 GB.
+// The attention weights of 1000 images would take 4 GB, and so would their gradients.
 func TestLargeModelsAreCodedInSmallerBatches(t *testing.T) {
 	for name, want := range map[string]int{"attentive": 128, "small": 1000} {
 		m := model(t, attentive, name, 32, 32)

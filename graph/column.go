@@ -10,7 +10,7 @@ import (
 	"tessera/ops"
 )
 
-// ColumnName returns the name of the input for a column other than images and labels, (batch, shape).
+// ColumnName returns the name of the input (batch, shape) for a column other than images and labels.
 func ColumnName(column string) string { return "column." + column }
 
 // classesName returns the name of the one-hot input for a column of classes.
@@ -21,14 +21,14 @@ func classesName(column string) string {
 	return ColumnName(column) + ".classes"
 }
 
-// isColumn reports whether the model's data set has a column of that name.
+// isColumn reports whether the model's data set has a column with the given name.
 func (b *builder) isColumn(name string) bool {
 	_, ok := b.model.Layout.Column(name)
 	return ok
 }
 
-// column returns the node of a column other than images by its name, (batch, shape); (batch, 1) for a column of single
-// numbers. It adds the input on first use. Labels are numbers here, not one-hot: see classes.
+// column returns the node of a column other than images, (batch, shape), or (batch, 1) for a column of single numbers.
+// It adds the input on first use. Labels are numbers here, not one-hot rows; see classes.
 func (b *builder) column(name string) (*gorgonia.Node, error) {
 	at := ColumnName(name)
 	if n := b.streams[at]; n != nil {
@@ -49,7 +49,7 @@ func (b *builder) column(name string) (*gorgonia.Node, error) {
 	return b.streams[at], nil
 }
 
-// classes returns the input for a column of classes, one-hot, (batch, classes). It adds the input on first use.
+// classes returns the one-hot input (batch, classes) for a column of classes. It adds the input on first use.
 func (b *builder) classes(column string, classes int) *gorgonia.Node {
 	at := classesName(column)
 	if b.streams[at] == nil {
@@ -58,8 +58,8 @@ func (b *builder) classes(column string, classes int) *gorgonia.Node {
 	return b.streams[at]
 }
 
-// named returns a column or a value of the model, (batch, values). If the encoder reads distorted images, images are the
-// clean ones.
+// named returns a column or a value of the model, (batch, values). If the encoder reads distorted images, "images"
+// means the clean ones.
 func (b *builder) named(name string, p pass) (*gorgonia.Node, error) {
 	if name == losses.Images {
 		return b.target()
@@ -80,7 +80,7 @@ func (t *term) Counts() (counts losses.Counts, err error) {
 	for _, name := range t.declared.Counted() {
 		n, err := t.named(name, passOf(t.reads))
 		if err == nil && !t.isColumn(name) {
-			n, err = ops.Stop(n) // a model must not learn which of its errors count
+			n, err = ops.Stop(n) // without a gradient: otherwise a model could learn to ignore its errors
 		}
 		if err != nil {
 			return counts, err
@@ -110,7 +110,8 @@ func (t *term) Counts() (counts losses.Counts, err error) {
 	return counts, nil
 }
 
-// widened returns a mask (batch, n) with one number for each value of what the term reads: that of a token for all of its features.
+// widened repeats a mask (batch, n) so that it has one number for each number of the value that the term reads. For
+// tokens, the number of a token is repeated for all its features.
 func (t *term) widened(n *gorgonia.Node) (*gorgonia.Node, error) {
 	batch, places := n.Shape()[0], n.Shape()[1]
 	times := 1
@@ -129,15 +130,16 @@ func (t *term) widened(n *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(all, batch, places*times), c.Err()
 }
 
-// gradientPrefix is the first part of the names of gradients with respect to columns.
+// gradientPrefix is the start of the names of gradients with respect to columns.
 const gradientPrefix = "gradient of column "
 
-// Gradient names the gradient of the objective with respect to a column. A program computes it alone, without noise. The
-// objective consists of the terms that can be measured without training ([losses.Reads.Validates]). For images, the gradient
-// is with respect to the encoded images; the program then also has the input [Target], the clean images.
+// Gradient returns the name of the output that is the gradient of the objective with respect to a column. A program for
+// this name computes only this gradient, without noise. The objective consists of the terms that can be measured
+// without training ([losses.Reads.Validates]). For images, the gradient is with respect to the encoded images, and the
+// program has the additional input [Target], the clean images.
 func Gradient(column string) string { return gradientPrefix + column }
 
-// isGradient reports whether name is a result of [Gradient].
+// isGradient reports whether name was returned by [Gradient].
 func isGradient(name string) bool { return strings.HasPrefix(name, gradientPrefix) }
 
 // gradientOf adds the gradient of the terms with respect to a column.
@@ -161,7 +163,7 @@ func (b *builder) gradientOf(column string, terms []int) error {
 	return b.tap(Gradient(column), grads[0])
 }
 
-// ColumnsOf describes the columns, images included, from which a value is computed.
+// ColumnsOf describes the columns, including images, from which a value is computed.
 func (m *Model) ColumnsOf(value string) (list []data.Column) {
 	for _, column := range m.Layout.Sources(value) {
 		described, _ := m.Layout.Column(column)

@@ -22,7 +22,7 @@ type contracted struct {
 	tap map[string]int
 }
 
-// encoders of 12 pixels: the penalty is exact for one dense layer and estimated for the others.
+// encoders lists encoders of 12 pixels. The penalty is exact for one dense layer, and estimated for the other encoders.
 var encoders = map[string]string{
 	"sigmoid":     `[{ kind = "dense", units = 5, activation = "sigmoid" }]`,
 	"relu":        `[{ kind = "flatten" }, { kind = "dense", units = 5, activation = "relu" }]`,
@@ -73,7 +73,7 @@ func (c contracted) images() []float64 {
 	return x
 }
 
-// bind gives the program images, and the noise of one step.
+// bind binds images and the noise of one step.
 func (c contracted) bind(t *testing.T, images []float64, step int) {
 	t.Helper()
 	for i, in := range c.Inputs {
@@ -92,7 +92,7 @@ func (c contracted) bind(t *testing.T, images []float64, step int) {
 	}
 }
 
-// run returns a tap after a run.
+// run runs the program and returns a tap.
 func (c contracted) run(t *testing.T, name string) []float64 {
 	t.Helper()
 	if err := c.Run(); err != nil {
@@ -131,7 +131,7 @@ func TestContractivePenaltyEqualsTheNumericJacobian(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const probes = 2
 			c := contractive(t, encoder, probes)
-			var vectors [][]float64 // of the estimate, as bound
+			var vectors [][]float64 // random vectors of the estimate, as bound
 			for _, in := range c.Inputs {
 				if len(in.Name) > 5 && in.Name[:5] == "loss." {
 					drawn := make([]float32, tensor.Shape(in.Shape).TotalSize())
@@ -174,7 +174,7 @@ func TestContractivePenaltyEqualsTheNumericJacobian(t *testing.T) {
 	}
 }
 
-// The expectation of the estimate is the norm.
+// The expected value of the estimate is the squared norm.
 func TestHutchinsonsEstimateAveragesToTheNorm(t *testing.T) {
 	c := contractive(t, encoders["deep"], 8)
 	want := 0.0
@@ -194,7 +194,8 @@ func TestHutchinsonsEstimateAveragesToTheNorm(t *testing.T) {
 	}
 }
 
-// Second derivatives: the gradients of the penalty with respect to every parameter, with the random vectors fixed.
+// The gradients of the penalty with respect to every parameter are second derivatives. They are compared with
+// differences, for fixed random vectors.
 func TestGradientOfTheContractivePenalty(t *testing.T) {
 	for name, encoder := range encoders {
 		t.Run(name, func(t *testing.T) {
@@ -235,14 +236,14 @@ func (c contracted) slope(t *testing.T, w []float64, j int) float64 {
 	return (up - c.run(t, "loss")[0]) / (2 * h)
 }
 
-// The engine computes what the reference does, second derivatives included.
+// The engine agrees with the reference, including second derivatives.
 func TestEngineAgreesOnTheContractivePenalty(t *testing.T) {
 	team := team.New(2)
 	defer team.Close()
 	for name, encoder := range encoders {
 		t.Run(name, func(t *testing.T) {
 			c := contractive(t, encoder, 2)
-			p := contractive(t, encoder, 2).Program // Compile extends the reference's graph
+			p := contractive(t, encoder, 2).Program // a separate program, because Compile extends the graph of the reference
 			m, err := p.Module()
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"tessera/parallel/team"
 )
 
-// The decoder has a layer before the layer of the atoms, and an activation after it.
+// onAtoms declares a model whose decoder has a layer before the layer with the atoms, and an activation after it.
 const onAtoms = `
 [model.dilated]
 encoder = [{ kind = "dense", units = 4, activation = "relu" }]
@@ -29,7 +29,7 @@ decoder = [{ kind = "dense" }, { kind = "dropout", rate = 0.3 }]
 loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 `
 
-// tapped runs a training program once on these images and returns a tap.
+// tapped runs a training program once on the given images and returns a tap.
 func tapped(t *testing.T, m *graph.Model, backend ir.Backend, images []float32, name string) float64 {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
@@ -88,7 +88,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 	}
 }
 
-// A layer that is also applied with the operated atoms uses the same noise.
+// A layer that is applied a second time, with the operated atoms, uses the same noise.
 func TestOperatedAtomsUseTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})

@@ -12,7 +12,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// A frozen batch_norm also uses its running averages in training, and they do not change.
+// frozen declares a model with a frozen batch_norm, which uses its running averages in training, too, and does not
+// change them.
 const frozen = `
 [model.frozen]
 freeze = ["encoder.1.*"]
@@ -72,7 +73,7 @@ func TestAFrozenLayerRunsInInferenceModeDuringTraining(t *testing.T) {
 	}
 }
 
-// A frozen layer in a block, or in a block in a block, runs in inference mode too.
+// A frozen layer within one or two blocks runs in inference mode, too.
 func TestAFrozenLayerOfABlockRunsInInferenceModeDuringTraining(t *testing.T) {
 	images, team := noise(6*12), team.New(2)
 	defer team.Close()
@@ -81,7 +82,7 @@ func TestAFrozenLayerOfABlockRunsInInferenceModeDuringTraining(t *testing.T) {
 		for _, isFrozen := range []bool{true, false} {
 			glob := path + "*"
 			if !isFrozen {
-				glob = path + "running_*" // scale and shift are trained on the statistics of the batch
+				glob = path + "running_*" // scale and shift are trained, with the statistics of the batch
 			}
 			m := model(t, `
 [model.block]
@@ -110,7 +111,7 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 	}
 }
 
-// Layers without parameters draw noise in training, also in a block whose parameters are all frozen.
+// Layers without parameters draw noise in training, even in a block whose parameters are all frozen.
 func TestAFrozenBlockStillDrawsNoise(t *testing.T) {
 	frozen := `{ kind = "dense", units = 12 }, { kind = "dropout" }`
 	for _, block := range []string{frozen, `{ kind = "residual", layers = [` + frozen + `] }`} {

@@ -15,20 +15,20 @@ import (
 	"tessera/losses"
 )
 
-// Model is a checked declaration with its parameters in memory.
+// Model is a checked declaration together with its parameters.
 type Model struct {
 	Spec       *config.Model
-	Shape      []int // of one image
+	Shape      []int // shape of one image
 	Layout     *config.Layout
-	Parameters []*Parameter // encoder, decoder, heads; each in the order of its layers
+	Parameters []*Parameter // parameters of the encoder, the decoder and the heads, in the order of the layers
 
-	// Lent lists parameters of training hooks that programs can read by path, for example teacher.encoder.0.weight. They do
-	// not belong to the model.
+	// Lent lists parameters of training hooks that programs can read by path, for example teacher.encoder.0.weight.
+	// They do not belong to the model.
 	Lent []*Parameter
 }
 
-// New returns the model of spec for images of the given shape. Each parameter is initialised from a separate random stream,
-// which is determined by spec's seed and the parameter's path.
+// New returns the model of spec for images of the given shape. Each parameter is initialised from a separate random
+// stream, determined by the seed of spec and the path of the parameter.
 func New(spec *config.Model, shape []int) (*Model, error) {
 	if spec == nil {
 		return nil, errors.New("graph: the declaration is nil")
@@ -59,8 +59,8 @@ func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
 	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
 }
 
-// Check builds the program of a training step without allocating parameters. It returns the errors of layers' Apply, of
-// losses' Build and of the differentiation.
+// Check builds the program of a training step without allocating parameters. It returns the errors of the layers'
+// Apply, of the losses' Build and of the differentiation.
 func Check(spec *config.Model, shape []int) error {
 	if spec == nil {
 		return errors.New("graph: the declaration is nil")
@@ -104,16 +104,22 @@ func (m *Model) Encodes() bool {
 	})
 }
 
-// TrainingOutputs lists the outputs of a training step's program: the loss, and the codes if the objective reads a value that
-// is computed from the images.
+// TrainingOutputs returns the names of the outputs of a training step: the loss, the code if the objective reads a value that
+// is computed from the images, and the gradients of the terms that a hook reads.
 func (m *Model) TrainingOutputs() []string {
-	if !m.Encodes() {
-		return []string{Loss}
+	want := []string{Loss}
+	if m.Encodes() {
+		want = []string{losses.Code, Loss}
 	}
-	return []string{losses.Code, Loss}
+	for _, term := range m.Spec.Terms() {
+		if m.Spec.Separated(term) {
+			want = append(want, TermGradient(term))
+		}
+	}
+	return want
 }
 
-// Classes returns the number of units of the values that terms compare with labels, 0 if there are none.
+// Classes returns the number of units of the values that terms compare with labels, 0 if there are no such values.
 func (m *Model) Classes() int {
 	for _, l := range m.Spec.Losses {
 		if r := l.Reads(); r.Classes && r.Against == losses.Labels {
@@ -133,15 +139,15 @@ func (m *Model) Parameter(path string) (*Parameter, error) {
 	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
 }
 
-// LastWeight returns the weight of the decoder's last layer with weights, nil if there is none. For a tied layer it is the
-// encoder's weight.
+// LastWeight returns the weight of the decoder's last layer with weights, nil if there is none. For a tied layer this
+// is the encoder's weight.
 func (m *Model) LastWeight() *Parameter {
 	p, i := m.Layout.LastWeight()
 	if i < 0 {
 		return nil
 	}
 	last, err := m.Parameter(p.Path)
-	if err != nil { // another layer's weight or its transpose, unless the atoms were replaced
+	if err != nil { // the weight, or its transpose, belongs to another layer, unless the atoms were replaced
 		last, _ = m.Parameter(p.Of)
 	}
 	return last
@@ -157,8 +163,9 @@ func (m *Model) Twin() *Model {
 	return &twin
 }
 
-// alias resolves the path of a parameter that belongs to another layer, or is the transpose of another parameter, and returns
-// the original's path; "" if the parameter is an original. For a teacher's parameter, the original is the teacher's.
+// alias resolves the path of a parameter that belongs to another layer or is the transpose of another parameter. It
+// returns the path of the original parameter, and "" if the parameter is itself an original. For a parameter of a
+// teacher, the original also belongs to the teacher.
 func (m *Model) alias(path string) (of string, transposed bool) {
 	own, teacher := path, ""
 	if t := m.teacherOf(path); t != "" {
@@ -187,15 +194,15 @@ func (m *Model) values() []string { return append(m.Layout.Values(), m.Layout.Na
 // Pixels returns the number of values of one image.
 func (m *Model) Pixels() int { return volume.Of(m.Shape) }
 
-// maxValues is the maximum number of values of the largest tensor in a coder's program: half a gigabyte.
+// maxValues is the maximum number of values of the largest tensor in a program of a coder: half a gigabyte.
 const maxValues = 1 << 27
 
-// AtOnce returns the number of images per run of a coder's program, at most limit.
+// AtOnce returns the number of images for one run of a coder's program. It is at most limit.
 func (m *Model) AtOnce(limit int) int {
 	return max(1, min(limit, maxValues/max(1, m.Layout.Largest())))
 }
 
-// Units returns the length of a code.
+// Units returns the number of units of a code.
 func (m *Model) Units() int {
 	if n := len(m.Layout.Encoder); n > 0 {
 		return volume.Of(m.Layout.Encoder[n-1].Out)

@@ -18,7 +18,7 @@ import (
 	"tessera/part"
 )
 
-// terms lists the indices of the request's terms.
+// terms returns the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
 		r, take := l.Reads(), false
@@ -71,26 +71,72 @@ func (b *builder) objective(terms []int) error {
 	if err := b.tap(Loss, loss); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(players, func(p config.Moving) bool { return !slices.Equal(p.Terms, players[0].Terms) }) {
-		return b.gradients(loss, gorgonia.Grad, players...)
+	other := func(p config.Moving) bool { return !slices.Equal(p.Terms, players[0].Terms) }
+	if !slices.ContainsFunc(terms, b.separated) && !slices.ContainsFunc(players, other) {
+		depends, err := b.gradients(loss, gorgonia.Grad, players)
+		if err == nil && !depends && len(b.request.Given) == 0 { // with given values all weights may be frozen: only the value is needed
+			err = errNoGradient
+		}
+		return err
 	}
 	for len(players) > 0 {
-		p := players[0]
-		same := func(q config.Moving) bool { return slices.Equal(q.Terms, p.Terms) } // differentiated together
-		others := slices.DeleteFunc(slices.Clone(players), same)
-		loss, err := of(p, nodes)
-		if err == nil {
-			err = b.gradients(loss, ops.Gradient, slices.DeleteFunc(slices.Clone(players), func(q config.Moving) bool { return !same(q) })...)
-		}
-		if err != nil {
-			return ofPlayer(p, err)
+		others := slices.DeleteFunc(slices.Clone(players), func(p config.Moving) bool { return !other(p) })
+		if err := b.summands(nodes, slices.DeleteFunc(slices.Clone(players), other)); err != nil { // differentiated together
+			return ofPlayer(players[0], err)
 		}
 		players = others
 	}
 	return nil
 }
 
-// ofPlayer places an error in the objective of a player.
+// errNoGradient is the error for an objective that trains nothing.
+var errNoGradient = part.KeyErrorf("loss", "depends on no trainable parameter: add a term that does, or unfreeze what it depends on")
+
+// summands adds the gradients of players with the same terms: that of every term whose gradient is wanted, and that of the sum of the
+// other terms. The gradient of the objective is their sum.
+func (b *builder) summands(nodes map[int]*gorgonia.Node, players []config.Moving) error {
+	terms := players[0].Terms
+	if len(terms) == 0 {
+		return errors.New("it has no loss term")
+	}
+	summands := [][]int{slices.DeleteFunc(slices.Clone(terms), b.separated)}
+	for _, i := range terms {
+		if b.separated(i) {
+			summands = append(summands, []int{i})
+		}
+	}
+	depends := false
+	for _, of := range summands {
+		var loss *gorgonia.Node
+		for _, i := range of {
+			var err error
+			if loss == nil {
+				loss = nodes[i]
+			} else if loss, err = gorgonia.Add(loss, nodes[i]); err != nil {
+				return err
+			}
+		}
+		if loss == nil {
+			continue
+		}
+		does, err := b.gradients(loss, ops.Gradient, players, of...)
+		if err != nil {
+			return err
+		}
+		depends = depends || does
+	}
+	if !depends {
+		return errNoGradient
+	}
+	return nil
+}
+
+// separated reports whether the gradient of a term is wanted.
+func (b *builder) separated(term int) bool {
+	return slices.Contains(b.request.Want, TermGradient(b.model.Spec.TermName(term)))
+}
+
+// ofPlayer locates an error at the player whose objective causes it.
 func ofPlayer(p config.Moving, err error) error {
 	if of := (part.KeyError{}); errors.As(err, &of) && p.Name != "" {
 		return part.KeyErrorf("player."+p.Name, "its %s %s", of.Key, of.Problem)
@@ -98,24 +144,9 @@ func ofPlayer(p config.Moving, err error) error {
 	return fmt.Errorf("player %q: %w", p.Name, err)
 }
 
-// of returns the sum of a player's terms.
-func of(p config.Moving, terms map[int]*gorgonia.Node) (sum *gorgonia.Node, err error) {
-	for _, i := range p.Terms {
-		if sum == nil {
-			sum = terms[i]
-		} else if sum, err = gorgonia.Add(sum, terms[i]); err != nil {
-			return nil, err
-		}
-	}
-	if sum == nil {
-		return nil, errors.New("it has no loss term")
-	}
-	return sum, nil
-}
-
-// weighted builds all terms, multiplied by their weights and a factor. It returns the terms for which read is true, by index,
-// and their sum, nil if there are none; it builds the others only for their inputs. If the request includes the loss, it taps
-// the terms.
+// weighted builds all terms, multiplied by their weights and by factor. It returns the terms for which read is true, by
+// index, and their sum, which is nil if there are none. Other terms are built only because they add inputs. The
+// returned terms are tapped, unless the request is for the input gradient.
 func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
 	nodes = map[int]*gorgonia.Node{}
 	for _, i := range terms {
@@ -142,7 +173,7 @@ func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (
 	return nodes, sum, nil
 }
 
-// all is true for every term.
+// all returns true for every term.
 func all(int) bool { return true }
 
 // term returns the i-th weighted loss term, a scalar.
@@ -155,13 +186,13 @@ func (b *builder) term(i int, factor float64, read bool) (*gorgonia.Node, error)
 	case !n.IsScalar():
 		return nil, fmt.Errorf("has shape %v, want a scalar", n.Shape())
 	}
-	if declared.Weight == nil { // the declaration was made in Go
+	if declared.Weight == nil { // the declaration was made in Go without a weight
 		return scaled(n, factor)
 	}
 	if c, ok := declared.Weight.(*losses.Constant); ok {
 		return scaled(n, c.Value*factor)
 	}
-	if !slices.Contains(b.request.Want, Loss) { // without training: the final weight
+	if !slices.Contains(b.request.Want, Loss) { // outside of training the weight has its final value
 		return scaled(n, declared.Weight.At(math.Inf(1))*factor)
 	}
 	if _, follows := declared.Weight.(losses.Adaptive); follows && read {
@@ -185,10 +216,12 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players that the loss
-// depends on. Parameters that the loss does not depend on have no gradient. differentiate is [gorgonia.Grad], which a graph
-// allows once, or [ops.Gradient].
-func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error), players ...config.Moving) error {
+// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players that the loss depends
+// on to their gradients, and taps them if the loss is a term whose gradient is wanted. Parameters that no loss depends on have
+// no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or [ops.Gradient]. It reports whether there is such
+// a parameter.
+func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error),
+	players []config.Moving, terms ...int) (depends bool, err error) {
 	moves := func(path string) bool {
 		return slices.Contains(b.request.Given, path) || slices.ContainsFunc(players, func(p config.Moving) bool { return p.Moves(path) })
 	}
@@ -201,22 +234,30 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 		}
 	}
 	if len(wrt) == 0 {
-		if len(b.request.Given) > 0 { // all weights are frozen: only the value is needed
-			return nil
-		}
-		return part.KeyErrorf("loss", "depends on no trainable parameter: add a term that does, or unfreeze what it depends on")
+		return false, nil
 	}
 	grads, err := differentiate(loss, wrt...)
 	if err != nil {
-		return b.undifferentiable(err)
+		return false, b.undifferentiable(err)
 	}
 	for i, g := range grads {
-		b.program.Parameters[of[i]].Gradient = g
+		p := &b.program.Parameters[of[i]]
+		if len(terms) == 1 && b.separated(terms[0]) {
+			if err := b.tap(GradientName(b.model.Spec.TermName(terms[0]), p.Path), g); err != nil {
+				return false, err
+			}
+		}
+		if p.Gradient != nil {
+			if g, err = gorgonia.Add(p.Gradient, g); err != nil {
+				return false, err
+			}
+		}
+		p.Gradient = g
 	}
-	return nil
+	return true, nil
 }
 
-// undifferentiable replaces Gorgonia's error for nodes without a gradient by one that names the parameters.
+// undifferentiable replaces Gorgonia's error for nodes without a gradient by an error that names the parameters.
 func (b *builder) undifferentiable(err error) error {
 	var of gorgonia.SymDiffError
 	var names []string
@@ -251,7 +292,7 @@ func (b *builder) inputGradient(terms []int) error {
 	return b.tap(InputGradient, grads[0])
 }
 
-// ancestors returns every node from which n is computed.
+// ancestors returns all nodes from which n is computed.
 func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 	seen := map[*gorgonia.Node]bool{}
 	stack := []*gorgonia.Node{n}
@@ -334,7 +375,7 @@ func (t *term) Weights() (list []*gorgonia.Node, err error) {
 	return list, nil
 }
 
-// Encoding implements [losses.Values]. Its noise is named after the term.
+// Encoding implements [losses.Values]. The name of the term is the name of its noise.
 func (t *term) Encoding() (*losses.Encoding, error) {
 	code, err := t.On()
 	if err != nil {
@@ -372,7 +413,7 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	}, nil
 }
 
-// without returns the computed values that do not depend on the output of a layer.
+// without returns the computed values that do not depend on the output of the layer at path.
 func (b *builder) without(path string) map[value]*gorgonia.Node {
 	kept := maps.Clone(b.values)
 	for v := range kept {
@@ -395,8 +436,8 @@ func (b *builder) without(path string) map[value]*gorgonia.Node {
 // UpstreamName is the name of the input for the upstream gradient dP/dH, (batch, units), of a program with Request.Of.
 const UpstreamName = "upstream"
 
-// Penalised reports whether the model has terms that read only the code or parameters (some), and whether one of them reads
-// the code (code).
+// Penalised reports whether the model has terms that read only the code or parameters (some), and whether one of these
+// reads the code (code).
 func (m *Model) Penalised() (some, code bool) {
 	for _, l := range m.Spec.Losses {
 		if readsOnly(l, losses.Code) {
@@ -406,12 +447,12 @@ func (m *Model) Penalised() (some, code bool) {
 	return some, code
 }
 
-// readsOnly reports whether a term reads only these values and parameters.
+// readsOnly reports whether a term reads only parameters and the values in names.
 func readsOnly(l config.Loss, names ...string) bool {
 	return len(l.Counted()) == 0 && l.Reads().Alone(l.On, names...)
 }
 
-// microBatch adds sum(dP/dH * H) to the micro-batch's contribution to the mean.
+// microBatch adds sum(dP/dH * H) to the contribution of the micro-batch to the mean.
 func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	if err := b.repeatable(); err != nil {
 		return nil, err
@@ -431,7 +472,8 @@ func (b *builder) microBatch(loss *gorgonia.Node) (*gorgonia.Node, error) {
 	return upstream, c.Err()
 }
 
-// repeatable returns an error if the program draws noise or updates state: two evaluations would then give different results.
+// repeatable returns an error if the program draws noise or updates state, because two evaluations would then give
+// different results.
 func (b *builder) repeatable() error {
 	for _, in := range b.program.Inputs {
 		if in.Sampler != nil && !in.Fixed {
@@ -444,7 +486,7 @@ func (b *builder) repeatable() error {
 	return nil
 }
 
-// given adds an input of the caller as a parameter.
+// given adds an input of the caller as a parameter, so that the loss can be differentiated with respect to it.
 func (b *builder) given(name string, shape []int) *gorgonia.Node {
 	n := b.leaf(name, shape)
 	b.program.Parameters = append(b.program.Parameters, Binding{Node: n,

@@ -1,5 +1,5 @@
-// Package graph turns a checked declaration into a model: parameters by path and Gorgonia expression graphs with gradients
-// by gorgonia.Grad. A program of the model is an [ir.Program], which an [ir.Backend] compiles and runs.
+// Package graph turns a checked declaration into a model: parameters by path, and Gorgonia expression graphs with
+// gradients by gorgonia.Grad. A program of the model is an [ir.Program], which an [ir.Backend] compiles and runs.
 package graph
 
 import (
@@ -21,20 +21,20 @@ type Parameter struct {
 	Shape     []int
 	Data      []float32 // row-major
 	Trainable bool      // updated by the optimizer; false for running averages and frozen parameters
-	Frozen    bool      // neither the optimizer nor a rule of its layer changes it
+	Frozen    bool      // neither the optimizer nor its layer changes the parameter
 }
 
-// Program is the graph for one batch size, for training (with gradients) or inference.
+// Program is the graph for one batch size, for training (with gradients) or for inference.
 type Program struct {
 	Graph      *gorgonia.ExprGraph
 	Dtype      tensor.Dtype // tensor.Float32 for training, tensor.Float64 for checks
 	Batch      int
-	Inputs     []Input   // values from the caller; then [Images], [Target], [Views], [Labels] if they are read; then noise
+	Inputs     []Input   // values from the caller, then [Images], [Target], [Views] and [Labels] if they are read, then noise
 	Parameters []Binding // every parameter that the graph reads
 	Taps       []Tap     // values that can be read after a run
 	Updates    []Update  // state that is assigned after the run
 
-	layers map[*gorgonia.Node]string // path and kind of the layer that added a node
+	layers map[*gorgonia.Node]string // path and kind of the layer that added each node
 }
 
 // Input is a tensor that the caller fills before every run.
@@ -42,12 +42,12 @@ type Input struct {
 	Name    string // [Images], [Target], [Views], [Labels], the name of a value or of a noise input
 	Node    *gorgonia.Node
 	Shape   []int       // batch included
-	Sampler ops.Sampler // nil for data
-	Fixed   bool        // noise that is drawn once for each image, for a full-batch objective
-	Column  string      // the column of the data that fills it, "" if none does
+	Sampler ops.Sampler // draws the values of noise; nil for data
+	Fixed   bool        // the noise is drawn once for each image, for a full-batch objective
+	Column  string      // column of the data that fills the input, "" if none does
 	Classes int         // number of classes of a one-hot column; 0 for other inputs
 
-	Weight losses.Weight // the schedule of a term's weight, whose current value the caller fills in; nil for other inputs
+	Weight losses.Weight // schedule of the weight of a term, whose current value the caller fills in; nil for other inputs
 
 	// Preparation describes how the caller prepares the images for this input; nil for other inputs. See
 	// [layers.Preparing].
@@ -57,15 +57,15 @@ type Input struct {
 // WeightName returns the name of the input for the weight of a term.
 func WeightName(term string) string { return "weight." + term }
 
-// UnweightedName returns the name of the tap of a term without its weight, for weights that depend on the term's value
-// ([losses.Adaptive]).
+// UnweightedName returns the name of the tap of a term without its weight. It exists for weights that depend on the
+// value of the term ([losses.Adaptive]).
 func UnweightedName(term string) string { return "unweighted." + term }
 
-// Binding is a parameter and its nodes.
+// Binding is a parameter with its nodes in a graph.
 type Binding struct {
 	*Parameter
 	Node     *gorgonia.Node
-	Gradient *gorgonia.Node // nil at inference and for parameters that the optimizer does not update
+	Gradient *gorgonia.Node // nil in inference, and for parameters that the optimizer does not update
 }
 
 // Tap is a node that can be read after a run: "loss", a weighted term such as "loss.mse", or a value of the model such as
@@ -83,7 +83,7 @@ type Update struct {
 	Node      *gorgonia.Node
 }
 
-// IndexOf returns the index of q in Parameters, -1 if the graph does not read it.
+// IndexOf returns the index of q in Parameters, -1 if the graph does not read q.
 func (p *Program) IndexOf(q *Parameter) int {
 	return slices.IndexFunc(p.Parameters, func(b Binding) bool { return b.Parameter == q })
 }

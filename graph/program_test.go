@@ -19,7 +19,7 @@ import (
 	"tessera/part"
 )
 
-// viewed reads views, a head and images.
+// viewed declares a model whose terms read views, a head and images.
 const viewed = `
 [model.viewed]
 encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
@@ -28,7 +28,7 @@ head.h.layers = [{ kind = "dense", units = 3 }]
 loss = [{ kind = "mse" }, { kind = "nt_xent", on = "h" }]
 `
 
-// termOf is a term of a test.
+// termOf is a loss term whose Build is a function of the test.
 type termOf struct {
 	reads losses.Reads
 	on    string
@@ -39,7 +39,7 @@ func (t termOf) On() string                                    { return t.on }
 func (t termOf) Reads() losses.Reads                           { return t.reads }
 func (t termOf) Build(v losses.Values) (*gorgonia.Node, error) { return t.build(v) }
 
-// alone builds the program of a training step of two images whose one term is l.
+// alone builds the program of a training step of two images with the single term l.
 func alone(t *testing.T, l losses.Loss) (*graph.Program, error) {
 	t.Helper()
 	m := model(t, viewed, "viewed", 4, 4)
@@ -80,8 +80,8 @@ func TestATermReadsViewsAndImages(t *testing.T) {
 	}
 }
 
-// The Jacobian of a value of the views is taken with respect to the views: the penalty of both views is the mean of the
-// penalties of each.
+// The Jacobian of a value of the views is taken with respect to the views. The penalty of both views is the mean of the
+// penalties of the single views.
 func TestTheJacobianOfAValueOfViewsIsWithRespectToTheViews(t *testing.T) {
 	contractive := &losses.Contractive{Probes: 1}
 	value := func(views bool, images []float32) float64 {
@@ -134,7 +134,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// A coder has no views and no labels: it refuses values that only training programs compute.
+// A coder has no views and no labels. It returns an error for values that only training programs compute.
 func TestACoderRefusesUnknownValues(t *testing.T) {
 	c := graph.NewCoder(model(t, viewed, "viewed", 4, 4), tape.Backend{})
 	for _, name := range []string{graph.Loss, graph.InputGradient, "nothing", ""} {
@@ -217,7 +217,7 @@ func TestAParameterWithoutAGradientIsNamed(t *testing.T) {
 	}
 }
 
-// wrong is a layer that violates its declaration.
+// wrong is a layer whose Apply violates its declaration.
 type wrong struct {
 	How string `toml:"how"`
 }
@@ -272,7 +272,7 @@ encoder = [{ kind = "residual", layers = [{ kind = "batch_norm" }] }, { kind = "
 decoder = [{ kind = "dense" }]
 `
 
-// Every value that a layer computes names the layer, those of a block too; leaves belong to none.
+// Every value that a layer computes has the name of the layer, also within a block. Leaves have no layer.
 func TestValuesNameTheirLayer(t *testing.T) {
 	p, err := model(t, layered, "layered", 2, 3).Program(graph.Request{Batch: 5})
 	if err != nil {
@@ -296,7 +296,7 @@ func TestValuesNameTheirLayer(t *testing.T) {
 	}
 }
 
-// A block's layers have their own parameters, state and noise, under the path of the block.
+// The layers of a block have separate parameters, state and noise, under the path of the block.
 func TestProgramsContainTheParametersOfABlock(t *testing.T) {
 	f, err := config.Load("models.toml", []byte(`
 [model.m]

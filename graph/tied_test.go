@@ -10,7 +10,8 @@ import (
 	"tessera/graph/tape"
 )
 
-// Both decoders are tied, the last one to the first layer: its atoms are the columns of encoder.0.weight.
+// Both decoder layers are tied. The last one is tied to the first encoder layer: its atoms are the columns of
+// encoder.0.weight.
 const tiedText = `
 [model.tied]
 encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense", units = 4, activation = "sigmoid" }]
@@ -31,7 +32,7 @@ encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
 decoder = [{ kind = "tied", bias = false }]
 `
 
-// tied is h Wᵀ + b by plain loops.
+// tied computes h Wᵀ + b by plain loops.
 func tied(t *testing.T, m *graph.Model, weight, bias string, h []float64, f func(float64) float64) []float64 {
 	t.Helper()
 	w, err := m.Parameter(weight)
@@ -177,7 +178,7 @@ func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 	}
 }
 
-// A tied decoder of the teacher decodes by the transpose of the teacher's weight, not of the model's.
+// A tied decoder of the teacher uses the transpose of the teacher's weight, not of the model's weight.
 func TestATeachersTiedDecoderUsesItsOwnWeights(t *testing.T) {
 	m := model(t, tiedText, "taught", 3, 4)
 	for _, p := range m.Parameters {
@@ -191,7 +192,7 @@ func TestATeachersTiedDecoderUsesItsOwnWeights(t *testing.T) {
 	}
 }
 
-// A glob that matches a tied weight under both names selects it once.
+// A glob that matches a tied weight under both of its names selects it once.
 func TestDecayTakesATiedWeightOnce(t *testing.T) {
 	m := model(t, tiedText, "decayed", 3, 4)
 	want := 0.0

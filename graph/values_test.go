@@ -29,7 +29,7 @@ encoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense",
 decoder = [{ kind = "dense", from = ["code", "encoder.0"] }]
 `
 
-// A head reads the code, an earlier layer and the images in one row; a loss reads a layer.
+// A head reads the code, an earlier layer and the images, concatenated; a loss reads a layer.
 func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 	m := model(t, valuesText, "m", 3, 4)
 	if got := m.Layout.Named(); !slices.Equal(got, []string{"encoder.0", "encoder.1", "decoder.0", "head.both.0"}) {
@@ -74,7 +74,7 @@ func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 	}
 }
 
-// A decoder that reads a layer of the encoder reconstructs images, but decodes no codes.
+// A model whose decoder reads a layer of the encoder reconstructs images, but cannot decode codes.
 func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 	m := model(t, valuesText, "unet", 32, 32)
 	c := graph.NewCoder(m, tape.Backend{})
@@ -92,7 +92,7 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 	}
 }
 
-// Metrics measure such a model on the images themselves; those that change atoms or codes are not applicable.
+// Such a model is measured on the images themselves. Metrics that change atoms or codes are not applicable.
 func TestADecoderWithASkipConnectionIsMeasured(t *testing.T) {
 	for _, name := range []string{"unet", "skip"} {
 		m := model(t, valuesText, name, 32, 32)
@@ -154,7 +154,7 @@ kind = "teacher"
 decay = 0.999
 `
 
-// The code of a variational auto-encoder is as long as the layer has units; inference gives the mean.
+// The code of a variational auto-encoder has as many values as the layer has units. In inference it is the mean.
 func TestALayerPublishesValues(t *testing.T) {
 	m := model(t, publishedText, "vae", 3, 4)
 	if got := m.Layout.Named(); !slices.Contains(got, "encoder.1.mean") || !slices.Contains(got, "encoder.1.log_variance") || m.Units() != 3 {
@@ -189,7 +189,7 @@ func TestALayerPublishesValues(t *testing.T) {
 	}
 }
 
-// A layer that shares its parameters has none of its own, and the gradient is of both uses.
+// A layer that shares its parameters has none of its own. The gradient is the sum over both uses.
 func TestLayersShareParameters(t *testing.T) {
 	m := model(t, publishedText, "shared", 3, 4)
 	var paths []string
@@ -214,7 +214,7 @@ func TestLayersShareParameters(t *testing.T) {
 	}
 }
 
-// Each term reads the teacher that it names.
+// Each term reads the teacher whose name it declares.
 func TestTermsNameTheirTeachers(t *testing.T) {
 	m := model(t, publishedText, "taught", 3, 4)
 	for _, name := range []string{"teacher", "slow"} {

@@ -69,6 +69,7 @@ type Preparing interface {
 type Declared struct {
 	Pixels      int  // values of one image
 	Decodes     bool // the model has a decoder
+	Terms       int  // number of loss terms
 	Preparation any  // required by the encoder's first layer, see layers.Preparing; nil if none is required
 
 	// Parameters lists the parameters that match a glob, without values, in the order of the model.
@@ -88,6 +89,13 @@ type Distorting interface{ Distorts() }
 // Lender is implemented by hooks that provide a second set of values for all parameters ([Active.Lend]): a second model,
 // whose values losses select by the name of the hook (key teacher).
 type Lender interface{ Lends() }
+
+// Separating is implemented by hooks that read the gradients of single loss terms ([Gradients.Terms]). Only then do the
+// programs of the steps compute them.
+type Separating interface {
+	// Separates lists the names of these terms, nil for all terms of the model.
+	Separates() []string
+}
 
 // Globbed is implemented by hooks that apply to the parameters that match a glob. At least one of them must be trainable.
 type Globbed interface {
@@ -212,9 +220,21 @@ type Gradients struct {
 	// parameter is then not updated.
 	Values [][]float32
 
+	// Terms contains the gradients of the weighted loss terms that [Separating] hooks of the model name, in the order of the
+	// model. They must not be written. Values contains the sum of all terms, these and the others.
+	Terms []TermGradient
+
 	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters after the
-	// projections of hooks ([Active.Project]), and replaces Values. The hook must then restore the parameters. Running averages of layers are not updated a second time.
+	// projections of hooks ([Active.Project]), and replaces Values and Terms. The hook must then restore the parameters.
+	// Running averages of layers are not updated a second time.
 	Again func() error
+}
+
+// TermGradient is the gradient of one loss term with respect to each parameter of [Gradients.Of]. It is nil for a parameter
+// that the term does not depend on, and for one whose player does not minimise the term in this step.
+type TermGradient struct {
+	Term   string // its name, as in metrics.jsonl without "loss."
+	Values [][]float32
 }
 
 // Epoch describes a complete epoch.

@@ -30,9 +30,9 @@ const draws = 20
 
 // augmentTrial is an augmentation with one image and one draw.
 type augmentTrial struct {
-	augment.Augmentation // the same in all trials
+	augment.Augmentation // the same augmentation in all trials
 	fresh                func() augment.Augmentation
-	changes              map[string]augment.Change // by shape: the changes of the earlier trials
+	changes              map[string]augment.Change // changes of the earlier trials, by shape
 	name                 string
 	shape                []int
 	image                []float32
@@ -41,7 +41,8 @@ type augmentTrial struct {
 
 func (t augmentTrial) String() string { return fmt.Sprintf("%s %v: draw %d", t.name, t.shape, t.draw) }
 
-// eachPicture calls try for test images of every shape that the augmentation accepts: random, black, white and nearly black ones.
+// eachPicture calls try for test images of every shape that the augmentation accepts: random, black, white and nearly black
+// images.
 func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) error {
 	r, refused, accepted := source(), error(nil), false
 	t := augmentTrial{Augmentation: fresh(), fresh: fresh, changes: map[string]augment.Change{}}
@@ -77,7 +78,8 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 	return nil
 }
 
-// augmented prepares the augmentation and returns the changed image, written into memory in which every element was before.
+// augmented prepares the augmentation and returns the changed image. The memory for the image initially contains the value
+// before.
 func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float32, error) {
 	change, err := augment.Prepare(a, t.shape)
 	if err != nil {
@@ -86,7 +88,7 @@ func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float
 	return t.changed(change, before), nil
 }
 
-// changed returns the image after a change.
+// changed returns the image after a change. The memory for the result initially contains the value before.
 func (t augmentTrial) changed(change augment.Change, before float32) []float32 {
 	out := slices.Repeat([]float32{before}, len(t.image))
 	change(out, slices.Clone(t.image), t.stream())
@@ -121,7 +123,8 @@ func (t augmentTrial) everyValue() error {
 	return errors.Join(t.same("over 1", t.Augmentation, 1), t.same("over NaN", t.Augmentation, float32(math.NaN())))
 }
 
-// same compares the image after another augmentation, written into memory in which every element was before, with the image after this one.
+// same compares the image after another augmentation with the image after the augmentation of the trial. The memory for the
+// first image initially contains the value before.
 func (t augmentTrial) same(what string, other augment.Augmentation, before float32) error {
 	want, err := t.augmented(t.Augmentation, 0)
 	if err != nil {
@@ -154,7 +157,7 @@ func (t augmentTrial) readsSource() error {
 	return differ("source", src, t.image)
 }
 
-// forgets compares one change, used for all images of a shape, with a new change for each image.
+// forgets compares one change that is used for all images of a shape with a new change for each image.
 func (t augmentTrial) forgets() error {
 	want, err := t.augmented(t.fresh(), 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"tessera/laws"
 )
 
-// wrongAugmentation is an augmentation that does what a test says. Its settings are equal by what they point to.
+// wrongAugmentation is an augmentation with the behaviour that a test specifies.
 type wrongAugmentation struct {
 	Calls int
 	apply *func(a *wrongAugmentation, dst, src []float32, r *rand.Rand, memory []float32)
@@ -22,17 +22,17 @@ func (a *wrongAugmentation) Prepare(shape []int) (augment.Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { (*a.apply)(a, dst, src, r, memory) }, nil
 }
 
-// augmentsBy returns augmentations that do f.
+// augmentsBy returns a constructor of augmentations that call f.
 func augmentsBy(f func(a *wrongAugmentation, dst, src []float32, r *rand.Rand, memory []float32)) func() augment.Augmentation {
 	return func() augment.Augmentation { return &wrongAugmentation{apply: &f} }
 }
 
-// noShape refuses every image.
+// noShape is an augmentation that rejects every image.
 type noShape struct{ augment.Flip }
 
 func (*noShape) Prepare([]int) (augment.Change, error) { return nil, errors.New("no image suits") }
 
-// needsWidth panics for images of fewer columns than 5.
+// needsWidth is an augmentation that panics for images with fewer than 5 columns.
 type needsWidth struct{}
 
 func (*needsWidth) Prepare(shape []int) (augment.Change, error) {

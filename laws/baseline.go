@@ -15,8 +15,8 @@ import (
 	"tessera/metrics"
 )
 
-// Baseline contains the laws of baselines, tested on 60 vectors of six values in [0,1], among them one of zeros and two equal ones. Fresh
-// methods should have few components (three) and iterations.
+// Baseline contains the laws of baselines, tested on 60 vectors of six values in [0,1], including a zero vector and two equal
+// vectors. Fresh methods should have few components (three) and iterations.
 var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 	{"fits samples, in at most the iterations that it names", baselineTrial.fits},
 	{"has codes and atoms of the sizes that it declares, and finite values", baselineTrial.sized},
@@ -35,13 +35,13 @@ var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 type baselineTrial struct {
 	fresh  func() baselines.Method
 	values []float32
-	want   func() (*fitted, error) // made once
+	want   func() (*fitted, error) // fits the method once and returns the result
 }
 
-// fitted is a fitted model.
+// fitted contains the results of a fit.
 type fitted struct {
 	baselines.Model
-	state    baselines.State // a copy
+	state    baselines.State // copy of the state
 	progress []baselines.Progress
 }
 
@@ -100,7 +100,7 @@ func (t baselineTrial) fitted(ctx context.Context, m baselines.Model) (*fitted, 
 	return f, err
 }
 
-// through copies a state as a file does: numbers as JSON.
+// through returns a copy of a state that was written and read like a checkpoint, with numbers as JSON.
 func through(s baselines.State) baselines.State {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -111,7 +111,7 @@ func through(s baselines.State) baselines.State {
 	return read
 }
 
-// like compares fits.
+// like returns an error unless two fits are equal.
 func (f *fitted) like(want *fitted) error {
 	if !reflect.DeepEqual(f.state, want.state) {
 		return errors.New("the state is another")
@@ -207,7 +207,7 @@ func (t baselineTrial) repeatable() error {
 	return nil
 }
 
-// resumes saves the state after every iteration, and continues with a new model.
+// resumes saves the state after every iteration, and continues each with a new model.
 func (t baselineTrial) resumes() error {
 	want, err := t.want()
 	if err != nil {
@@ -249,7 +249,7 @@ func (t baselineTrial) resumed(s baselines.State, want *fitted) error {
 	return f.like(want)
 }
 
-// countdown is a context that ends after a number of looks at it.
+// countdown is a context that is done after the given number of calls of Err.
 type countdown struct {
 	context.Context
 	left int

@@ -13,7 +13,8 @@ import (
 	"tessera/metrics"
 )
 
-// centre is a baseline of one atom, the mean of the samples, approached in three iterations, with one mistake.
+// centre is a baseline with one atom, the mean of the samples, which it reaches in three iterations. Each instance has one
+// fault.
 type centre struct {
 	Mistake string
 	Calls   int
@@ -35,8 +36,8 @@ type centred struct {
 	images  baselines.Images
 	done    int
 	begun   bool
-	hidden  float32 // not in the state
-	scale   float32 // of other atoms
+	hidden  float32 // a value that is missing from the state
+	scale   float32 // factor of the codes for other atoms
 }
 
 func (m *centred) Shape() []int { return []int{len(m.mean)} }

@@ -40,7 +40,7 @@ var workers = sync.OnceValue(func() *team.Team { return team.New(1) })
 // tensors contains values by name. The values of a program in float32 are converted to float64.
 type tensors map[string][]float64
 
-// names are in alphabetical order.
+// names returns the names in alphabetical order.
 func (t tensors) names() []string { return slices.Sorted(maps.Keys(t)) }
 
 // near returns an error that names the first value of t whose difference from want exceeds tolerance, relative to 1 plus the
@@ -95,12 +95,12 @@ func converted[T, U ir.Float](values []U) []T {
 // rig is an expression with its derivatives on a back end, in one precision. A run gets all inputs, including parameters and
 // state, and returns all results. Runs with equal inputs must give equal results.
 type rig struct {
-	shape   []int // of the output
+	shape   []int // shape of the output
 	leaves  []leaf
 	program *graph.Program
-	epsilon float64                              // tolerance for another order of operations in this precision
-	run     func(given tensors) (tensors, error) // returns copies of the output, of the derivatives and of the state after the run
-	data    func(i int) tensors                  // of the i-th run
+	epsilon float64                              // tolerance for a different order of operations in this precision
+	run     func(given tensors) (tensors, error) // runs the program, and returns copies of the output, of the derivatives and of the state
+	data    func(i int) tensors                  // returns the data of the i-th run
 }
 
 // leaf is an input of a rig.
@@ -111,7 +111,7 @@ type leaf struct {
 	sampler          ops.Sampler
 }
 
-// compile compiles an expression, whose data is drawn for each run. State is only updated in training.
+// compile compiles an expression. data returns the data of each run. State is updated only in training.
 func compile[T ir.Float](e gradcheck.Expression[T], on backend, training bool, data func(i int) tensors) (*rig, error) {
 	var output *gorgonia.Node
 	built, err := gradcheck.Build(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
@@ -237,8 +237,8 @@ type stand struct {
 	on      backend
 	compile func(on backend, single bool) (*rig, error) // compiles a new part with the same settings, in float32 if single
 	double  func() (*rig, error)                        // compiled once, for all laws of a trial
-	single  func() (*rig, error)                        // the same in float32
-	tape    func() (*rig, error)                        // double on the tape machine
+	single  func() (*rig, error)                        // the same program in float32
+	tape    func() (*rig, error)                        // the program double on the tape machine
 }
 
 // newStands returns the stands of a part on all back ends. first compiles the part of [stand.double].
@@ -279,7 +279,7 @@ func (s stand) inBoth(check func(r *rig) error) error {
 	return nil
 }
 
-// forgets tests that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
+// forgets checks that repeated runs of a compiled program give the same results as separate runs. Only the state of a layer
 // persists between runs, and each run gets it as an input.
 func (s stand) forgets() error {
 	used, err := s.double()
@@ -310,7 +310,7 @@ func (s stand) forgets() error {
 	return nil
 }
 
-// likeTape compares the engine with the tape machine.
+// likeTape returns an error unless the engine computes the same results as the tape machine.
 func (s stand) likeTape() error {
 	if s.on == onTape {
 		return nil
@@ -342,7 +342,7 @@ func (s stand) likeRig(other *rig, tolerance float64) error {
 	})
 }
 
-// batches are the numbers of images or rows in the trials.
+// batches lists the numbers of images or rows in the trials.
 var batches = []int{1, 2, 5}
 
 // divided compares a batch on one process with the same batch on two processes, which have unequal numbers of its images. It
@@ -413,14 +413,14 @@ func (s stand) newCrew(r *rig, images, processes int) (*crew, error) {
 	return c, nil
 }
 
-// divisible is the program of a rig with the size of its batch.
+// divisible returns the program of a rig with the size of its batch set.
 func divisible(r *rig, images int) *graph.Program {
 	program := *r.program
 	program.Batch = images
 	return &program
 }
 
-// run gives every member its images of the inputs and returns the members' results.
+// run runs every process on its images of the inputs, and returns the results of the processes.
 func (c *crew) run(given tensors) ([]tensors, error) {
 	got, errs := make([]tensors, len(c.members)), make([]error, len(c.members))
 	var all sync.WaitGroup
@@ -435,8 +435,8 @@ func (c *crew) run(given tensors) ([]tensors, error) {
 	return got, errors.Join(errs...)
 }
 
-// of returns the results that a process should compute: its images of the taps that contain only these, and all other results
-// unchanged.
+// of returns the results that a process should compute. A tap that contains only the images of the process is reduced to these
+// images; other results are unchanged.
 func (c *crew) of(want tensors, rank int) tensors {
 	own := maps.Clone(want)
 	for i, tap := range c.program.Taps {

@@ -9,7 +9,7 @@ import (
 	"tessera/internal/volume"
 )
 
-// Constraint contains the laws of constraints, tested at parameters of every rank and scale, edge values included.
+// Constraint contains the laws of constraints, tested on parameters of every rank and scale, including edge values.
 var Constraint = inTrials(eachPoint, []law[point]{
 	{"makes any weights feasible", point.feasible},
 	{"leaves feasible points as they are", point.idempotent},
@@ -27,7 +27,7 @@ const slack = 4e-7
 
 // point is a constraint with a parameter before projection.
 type point struct {
-	constraints.Constraint // the same in all trials
+	constraints.Constraint // the same constraint in all trials
 	fresh                  func() constraints.Constraint
 	name                   string
 	shape                  []int
@@ -143,12 +143,12 @@ func (p point) partwise() error {
 	return differ("in parts", parts, p.project(p, p.w))
 }
 
-// forgets compares one constraint, for all points, with a new one for each of them.
+// forgets compares one constraint that is used for all points with a new constraint for each point.
 func (p point) forgets() error {
 	return differ("after other points", p.project(p, p.w), p.project(p.fresh(), p.w))
 }
 
-// distance is the Euclidean distance of a and b in float64.
+// distance returns the Euclidean distance of a and b in float64.
 func distance(a, b []float32) float64 {
 	s := 0.0
 	for i := range a {
@@ -158,7 +158,7 @@ func distance(a, b []float32) float64 {
 	return math.Sqrt(s)
 }
 
-// size is the Euclidean length of v in float64.
+// size returns the Euclidean length of v in float64.
 func size(v []float32) float64 { return distance(v, make([]float32, len(v))) }
 
 func keepsNaN(fresh func() constraints.Constraint) error {

@@ -16,12 +16,12 @@ type wrong struct {
 
 func (c wrong) Project(w []float32, _ []int) { c.project(w) }
 
-// falsePointwise claims to treat every element by itself.
+// falsePointwise is a constraint that incorrectly declares that it treats elements independently.
 type falsePointwise struct{ constraints.UnitNorm }
 
 func (falsePointwise) Pointwise() {}
 
-// each returns a projection that maps every element by f.
+// each returns a projection that applies f to every element.
 func each(f func(float32) float32) func([]float32) {
 	return func(w []float32) {
 		for i := range w {
@@ -30,7 +30,7 @@ func each(f func(float32) float32) func([]float32) {
 	}
 }
 
-// The control of the kit: a law that no wrong part can break proves nothing.
+// Every law must fail for some incorrect part; otherwise the law proves nothing.
 func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 	nonneg := constraints.NonNeg{}
 	var sink []float32

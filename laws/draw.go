@@ -19,7 +19,8 @@ var Draw = inTrials(eachDrawTrial, []law[drawTrial]{
 	{"never changes its settings", drawTrial.keepsSettings},
 })
 
-// drawTrial is a drawn column of a set of n samples of three values, with a further column of two whole numbers.
+// drawTrial is a data set of n samples of three values, with a further column of two whole numbers, for which a column is
+// drawn.
 type drawTrial struct {
 	fresh func() data.Draw
 	n     int
@@ -34,7 +35,7 @@ func eachDrawTrial(fresh func() data.Draw, try func(t drawTrial)) error {
 	return nil
 }
 
-// samples returns the set with the column "drawn".
+// samples returns the data set with d as the column "drawn".
 func (t drawTrial) samples(d data.Draw) (*data.Images, error) {
 	images, err := data.NewFloats([]int{3}, normal(source(), 3*t.n, 1), make([]int, t.n))
 	if err == nil {
@@ -46,8 +47,8 @@ func (t drawTrial) samples(d data.Draw) (*data.Images, error) {
 	return images, err
 }
 
-// drawn returns the values for the last sample, drawn from the same stream in every call: with the guards around them (all) and without
-// them (inner). They were before at the beginning.
+// drawn returns the values for the last sample, drawn from the same stream in every call, with surrounding guards (all) and
+// without them (inner). The memory initially contains the value before.
 func (t drawTrial) drawn(d data.Draw, before float32) (all, inner []float32, err error) {
 	images, err := t.samples(d)
 	if err != nil {
@@ -113,7 +114,7 @@ func (t drawTrial) typed() error {
 	return nil
 }
 
-// repeatable also uses one part for two draws: the second one does not depend on the first.
+// repeatable also uses one part for two draws, because the second one must not depend on the first.
 func (t drawTrial) repeatable() error {
 	d := t.fresh()
 	_, first, err := t.drawn(d, 0)

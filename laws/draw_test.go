@@ -10,7 +10,7 @@ import (
 	"tessera/laws"
 )
 
-// wrongDraw is a drawn column that does what a test says.
+// wrongDraw is a drawn column with the behaviour that a test specifies.
 type wrongDraw struct {
 	Calls int
 	kind  data.Type
@@ -23,7 +23,7 @@ func (d *wrongDraw) Column(func(string) (data.Column, bool)) (data.Column, error
 
 func (d *wrongDraw) Draw(dst []float32, _ data.Drawing, _ *rand.Rand) { (*d.draw)(d, dst) }
 
-// Every law of drawn columns is broken by a part that is wrong in just this way.
+// For every law of drawn columns there is an incorrect part that breaks exactly this law.
 func TestTheLawsOfDrawnColumnsAreBroken(t *testing.T) {
 	calls := float32(0)
 	for _, c := range []struct {

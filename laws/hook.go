@@ -27,8 +27,9 @@ import (
 	"tessera/train/folder"
 )
 
-// Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an auto-encoder, of a
-// classifier, and of encoders that begin with a decomposition and with `decorrelate`. A model that the hook does not suit is left out.
+// Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an
+// auto-encoder, of a classifier, and of encoders that begin with a decomposition and with `decorrelate`. Models for which the
+// hook is not suitable are omitted.
 var Hook = inTrials(eachHookTrial, []law[hookTrial]{
 	{"trains a model, whose parameters stay finite", hookTrial.trains},
 	{"never changes its settings, and trains the same bytes again", hookTrial.again},
@@ -47,14 +48,14 @@ type hookTrial struct {
 	name  string
 	model func() config.Model
 	load  train.LoadData
-	want  func() (*hookRun, error) // on one thread, made once
+	want  func() (*hookRun, error) // trains once on one thread and returns the result
 }
 
 func (t hookTrial) String() string { return t.name }
 
-// hookRun is what a hook may change of a run.
+// hookRun contains the results of a training that a hook may change.
 type hookRun struct {
-	model, state []byte // the files
+	model, state []byte // contents of the files
 	parameters   tensors
 }
 
@@ -84,7 +85,7 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 		{name: "a classifier", model: func() config.Model {
 			return config.Model{Dataset: config.Dataset{Source: images, Selection: own}, Encoder: dense(5), Decoder: []config.Layer{},
 				Heads:  map[string]config.Head{"class": {Layers: dense(3)}},
-				Losses: []config.Loss{{On: "class", Loss: &losses.CrossEntropy{}}}}
+				Losses: []config.Loss{{On: "class", Loss: &losses.CrossEntropy{}}, {On: losses.Code, Loss: &losses.L1{}}}}
 		}},
 		{name: "an encoder of a decomposition", model: func() config.Model {
 			return config.Model{Dataset: bars, Encoder: append([]config.Layer{{Layer: decomposition()}}, dense(4)...)}
@@ -120,7 +121,7 @@ func decomposition() layers.Layer {
 // uniform32 draws from [0,1).
 func uniform32(n int) []float32 { return converted[float32](uniform(n, 0, 1)) }
 
-// declared is the model with the hook h.
+// declared returns the model with the hook h.
 func (t hookTrial) declared(h hooks.Hook, optimizer optim.Optimizer) (*config.Model, error) {
 	m := t.model()
 	m.Hooks = map[string]hooks.Hook{"law": h}
@@ -194,7 +195,7 @@ func readRun(run string) (*hookRun, error) {
 	return &hookRun{model, state, values}, nil
 }
 
-// like compares two runs.
+// like returns an error unless two runs are equal.
 func (r *hookRun) like(want *hookRun) error {
 	switch {
 	case string(r.model) != string(want.model):
@@ -293,7 +294,7 @@ func (t hookTrial) resumes() error {
 	return nil
 }
 
-// replicated compares a training by two processes with one by one process, whose sums have another order.
+// replicated compares a training by two processes with a training by one process, up to the order of additions.
 func (t hookTrial) replicated() error {
 	if _, ok := t.fresh().(hooks.Replicated); !ok {
 		return nil
@@ -351,7 +352,7 @@ func (t hookTrial) fullBatch() error {
 	return nil
 }
 
-// stopper is a back end that ends a context in a step of the training.
+// stopper is a back end that cancels a context in a given step of the training.
 type stopper struct {
 	engine.Backend
 	steps *atomic.Int64
@@ -359,7 +360,7 @@ type stopper struct {
 	stop  func()
 }
 
-// Compile implements [ir.Backend]. Programs with gradients of parameters are those of steps.
+// Compile implements [ir.Backend]. Programs that compute gradients of parameters belong to steps.
 func (s stopper) Compile(source ir.Program) (ir.Runner[float32], error) {
 	r, err := s.Backend.Compile(source)
 	if p, ok := source.(*graph.Program); ok && err == nil {
@@ -385,7 +386,7 @@ func (r stoppingRunner) Run() error {
 	return r.Runner.Run()
 }
 
-// volatileDisk is a disk whose files need not survive.
+// volatileDisk is a disk that does not flush files, because they need not survive a crash.
 type volatileDisk struct{ folder.OS }
 
 // WriteFile implements [folder.Disk].

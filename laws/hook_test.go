@@ -8,7 +8,7 @@ import (
 	"tessera/laws"
 )
 
-// meddler is a hook with one mistake. It adds to a parameter in every step.
+// meddler is a hook with one fault. It adds a value to a parameter in every step.
 type meddler struct {
 	Mistake string `toml:"mistake" doc:"what is wrong"`
 	Calls   int    `toml:"calls" doc:"changed by mistake"`
@@ -47,7 +47,8 @@ func (m *meddler) Attach(t hooks.Training) (*hooks.Active, error) {
 
 func (m *meddler) NeedsSteps() (problem, hint string) { return "%s has no steps", "remove the hook" }
 
-// replicatedMeddler says that it does the same in every process, but reads images, and does not say that it needs steps.
+// replicatedMeddler is a hook that incorrectly declares that it runs identically in every process, although it reads images.
+// It also does not declare that it needs steps.
 type replicatedMeddler struct{}
 
 func (*replicatedMeddler) Replicated() bool { return false }

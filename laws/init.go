@@ -9,7 +9,8 @@ import (
 	"tessera/layers"
 )
 
-// Init contains the laws of initialisations, tested on a vector and on matrices, among them one of one row and one of one column.
+// Init contains the laws of initialisations, tested on a vector and on matrices, including matrices with a single row and with
+// a single column.
 var Init = inTrials(eachInitTrial, []law[initTrial]{
 	{"sets every element, whatever it contained", initTrial.everyElement},
 	{"writes inside the parameter only", initTrial.inside},
@@ -33,8 +34,8 @@ func eachInitTrial(fresh func() layers.Init, try func(t initTrial)) error {
 	return nil
 }
 
-// filled returns a parameter that i has filled: with the guards around it (all) and without them (inner). Its elements were before at
-// the beginning.
+// filled returns a parameter that i has filled, with surrounding guards (all) and without them (inner). Its elements initially
+// have the value before.
 func (t initTrial) filled(i layers.Init, before float32) (all, inner []float32) {
 	w := make([]float32, elements(1, t.shape))
 	for j := range w {
@@ -67,7 +68,7 @@ func (t initTrial) finite() error {
 	return nil
 }
 
-// repeatable also uses one initialisation for two parameters: the second one does not depend on the first.
+// repeatable also uses one initialisation for two parameters, because the second one must not depend on the first.
 func (t initTrial) repeatable() error {
 	i := t.fresh()
 	_, first := t.filled(i, 0)

@@ -10,7 +10,7 @@ import (
 	"tessera/layers"
 )
 
-// wrongInit is an initialisation that does what a test says.
+// wrongInit is an initialisation with the behaviour that a test specifies.
 type wrongInit struct {
 	Calls int
 	fill  *func(i *wrongInit, w []float32, r *rand.Rand)
@@ -18,7 +18,7 @@ type wrongInit struct {
 
 func (i *wrongInit) Fill(w []float32, _, _ int, r *rand.Rand) { (*i.fill)(i, w, r) }
 
-// Every law of initialisations is broken by a part that is wrong in just this way.
+// For every law of initialisations there is an incorrect part that breaks exactly this law.
 func TestTheLawsOfInitsAreBroken(t *testing.T) {
 	calls := float32(0)
 	for law, f := range map[string]func(i *wrongInit, w []float32, r *rand.Rand){

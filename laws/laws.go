@@ -5,8 +5,8 @@
 //		t.Run(e.Name, func(t *testing.T) { laws.Check(t, laws.Constraint, e.New) })
 //	}
 //
-// A law is a function that returns an error instead of failing a test. The kits are themselves tested with parts that break
-// laws on purpose.
+// A law is a function that returns an error instead of failing a test. The tests of this package check the kits with parts
+// that break laws on purpose.
 package laws
 
 import (
@@ -24,11 +24,11 @@ type Kit[T any] struct {
 	test  func(fresh func() T, broken map[string]error)
 }
 
-// Names lists the laws: "leaves feasible points as they are".
+// Names lists the laws by name, for example "leaves feasible points as they are".
 func (k Kit[T]) Names() []string { return slices.Clone(k.names) }
 
-// Test tests parts from fresh, which returns new parts with the same settings, and returns the errors by the name of the law.
-// A panic is an error.
+// Test tests parts and returns the errors by the name of the law. fresh returns new parts with the same settings. A panic is
+// an error.
 func (k Kit[T]) Test(fresh func() T) map[string]error {
 	broken := map[string]error{}
 	k.test(fresh, broken)
@@ -57,17 +57,17 @@ func Broken[T any](kit Kit[T], fresh func() T) []string {
 // law is one statement about the parts of a kind. C is a trial: a part with one input, batch size or back end.
 type law[C any] struct {
 	name   string
-	broken func(c C) error // returns nil if the part obeys the law
+	broken func(c C) error // returns nil if the part satisfies the law
 }
 
-// inTrials returns the kit of laws that are tested in every trial that each passes to try. The laws of a trial share the
-// programs that it has compiled. The error of a law is that of the first failing trial, whose String precedes it; an error of
-// each breaks all laws.
+// inTrials returns a kit whose laws are tested in every trial. The function each passes the trials to try. The laws of a trial
+// share its compiled programs. The error of a law is that of the first failing trial, preceded by the String of the trial. An
+// error of each is an error of all laws.
 func inTrials[T any, C fmt.Stringer](each func(fresh func() T, try func(c C)) error, laws []law[C]) Kit[T] {
 	return newKit(each, func(c C) string { return c.String() + ": " }, laws)
 }
 
-// once returns the kit of laws that are tested once for each part.
+// once returns a kit of laws that are tested once for each part.
 func once[T any](laws []law[func() T]) Kit[T] {
 	return newKit(func(fresh func() T, try func(func() T)) error {
 		try(fresh)
@@ -108,7 +108,7 @@ func (k Kit[T]) and(other Kit[T]) Kit[T] {
 	}}
 }
 
-// errPanics is the error of a part that panics.
+// errPanics is the error for a part that panics.
 var errPanics = errors.New("panics")
 
 // guarded calls f; a panic becomes an error.
@@ -121,7 +121,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// source returns the generator of a law: the same in every run.
+// source returns the random generator for a law. Its seed is constant.
 func source() *rand.Rand { return rand.New(rand.NewPCG(20180901, 784)) }
 
 // normal returns n values from N(0, scale²).
@@ -160,13 +160,14 @@ func differ(what string, got, want []float32) error {
 	return nil
 }
 
-// guards are the values of a padded slice before and after its n elements.
+// guards is the number of values of a padded slice before its elements, and after them.
 const guards = 40
 
 // guardMark is the value of a guard.
 const guardMark = -77
 
-// padded returns a copy of w between guards, and the slice of the copy alone, which has the guards in its capacity.
+// padded returns a copy of w with guards on both sides (all), and the part of all that contains the copy (inner). The capacity
+// of inner includes the guards after it.
 func padded(w []float32) (all, inner []float32) {
 	all = slices.Repeat([]float32{guardMark}, len(w)+2*guards)
 	inner = all[guards : guards+len(w)]

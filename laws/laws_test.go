@@ -6,7 +6,7 @@ import (
 	"tessera/laws"
 )
 
-// mustBreak tests a kit with parts that break its laws: a law that no wrong part can break proves nothing.
+// mustBreak tests a kit with incorrect parts. Every law must be broken by one of them; otherwise the law proves nothing.
 func mustBreak[T any](t *testing.T, kit laws.Kit[T], wrong map[string]func() T) {
 	t.Helper()
 	for _, law := range kit.Names() {

@@ -12,12 +12,12 @@ import (
 	"tessera/layers"
 )
 
-// Layer contains the laws of layers: for every accepted input of the shapes (6), (2, 3), (4, 1), (1, 3, 1) and (3, 4, 2), in batches of
-// 1, 2 and 5, at inference and in training, on both back ends, in float64, in a first and a second run of the compiled program.
+// Layer contains the laws of layers: for every accepted input of the shapes (6), (2, 3), (4, 1), (1, 3, 1) and (3, 4, 2), in
+// batches of 1, 2 and 5, at inference and in training, on both back ends, in float64, in two runs of the compiled program.
 var Layer = LayerOf(layerShapes...)
 
-// LayerOf contains the laws of [Layer] for layers that take inputs of other shapes only. A layer that is [layers.Indexing] gets whole
-// numbers.
+// LayerOf returns the laws of [Layer] for layers that accept only inputs of other shapes. The inputs of a [layers.Indexing]
+// layer are whole numbers.
 func LayerOf(shapes ...[]int) Kit[layers.Layer] {
 	return inTrials(func(fresh func() layers.Layer, try func(t layerTrial)) error {
 		return eachLayerTrial(shapes, fresh, try)
@@ -50,12 +50,12 @@ var layerShapes = [][]int{{6}, {2, 3}, {4, 1}, {1, 3, 1}, {3, 4, 2}}
 // layerTrial is one way to run a layer.
 type layerTrial struct {
 	stand
-	layer    layers.Layer // that of stand.double
+	layer    layers.Layer // layer of stand.double
 	fresh    func() layers.Layer
 	in       []int
 	batch    int
 	training bool
-	alone    func() (*rig, error) // one image at inference on the same back end
+	alone    func() (*rig, error) // compiles the layer for one image at inference, on the same back end
 }
 
 func (t layerTrial) String() string {
@@ -93,7 +93,8 @@ func eachLayerTrial(shapes [][]int, fresh func() layers.Layer, try func(t layerT
 	return nil
 }
 
-// modes are inference and, if it can differ, training: a layer that does not read the mode builds the same graph in both.
+// modes lists the values of training to test: false, and true if training can differ. A layer that does not read the mode
+// builds the same graph in both modes.
 func modes(fresh func() layers.Layer, in []int, batch int) []bool {
 	t := layerTrial{fresh: fresh, in: in, batch: batch}
 	built, err := gradcheck.Build(layerOn[float64](t, fresh()), false)
@@ -135,7 +136,7 @@ func (t layerTrial) data(i int) tensors {
 	return tensors{"input": t.valid(converted[float64](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream)))}
 }
 
-// valid turns values into valid inputs of the layer: into whole numbers if the layer takes whole numbers.
+// valid converts values to valid inputs of the layer: to whole numbers if the layer requires them.
 func (t layerTrial) valid(x []float64) []float64 {
 	if l, ok := t.fresh().(layers.Indexing); ok {
 		for i, v := range x {
@@ -145,7 +146,7 @@ func (t layerTrial) valid(x []float64) []float64 {
 	return x
 }
 
-// elements is the number of values of n tensors of that shape.
+// elements returns the number of values of n tensors with the given shape.
 func elements(n int, shape []int) int { return n * volume.Of(shape) }
 
 func (t layerTrial) outputShape() error {
@@ -175,7 +176,7 @@ func (t layerTrial) outputShape() error {
 	})
 }
 
-// parametersUsed tests that the output depends on all trainable parameters, at inference and in training, and that state is
+// parametersUsed checks that the output depends on all trainable parameters, at inference and in training, and that state is
 // used in one of the modes. Gorgonia returns an error for the gradient of an unused node; the scope panics for undeclared
 // parameters.
 func (t layerTrial) parametersUsed() error {
@@ -240,7 +241,7 @@ func (t layerTrial) changesState() error {
 	})
 }
 
-// deterministic compares a layer with itself, applied again.
+// deterministic compares two applications of a layer.
 func (t layerTrial) deterministic() error {
 	first, err := t.double()
 	if err != nil {
@@ -265,7 +266,7 @@ func (t layerTrial) deterministic() error {
 	return nil
 }
 
-// imagewise compares a batch with its images one by one.
+// imagewise compares the results for a batch with those for each image alone.
 func (t layerTrial) imagewise() error {
 	if t.training || t.batch == 1 {
 		return nil
@@ -305,16 +306,16 @@ func (r *rig) ofImage(given tensors, i, n int) tensors {
 	return own
 }
 
-// portion returns the i-th of n equal parts.
+// portion returns the i-th of n equal parts of values.
 func portion[T any](values []T, i, n int) []T {
 	size := len(values) / n
 	return values[i*size : (i+1)*size]
 }
 
-// inputRanges are the intervals of pixel values that outputRange tests.
+// inputRanges lists the intervals of pixel values that outputRange tests.
 var inputRanges = []layers.Interval{{Low: 0, High: 1}, {Low: -1, High: 1}, {Low: 0.3, High: 0.6}, {Low: -60, High: 60}, {Low: -9, High: -2}}
 
-// outputRange is also tested in float32, up to rounding, on images whose pixels reach the ends of inputRanges.
+// outputRange checks the declared range, also in float32 up to rounding, on images whose pixels reach the ends of inputRanges.
 func (t layerTrial) outputRange() error {
 	return t.inBoth(func(r *rig) error {
 		for _, within := range inputRanges {
@@ -350,7 +351,8 @@ func bounded(values []float64, by layers.Interval, tolerance float64) error {
 	return nil
 }
 
-// finite is also tested in float32, which overflows earlier: on images of one value, except for one pixel of the opposite sign.
+// finite checks the results, also in float32, which overflows earlier. All pixels of an image have the same value, except for
+// one pixel of the opposite sign.
 func (t layerTrial) finite() error {
 	return t.inBoth(func(r *rig) error {
 		given := r.given(0)
@@ -370,7 +372,7 @@ func (t layerTrial) finite() error {
 	})
 }
 
-// noises are the inputs that the layer draws.
+// noises returns the inputs that the layer draws.
 func (t layerTrial) noises() ([]*gradcheck.Leaf[float64], error) {
 	built, err := gradcheck.Build(layerOn[float64](t, t.fresh()), false)
 	if err != nil {
@@ -406,7 +408,8 @@ func (t layerTrial) saysNoisy() error {
 	return nil
 }
 
-// freshNoise uses so many images that noise which is equal for all images, or in two runs, cannot be a coincidence.
+// freshNoise checks that noise differs between images and runs. The number of images is so large that equal noise cannot be a
+// coincidence.
 func (t layerTrial) freshNoise() error {
 	const images = 50
 	if t.sameGraph() {

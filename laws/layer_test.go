@@ -14,13 +14,13 @@ import (
 	"tessera/ops"
 )
 
-// wrongLayer is the identity with a fault.
+// wrongLayer is the identity with one fault.
 type wrongLayer struct {
 	layers.Linear
 	shape      func(in []int) []int
 	parameters func(in []int) []layers.Parameter
 	apply      func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
-	within     layers.Interval // zero: as it comes
+	within     layers.Interval // declared range of the outputs; the zero value declares none
 }
 
 func (w wrongLayer) OutputShape(in []int) ([]int, error) {
@@ -68,7 +68,7 @@ var noisy = sampler(func(dst []float32, r *rand.Rand) {
 	}
 })
 
-// Ops of Gorgonia such as max pooling keep a state between the calls of one goroutine.
+// Ops of Gorgonia such as max pooling have a state that persists between the calls of one goroutine.
 func TestProcessesOfALawDoNotShareAnOp(t *testing.T) {
 	layer := wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 		return wrongly(c, x, meddling{name: "stateful", do: alone()})
@@ -147,7 +147,7 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 	mustBreak(t, laws.Layer, parts)
 }
 
-// A fault may show in one batch, one mode, one run, on one back end or in one precision only. The message names the place.
+// A fault may occur only in one batch size, one mode, one run, one back end or one precision. The message names these.
 func TestMistakesThatHideAreFound(t *testing.T) {
 	type apply = func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
 	for law, hidden := range map[string]map[string]apply{
@@ -203,7 +203,8 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 	}
 }
 
-// drawn draws from a normal distribution in training and gives its mean at inference: the first half of the input.
+// drawn is a layer that draws from a normal distribution in training, and returns its mean, the first half of the input, at
+// inference.
 type drawn struct{}
 
 func (drawn) Noisy() bool                         { return true }

@@ -12,8 +12,8 @@ import (
 	"tessera/losses"
 )
 
-// Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in a first and a second run of
-// the compiled program.
+// Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in two runs of the compiled
+// program.
 var Loss = inTrials(eachLossTrial, []law[lossTrial]{
 	{"is applied by default to a value that it reads", lossTrial.appliedTo},
 	{"is a scalar", lossTrial.scalar},
@@ -35,7 +35,7 @@ type lossTrial struct {
 	stand
 	fresh func() losses.Loss
 	rows  int
-	like  func(rows int) lossTrial // the trial of that many rows on the same back end, made once
+	like  func(rows int) lossTrial // returns the trial with the given number of rows on the same back end, compiled once
 }
 
 func (t lossTrial) String() string { return fmt.Sprintf("%d rows on the %s", t.rows, t.on) }
@@ -74,7 +74,7 @@ func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
 	return gradcheck.Loss(t.fresh(), converted[T](data["x"]), converted[T](data["target"]), t.given(), lossColumns)
 }
 
-// given is the number of rows of the loss's inputs: two for each image if the loss reads views.
+// given returns the number of rows of the loss's inputs: two for each image if the loss reads views.
 func (t lossTrial) given() int {
 	if t.fresh().Reads().Views {
 		return 2 * t.rows
@@ -138,7 +138,7 @@ func (t lossTrial) gradients() error {
 	return gradcheck.Check(lossOn[float64](t))
 }
 
-// doubled tests losses that do not compare the images of a batch with each other.
+// doubled checks, for losses that do not compare images with each other, that duplicating the batch does not change the value.
 func (t lossTrial) doubled() error {
 	if t.fresh().Reads().Per == losses.Batch {
 		return nil
@@ -153,7 +153,7 @@ func (t lossTrial) reordered() error {
 	})
 }
 
-// sameAfter tests that change, applied to all inputs of a batch, does not change the value of a loss on images.
+// sameAfter checks that change, applied to all inputs of a batch, does not change the value of a loss on images.
 func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	if t.fresh().Reads().Per == losses.Parameter {
 		return nil
@@ -167,7 +167,8 @@ func (t lossTrial) sameAfter(change func([]float64) []float64) error {
 	})
 }
 
-// meanOverImages tests the property that allows micro-batches. Noise is drawn for a whole batch.
+// meanOverImages checks the property that makes micro-batches possible: the loss is a mean over images. Noise is drawn for the
+// complete batch.
 func (t lossTrial) meanOverImages() error {
 	if reads := t.fresh().Reads(); reads.Per != losses.Image || reads.Jacobian {
 		return nil
@@ -185,7 +186,8 @@ func (t lossTrial) meanOverImages() error {
 	})
 }
 
-// value returns the loss of a changed batch: change is applied to the inputs of a run image by image, and to each of the two views.
+// value returns the loss of a changed batch. change is applied to the list of images of each input, and separately to each of
+// two views.
 func (t lossTrial) value(given tensors, change func([]float64) []float64) ([]float64, error) {
 	both := func(x []float64) []float64 {
 		if !t.fresh().Reads().Views {
@@ -208,7 +210,7 @@ func (t lossTrial) value(given tensors, change func([]float64) []float64) ([]flo
 	return got["output"], err
 }
 
-// finite is also tested in float32, which overflows earlier: on equal values, and on values of which one differs.
+// finite checks the results, also in float32, which overflows earlier: on equal values, and on values of which one differs.
 func (t lossTrial) finite() error {
 	edges := []float64{0, 1, 0.5, 1e-30, 1e-8, 1 - 0x1p-24}
 	if !t.fresh().Reads().Unit {

@@ -11,7 +11,7 @@ import (
 	"tessera/ops"
 )
 
-// wrongLoss is the mean square of a value with an error.
+// wrongLoss is the mean square of a value, with one fault.
 type wrongLoss struct {
 	on       string
 	penalise func(c *ops.Chain, code *gorgonia.Node) *gorgonia.Node
@@ -26,7 +26,7 @@ func (w wrongLoss) Build(v losses.Values) (*gorgonia.Node, error) {
 	return w.penalise(&c, c.Do("on", v.On)), c.Err()
 }
 
-// wrongReconstruction is the root of the mean squared error: no mean over images.
+// wrongReconstruction is the root of the mean squared error, which is not a mean over images.
 type wrongReconstruction struct{}
 
 func (wrongReconstruction) On() string { return "output" }
@@ -83,14 +83,14 @@ func TestWrongLossesBreakTheirLaw(t *testing.T) {
 	mustBreak(t, laws.Loss, parts)
 }
 
-// gcPercent reads the setting of the process without changing it.
+// gcPercent returns the setting of the garbage collector without changing it.
 func gcPercent() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// Tests that test parts in parallel would leave each other's setting behind.
+// If a test changed this setting, tests that run in parallel would restore the wrong value.
 func TestAKitLeavesTheGarbageCollectorAlone(t *testing.T) {
 	before, tested := gcPercent(), 0
 	laws.Loss.Test(func() losses.Loss {

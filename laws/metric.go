@@ -32,7 +32,7 @@ var Metric = inTrials(eachMeasured, []law[metricTrial]{
 type metricTrial struct {
 	fresh func() metrics.Metric
 	metrics.Description
-	used metrics.Metric // the same in all trials
+	used metrics.Metric // the same metric in all trials
 	*measured
 }
 
@@ -46,19 +46,19 @@ func eachMeasured(fresh func() metrics.Metric, try func(t metricTrial)) error {
 	return nil
 }
 
-// tolerance is the maximum difference of two numbers: the sum of both parts.
+// tolerance is the maximum difference of two numbers: the sum of a relative and an absolute part.
 type tolerance struct{ relative, absolute float64 }
 
 var (
 	exactly = tolerance{}
-	// sameUpTo is the tolerance for another order of additions.
+	// sameUpTo is the tolerance for a different order of additions.
 	sameUpTo = tolerance{relative: 1e-12}
-	// scaleUpTo is the tolerance for scaled units: the sparsity of atoms has a constant in its denominator, and a number
-	// that is 0 without rounding may differ from 0 with it.
+	// scaleUpTo is the tolerance for scaled units. The sparsity of atoms has a constant in its denominator, and a number that
+	// is exactly 0 may differ from 0 after rounding.
 	scaleUpTo = tolerance{relative: 1e-5, absolute: 1e-7}
 )
 
-// compareValues returns an error if numbers differ by more than a tolerance or belong to different measures.
+// compareValues returns an error if numbers differ by more than a tolerance or have different names.
 func compareValues(what string, got, want metrics.Values, up tolerance) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("%s: %d values, want %d", what, len(got), len(want))
@@ -95,7 +95,7 @@ func described(fresh func() metrics.Metric) error {
 	return nil
 }
 
-// evaluated evaluates a metric on a model. If the images lack what the metric needs ([*data.Error]), there are no values.
+// evaluated evaluates a metric on a model. It returns no values if the images lack an input of the metric ([*data.Error]).
 func evaluated(m metrics.Metric, on *measured) (metrics.Values, error) {
 	r, err := metrics.Evaluate(context.Background(), on, on.sample, metrics.Selection{{Metric: m}})
 	if err != nil {
@@ -104,7 +104,7 @@ func evaluated(m metrics.Metric, on *measured) (metrics.Values, error) {
 	return r.Values, nil
 }
 
-// unlessLacking returns nil for the error that the images lack what a metric needs.
+// unlessLacking returns nil for the error that the images lack an input of a metric, and other errors unchanged.
 func unlessLacking(err error) error {
 	var lacking *data.Error
 	if errors.As(err, &lacking) {
@@ -198,10 +198,10 @@ type inputs struct {
 	subject metrics.Subject
 	batch   metrics.Batch
 
-	objectives []float64 // of the images; their mean is the objective of a batch
+	objectives []float64 // objective of each image; their mean is the objective of a batch
 }
 
-// inputs computes those inputs of a metric that its declaration, reads, lists.
+// inputs computes the inputs of a metric that reads contains.
 func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	in.reads = reads
 	in.subject = metrics.Subject{Coder: m, Shape: m.shape, Units: m.units, Images: m.images(), Seed: m.sample.Seed,
@@ -248,7 +248,7 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	return in, err
 }
 
-// measure evaluates a metric in batches of that size.
+// measure evaluates a metric in batches of the given size.
 func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err error) {
 	meters, err := metrics.Start(in.subject, in.reads, in.heads, metrics.Selection{{Metric: m}})
 	if err != nil {
@@ -300,7 +300,7 @@ func (t metricTrial) cutAnyhow() error {
 	})
 }
 
-// readsDeclared compares a metric that gets only its declared inputs with one that gets all inputs.
+// readsDeclared compares the values of a metric with only its declared inputs with those of a metric with all inputs.
 func (t metricTrial) readsDeclared() error {
 	return t.withInputs(t.Reads, func(_ inputs, got metrics.Values) error {
 		var all metrics.Reads
@@ -343,8 +343,8 @@ func (t metricTrial) changesNothing() error {
 	})
 }
 
-// withInputs calls f with inputs of the model and the numbers of a new metric that gets them in one batch, if the model provides
-// the inputs that the metric reads.
+// withInputs calls f with inputs of the model, and with the values of a new metric for these inputs in one batch. It does
+// nothing if the model lacks inputs that the metric reads.
 func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs, values metrics.Values) error) error {
 	if !t.gives(t.Reads) {
 		return nil
@@ -368,19 +368,20 @@ type measured struct {
 	units   int
 	encoder []float32 // pixels x units
 	offset  []float32 // units
-	factors []float32 // of the units; nil: 1 each
+	factors []float32 // factors of the units; nil means 1
 	atoms   *metrics.Atoms
 	heads   map[string][]float32 // pixels x classes
-	sigmoid bool                 // f is the sigmoid, else relu
+	sigmoid bool                 // f is the sigmoid; otherwise f is relu
 	opaque  bool                 // the model does not return its atoms
-	encodes bool                 // there is no decoder
+	encodes bool                 // the model has no decoder
 	sample  metrics.Sample
 }
 
 // classesOfHeads is the number of classes of the samples.
 const classesOfHeads = 3
 
-// newMeasured returns a model of images of that shape, and n images with labels, some of them unknown.
+// newMeasured returns a model with n images of the given shape, and with labels, some of which are unknown. edit may change
+// the model.
 func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *measured {
 	r, pixels := source(), volume.Of(shape)
 	m := &measured{name: name, shape: shape, units: units, encoder: normal(r, pixels*units, 1), offset: normal(r, units, 1)}
@@ -402,7 +403,7 @@ func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *
 	return m
 }
 
-// measuredModels are models of every kind.
+// measuredModels returns models of every kind.
 func measuredModels() []*measured {
 	return []*measured{
 		newMeasured("a dense model", []int{6, 5}, 7, 260, nil),
@@ -453,8 +454,8 @@ func measuredModels() []*measured {
 	}
 }
 
-// sumOfParts makes the images sums of disjoint non-negative atoms with decreasing weights, and makes the encoder compute these
-// weights.
+// sumOfParts changes a model: its images become sums of disjoint non-negative atoms with decreasing weights, and its encoder
+// computes these weights.
 func sumOfParts(m *measured) {
 	r, pixels := source(), volume.Of(m.shape)
 	m.atoms.Bias = nil
@@ -485,7 +486,7 @@ func sumOfParts(m *measured) {
 	}
 }
 
-// images is the number of images of the sample.
+// images returns the number of images of the sample.
 func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shape) }
 
 // gives reports whether the model provides the inputs that a metric reads.
@@ -637,8 +638,8 @@ func (m *measured) Objective(b *metrics.Batch) (sum float64, _ error) {
 	return sum, nil
 }
 
-// scaled returns the same model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by
-// it: outputs differ by rounding only.
+// scaled returns the model with the code of every unit multiplied by a factor from 0.01 to 100, and its atom divided by this
+// factor. The outputs change only by rounding.
 func (m *measured) scaled() *measured {
 	other := *m
 	atoms := *m.atoms
@@ -654,7 +655,7 @@ func (m *measured) scaled() *measured {
 	return &other
 }
 
-// product is the matrix product of rows (n x inner) with w (inner x outer).
+// product returns the matrix product of rows (n x inner) with w (inner x outer).
 func product(rows, w []float32, inner, outer int) []float32 {
 	out := make([]float32, len(rows)/inner*outer)
 	for i := range out {

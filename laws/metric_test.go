@@ -10,7 +10,7 @@ import (
 	"tessera/metrics"
 )
 
-// largest is a right metric: the largest value of any code. What is wrong with the others is one of its parts.
+// largest is a correct metric, the largest value of any code. The incorrect metrics consist of it and one fault.
 type largest struct {
 	describe func(d *metrics.Description)
 	add      func(m *largestMeter, b *metrics.Batch)
@@ -54,7 +54,7 @@ func (m *largestMeter) Values(context.Context) ([]metrics.Value, error) {
 	return []metrics.Value{metrics.Number(v)}, nil
 }
 
-// sum gives a metric the sum of what each batch gives.
+// sum returns a metric whose value is the sum of of(batch) over all batches.
 func sum(of func(b *metrics.Batch) float64) largest {
 	return largest{add: func(m *largestMeter, b *metrics.Batch) { m.sum += of(b) }, value: func(m *largestMeter) float64 { return m.sum }}
 }
@@ -116,7 +116,7 @@ func TestWrongMetricsBreakTheirLaw(t *testing.T) {
 	}
 }
 
-// scaleFree is a metric that claims not to depend on the scale of units.
+// scaleFree is a metric that incorrectly declares that it does not depend on the scale of units.
 type scaleFree struct{ metrics.Metric }
 
 func (m scaleFree) Describe() metrics.Description {
@@ -125,7 +125,7 @@ func (m scaleFree) Describe() metrics.Description {
 	return d
 }
 
-// partial is not applicable anywhere, and does not say that this may be.
+// partial is a metric that is never applicable, but does not declare this.
 type partial struct{ largest }
 
 func (partial) Start(*metrics.Subject) (metrics.Meter, error) {

@@ -12,7 +12,7 @@ import (
 	"tessera/part/table"
 )
 
-// Optimizer contains the laws of optimizers. Mini-batch rules also obey [Rule], full-batch optimizers [Search].
+// Optimizer contains the laws of optimizers. Mini-batch rules must also satisfy [Rule], and full-batch optimizers [Search].
 var Optimizer = once([]law[func() optim.Optimizer]{
 	{"is a rule or a search, and not both", oneSort},
 })
@@ -40,7 +40,7 @@ var Rule = once([]law[func() optim.Rule]{
 	{"does not allocate", ruleAllocates},
 })
 
-// training is one parameter in training.
+// training is a parameter with the state of its optimizer.
 type training struct {
 	w     []float32
 	state [][]float32
@@ -51,7 +51,7 @@ func newTraining(o optim.Rule, w []float32) *training {
 	return &training{w: slices.Clone(w), state: newState(o.States(), len(w))}
 }
 
-// newState returns states vectors of n zeros.
+// newState returns a state: the given number of vectors of n zeros.
 func newState(states, n int) [][]float32 {
 	state := make([][]float32, states)
 	for i := range state {
@@ -85,7 +85,7 @@ func (t *training) differ(what string, want *training) error {
 	return differAll(what, append(t.state, t.w), append(want.state, want.w))
 }
 
-// differAll compares the vectors of a state and the weights, which are the last, bit by bit.
+// differAll compares lists of vectors bit by bit; the last vector contains the weights.
 func differAll(what string, got, want [][]float32) error {
 	for i := range got {
 		of := fmt.Sprintf("%s: state %d", what, i)
@@ -99,7 +99,7 @@ func differAll(what string, got, want [][]float32) error {
 	return nil
 }
 
-// lengths of parameters: shorter than any vector register, odd, and longer than several.
+// lengths lists lengths of parameters: shorter than any vector register, odd, and longer than several registers.
 var lengths = []int{1, 3, 7, 16, 31, 100, 1025}
 
 func repeatable(fresh func() optim.Rule) error {
@@ -110,7 +110,8 @@ func splittable(fresh func() optim.Rule) error {
 	return compareRuns(fresh, func(n int, r *rand.Rand) int { return 1 + r.IntN(n) })
 }
 
-// compareRuns trains a parameter as a whole and in pieces of sizes that differ from step to step.
+// compareRuns compares updates of a complete parameter with updates in pieces. The function piece returns the size of the
+// pieces, which differs from step to step.
 func compareRuns(fresh func() optim.Rule, piece func(n int, r *rand.Rand) int) error {
 	r := source()
 	for _, n := range lengths {
@@ -129,7 +130,7 @@ func compareRuns(fresh func() optim.Rule, piece func(n int, r *rand.Rand) int) e
 	return nil
 }
 
-// descends minimises a quadratic with curvatures from 0.1 to 1.
+// descends checks that the rule minimises a quadratic function with curvatures from 0.1 to 1.
 func descends(fresh func() optim.Rule) error {
 	const n, steps = 64, 400
 	o, err := withoutDecay(fresh())
@@ -164,7 +165,7 @@ func descends(fresh func() optim.Rule) error {
 	return nil
 }
 
-// withoutDecay switches weight decay off, if the rule has that key.
+// withoutDecay returns the rule without weight decay, if it has this key.
 func withoutDecay(o optim.Rule) (optim.Rule, error) {
 	const key = "weight_decay"
 	if !slices.ContainsFunc(table.Fields(o), func(f table.Field) bool { return f.Key == key }) {
@@ -245,7 +246,7 @@ func usesState(fresh func() optim.Rule) error {
 	return outsideAll(append(all, guarded))
 }
 
-// paddedState returns states vectors of n zeros between guards, and the vectors alone.
+// paddedState returns the given number of vectors of n zeros, with guards (all) and without them (state).
 func paddedState(states, n int) (all, state [][]float32) {
 	for _, zeros := range newState(states, n) {
 		guarded, inner := padded(zeros)
@@ -300,12 +301,12 @@ var Weight = once([]law[func() losses.Weight]{
 	{"ends where it tends to, or among the values that it keeps taking", weightEnds},
 })
 
-// weightAt returns w as a function of the epoch and the number of epochs, on which no weight depends.
+// weightAt returns w as a function of the epoch and the number of epochs. A weight does not depend on the latter.
 func weightAt(w losses.Weight) func(epoch, epochs float64) float64 {
 	return func(epoch, _ float64) float64 { return w.At(epoch) }
 }
 
-// instants calls f at the beginning of every step, and at and beyond the end, of runs of several lengths.
+// instants calls f for the beginning of every step, for the end and for later epochs of runs of several lengths.
 func instants(f func(epoch, epochs float64) error) error {
 	const stepsPerEpoch = 7
 	for _, epochs := range []int{1, 2, 10, 500} {
@@ -334,7 +335,7 @@ func notNegative(v float64) error {
 	return nil
 }
 
-// forgetful compares one schedule, at all instants, with a new one for each of them.
+// forgetful compares one schedule that is used at all instants with a new schedule for each instant.
 func forgetful(used, fresh func(epoch, epochs float64) float64) error {
 	return instants(func(epoch, epochs float64) error {
 		if got, want := used(epoch, epochs), fresh(epoch, epochs); got != want {
@@ -344,10 +345,10 @@ func forgetful(used, fresh func(epoch, epochs float64) float64) error {
 	})
 }
 
-// weightEnds compares the weight at infinity, which programs without training use, with the weights of very many epochs: a periodic weight
-// has no limit, but takes all of its values again and again.
+// weightEnds compares the weight at infinity, which evaluations outside of training use, with the weights after very many
+// epochs. A periodic weight has no limit, but repeats all of its values.
 func weightEnds(fresh func() losses.Weight) error {
-	const late, times, step = 1e9, 2000, 0.6180339887 // epochs
+	const late, times, step = 1e9, 2000, 0.6180339887 // late and step are in epochs
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range times {
 		v := fresh().At(late + float64(i)*step)

@@ -10,7 +10,7 @@ import (
 	"tessera/optim"
 )
 
-// wrongRule is gradient descent with a fault.
+// wrongRule is gradient descent with one fault.
 type wrongRule struct {
 	Rate   float64 `toml:"learning_rate"`
 	Decay  float64 `toml:"weight_decay"`
@@ -30,7 +30,7 @@ func descend(w, g []float32, lr float32) {
 	}
 }
 
-// fixedRate has the key, but does not use it.
+// fixedRate is a rule that has the key learning_rate but does not use it.
 type fixedRate struct{ wrongRule }
 
 func (fixedRate) LearningRate() float64 { return 0.01 }
@@ -81,7 +81,7 @@ func faulty() map[string]func() optim.Rule {
 	}
 }
 
-// The control of the kit: a law that no wrong part can break proves nothing.
+// Every law must fail for some incorrect rule; otherwise the law proves nothing.
 func TestWrongRulesBreakTheirLaw(t *testing.T) { mustBreak(t, laws.Rule, faulty()) }
 
 func TestTheRightRuleBreaksNoLaw(t *testing.T) {
@@ -102,7 +102,7 @@ func TestMissingStateIsReportedNotPanicked(t *testing.T) {
 	}
 }
 
-// growing is a schedule that remembers its calls.
+// growing is a schedule whose value depends on the number of its calls.
 type growing struct{ calls *int }
 
 func (g growing) Factor(_, _ float64) float64 { *g.calls++; return -float64(*g.calls) }
@@ -128,12 +128,12 @@ func TestSetFindsKeysAndRefusesOthers(t *testing.T) {
 	}
 }
 
-// weightOf is a schedule made of a function.
+// weightOf is a schedule that consists of a function.
 type weightOf func(epoch float64) float64
 
 func (f weightOf) At(epoch float64) float64 { return f(epoch) }
 
-// The control of the kit: a law that no wrong part can break proves nothing.
+// Every law must fail for some incorrect weight; otherwise the law proves nothing.
 func TestWrongWeightsBreakTheirLaw(t *testing.T) {
 	calls := 0.0
 	wrong := map[string]func() losses.Weight{}
@@ -167,7 +167,7 @@ func TestWrongWeightsBreakTheirLaw(t *testing.T) {
 	}
 }
 
-// idle is muon with one mistake.
+// idle is the optimizer muon with one fault.
 type idle struct {
 	*optim.Muon
 	mistake func(w, g []float32, state [][]float32, lr float64)

@@ -25,7 +25,7 @@ var Search = once([]law[func() optim.Search]{
 
 const searchDim = 40
 
-// searchIterations is the number of iterations within which a search finds the minimum of a quadratic.
+// searchIterations is the number of iterations within which a search must find the minimum of a quadratic function.
 const searchIterations = 400
 
 func searchRepeatable(fresh func() optim.Search) error {
@@ -87,7 +87,8 @@ func findsMinimum(fresh func() optim.Search) error {
 	return s.reaches(v.target)
 }
 
-// findsMinimumInABox uses curvatures along the axes: the minimum in the box is the point of the box nearest to the minimum.
+// findsMinimumInABox checks that a search finds the minimum of a quadratic function in a box. The curvatures are along the
+// axes, so that this is the point of the box nearest to the unconstrained minimum.
 func findsMinimumInABox(fresh func() optim.Search) error {
 	v := newValley(false)
 	box := within(-0.5, 0.5)
@@ -118,7 +119,8 @@ func searchRests(fresh func() optim.Search) error {
 	return nil
 }
 
-// comesBack starts near the minimum and near the boundary of the finite region: the first step ends beyond the boundary.
+// comesBack checks that a search recovers from a step to a point where the objective is not finite. The search starts near the
+// minimum and near the boundary of the finite region, so that the first step ends beyond the boundary.
 func comesBack(fresh func() optim.Search) error {
 	v := newValley(false)
 	v.edge = 0.03
@@ -153,7 +155,7 @@ func reportsNotFinite(fresh func() optim.Search) error {
 	return nil
 }
 
-// unchangedByErrors lets each evaluation fail in turn; a restarted search must give the same result as a search without
+// unchangedByErrors makes each evaluation fail in turn. A restarted search must give the same result as a search without
 // failures.
 func unchangedByErrors(fresh func() optim.Search) error {
 	start := normal(source(), searchDim, 3)
@@ -190,7 +192,7 @@ func unchangedByErrors(fresh func() optim.Search) error {
 	return nil
 }
 
-// searchState fills the state and checks for unused vectors and for writes beyond their ends.
+// searchState checks that a search uses all vectors of its state and does not write beyond their ends.
 func searchState(fresh func() optim.Search) error {
 	o := fresh()
 	all, state := paddedState(o.States(), searchDim)
@@ -226,7 +228,7 @@ func (s *searching) begin(o optim.Search, f optim.Objective) *searching {
 	return s
 }
 
-// continued returns another search that starts from this state.
+// continued returns a new search that starts from the state of this one.
 func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	c := &searching{w: slices.Clone(s.w), saved: s.saved}
 	for _, values := range s.state {
@@ -235,7 +237,7 @@ func (s *searching) continued(o optim.Search, f optim.Objective) *searching {
 	return c.begin(o, f)
 }
 
-// together runs the i-th iteration of this search and of others, all of which must give the same bits.
+// together runs the i-th iteration of this search and of others. All must give the same bits.
 func (s *searching) together(i int, others ...*searching) error {
 	want := s.Next()
 	if want != nil && !errors.Is(want, optim.ErrMinimum) {
@@ -255,7 +257,7 @@ func (s *searching) together(i int, others ...*searching) error {
 	return nil
 }
 
-// toTheEnd iterates until the search converges, at most limit iterations, and calls after, if not nil, after each of them.
+// toTheEnd iterates until the search converges, at most limit iterations, and calls after (if not nil) after each iteration.
 func (s *searching) toTheEnd(limit int, after func(i int) error) (iterations int, err error) {
 	for i := range limit {
 		if err := s.Next(); errors.Is(err, optim.ErrMinimum) {
@@ -287,7 +289,7 @@ func (s *searching) reaches(want []float32) error {
 	return nil
 }
 
-// within returns a projection onto a box.
+// within returns the projection onto a box.
 func within(low, high float32) func([]float32) {
 	return func(w []float32) {
 		for i, v := range w {
@@ -296,13 +298,13 @@ func within(low, high float32) func([]float32) {
 	}
 }
 
-// valley is the objective of the laws: quadratic along most directions, flat near its minimum along the last, where a
-// quadratic model of it is wrong everywhere.
+// valley is the objective of the laws. It is quadratic along all directions but the last, along which it is flat near its
+// minimum and no quadratic model fits.
 type valley struct {
 	curvature, target []float32
 	quartic           bool
 	evaluations       int
-	fail              int // the evaluation that fails; 0 for none
+	fail              int // number of the evaluation that fails; 0 for none
 	edge              float64
 }
 

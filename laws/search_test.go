@@ -9,15 +9,15 @@ import (
 	"tessera/optim"
 )
 
-// wrongSearch is L-BFGS with a fault.
+// wrongSearch is L-BFGS with one fault.
 type wrongSearch struct {
 	optim.LBFGS
-	more  int                            // states
+	more  int                            // number of additional states
 	begin func(s *sabotage)              // may be nil
-	next  func(s *sabotage, n int) error // of the n-th iteration; nil for what is right
+	next  func(s *sabotage, n int) error // fault of the n-th iteration; nil for none
 }
 
-// sabotage is the state that a fault can reach.
+// sabotage contains the state that a fault can change.
 type sabotage struct {
 	f     optim.Objective
 	w     []float32
@@ -115,7 +115,7 @@ func searchMistakes() map[string]func() optim.Search {
 	}
 }
 
-// The control of the kit: a law that no wrong part can break proves nothing.
+// Every law must fail for some incorrect search; otherwise the law proves nothing.
 func TestWrongSearchesBreakTheirLaw(t *testing.T) {
 	mustBreak(t, laws.Search, searchMistakes())
 }
@@ -127,7 +127,7 @@ func TestTheRightSearchBreaksNoLaw(t *testing.T) {
 	}
 }
 
-// both is a rule and a search.
+// both is a part that is a rule and a search.
 type both struct {
 	wrongRule
 	optim.LBFGS

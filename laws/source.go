@@ -12,8 +12,8 @@ import (
 	"tessera/data"
 )
 
-// Source contains the laws of data sets. The files that the source names must exist: those of a downloaded data set in the folders that
-// $TESSERA_DATA and the user's cache name.
+// Source contains the laws of data sets. The files of the source must exist: for a downloaded data set, in $TESSERA_DATA or in
+// the user's cache folder.
 var Source = inTrials(eachSourceTrial, []law[sourceTrial]{
 	{"loads samples that are finite, of one shape, with valid labels", sourceTrial.sound},
 	{"has the shape that it declares", sourceTrial.declaredShape},
@@ -26,11 +26,11 @@ var Source = inTrials(eachSourceTrial, []law[sourceTrial]{
 	{"gives an error for missing files, or needs none", sourceTrial.missing},
 })
 
-// sourceTrial is a source that was loaded once.
+// sourceTrial is a source with the data set from one load.
 type sourceTrial struct {
 	fresh func() data.Source
 	dirs  data.Dirs
-	need  data.Need // for all samples and columns
+	need  data.Need // requests all samples and columns
 	set   *data.Set
 }
 
@@ -111,7 +111,7 @@ func (t sourceTrial) saysTest() error {
 	return nil
 }
 
-// sameSamples compares samples with their labels and the columns of got.
+// sameSamples compares samples, their labels, and the columns of got.
 func sameSamples(got, want *data.Images) error {
 	if got == nil || want == nil {
 		if got != want {
@@ -145,7 +145,7 @@ func (t sourceTrial) repeatable() error {
 	return nil
 }
 
-// onlyNeeded loads each split alone, without columns, and each column alone.
+// onlyNeeded checks loads of each split alone, without columns, and of each column alone.
 func (t sourceTrial) onlyNeeded() error {
 	for _, split := range []data.Need{{Train: true}, {Test: true}} {
 		if split.Test && t.set.Test == nil {
@@ -171,7 +171,7 @@ func (t sourceTrial) onlyNeeded() error {
 	return nil
 }
 
-// inOnes are lists of one name each.
+// inOnes returns a list of one name for each name.
 func inOnes(names []string) (lists [][]string) {
 	for _, name := range names {
 		lists = append(lists, []string{name})
@@ -204,7 +204,7 @@ func (t sourceTrial) cancelled() error {
 	return errors.Join(sameSamples(set.Train, t.set.Train), sameSamples(set.Test, t.set.Test))
 }
 
-// missing loads from an empty folder.
+// missing checks the error of a load from an empty folder.
 func (t sourceTrial) missing() error {
 	dir, err := os.MkdirTemp("", "law")
 	if err != nil {

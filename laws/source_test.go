@@ -10,7 +10,7 @@ import (
 	"tessera/laws"
 )
 
-// store is a source with one mistake.
+// store is a source with one fault.
 type store struct {
 	mistake string
 	loads   int

@@ -8,8 +8,8 @@ import (
 	"tessera/optim"
 )
 
-// Whole contains the laws of rules that update parameters as a whole, for the shapes that they take. They obey [Rule] too, for all other
-// parameters.
+// Whole contains the laws of rules that update parameters as a whole, for the shapes that they accept. For all other
+// parameters these rules must satisfy [Rule].
 var Whole = once([]law[func() optim.Whole]{
 	{"takes a shape", func(fresh func() optim.Whole) error { _, err := taken(fresh()); return err }},
 	{"gives the same bits twice for a whole parameter", wholeRepeats},
@@ -20,7 +20,7 @@ var Whole = once([]law[func() optim.Whole]{
 	{"uses all of the state of a whole parameter and no more", wholeState},
 })
 
-// taken returns those of the tried shapes that a rule takes, at least one.
+// taken returns the tried shapes that a rule accepts, and an error if there are none.
 func taken(o optim.Whole) (shapes [][]int, err error) {
 	for _, shape := range [][]int{{1}, {7}, {5, 5}, {3, 8}, {9, 4}, {3, 3, 2, 5}} {
 		if o.Takes(shape) {
@@ -33,7 +33,7 @@ func taken(o optim.Whole) (shapes [][]int, err error) {
 	return shapes, nil
 }
 
-// wholes calls f with every shape that the rule takes, its number of values and a state of zeros.
+// wholes calls f with every shape that the rule accepts, its number of values and a state of zeros.
 func wholes(fresh func() optim.Whole, f func(o optim.Whole, shape []int, n int, state [][]float32) error) error {
 	shapes, err := taken(fresh())
 	if err != nil {
@@ -66,7 +66,7 @@ func wholeRepeats(fresh func() optim.Whole) error {
 	})
 }
 
-// wholeDescends minimises the squared distance from a target.
+// wholeDescends checks that the rule minimises the squared distance from a target.
 func wholeDescends(fresh func() optim.Whole) error {
 	return wholes(func() optim.Whole { o, _ := withoutDecay(fresh()); return o.(optim.Whole) }, func(o optim.Whole, shape []int, n int, state [][]float32) error {
 		r := source()
@@ -134,7 +134,8 @@ func wholeReads(fresh func() optim.Whole) error {
 	})
 }
 
-// wholeState also detects writes outside of the weights and of their state, by guards.
+// wholeState checks that the updates change every element of the state. Guards detect writes outside of the weights and of the
+// state.
 func wholeState(fresh func() optim.Whole) error {
 	return wholes(fresh, func(o optim.Whole, shape []int, n int, _ [][]float32) error {
 		r := source()

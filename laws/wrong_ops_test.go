@@ -14,12 +14,12 @@ import (
 	"tessera/ops"
 )
 
-// meddling is an op with a fault in what it computes or in its derivative.
+// meddling is an op with a fault in its output or in its derivative.
 type meddling struct {
 	gorgonia.SDOp
 	name  string
-	do    func(in, out []float64)                                // nil where the output is right; float32 is always right
-	slope func(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node // nil where the derivative is
+	do    func(in, out []float64)                                // computes the output; nil for the correct output; float32 is always correct
+	slope func(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node // returns the derivative; nil for the correct derivative
 }
 
 func (m meddling) WriteHash(h hash.Hash) { fmt.Fprint(h, m.name) }
@@ -50,7 +50,7 @@ func (m meddling) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.N
 	return gorgonia.Nodes{m.slope(&c, grads[0])}, c.Err()
 }
 
-// wrongly is tanh with a fault.
+// wrongly returns tanh(x) with a fault.
 func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	return c.Do(m.name, func() (*gorgonia.Node, error) {
 		y, err := gorgonia.Tanh(x)
@@ -62,7 +62,7 @@ func wrongly(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	})
 }
 
-// alone spoils its output if several goroutines are inside.
+// alone returns a function that changes its output if several goroutines call it at the same time.
 func alone() func(in, out []float64) {
 	var inside atomic.Int32
 	return func(_, out []float64) {
@@ -74,7 +74,7 @@ func alone() func(in, out []float64) {
 	}
 }
 
-// negated is -x with a fault.
+// negated returns -x with a fault.
 func negated(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 	return c.Do(m.name, func() (*gorgonia.Node, error) {
 		y, err := gorgonia.Neg(x)
@@ -88,12 +88,12 @@ func negated(c *ops.Chain, x *gorgonia.Node, m meddling) *gorgonia.Node {
 
 func doubled(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node { return c.Scale(grad, 2) }
 
-// bent is right and has a wrong derivative itself.
+// bent returns a correct derivative of an op. The derivative of its result is incorrect.
 func bent(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node {
 	return c.Neg(negated(c, grad, meddling{name: "steep", slope: doubled}))
 }
 
-// stale is right in one run.
+// stale returns a derivative of an op that is correct only in the first run.
 func stale(c *ops.Chain, grad *gorgonia.Node) *gorgonia.Node {
 	return c.Neg(negated(c, grad, meddling{name: "stale", do: afterOneRun(add)}))
 }
@@ -106,7 +106,7 @@ func add(_, out []float64) {
 
 func overwrite(in, _ []float64) { in[0] = 7 }
 
-// afterOneRun does nothing at first.
+// afterOneRun returns a function that calls do from the second run on.
 func afterOneRun(do func(in, out []float64)) func(in, out []float64) {
 	ran := false
 	return func(in, out []float64) {
@@ -117,14 +117,14 @@ func afterOneRun(do func(in, out []float64)) func(in, out []float64) {
 	}
 }
 
-// twofold is an op whose kernel, which only an engine looks for, is not what the op does.
+// twofold is an op whose kernel, which only the engine uses, computes something else than the op.
 type twofold struct{ meddling }
 
 var _ ops.Kernel = twofold{}
 
 func (twofold) Block([]int) int { return 1 }
 
-// Spec makes it a kernel to the engine.
+// Spec selects the kernel for the engine.
 func (t twofold) Spec() any { return t.name }
 
 func (twofold) Float32(dst []float32, in [][]float32, _ int) { copy(dst, in[0]) }
@@ -141,7 +141,7 @@ func wrongKernel(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	})
 }
 
-// onlyIn is y in one precision, x in the other.
+// onlyIn returns y in the given precision, and x in the other one.
 func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
 	if x.Dtype() == dtype {
 		return y
@@ -152,7 +152,8 @@ func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
 // lengthwiseOp is the spec of an op whose kernel reads the length of its input.
 type lengthwiseOp struct{}
 
-// lengthwise is the identity of a whole batch. It declares that processes can share it, but a part of the batch is scaled.
+// lengthwise is the identity for a complete batch. It declares that processes can share the batch, although the kernel scales
+// a part of a batch.
 func lengthwise(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	images, size := x.Shape()[0], x.Shape().TotalSize()
 	return c.Do("lengthwise", func() (*gorgonia.Node, error) {

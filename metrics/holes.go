@@ -34,7 +34,9 @@ func (b *Batch) given() []float32 {
 	if observed == nil || !TakesHoles(b.coder) {
 		return b.Images
 	}
-	images := slices.Clone(b.Images)
-	SetNaN(images, observed)
-	return images
+	if b.holed == nil {
+		b.holed = slices.Clone(b.Images)
+		SetNaN(b.holed, observed)
+	}
+	return b.holed
 }

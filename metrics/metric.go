@@ -182,6 +182,7 @@ type Batch struct {
 	Objective float64 // objective for these images; see [ObjectiveCoder]
 
 	coder Coder
+	holed []float32 // see given; nil until it was called
 }
 
 // Observed returns the mask of observed entries of the images, n x pixels: 1, or 0 for missing and hidden entries. It is nil

@@ -28,23 +28,24 @@ import (
 // ManifestFile is the file in a sweep's folder that assigns trials to the task indices of an array job.
 const ManifestFile = "manifest.json"
 
-// Manifest is manifest.json: a frozen sweep with everything that its tasks need apart from the data. The tasks of an array job, which may
-// run on different machines, share the sweep's folder and find their trials in the manifest by an index.
+// Manifest is the contents of manifest.json: a frozen sweep with everything that its tasks need except the data. The
+// tasks of an array job, which may run on different machines, share the sweep's folder and find their trials in the
+// manifest by an index.
 type Manifest struct {
-	Program string   `json:"program"`        // version of tessera that wrote it
-	PerTask int      `json:"per_task"`       // trials per index: the first trial of index i is i·PerTask
+	Program string   `json:"program"`        // version of tessera that wrote the manifest
+	PerTask int      `json:"per_task"`       // number of trials per index; the first trial of index i is i·PerTask
 	PerJob  int      `json:"per_job"`        // maximum number of indices per Slurm job
-	Metrics []string `json:"metrics"`        // metrics for every trial, as for --metrics; none: the default metrics
-	SVM     bool     `json:"svm"`            // whether codes are also classified by the SVM
+	Metrics []string `json:"metrics"`        // metrics for every trial, as in --metrics; empty: the default metrics
+	SVM     bool     `json:"svm"`            // whether the SVM also classifies the codes
 	With    []string `json:"with,omitempty"` // settings KEY=VALUE of the metrics
 	*Frozen
 	SHA256 string `json:"sha256"` // checksum of the file itself; see package sealed
 }
 
-// Tasks returns the number of indices, from 0.
+// Tasks returns the number of task indices, which start at 0.
 func (m *Manifest) Tasks() int { return (len(m.Trials) + m.PerTask - 1) / m.PerTask }
 
-// Task returns the indices of the trials of a task.
+// Task returns the indices of the trials of the task with the given index.
 func (m *Manifest) Task(index int) ([]int, error) {
 	if index < 0 || index >= m.Tasks() {
 		return nil, fmt.Errorf("sweep %q: there is no task %d (want 0 to %d)", m.Sweep, index, m.Tasks()-1)
@@ -56,8 +57,8 @@ func (m *Manifest) Task(index int) ([]int, error) {
 	return places, nil
 }
 
-// ReadManifest reads the manifest of a sweep's folder. For a folder without one the error is [fs.ErrNotExist]; for a damaged
-// one a [*checkpoint.Error].
+// ReadManifest reads the manifest in a sweep's folder. The error is [fs.ErrNotExist] if there is none, and a
+// [*checkpoint.Error] if it is damaged.
 func ReadManifest(path string) (*Manifest, error) {
 	at := filepath.Join(path, ManifestFile)
 	m := &Manifest{}
@@ -74,9 +75,9 @@ func ReadManifest(path string) (*Manifest, error) {
 	return m, nil
 }
 
-// Emit writes the manifest of the sweep and the given files, such as job scripts, to the sweep's folder, which may already
-// contain finished trials. It does not replace the manifest of other trials, whose tasks may still be waiting: the error is
-// then [folder.ErrForeign].
+// Emit writes the manifest of the sweep and the given files, such as job scripts, to the sweep's folder, which may
+// already contain finished trials. It returns [folder.ErrForeign] if the folder has the manifest of other trials,
+// because their tasks may still be waiting.
 func (s *Sweep) Emit(m Manifest, files ...folder.File) error {
 	if err := s.labelled(); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s *Sweep) replacesManifest(m Manifest) error {
 	if err != nil {
 		return nil
 	}
-	m.Program = old.Program // another version of the program may have written the same trials
+	m.Program = old.Program // another version of the program may have written a manifest of the same trials
 	was, err := old.text()
 	if err != nil {
 		return err
@@ -133,8 +134,9 @@ func (s *Sweep) replacesManifest(m Manifest) error {
 		" of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
 }
 
-// Matches returns an error if a sweep, declared from all or some trials of the manifest, has different trials because the
-// data, or the defaults of this version of tessera, have changed.
+// Matches returns an error if the trials of s are not those of the manifest at the indices places, or all trials of the
+// manifest if there are no places. The trials differ if the data, or the defaults of this version of tessera, have
+// changed.
 func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	if len(places) == 0 {
 		for i := range m.Trials {
@@ -151,23 +153,25 @@ func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	return nil
 }
 
-// failedDir is the folder, in a sweep's folder, with a file for every trial that failed as a task of an array job.
+// failedDir is the folder within a sweep's folder that contains a file for every trial that failed as a task of an
+// array job.
 const failedDir = "failed"
 
-// failure is a file of failedDir.
+// failure is the contents of a file in failedDir.
 type failure struct {
 	Trial   string `json:"trial"`
-	Problem string `json:"problem"` // as in the results
+	Problem string `json:"problem"` // the problem as in the results
 	SHA256  string `json:"sha256"`  // checksum of the file itself; see package sealed
 }
 
 // failurePath returns the path of the file that records a trial's failure.
 func (s *Sweep) failurePath(t *Trial) string { return filepath.Join(s.Path, failedDir, t.ID+".json") }
 
-// Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. It does not record
-// errors after which the same task may succeed: an interruption, a full disk, a trial that another process is using.
+// Task runs one trial like [Sweep.Do] and records a failure in the sweep's folder, for [Sweep.Collect]. It does not
+// record errors after which the same task may succeed: an interruption, a full disk, or a trial that another process is
+// using.
 func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
-	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // of an earlier try
+	if err := os.Remove(s.failurePath(t)); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by an earlier attempt
 		return nil, &folder.WriteError{Path: s.failurePath(t), Err: err}
 	}
 	measured, err := s.Do(ctx, t)
@@ -201,7 +205,7 @@ func (s *Sweep) recordFailure(t *Trial) error {
 	return nil
 }
 
-// failure returns the recorded problem of a trial, "" if there is none or it is unreadable.
+// failure returns the recorded problem of a trial. It returns "" if there is none or the record is unreadable.
 func (s *Sweep) failure(t *Trial) string {
 	var f failure
 	if sealed.Read(s.failurePath(t), &f) != nil || f.Trial != t.ID {
@@ -213,7 +217,7 @@ func (s *Sweep) failure(t *Trial) string {
 // Further states of a trial that [Sweep.Collect] returns, in addition to [Waiting], [Begun] and [Done].
 const (
 	Running State = "running" // a process is running it
-	Broken  State = "failed"  // its task recorded an error that a retry would repeat
+	Broken  State = "failed"  // its task has recorded an error that a retry would repeat
 	Refused State = "refused" // its files are damaged or belong to another trial
 )
 
@@ -222,17 +226,17 @@ type Gathered struct {
 	Trial   *Trial
 	Index   int // index of the trial in the sweep
 	State   State
-	Problem string // why a trial failed or was rejected, and what to do
+	Problem string // the reason why a trial failed or was rejected, and what to do
 	Epoch   int    // number of complete epochs or iterations of a trial that has started but not finished
 	Kernel  string // kernels with which a finished trial was trained
 }
 
-// Collect gathers the trials that the tasks of an array job trained in the sweep's folder, or in a copy of it. It verifies
-// the identities and checksums of their files and writes the same results as [Sweep.Run], byte for byte. It neither trains
-// nor repeats measurements. When all trials have ended, it measures the selected settings on the test images, once. Collect
-// may be called repeatedly at any time, even while tasks are running.
+// Collect gathers the trials that the tasks of an array job have trained in the sweep's folder or in a copy of it. It
+// verifies the identities and checksums of their files and writes the same results as [Sweep.Run], byte for byte. It
+// does not train, and does not repeat measurements. When all trials have ended, it measures the selected settings on
+// the test images, once. Collect may be called at any time, repeatedly, even while tasks are running.
 //
-// The errors are those of [Sweep.Run]; with a [*Failed] it also returns the results and the states.
+// The errors are those of [Sweep.Run]. With a [*Failed] it also returns the results and the states.
 func (s *Sweep) Collect(ctx context.Context) (*Results, []Gathered, error) {
 	held, err := folder.Hold(s.Path, s.options.Disk)
 	if err != nil {
@@ -271,7 +275,7 @@ func (s *Sweep) gather(t *Trial) Gathered {
 	if t.Begun() {
 		g.State = Begun
 		if t.err = s.verifyBegun(t, &g); t.err != nil {
-			t.measured = nil // nobody can use metrics without their trial
+			t.measured = nil // metrics are useless without a valid trial
 			g.State, g.Problem = Refused, t.problem()
 			return g
 		}
@@ -302,7 +306,7 @@ func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 		}
 		return s.verifyMetrics(t)
 	}
-	arithmetic, err := train.ArithmeticOf(t.Path) // verifies the checksum of the state
+	arithmetic, err := train.ArithmeticOf(t.Path) // also verifies the checksum of the state
 	if err != nil {
 		return err
 	}
@@ -313,7 +317,7 @@ func (s *Sweep) verifyBegun(t *Trial, g *Gathered) error {
 	return nil
 }
 
-// verifyMetrics returns an error for metrics that exist but are invalid. Run would measure the trial again.
+// verifyMetrics returns an error if metrics exist but are invalid. Run would measure such a trial again.
 func (s *Sweep) verifyMetrics(t *Trial) error {
 	path := filepath.Join(t.Path, keptFile)
 	err := sealed.Read(path, &keptMetrics{})
@@ -330,34 +334,35 @@ func (s *Sweep) verifyMetrics(t *Trial) error {
 		strings.TrimPrefix(err.Error(), path+": "))
 }
 
-// Frozen is a sweep as data: every trial with all defaults. Other processes and machines declare the same trials from it,
-// without the file and the flags of the original declaration.
+// Frozen is a sweep as data: every trial with all defaults. Other processes and machines declare the same trials from
+// it, without the file and the flags of the original declaration.
 type Frozen struct {
 	Sweep   string             `json:"sweep"`
 	Keys    []string           `json:"keys"`    // keys that vary
 	Split   data.Split         `json:"split"`   // images on which the trials are measured
 	Changes []string           `json:"changes"` // flags that changed the declaration
 	Select  []config.Criterion `json:"select,omitempty"`
-	Trials  []FrozenTrial      `json:"trials"` // in the order of the sweep
+	Trials  []FrozenTrial      `json:"trials"` // trials in the order of the sweep
 }
 
 // FrozenTrial is one trial of a [Frozen] sweep.
 type FrozenTrial struct {
-	ID       string `json:"trial"`    // [Trial.ID]: the hash of the model and its data
+	ID       string `json:"trial"`    // [Trial.ID]: a hash of the model and its data
 	Values   values `json:"values"`   // values of the sweep's keys; null for a key that the model does not have
-	Declared string `json:"declared"` // the model as written by [config.Fill]
+	Declared string `json:"declared"` // the model as text, written by [config.Fill]
 }
 
-// values is a list of JSON values that distinguishes integers from other numbers, because tables print them differently.
+// values is a list of JSON values that distinguishes integers from other numbers, because tables print the two
+// differently.
 type values []any
 
-// MarshalJSON implements [json.Marshaler]: the number 1e6 is not written as an integer.
+// MarshalJSON implements [json.Marshaler]. It writes a float64 such as 1e6 so that it does not look like an integer.
 func (v values) MarshalJSON() ([]byte, error) {
 	all := append([]any{}, v...)
 	for i, one := range all {
 		switch f, ok := one.(float64); {
 		case !ok:
-		case math.IsInf(f, 0): // which JSON cannot represent
+		case math.IsInf(f, 0): // JSON cannot represent infinity
 			all[i] = text(f)
 		case f == math.Trunc(f):
 			all[i] = json.RawMessage(strconv.FormatFloat(f, 'e', -1, 64))
@@ -381,14 +386,14 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// numbered replaces the numbers in a JSON value by int64 or float64.
+// numbered replaces the numbers in a decoded JSON value by int64 or float64.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
-		f, _ := v.Float64() // out of range: infinite
+		f, _ := v.Float64() // a number that is out of range becomes infinite
 		return f
 	case []any:
 		for i := range v {
@@ -411,8 +416,8 @@ func (s *Sweep) Freeze() *Frozen {
 	return f
 }
 
-// Declare returns the declaration of some trials of a frozen sweep, or of all trials if there are no indices. An index out of
-// range and a model that is invalid in this version of tessera are errors.
+// Declare returns the declaration of the trials of a frozen sweep with the given indices, or of all trials if there are
+// none. It returns an error for an index out of range, and for a model that is invalid in this version of tessera.
 func (f *Frozen) Declare(indices ...int) (*config.Sweep, error) {
 	if len(indices) == 0 {
 		for i := range f.Trials {

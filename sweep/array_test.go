@@ -16,10 +16,10 @@ import (
 	"tessera/train/folder"
 )
 
-// chosen is a sweep that selects a setting on the validation images.
+// chosen declares a sweep that selects a setting on the validation images.
 var chosen = strings.Replace(declared, "model = \"small\"\nseeds", "model = \"small\"\nselect = \"mse\"\nset.dataset.validation = 0.2\nseeds", 1)
 
-// emitted writes the manifest of a sweep into a new folder.
+// emitted writes the manifest of a sweep to a new folder and returns the folder and the manifest.
 func emitted(t *testing.T, text, name string) (string, *Manifest) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "array")
@@ -33,7 +33,7 @@ func emitted(t *testing.T, text, name string) (string, *Manifest) {
 	return dir, m
 }
 
-// part declares some trials of a manifest, all without places.
+// part returns a sweep of the trials of a manifest with the indices places, or of all trials without places.
 func part(t *testing.T, dir string, m *Manifest, o Options, places ...int) *Sweep {
 	t.Helper()
 	declared, err := m.Declare(places...)
@@ -48,7 +48,7 @@ func part(t *testing.T, dir string, m *Manifest, o Options, places ...int) *Swee
 	return s
 }
 
-// task runs one task.
+// task runs the task with the given index.
 func task(t *testing.T, dir string, m *Manifest, index int) error {
 	t.Helper()
 	s := part(t, dir, m, Options{}, index)
@@ -56,7 +56,7 @@ func task(t *testing.T, dir string, m *Manifest, index int) error {
 	return err
 }
 
-// states returns the states of a collection, in the order of the trials.
+// states returns the states of gathered trials, in the order of the trials.
 func states(all []Gathered) (list []State) {
 	for _, g := range all {
 		list = append(list, g.State)
@@ -74,7 +74,7 @@ func collected(t *testing.T, dir string, m *Manifest) ([]Gathered, error) {
 	return all, err
 }
 
-// ofSweepOnly returns the files of a sweep without those of array jobs.
+// ofSweepOnly returns the files of a sweep, without the files that only array jobs have.
 func ofSweepOnly(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := files(t, dir)
@@ -104,7 +104,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	if err := task(t, dir, m, 1); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call must change nothing
 		if _, err := collected(t, dir, m); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{ResultsFile, SummaryFile, SelectedFile} {
-		_ = os.Remove(filepath.Join(copied, name)) // it was there, or same fails below
+		_ = os.Remove(filepath.Join(copied, name)) // the error is ignored: if the file is missing, the comparison below fails
 	}
 	if _, err := collected(t, copied, m); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
 	if _, err := collected(t, dir, m); err != nil {
 		t.Error(err)
 	}
-	// Metrics that are lost are measured again by the task, not by the collection.
+	// The task measures lost metrics again. The collection does not.
 	if err := os.Remove(filepath.Join(trial, keptFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 	if _, err := ReadManifest(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without one: got %v", err)
 	}
-	// A damaged one is replaced, that of other trials is not.
+	// A damaged manifest is replaced. The manifest of other trials is not.
 	s := open(t, spec(t, declared, "s"), Options{Out: dir})
 	for range 2 {
 		if err := s.Emit(Manifest{PerTask: 1, PerJob: 10}); err != nil {
@@ -259,7 +259,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 			t.Errorf("got %v", other)
 		}
 	}
-	// Trials of other data, or of other defaults, are not those of the manifest.
+	// Trials with other data, or with other defaults, do not match the manifest.
 	m.Trials[1].ID = "0123456789abcdef"
 	declared, err := m.Declare(1)
 	if err != nil {

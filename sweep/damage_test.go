@@ -14,10 +14,10 @@ import (
 	"tessera/train/folder"
 )
 
-// damageSeed draws the damages of a test run.
+// damageSeed is the seed of the random damages in a test run.
 const damageSeed = 12
 
-// damaged returns a file with one bit flipped, or cut.
+// damaged returns the contents of a file with one bit flipped if flip is true, otherwise truncated.
 func damaged(r *rand.Rand, whole []byte, flip bool) []byte {
 	if !flip {
 		return whole[:r.IntN(len(whole))]
@@ -27,7 +27,7 @@ func damaged(r *rand.Rand, whole []byte, flip bool) []byte {
 	return b
 }
 
-// outcome is what a user of a sweep's folder gets: the tables, and the parameters of each trial.
+// outcome returns what a user obtains from a sweep's folder: the tables, and the parameters of each trial.
 func outcome(s *Sweep) (string, error) {
 	for _, t := range s.Trials {
 		if t.Begun() {
@@ -53,9 +53,10 @@ func outcome(s *Sweep) (string, error) {
 	return all.String(), nil
 }
 
-// Every file of a sweep and of its run is damaged: what is read from it then is the same, or an error.
+// Every file of a sweep and of its runs is damaged in turn. Reading the sweep must then give the same results or an
+// error.
 func TestNoDamageChangesANumberInSilence(t *testing.T) {
-	flips, cuts := 500, 150 // as many again damage a run that is not finished: see the test of package tessera
+	flips, cuts := 500, 150 // a test of package tessera damages unfinished runs equally often
 	if testing.Short() {
 		flips, cuts = 50, 15
 	}
@@ -91,7 +92,7 @@ func TestNoDamageChangesANumberInSilence(t *testing.T) {
 			silent++
 			t.Errorf("damage %d of %s changed the outcome in silence", i, path)
 		}
-		for path, b := range whole { // a sweep writes several again
+		for path, b := range whole { // a sweep rewrites several of the files
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
 				put(t, path, b)
 			}

@@ -10,13 +10,13 @@ import (
 
 // Differences contains the paired differences between the settings of a sweep and a reference setting.
 type Differences struct {
-	Metrics []string            // the compared metrics; none if no setting has two pairs
-	Pairs   []int               // by setting: the number of seeds in common with the reference, measured on the same images
-	Paired  [][]*metrics.Paired // by setting, then by metric; nil for the reference, and for fewer than two pairs
+	Metrics []string            // names of the compared metrics; empty if no setting has two pairs
+	Pairs   []int               // for each setting, the number of seeds that it shares with the reference and that are measured on the same images
+	Paired  [][]*metrics.Paired // for each setting and metric; nil for the reference, and if there are fewer than two pairs
 }
 
-// comparedMetrics returns the metrics whose differences are shown, as lists of alternatives of which the first measured one
-// is used. They include the accuracy of every head.
+// comparedMetrics returns the metrics whose differences are shown. Each element lists alternatives, of which the first
+// measured one is used. The accuracy of every head is included.
 func (r *Results) comparedMetrics() [][]string {
 	list, known := [][]string{{"mse"}, {"hoyer_contribution", "hoyer"}, {"max_approx"}}, map[string]bool{}
 	for _, row := range r.Trials {
@@ -36,10 +36,11 @@ func (r *Results) comparedMetrics() [][]string {
 	return append(list, []string{"svm_accuracy"}, []string{"svm_holdout_accuracy"})
 }
 
-// Differences returns the differences of all settings from the setting with index from, paired by seed, each with its 95 %
-// confidence interval: see [metrics.PairedDifference]. A difference is the value of the setting minus that of the reference.
-// sets are the data sets of the settings; settings whose set is nil, or that are measured on other images, have no pairs. If
-// from is not the index of a setting, or if the numbers of sets and settings differ, no setting has pairs.
+// Differences returns the differences between all settings and the setting with index from, paired by seed, each with
+// its 95 % confidence interval; see [metrics.PairedDifference]. A difference is the value of the setting minus that of
+// the reference. sets contains the data sets of the settings. Settings whose set is nil, or that are measured on other
+// images, have no pairs. If from is not the index of a setting, or if the numbers of sets and settings differ, no
+// setting has pairs.
 func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	d := Differences{Pairs: make([]int, len(r.Settings)), Paired: make([][]*metrics.Paired, len(r.Settings))}
 	if from < 0 || from >= len(r.Settings) || len(sets) != len(r.Settings) {
@@ -73,7 +74,7 @@ func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	return d
 }
 
-// bySetting returns the results of the trials of every setting that are done, by their seeds.
+// bySetting returns, for every setting, the results of its finished trials by their seeds.
 func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	rows := map[string]Row{}
 	for _, row := range r.Trials {
@@ -91,8 +92,8 @@ func (r *Results) bySetting() []map[uint64]*metrics.Result {
 	return all
 }
 
-// SameImages reports whether two trials with the same seed and these data sets are measured on the same images of a split,
-// with the same values. The images of a nil set are unknown and count as different from all others.
+// SameImages reports whether two trials with the same seed and the data sets a and b are measured on the same images of
+// a split, with the same values. The images of a nil set are unknown and count as different from all others.
 func SameImages(a, b *config.Dataset, split data.Split) bool {
 	if a == nil || b == nil || !reflect.DeepEqual(a.Source, b.Source) {
 		return false
@@ -101,11 +102,11 @@ func SameImages(a, b *config.Dataset, split data.Split) bool {
 		return true
 	}
 	one, other := a.Selection, b.Selection
-	one.Labelled, other.Labelled = 0, 0 // which takes labels away, and no images
+	one.Labelled, other.Labelled = 0, 0 // this setting removes labels, not images
 	return one == other
 }
 
-// pairs returns the results of two settings for each common seed.
+// pairs returns the results of two settings for each seed that both have.
 func pairs(seeds []uint64, a, b map[uint64]*metrics.Result) (one, other []*metrics.Result) {
 	for _, seed := range seeds {
 		x, y := a[seed], b[seed]
@@ -116,7 +117,7 @@ func pairs(seeds []uint64, a, b map[uint64]*metrics.Result) (one, other []*metri
 	return one, other
 }
 
-// paired returns the difference of one metric, nil where fewer than two pairs have it.
+// paired returns the difference of one metric, nil if fewer than two pairs have the metric.
 func paired(one, other []*metrics.Result, name string) *metrics.Paired {
 	var a, b []float64
 	for i := range one {

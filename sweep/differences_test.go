@@ -11,7 +11,8 @@ import (
 	"tessera/metrics"
 )
 
-// measuredSettings are results of settings with one metric each: values by seed, from 1; NaN for a trial that is not done.
+// measuredSettings returns results with one metric for each setting. values contains, for each setting, the values for
+// the seeds 1, 2, ...; NaN means that the trial has not finished.
 func measuredSettings(split data.Split, metric string, values ...[]float64) *Results {
 	r := &Results{Split: string(split)}
 	for i, list := range values {
@@ -34,8 +35,9 @@ func bars(seed uint64, s data.Selection) *config.Dataset {
 	return &config.Dataset{Name: "bars", Source: &data.Bars{Count: 10, Seed: seed}, Selection: s}
 }
 
-// By hand: the differences over seeds 1, 2, 4 are 0.1, 0.3, 0.2, with mean 0.2 and standard deviation 0.1. Student's t with two
-// degrees of freedom has its 97.5 % quantile at 4.3027: half the interval is 4.3027 * 0.1 / √3 = 0.24842.
+// Computed by hand: the differences over the seeds 1, 2, 4 are 0.1, 0.3, 0.2, with mean 0.2 and standard deviation 0.1.
+// The 97.5 % quantile of Student's t with two degrees of freedom is 4.3027, so half the interval is 4.3027 * 0.1 / √3 =
+// 0.24842.
 func TestDifferencesOfSettingsArePairedBySeed(t *testing.T) {
 	gone := math.NaN()
 	r := measuredSettings(data.TestSplit, "mse", []float64{1, 2, 3, 4, gone}, []float64{1.1, 2.3, gone, 4.2, 9}, []float64{1, gone, gone, gone, gone})

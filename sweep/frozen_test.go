@@ -12,7 +12,7 @@ import (
 	"tessera/config"
 )
 
-// varied is a sweep with values of every type.
+// varied declares a sweep with values of every type.
 const varied = declared + `
 [model.factors]
 kind = "nmf"
@@ -31,7 +31,7 @@ set.encoder.1.activation = ["sigmoid", "hard_sigmoid"]
 set.components = [2, 3]
 `
 
-// thawed writes a frozen sweep as JSON and declares the sweep again.
+// thawed writes a frozen sweep as JSON and declares the sweep from it.
 func thawed(t *testing.T, f *Frozen) *config.Sweep {
 	t.Helper()
 	text, err := json.Marshal(f)
@@ -68,14 +68,14 @@ func TestAFrozenSweepIsTheSameSweep(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("results: %v\n%s\nwant\n%s", err, got[0].Data, want[0].Data)
 	}
-	one, _ := json.Marshal(s.Freeze()) // it was written above
+	one, _ := json.Marshal(s.Freeze()) // cannot fail: the sweep was already written above
 	two, err := json.Marshal(again.Freeze())
 	if err != nil || !bytes.Equal(one, two) {
 		t.Errorf("frozen again: %v\n%s\nwant\n%s", err, two, one)
 	}
 }
 
-// The models that come with the program need images that may not be here: their declarations are compared without.
+// The shipped models need images that may be missing on this machine, so only their declarations are compared.
 func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
 	text, err := os.ReadFile("../models.toml")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestTrialsDoneOneByOneAreThoseOfASweep(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := open(t, spec, Options{Out: single})
-		for range 2 { // the second time the metrics are there
+		for range 2 { // in the second round the metrics exist
 			if _, err := s.Do(context.Background(), s.Trials[0]); err != nil {
 				t.Fatal(err)
 			}

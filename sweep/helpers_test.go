@@ -13,7 +13,7 @@ import (
 	"tessera/train/folder"
 )
 
-// declared is a small sweep with noise, shuffling, a shorter last batch and a checkpoint after every epoch.
+// declared declares a small sweep with noise, shuffling, a shorter last batch and a checkpoint after every epoch.
 const declared = `
 [model.small]
 about = "a line for people"
@@ -29,7 +29,7 @@ seeds = [1, 2]
 set.loss.1.target = [0.1, 0.3]
 `
 
-// diverging makes two of the trials fail.
+// diverging declares a sweep in which two of the trials fail.
 const diverging = `
 [sweep.d]
 model = "small"
@@ -67,7 +67,7 @@ func open(t testing.TB, s *config.Sweep, o Options) *Sweep {
 	return opened
 }
 
-// run runs the sweep s of a text to its end.
+// run runs the sweep s in text and returns the results.
 func run(t testing.TB, text string, o Options, sets ...string) *Results {
 	t.Helper()
 	r, err := open(t, spec(t, text, "s", sets...), o).Run(context.Background())
@@ -77,7 +77,7 @@ func run(t testing.TB, text string, o Options, sets ...string) *Results {
 	return r
 }
 
-// files returns every file of a sweep that does not depend on times and machines, by its path.
+// files returns, by path, every file of a sweep that does not depend on times and machines.
 func files(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all, err := samefiles.Files(path)
@@ -87,7 +87,7 @@ func files(t testing.TB, path string) map[string]string {
 	return all
 }
 
-// same fails the test unless two sweeps hold the same files, but for unfinished ones.
+// same fails the test unless two sweeps have the same files, except for unfinished ones.
 func same(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
 	if err := samefiles.Differ(got, want, true); err != nil {
@@ -95,13 +95,13 @@ func same(t testing.TB, what string, got, want map[string]string) {
 	}
 }
 
-// dying is a disk that ends before an operation, as a killed process does, or is full from it on.
+// dying is a disk on which all operations fail from a given one on: as in a process that is killed, or on a full disk.
 type dying struct {
 	folder.OS
 	mu    sync.Mutex
 	count int
-	at    int   // from 1; 0 never
-	err   error // errDead, or what a full disk says
+	at    int   // number of the first operation that fails, from 1; 0: none
+	err   error // errDead, or the error of a full disk
 }
 
 var errDead = errors.New("the disk is dead")

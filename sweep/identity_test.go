@@ -13,7 +13,8 @@ import (
 	"tessera/train"
 )
 
-// A trial that starts from another run is another trial when that run has other parameters; what it trained is not kept.
+// A trial that starts from the parameters of another run gets another identity when these parameters change. Its
+// earlier results are not used.
 func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "source")
 	start := func(seed string) {
@@ -45,7 +46,7 @@ func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 	plain := ids(declared)
 	for text, equal := range map[string]bool{
 		strings.Replace(declared, "a line for people", "another", 1):                        true,
-		strings.Replace(declared, "weight = 0.001, target = 0.2", "weight = 0.001", 1):      true, // which the sweep sets
+		strings.Replace(declared, "weight = 0.001, target = 0.2", "weight = 0.001", 1):      true, // the sweep sets this key
 		strings.Replace(declared, "nonneg\" }", "nonneg\", on = \"decoder.*.weight\" }", 1): true,
 		strings.Replace(declared, "batch = 32", "batch = 33", 1):                            false,
 		strings.Replace(declared, "count = 100", "count = 101", 1):                          false,

@@ -15,7 +15,7 @@ import (
 	"tessera/train/folder"
 )
 
-// oneTrial makes the sweep s have one trial of one epoch.
+// oneTrial lists changes after which the sweep s has a single trial of one epoch.
 var oneTrial = []string{"loss.1.target=0.1", "train.seed=1", "train.epochs=1", "encoder.1.units=2"}
 
 // put writes a file of a trial.
@@ -78,7 +78,8 @@ func TestMetricsOfOtherParametersAreMeasuredAgain(t *testing.T) {
 	same(t, "after the trial has its parameters again", files(t, out), want)
 }
 
-// The declaration of a trial that was not finished would be trained to its end, and reported under the name of the trial.
+// Without the check, an unfinished trial with a changed declaration would be trained to its end and reported under the
+// name of the original trial.
 func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 	text := strings.Replace(declared, "seeds = [1, 2]", "seeds = [1]", 1)
 	for name, change := range map[string]func(path string, id string){

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Labels generates labels for the settings and trials of a sweep in figures, from the values that vary.
+// Labels generates the labels of the settings and trials of a sweep for figures, from the values that vary.
 type Labels struct {
 	results *Results
-	short   map[string]string // shortened keys
-	digits  map[string]int    // number of significant digits that distinguishes the numbers of a key
+	short   map[string]string // maps each key to its shortened form
+	digits  map[string]int    // for each key, the number of significant digits at which its numbers are distinct
 	models  bool              // the sweep has several models
 }
 
@@ -29,7 +29,7 @@ func (r *Results) Labels() Labels {
 // leastDigits is the minimum number of significant digits in a label.
 const leastDigits = 3
 
-// digits returns the number of significant digits that distinguishes the numbers of a key, -1 for all digits.
+// digits returns the number of significant digits at which the numbers of a key are distinct, -1 for all digits.
 func (r *Results) digits(key string) int {
 	exact := map[string]float64{}
 	for _, s := range r.Settings {
@@ -49,14 +49,15 @@ func (r *Results) digits(key string) int {
 // value returns the text of a value of a key.
 func (l Labels) value(key string, v any) string {
 	if v, ok := v.(float64); ok && l.digits[key] > 0 && v != math.Trunc(v) {
-		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', l.digits[key], 64), 64) // formatted text always parses
+		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', l.digits[key], 64), 64) // cannot fail, because the text is a formatted number
 		return text(rounded)
 	}
 	return text(v)
 }
 
-// Setting returns a label with the model, if there are several, and the values: "shallow: weight 0.01, units 64". A key is
-// shortened to as few last parts as possible such that no other key ends in them. A kind is shown without its key.
+// Setting returns a label with the values of a setting, and the model if there are several models: "shallow: weight
+// 0.01, units 64". A key is shortened to as few last parts as possible such that no other key ends in them. The value
+// of a key "kind" is shown without the key.
 func (l Labels) Setting(s Setting) string { return l.of(s.Model, s.Values) }
 
 // Values is like Setting, but with the values of only some keys.
@@ -70,7 +71,7 @@ func (l Labels) Values(s Setting, keys []string) string {
 	return l.of(s.Model, some)
 }
 
-// Trial returns the label of the trial's setting, with the seed if the setting has several.
+// Trial returns the label of the trial's setting, followed by the seed if the setting has several seeds.
 func (l Labels) Trial(row Row) string {
 	label := l.of(row.Model, row.Values)
 	i := slices.IndexFunc(l.results.Settings, func(s Setting) bool { return slices.Contains(s.Trials, row.Trial) })
@@ -123,7 +124,7 @@ func shortened(keys []string) map[string]string {
 	return short
 }
 
-// LabelOf returns the label of a run that is a trial of a sweep: see [Labels.Trial]. ok is false for other runs.
+// LabelOf returns the label of a run that is a trial of a sweep; see [Labels.Trial]. ok is false for other runs.
 func LabelOf(run string) (label string, ok bool) {
 	path, err := filepath.Abs(run)
 	if err != nil || filepath.Base(filepath.Dir(path)) != trialsDir {
@@ -140,8 +141,8 @@ func LabelOf(run string) (label string, ok bool) {
 	return r.Labels().Trial(r.Trials[i]), true
 }
 
-// Shown returns one run for each setting of the sweep in the folder path, its first finished trial, and the labels of the
-// settings.
+// Shown returns, for each setting of the sweep in the folder path, the folder of its first finished trial, and the
+// label of the setting.
 func (r *Results) Shown(path string) (runs, labels []string) {
 	l := r.Labels()
 	for _, s := range r.Settings {

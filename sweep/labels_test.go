@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// labelled are the results of settings with these values.
+// labelledSettings returns results with settings that have the given values.
 func labelledSettings(keys []string, models []string, values ...[]any) *Results {
 	r := &Results{Keys: keys}
 	for i, v := range values {

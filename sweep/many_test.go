@@ -17,7 +17,7 @@ func TestASweepOfManyTrialsDoesNotWriteItsResultsAfterEveryTrial(t *testing.T) {
 		if err := w.record(); err != nil {
 			t.Fatal(err)
 		}
-		w.writing = time.Hour // as if that had taken so long
+		w.writing = time.Hour // as if the last write had taken an hour
 		if err := os.Remove(held); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestASweepOfManyTrialsDoesNotWriteItsResultsAfterEveryTrial(t *testing.T) {
 	}
 }
 
-// working returns the sweep while it runs, with each trial repeated if it is to have many.
+// working returns a running sweep. If many is true, each trial is repeated until the sweep has more than manyTrials.
 func working(t *testing.T, s *Sweep, many bool) *work {
 	t.Helper()
 	held, err := folder.Hold(s.Path, s.options.Disk)

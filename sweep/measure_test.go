@@ -13,7 +13,7 @@ import (
 
 var rounds = flag.Int("plan-rounds", 0, "how often to compare the plan of a sweep with the sweep itself")
 
-// measured is a sweep of networks of three sizes and of factorisations.
+// measured declares a sweep of networks of three sizes, and of factorisations.
 const measured = `
 [model.net]
 dataset = { name = "swimmer" }
@@ -37,7 +37,7 @@ loss.1.weight = [0.001, 0.01]
 components = [10, 20]
 `
 
-// processor returns a clock of the processor time of this process, which other processes change little.
+// processor returns the CPU time of this process as a clock, which other processes hardly affect.
 func processor() time.Time {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -46,7 +46,8 @@ func processor() time.Time {
 	return time.Unix(0, u.Utime.Nano()+u.Stime.Nano())
 }
 
-// TestAPlanBesideItsSweep compares the processor time that a plan estimates with that of the sweep, one trial at a time.
+// TestAPlanBesideItsSweep compares the CPU time that a plan estimates with the CPU time of the sweep, for one trial at
+// a time.
 func TestAPlanBesideItsSweep(t *testing.T) {
 	if *rounds == 0 {
 		t.Skip("left out: a measurement; -plan-rounds 5 runs it")

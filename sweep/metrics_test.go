@@ -13,7 +13,7 @@ import (
 	"tessera/train"
 )
 
-// withSVM returns the default selection and the SVM.
+// withSVM returns the default metrics and the SVM.
 func withSVM(t *testing.T) metrics.Selection {
 	t.Helper()
 	svm, err := metrics.Select("svm")
@@ -23,7 +23,7 @@ func withSVM(t *testing.T) metrics.Selection {
 	return metrics.Default().Add(svm)
 }
 
-// Whether there are labels is known before results are written again.
+// Missing labels are reported before any results are written again.
 func TestTheSVMNeedsLabels(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, "train.epochs=1")
@@ -37,7 +37,7 @@ func TestTheSVMNeedsLabels(t *testing.T) {
 	same(t, "refused", files(t, out), before)
 }
 
-// The images are read once; the SVM is added to trials that are done without training them again.
+// The images are read only once. The SVM is measured on finished trials without training them again.
 func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	if os.Getenv(data.EnvDir) == "" {
 		t.Logf("left out: %s is not set", data.EnvDir)
@@ -72,7 +72,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	}
 }
 
-// late is a context whose time is over once its channel is closed.
+// late is a context whose deadline has passed once its channel is closed.
 type late struct {
 	context.Context
 	over chan struct{}
@@ -88,7 +88,7 @@ func (l late) Err() error {
 	}
 }
 
-// waiting is a metric that ends the time of its sweep and then says so, as a slow one does.
+// waiting is a slow metric: when it is measured, the deadline of the sweep passes.
 type waiting struct{ over chan struct{} }
 
 func (waiting) Describe() metrics.Description {
@@ -105,7 +105,7 @@ func (w waiting) Values(ctx context.Context) ([]metrics.Value, error) {
 func TestADeadlineInterruptsASweepAndFailsNoTrial(t *testing.T) {
 	out, over := filepath.Join(t.TempDir(), "s"), make(chan struct{})
 	o := Options{Out: out, Jobs: 1, Metrics: metrics.Selection{{Metric: waiting{over}}}}
-	last := []string{"train.epochs=1", "loss.1.target=0.1", "train.seed=1"} // with more trials the next one would see the deadline
+	last := []string{"train.epochs=1", "loss.1.target=0.1", "train.seed=1"} // a single trial, because a further trial would notice the deadline
 	_, err := open(t, spec(t, declared, "s", last...), o).Run(late{context.Background(), over})
 	if !errors.Is(err, train.ErrInterrupted) {
 		t.Errorf("got %v, want an interruption", err)

@@ -11,7 +11,7 @@ import (
 	"tessera/train/folder"
 )
 
-// What --set or --epochs make of a sweep does not take the place of the results of the sweep as it is declared.
+// A sweep that is changed by --set or --epochs does not replace the results of the sweep as declared.
 func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out})
@@ -34,7 +34,7 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	refused("fewer values", open(t, spec(t, declared, "s", "loss.1.target=0.1"), Options{Out: out}), "2 finished trials")
 	refused("another sweep", open(t, spec(t, declared+diverging, "d"), Options{Out: out}), `of sweep "s"`, `sweep "d"`)
 
-	// Added values drop nothing, whoever adds them; and a declaration replaces its own results.
+	// Added values drop no results, whoever adds them. A declaration replaces its own results.
 	part := filepath.Join(t.TempDir(), "part")
 	run(t, declared, Options{Out: part}, "loss.1.target=0.1")
 	run(t, declared, Options{Out: part})
@@ -76,7 +76,7 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	kept := spec(t, declared, "s", "loss.1.target=0.1")
 	orphans := open(t, spec(t, declared, "s", "loss.1.target=0.3"), Options{Out: out}).Trials
 	orphan := TrialPath(out, orphans[0].ID)
-	put(t, filepath.Join(TrialPath(out, orphans[1].ID), testFile), []byte("{}")) // of a selected setting
+	put(t, filepath.Join(TrialPath(out, orphans[1].ID), testFile), []byte("{}")) // the metrics of a selected setting on the test images
 	put(t, filepath.Join(orphan, "mine.txt"), []byte("of somebody"))
 	if err := os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700); err != nil {
 		t.Fatal(err)

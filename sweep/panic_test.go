@@ -10,7 +10,8 @@ import (
 	"tessera/parallel/team"
 )
 
-// A trial runs on its own goroutine. Go ends a process whose goroutine panics with exit code 2, without any clean-up.
+// A trial runs on a separate goroutine. Without a recovery, Go would end the process with exit code 2 and without any
+// clean-up.
 func TestAPanicOfATrialIsThatOfTheSweepAndLeavesNoHalves(t *testing.T) {
 	whole, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: whole})
@@ -36,7 +37,7 @@ func TestAPanicOfATrialIsThatOfTheSweepAndLeavesNoHalves(t *testing.T) {
 		}
 	}
 	report = func(Event) {}
-	if _, err := s.Run(context.Background()); err != nil { // the folders are not locked any more
+	if _, err := s.Run(context.Background()); err != nil { // the folders must no longer be locked
 		t.Fatal(err)
 	}
 	same(t, "resumed after a panic", files(t, out), files(t, whole))

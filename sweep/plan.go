@@ -29,15 +29,15 @@ import (
 type Plan struct {
 	Sweep    string      `json:"sweep"`
 	Trials   int         `json:"trials"`
-	Done     int         `json:"done"`    // trials that are not trained again
+	Done     int         `json:"done"`    // number of trials that are not trained again
 	Machine  string      `json:"machine"` // processor and kernels of the machine that measured the times
 	AtOnce   int         `json:"at_once"` // number of trials that were timed concurrently
-	Cores    []int       `json:"cores"`   // by machine
-	Seconds  float64     `json:"seconds"` // duration of the sweep, by a simulated schedule
-	Work     float64     `json:"work"`    // core-seconds
+	Cores    []int       `json:"cores"`   // number of cores of each machine
+	Seconds  float64     `json:"seconds"` // duration of the sweep in seconds, from a simulated schedule
+	Work     float64     `json:"work"`    // total work in core-seconds
 	Longest  float64     `json:"longest"` // duration of the longest trial in seconds: a lower bound for any number of cores
-	Images   int64       `json:"images"`  // memory of a process before its trials, mainly for the shared data sets
-	Memory   []int64     `json:"memory"`  // by machine: the images, and as many of the largest trials as there are cores
+	Images   int64       `json:"images"`  // memory of a process before it runs trials, mainly for the shared data sets
+	Memory   []int64     `json:"memory"`  // memory of each machine: the images, and the largest trials, one per core
 	PerModel []ModelPlan `json:"models"`
 	PerShape []ShapePlan `json:"shapes"`
 	Assumes  []string    `json:"assumes"`
@@ -46,42 +46,42 @@ type Plan struct {
 // ModelPlan is the part of a [Plan] for one model.
 type ModelPlan struct {
 	Model  string  `json:"model"`
-	Trials int     `json:"trials"` // remaining trials
-	Work   float64 `json:"work"`   // core-seconds
+	Trials int     `json:"trials"` // number of remaining trials
+	Work   float64 `json:"work"`   // work in core-seconds
 }
 
-// ShapePlan is the part of a [Plan] for trials with equal cost per step. Their models may differ in seeds, in numbers of
-// epochs and in numbers such as the weights of losses, but not in sizes.
+// ShapePlan is the part of a [Plan] for trials with the same cost per step. The models of these trials may differ in
+// seeds, in numbers of epochs, and in numbers such as the weights of losses, but not in sizes.
 type ShapePlan struct {
 	Models     []string `json:"models"`
-	Values     []string `json:"values"` // values of the sweep's keys; "..." for several
-	Trials     int      `json:"trials"` // remaining trials
+	Values     []string `json:"values"` // values of the sweep's keys; "..." if there are several
+	Trials     int      `json:"trials"` // number of remaining trials
 	Step       float64  `json:"step"`   // seconds per step, or per iteration of a baseline or a full-batch optimizer
-	Steps      int      `json:"steps"`  // steps per epoch
+	Steps      int      `json:"steps"`  // number of steps per epoch
 	Timed      int      `json:"timed"`  // number of timed steps
 	Epoch      float64  `json:"epoch"`  // seconds per epoch, including the measurement at its end
 	Evaluation float64  `json:"evaluation"`
-	Trial      float64  `json:"trial"`  // seconds for the first of these trials
+	Trial      float64  `json:"trial"`  // estimated seconds for the first of these trials
 	Memory     int64    `json:"memory"` // memory of one trial, without the images
 }
 
 // PlanOptions are the options of [Sweep.Plan].
 type PlanOptions struct {
-	Cores  []int               // by machine; nil: one machine with Options.Jobs cores
-	Budget time.Duration       // time for timing the steps of one shape; 0: half a second
+	Cores  []int               // number of cores of each machine; nil: one machine with Options.Jobs cores
+	Budget time.Duration       // time spent on timing the steps of one shape; 0: half a second
 	Now    func() time.Time    // the clock; nil: time.Now
 	Report func(shape, of int) // called before a shape is timed; may be nil
 }
 
-// assumptions is printed with every plan.
+// assumptions is the text that is printed with every plan.
 var assumptions = []string{
 	"every trial trains for all of its epochs or iterations; early stopping and convergence are not foreseen",
 	"all cores are as fast as those of this machine, and a trial has one core",
 	"the selection, if any, is measured on the test images once more; this is not included",
 }
 
-// Plan times some steps and one evaluation of every shape and simulates the schedule of the sweep. It writes nothing into the sweep's
-// folder. The errors are those of [Sweep.Run].
+// Plan estimates the time and the memory of a sweep. It times some steps and one evaluation of every shape, and
+// simulates the schedule of the sweep. It does not write to the sweep's folder. The errors are those of [Sweep.Run].
 func (s *Sweep) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *Sweep) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	return p, nil
 }
 
-// schedule adds up the trials of all shapes, in the order of the sweep, and simulates their schedule.
+// schedule sums the trials of all shapes, in the order of the sweep, and simulates their schedule.
 func (s *Sweep) schedule(p *Plan, shapes []*shape, cores int) {
 	var tasks []time.Duration
 	var largest int64
@@ -178,14 +178,14 @@ func (s *Sweep) shapes() (all []*shape) {
 	return all
 }
 
-// costless lists settings, in any table, that do not affect the cost of a step.
+// costless lists settings that do not affect the cost of a step, whatever their table.
 var costless = []string{"about", "seed", "epochs", "iterations", "patience", "min_delta", "checkpoint_seconds"}
 
-// sizeless lists the tables whose non-integer numbers, such as weights and rates, affect the cost of a step only if they are
-// 0. "" stands for the keys of the model itself, which a baseline has.
+// sizeless lists tables in which non-integer numbers, such as weights and rates, affect the cost of a step only if they
+// are 0. "" stands for the keys of the model itself, which a baseline has.
 var sizeless = []string{"", "loss", "optimizer", "constraint", "encoder", "decoder", "train"}
 
-// costKey is equal for models with the same cost per step.
+// costKey returns a text that is equal for models with the same cost per step.
 func costKey(m *config.Model) string {
 	var b strings.Builder
 	for key, value := range m.Settings() {
@@ -206,7 +206,7 @@ func costKey(m *config.Model) string {
 	return b.String()
 }
 
-// duration returns the estimated time for a trial of the shape, without completed epochs.
+// duration returns the estimated time of the remaining epochs and the evaluation of a trial of the shape.
 func (one *shape) duration(t *Trial) time.Duration {
 	pace := one.pace
 	return pace.Training(t.Model, max(0, train.MostEpochs(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
@@ -232,7 +232,8 @@ func (one *shape) described() ShapePlan {
 	return p
 }
 
-// time times the first trial of a shape that does not diverge. If all diverge, it returns the error of the first one.
+// time times the first trial of a shape that does not diverge. If all trials diverge, it returns the error of the first
+// one.
 func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions) (err error) {
 	for _, t := range one.trials {
 		failed := s.timeTrial(ctx, one, t, copies, o)
@@ -249,8 +250,8 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 	return err
 }
 
-// timeTrial times several concurrent copies of a trial, because the trials of the sweep share the memory of the machine, and
-// stores the means.
+// timeTrial times several concurrent copies of a trial and stores the mean times. The copies run concurrently because
+// the trials of a sweep share the memory of the machine.
 func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int, o PlanOptions) error {
 	dir, err := os.MkdirTemp("", "tessera-plan-")
 	if err != nil {
@@ -269,7 +270,7 @@ func (s *Sweep) timeTrial(ctx context.Context, one *shape, t *Trial, copies int,
 	}
 	running.Wait()
 	most := peak()
-	if err := cmp.Or(errs...); err != nil { // copies have the same one
+	if err := cmp.Or(errs...); err != nil { // all copies have the same error
 		return fmt.Errorf("trial %s: %w", t.ID, err)
 	}
 	one.pace, one.evaluation = means(paces, evaluations)
@@ -293,7 +294,7 @@ func means(paces []train.Pace, evaluations []time.Duration) (p train.Pace, evalu
 	return p, mean(func(i int) time.Duration { return evaluations[i] })
 }
 
-// timeOne times a trial in a temporary folder: some steps, then the evaluation of the untrained model.
+// timeOne times a trial in a temporary folder: some steps, and the evaluation of the untrained model.
 func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions) (p train.Pace, evaluation time.Duration, err error) {
 	team := team.New(1)
 	defer team.Close()
@@ -310,7 +311,8 @@ func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions
 	return p, o.Now().Sub(from), err
 }
 
-// watchMemory samples the used memory every hundredth of a second. The returned function stops this and returns the maximum.
+// watchMemory samples the used memory every hundredth of a second. stop ends the sampling and returns the maximum in
+// bytes.
 func watchMemory() (stop func() int64) {
 	var most int64
 	ended, done := make(chan struct{}), make(chan struct{})
@@ -333,7 +335,8 @@ func watchMemory() (stop func() int64) {
 	}
 }
 
-// liveBytes returns the memory of the objects on the heap, after a garbage collection if collected is true.
+// liveBytes returns the size of the objects on the heap in bytes. If collected is true, it first runs a garbage
+// collection.
 func liveBytes(collected bool) int64 {
 	if collected {
 		runtime.GC()

@@ -15,7 +15,7 @@ import (
 	"tessera/train"
 )
 
-// ticking returns a clock that is a millisecond later whenever it is read.
+// ticking returns a clock that advances by a millisecond at every reading.
 func ticking() func() time.Time {
 	now := time.Unix(0, 0)
 	return func() time.Time {
@@ -24,7 +24,7 @@ func ticking() func() time.Time {
 	}
 }
 
-// sized is a sweep of two shapes: the targets, the seeds and the epochs change no step.
+// sized declares a sweep of two shapes. The targets, the seeds and the epochs do not affect the cost of a step.
 const sized = declared + `
 [model.factors]
 kind = "nmf"
@@ -61,7 +61,7 @@ func TestAPlanIsTheSumOfItsTrials(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Error("the plan wrote into the sweep's folder")
 	}
-	// 100 images are 4 steps; see the test of train.Time for their times. A checkpoint follows every epoch.
+	// 100 images are 4 steps; the test of train.Time checks their times. A checkpoint follows every epoch.
 	ms := func(n float64) float64 { return n / 1000 }
 	trial := func(epochs float64) float64 { return ms(1 + epochs*(4*0.75+1) + epochs*1 + 1) }
 	for i, want := range []ShapePlan{

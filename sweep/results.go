@@ -26,44 +26,44 @@ import (
 	"tessera/train/folder"
 )
 
-// Results contains the results of all trials of a sweep, in the order of the declaration: results.json. The tables
-// results.csv and summary.csv contain the trials and the settings.
+// Results is the contents of results.json: the results of all trials of a sweep, in the order of the declaration. The
+// tables results.csv and summary.csv contain the trials and the settings.
 type Results struct {
-	Format   int       `json:"format"` // format of the folder: see [EarlierVersion]
+	Format   int       `json:"format"` // version of the folder's format; see [EarlierVersion]
 	Sweep    string    `json:"sweep"`
 	Changes  []string  `json:"changes"`  // flags that changed the declaration
 	Keys     []string  `json:"keys"`     // keys that vary, as in --set
 	Settings []Setting `json:"settings"` // groups of trials that differ only in their seeds
 	Trials   []Row     `json:"trials"`
-	Split    string    `json:"split"` // images on which settings and trials were measured: data.Split
+	Split    string    `json:"split"` // images on which settings and trials were measured, a data.Split
 
-	Select   []config.Criterion `json:"select,omitempty"`   // the metrics by which settings were selected
-	Selected []Setting          `json:"selected,omitempty"` // the selected settings, measured on the test images
+	Select   []config.Criterion `json:"select,omitempty"`   // metrics by which settings were selected
+	Selected []Setting          `json:"selected,omitempty"` // selected settings, measured on the test images
 }
 
-// Row is one trial.
+// Row contains the results of one trial.
 type Row struct {
-	Trial   string          `json:"trial"` // folder in trials
+	Trial   string          `json:"trial"` // name of its folder in trials
 	Model   string          `json:"model"`
 	Values  map[string]any  `json:"values"` // values of the sweep's keys that the model has
 	Seed    uint64          `json:"seed"`
-	Metrics *metrics.Result `json:"metrics"` // as in `eval --json`; null if the trial is not done
+	Metrics *metrics.Result `json:"metrics"` // as in `eval --json`; null if the trial has not finished
 	Error   string          `json:"error,omitempty"`
 }
 
-// Setting is one model with one value for every key. Means and deviations are over the seeds with finished trials, sorted by
-// name; metrics that are not applicable to the model are left out.
+// Setting is one model with one value for every key. The means and deviations are over the seeds with finished trials.
+// Metrics that are not applicable to the model are left out.
 type Setting struct {
 	Model     string         `json:"model"`
 	Values    map[string]any `json:"values"`
 	Trials    []string       `json:"trials"`
 	Seeds     []uint64       `json:"seeds"` // seeds of the finished trials
 	Mean      metrics.Values `json:"mean"`
-	Deviation metrics.Values `json:"deviation"` // standard deviation of the sample (divisor n - 1); none for one seed
+	Deviation metrics.Values `json:"deviation"` // sample standard deviation (divisor n - 1); empty for a single seed
 }
 
-// Read returns the results in a sweep's folder. If there are none, the error is [fs.ErrNotExist]; if they are damaged, a
-// [*checkpoint.Error].
+// Read reads the results in a sweep's folder. The error is [fs.ErrNotExist] if there are none, and a
+// [*checkpoint.Error] if they are damaged.
 func Read(path string) (*Results, error) {
 	text, err := regular.ReadFile(filepath.Join(path, ResultsFile))
 	if err != nil {
@@ -81,8 +81,8 @@ func Read(path string) (*Results, error) {
 	return r, nil
 }
 
-// format is the version of the contents of a sweep's folder. Since version 2 the names of trials depend only on non-default
-// values.
+// format is the version of the contents of a sweep's folder. Since version 2 the names of trials depend only on
+// non-default values.
 const format = 2
 
 // EarlierVersion is the error for a sweep's folder written by an earlier version of tessera. Its trials have other names, so
@@ -97,7 +97,7 @@ func (e *EarlierVersion) Error() string {
 // Is reports whether target is [folder.ErrForeign].
 func (e *EarlierVersion) Is(target error) bool { return target == folder.ErrForeign }
 
-// damage describes the damage of a file.
+// damage returns a description of the damage of a file.
 func damage(err error) string {
 	if errors.Is(err, sealed.ErrDamaged) {
 		return err.Error()
@@ -105,7 +105,7 @@ func damage(err error) string {
 	return "damaged: " + err.Error()
 }
 
-// sealedResults is results with the checksum of their file.
+// sealedResults contains results and the checksum of their file.
 type sealedResults struct {
 	*Results
 	SHA256 string `json:"sha256"`
@@ -129,18 +129,18 @@ func (r *Results) Flags() (words []string) {
 	return words
 }
 
-// results returns the results of the finished and failed trials.
+// results returns the results of the trials that have finished or failed.
 func (s *Sweep) results() *Results {
 	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
 		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
 		for i, key := range s.Keys {
-			if t.Values[i] == nil { // the key is not of this model
+			if t.Values[i] == nil { // the model does not have this key
 				continue
 			}
 			row.Values[key] = t.Values[i]
-			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // which JSON cannot represent
+			if v, ok := t.Values[i].(float64); ok && math.IsInf(v, 0) { // JSON cannot represent infinity
 				row.Values[key] = text(v)
 			}
 		}
@@ -219,15 +219,15 @@ func deviation(v []float64) float64 {
 	return math.Sqrt(sum / float64(len(v)-1))
 }
 
-// names lists the metrics of all trials, in the order of an evaluation. If no trial has finished, it lists the metrics of
-// every auto-encoder.
+// names returns the names of the metrics of all trials, in the order of an evaluation. If no trial has finished, it
+// returns the metrics of every auto-encoder.
 func (r *Results) names() []string {
 	var all []string
 	for _, t := range r.Trials {
 		if t.Metrics == nil {
 			continue
 		}
-		next := 0 // where a name that is not there yet belongs
+		next := 0 // index at which a name that is not listed yet belongs
 		for _, v := range t.Metrics.Values {
 			if at := slices.Index(all, v.Name); at >= 0 {
 				next = at + 1
@@ -243,7 +243,7 @@ func (r *Results) names() []string {
 	return all
 }
 
-// commonMetrics lists the default metrics that are applicable to every auto-encoder.
+// commonMetrics returns the default metrics that are applicable to every auto-encoder.
 func commonMetrics() []string {
 	var all []string
 	for _, c := range metrics.Default() {
@@ -258,7 +258,7 @@ func commonMetrics() []string {
 	return all
 }
 
-// files returns the files with the results.
+// files returns the files that contain the results.
 func (r *Results) files() ([]folder.File, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -307,7 +307,7 @@ func (r *Results) summary() []byte {
 	return table(rows)
 }
 
-// columns returns two column names per metric, for its mean and its deviation.
+// columns returns two column names for each metric: for its mean and for its deviation.
 func columns(names []string) []string {
 	var head []string
 	for _, name := range names {
@@ -316,7 +316,7 @@ func columns(names []string) []string {
 	return head
 }
 
-// numbers returns the cells of these columns.
+// numbers returns the cells of the columns for the given metrics.
 func (s Setting) numbers(names []string) []string {
 	var row []string
 	for _, name := range names {
@@ -330,11 +330,11 @@ func seedCount(s Setting) string { return strconv.Itoa(len(s.Seeds)) }
 func table(rows [][]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.WriteAll(rows) // a buffer takes everything
+	_ = w.WriteAll(rows) // cannot fail, because a buffer accepts everything
 	return b.Bytes()
 }
 
-// number formats the named number, empty if there is none.
+// number returns the formatted value of a metric, "" if there is none.
 func number(values metrics.Values, name string) string {
 	v, ok := values.Number(name)
 	if !ok {
@@ -343,13 +343,13 @@ func number(values metrics.Values, name string) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Texts returns the trial's values of some keys as text.
+// Texts returns the trial's values of the given keys as texts.
 func (r Row) Texts(keys []string) []string { return texts(r.Values, keys) }
 
-// Texts returns the setting's values of some keys as text.
+// Texts returns the setting's values of the given keys as texts.
 func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
 
-// Texts returns the trial's values as text, in the order of the sweep's keys.
+// Texts returns the trial's values as texts, in the order of the sweep's keys.
 func (t *Trial) Texts() []string {
 	all := make([]string, len(t.Values))
 	for i, v := range t.Values {
@@ -366,7 +366,7 @@ func texts(values map[string]any, keys []string) []string {
 	return all
 }
 
-// text formats a value: a string unchanged, tables and lists as JSON, "" for a key that a model does not have.
+// text formats a value: a string unchanged, tables and lists as JSON, "" for a key that the model does not have.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -377,7 +377,7 @@ func text(v any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // an infinity within a table
+	if err != nil { // a table with an infinite number
 		return fmt.Sprint(v)
 	}
 	return string(b)

@@ -29,9 +29,9 @@ type Event struct {
 	Trial    *Trial
 	Progress *train.Progress // progress of the training
 	Ended    bool            // the trial has finished or failed
-	Kept     bool            // its metrics already existed
-	Metrics  *metrics.Result // for a finished trial
-	Err      error           // for a failed trial
+	Kept     bool            // the metrics of the trial already existed
+	Metrics  *metrics.Result // metrics of a finished trial
+	Err      error           // error of a failed trial
 
 	Done, Failed, Total int // numbers of trials
 }
@@ -53,8 +53,8 @@ func (e *Failed) Error() string {
 	return b.String()
 }
 
-// problem returns the error of a failed trial without its path, because results do not depend on the folder of the
-// sweep.
+// problem returns the error of a failed trial without the path of the trial, because results must not depend on the
+// folder of the sweep.
 func (t *Trial) problem() string { return strings.TrimPrefix(t.err.Error(), t.Path+": ") }
 
 // work is the state of a running sweep.
@@ -65,22 +65,22 @@ type work struct {
 
 	mu    sync.Mutex // guards the fields below, the trials' outcomes and the results' files
 	todo  []*Trial
-	event Event // with the numbers of trials
+	event Event // the last event, with the numbers of trials
 	fatal error
 
 	written time.Time     // time of the last write of the results
 	writing time.Duration // duration of that write
-	stale   bool          // the files lack a trial that has ended
+	stale   bool          // a trial has ended that is not in the files yet
 }
 
-// Run runs the unfinished trials of a sweep and returns the results, which it also writes to the sweep's folder after every
-// trial; in a sweep of hundreds of trials, only after some of them and at the end.
+// Run runs the unfinished trials of a sweep and returns the results. It also writes the results to the sweep's folder
+// after every trial; in a sweep of hundreds of trials, only after some of them and at the end.
 //
-// A failed trial does not stop the others: Run returns their results and [*Failed]. Errors that concern all trials stop the
-// sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has written a checkpoint.
-// [folder.ErrForeign] means that the results of another sweep would be replaced, see [Sweep.Replaces]; [folder.ErrLocked]
-// means that another process is running the sweep. If a metric is named that needs labels and the images have none, the error
-// is an [*Unlabelled] and nothing is written.
+// A failed trial does not stop the others: Run then returns their results and a [*Failed]. Errors that concern all
+// trials stop the sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has
+// written a checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced; see
+// [Sweep.Replaces]. [folder.ErrLocked] means that another process is running the sweep. If a requested metric needs
+// labels and the images have none, the error is an [*Unlabelled] and nothing is written.
 func (s *Sweep) Run(ctx context.Context) (*Results, error) {
 	if err := s.labelled(); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (w *work) finish(ctx context.Context) error {
 	return w.fatal
 }
 
-// resume reads the results of earlier runs of the sweep for a trial.
+// resume reads the results of a trial from earlier runs of the sweep.
 func (w *work) resume(t *Trial) {
 	t.measured, t.onTest, t.err = nil, nil, nil
 	if t.Begun() {
@@ -181,7 +181,7 @@ func (w *work) all(ctx context.Context) error {
 	return nil
 }
 
-// Unlabelled is the error for a metric that needs labels if the images have none. It unwraps to a [*data.Error].
+// Unlabelled is the error for a metric that needs labels on images without labels. It unwraps to a [*data.Error].
 type Unlabelled struct{ Dataset, Metric string }
 
 // Error implements error.
@@ -213,7 +213,7 @@ func (s *Sweep) labelled() error {
 	return nil
 }
 
-// failed returns the error that lists the failed trials, nil if there are none.
+// failed returns a [*Failed] with the failed trials, nil if there are none.
 func (s *Sweep) failed() error {
 	f := &Failed{Sweep: s.Name, Total: len(s.Trials)}
 	for _, t := range s.Trials {
@@ -227,8 +227,8 @@ func (s *Sweep) failed() error {
 	return f
 }
 
-// trials runs one trial after another until none is left. After a panic, which is an internal error, the other trials end with a
-// checkpoint.
+// trials runs one trial after another until none is left. After a panic, which is an internal error, the other trials
+// write a checkpoint and end.
 func (w *work) trials(ctx context.Context) {
 	whole := false
 	defer func() {
@@ -249,7 +249,7 @@ func (w *work) trials(ctx context.Context) {
 	}
 }
 
-// next takes one of the remaining trials.
+// next removes and returns one of the remaining trials.
 func (w *work) next(ctx context.Context) *Trial {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,7 +264,7 @@ func (w *work) next(ctx context.Context) *Trial {
 	return t
 }
 
-// end records the result of a trial. If its context has ended, the error is that of the interruption.
+// end records the result of a trial. If interrupted is true, the error is that of an interruption.
 func (w *work) end(t *Trial, measured *metrics.Result, err error, interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,7 +298,7 @@ func (w *work) fail(err error) {
 	w.stop()
 }
 
-// report reports an event. The caller holds the lock.
+// report reports an event. The caller must hold the lock.
 func (w *work) report(e Event) {
 	if w.options.Report == nil {
 		return
@@ -307,7 +307,7 @@ func (w *work) report(e Event) {
 	w.options.Report(e)
 }
 
-// do runs a trial, in this process or with the executor.
+// do runs a trial in this process or by the executor.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	if w.options.Executor != nil {
 		return w.executed(ctx, t)
@@ -326,12 +326,12 @@ func (w *work) progress(t *Trial) func(train.Progress) {
 	}
 }
 
-// Do trains or resumes one trial of the sweep on one thread and measures it, exactly like [Sweep.Run]. If metrics exist, it
-// returns them. Do writes only the folder of the trial, so several processes, also on different machines, may run different
-// trials of a sweep at the same time. Report is called with the progress of the training.
+// Do trains or resumes one trial of the sweep on one thread and measures it, exactly like [Sweep.Run]. If metrics
+// exist, it returns them. Do writes only to the folder of the trial, so several processes, also on different machines,
+// may run different trials of a sweep at the same time. Report is called with the progress of the training.
 //
-// The errors are those of [train.Run], [train.Resume] and the evaluation; [folder.ErrLocked] means that another process is
-// running this trial.
+// The errors are those of [train.Run], [train.Resume] and the evaluation. [folder.ErrLocked] means that another process
+// is running this trial.
 func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if t.Begun() {
 		if err := t.verify(); err != nil {
@@ -353,8 +353,8 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	return one.Do(ctx, team)
 }
 
-// Limits for writing results. Each write covers all trials. A sweep of more than manyTrials trials writes only so often that
-// writing takes at most 1/writingPart of the time.
+// Limits for writing results. Each write covers all trials. A sweep of more than manyTrials trials writes so rarely
+// that writing takes at most 1/writingPart of the time.
 const (
 	manyTrials  = 200
 	writingPart = 10
@@ -392,7 +392,7 @@ func (w *work) write() error {
 	return w.folder.Write(differing...)
 }
 
-// timings returns the epochs and the seconds of every trial, without the evaluation.
+// timings returns the contents of timings.csv: the epochs and the seconds of every trial, without the evaluation.
 func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
@@ -406,13 +406,13 @@ func (w *work) timings() []byte {
 	return table(rows)
 }
 
-// spent sums the epochs and seconds in a run's metrics.jsonl.
+// spent returns the number of epochs and the sum of their seconds from the text of a metrics.jsonl.
 func spent(text []byte) (epochs int, seconds float64) {
 	for line := range bytes.Lines(text) {
 		var epoch struct {
 			Seconds float64 `json:"seconds"`
 		}
-		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be cut
+		if json.Unmarshal(line, &epoch) == nil && sealed.CheckLine(bytes.TrimSpace(line)) == nil { // the last line of a killed run may be incomplete
 			epochs++
 			seconds += epoch.Seconds
 		}
@@ -420,27 +420,27 @@ func spent(text []byte) (epochs int, seconds float64) {
 	return epochs, seconds
 }
 
-// FleetDir is the sub-folder of a sweep's folder for the queue of a sweep on several machines. It is removed when the sweep
-// has finished.
+// FleetDir is the folder within a sweep's folder that contains the queue of a sweep on several machines. It is removed
+// when the sweep has finished.
 const FleetDir = "fleet"
 
 // Executor runs trials somewhere other than in this process.
 type Executor interface {
 	// Ready returns an error if Begin is known to fail. It is called before anything is written.
 	Ready() error
-	// Begin is called once before the first trial, while the process has locked the sweep's folder. todo lists the unfinished
-	// trials.
+	// Begin is called once, before the first trial, while the process holds the lock of the sweep's folder. todo lists
+	// the unfinished trials.
 	Begin(ctx context.Context, s *Sweep, todo []*Trial) error
-	// Width is the maximum number of concurrent calls of Do.
+	// Width returns the maximum number of concurrent calls of Do.
 	Width() int
-	// Do returns nil when the folder of the trial contains a finished run with its eval.json, or else the error of the trial.
-	// A [*Stop] ends the sweep. progress may be called at any time until Do returns.
+	// Do runs a trial. It returns nil when the folder of the trial contains a finished run with its eval.json, and
+	// otherwise the error of the trial. A [*Stop] ends the sweep. progress may be called at any time until Do returns.
 	Do(ctx context.Context, t *Trial, progress func(train.Progress)) error
 	// End is called after the last Do has returned. err is the error that Run will return if End returns nil.
 	End(err error) error
 }
 
-// Stop is an error of [Executor.Do] that ends the complete sweep.
+// Stop is an error of [Executor.Do] that ends the whole sweep.
 type Stop struct{ Err error }
 
 // Error implements error.
@@ -449,7 +449,8 @@ func (s *Stop) Error() string { return s.Err.Error() }
 // Unwrap returns the cause.
 func (s *Stop) Unwrap() error { return s.Err }
 
-// ready returns the error of an [Executor] that cannot begin, if trials remain and no other process is running the sweep.
+// ready returns the error of an [Executor] that cannot begin. It returns nil if no trials remain or another process is
+// running the sweep.
 func (s *Sweep) ready() error {
 	left := func(t *Trial) bool { return s.kept(t) == nil }
 	if s.options.Executor == nil || folder.Held(s.Path) || !slices.ContainsFunc(s.Trials, left) {
@@ -478,10 +479,10 @@ func (s *Sweep) Check(t *Trial) error {
 	return nil
 }
 
-// Started returns the file with the initial parameters of the trial's model; nil if they are random.
+// Started returns the file that contains the initial parameters of the trial's model, nil if they are random.
 func (t *Trial) Started() *data.File {
 	start, err := train.StartOf(t.Model)
-	if err != nil { // the training reports the error
+	if err != nil { // on an error, the training reports the error
 		return nil
 	}
 	return start
@@ -490,7 +491,7 @@ func (t *Trial) Started() *data.File {
 // Declaration returns the model of the trial as the text of a config.toml.
 func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
 
-// Describe describes a trial of the sweep by its model and its settings: "small loss.1.target=0.2 seed=1".
+// Describe returns the model and the settings of a trial as text: "small loss.1.target=0.2 seed=1".
 func (s *Sweep) Describe(t *Trial) string {
 	parts := []string{t.Model.Name}
 	for i, text := range t.Texts() {
@@ -502,7 +503,7 @@ func (s *Sweep) Describe(t *Trial) string {
 // Begun reports whether the folder of the trial contains a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }
 
-// executed runs one trial with the sweep's [Executor].
+// executed runs one trial by the sweep's [Executor].
 func (w *work) executed(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
 		return nil, err

@@ -16,16 +16,16 @@ import (
 	"tessera/train/folder"
 )
 
-// SelectedFile contains one row per selected setting with its metrics on the test images. Only a sweep with `select` has this
-// file.
+// SelectedFile is the name of the file with one row per selected setting and its metrics on the test images. Only a
+// sweep with `select` has this file.
 const SelectedFile = "selected.csv"
 
-// testFile contains the metrics of a trial of a selected setting on the test images.
+// testFile is the name of the file with the metrics of a trial of a selected setting on the test images.
 const testFile = "test.json"
 
-// front returns the Pareto front: the settings for which no other setting is at least as good by every criterion and better
-// by one. Equal settings are all in the front. For one criterion it contains the best settings. Settings with a failed trial,
-// and settings that lack a criterion, are left out.
+// front returns the Pareto front: the settings for which no other setting is at least as good by every criterion and
+// better by one. Equal settings are all in the front. For a single criterion it contains the best settings. Settings
+// with a failed trial, or without a value for a criterion, are left out.
 func front(settings []Setting, criteria []config.Criterion) []Setting {
 	var whole []Setting
 	var costs [][]float64
@@ -43,7 +43,8 @@ func front(settings []Setting, criteria []config.Criterion) []Setting {
 	return best
 }
 
-// costsOf returns the means by which settings are compared, with signs such that smaller is better.
+// costsOf returns the means by which a setting is compared, with signs such that smaller is better. ok is false if a
+// mean is missing.
 func costsOf(s Setting, criteria []config.Criterion) (costs []float64, ok bool) {
 	for _, c := range criteria {
 		mean, ok := s.Mean.Number(c.Metric)
@@ -69,7 +70,7 @@ func dominates(a, b []float64) bool {
 	return better
 }
 
-// lacks reports whether a measured trial of a setting lacks a criterion: its mean over the other seeds would not be
+// lacks reports whether a measured trial of a setting lacks a criterion. The mean over the other seeds would not be
 // comparable.
 func (s *Sweep) lacks(one Setting) bool {
 	return slices.ContainsFunc(s.Trials, func(t *Trial) bool {
@@ -80,7 +81,8 @@ func (s *Sweep) lacks(one Setting) bool {
 	})
 }
 
-// selected returns the selected settings with their metrics on the test images; none until all trials have ended.
+// selected returns the selected settings with their metrics on the test images. It returns none until all trials have
+// ended.
 func (s *Sweep) selected(settings []Setting) []Setting {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.measured == nil && t.err == nil }) {
 		return nil
@@ -98,7 +100,7 @@ func (s *Sweep) selected(settings []Setting) []Setting {
 	return list
 }
 
-// unmeasured returns a criterion that no measured setting has, "" if there is none.
+// unmeasured returns a criterion that no setting has been measured by, "" if there is none.
 func unmeasured(settings []Setting, criteria []config.Criterion) string {
 	if !slices.ContainsFunc(settings, func(s Setting) bool { return len(s.Seeds) > 0 }) {
 		return ""
@@ -111,7 +113,7 @@ func unmeasured(settings []Setting, criteria []config.Criterion) string {
 	return ""
 }
 
-// test measures the trials of the selected settings on the test images, unless this was done before.
+// test measures the trials of the selected settings on the test images, unless they have been measured before.
 func (w *work) test(ctx context.Context) {
 	settings := w.results().Settings
 	if c := unmeasured(settings, w.criteria); c != "" {
@@ -168,8 +170,8 @@ func (w *work) measureOnTest(ctx context.Context, t *Trial, team *team.Team) {
 	}
 }
 
-// selectionTable returns selected.csv, with one row per selected setting: the means by which it was selected, on the
-// validation images, then its metrics on the test images.
+// selectionTable returns selected.csv, with one row per selected setting. A row contains the means on the validation
+// images by which the setting was selected, followed by its metrics on the test images.
 func (r *Results) selectionTable() []byte {
 	names := r.ofSelected()
 	head := slices.Concat([]string{"model"}, r.Keys, []string{"seeds"})
@@ -188,15 +190,15 @@ func (r *Results) selectionTable() []byte {
 	return table(rows)
 }
 
-// ofSelected lists the metrics of the selected settings, in the order of the trials' metrics.
+// ofSelected returns the names of the metrics of the selected settings, in the order of the trials' metrics.
 func (r *Results) ofSelected() []string {
 	return slices.DeleteFunc(r.names(), func(name string) bool {
 		return !slices.ContainsFunc(r.Selected, func(s Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
 }
 
-// removeSelection removes an outdated table of selected settings: one for an earlier declaration, or from before trials were
-// added.
+// removeSelection removes an outdated table of selected settings. A table is outdated if it belongs to an earlier
+// declaration, or if trials have been added since.
 func (w *work) removeSelection() error {
 	path := filepath.Join(w.Path, SelectedFile)
 	if _, err := os.Stat(path); err != nil || len(w.results().Selected) > 0 {

@@ -17,7 +17,7 @@ import (
 	"tessera/train"
 )
 
-// selecting holds images out, and selects on them.
+// selecting changes declared to a sweep that holds out validation images and selects settings on them.
 var selecting = strings.NewReplacer(
 	`count = 100 }`, `count = 100, validation = 0.3 }`,
 	"[sweep.s]", "[sweep.s]\nselect = \"mse\"",
@@ -61,7 +61,7 @@ func TestTheSettingWithTheLeastValidationErrorIsMeasuredOnTheTestImages(t *testi
 }
 
 func TestSelectingByAMetricThatNoTrialHasIsAnError(t *testing.T) {
-	// Linear codes leave [0,1], so that the divergence of their means is not applicable.
+	// Linear codes leave [0,1], so that the KL divergence of their means is not applicable.
 	by := strings.NewReplacer(`select = "mse"`, `select = "kl"`, `activation = "sigmoid"`, `activation = "linear"`, `kind = "kl", weight = 0.001, target = 0.2`,
 		`kind = "l1", on = "code"`, `loss.1.target = [0.1, 0.3]`, `loss.1.weight = [0.0, 1e-6]`).Replace(selecting)
 	_, err := open(t, spec(t, by, "s", "train.epochs=1"), Options{Out: filepath.Join(t.TempDir(), "s")}).Run(context.Background())
@@ -86,7 +86,8 @@ func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {
 	}
 }
 
-// As a trial does: the context ends when the last trial is done, before the selected settings are measured on the test images.
+// The context ends when the last trial has finished, before the selected settings are measured on the test images. The
+// error is that of an interruption, as for a trial.
 func TestASelectionInterruptedByItsContextIsInterrupted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := context.WithCancel(context.Background())

@@ -26,26 +26,26 @@ import (
 	"tessera/train/folder"
 )
 
-// StandaloneTrial is one trial without its sweep: all data that its training and evaluation read. [Sweep.Run] and other
-// machines train trials through it: equal fields give equal bytes.
+// StandaloneTrial is one trial without its sweep, with all data that its training and evaluation read. [Sweep.Run] and
+// other machines train trials through it. Equal fields give equal bytes.
 type StandaloneTrial struct {
 	ID      string
 	Model   *config.Model
 	Path    string            // folder of the run
-	Fitted  *data.Set         // the set on which it is trained
-	Tested  *data.Set         // the set on which it is evaluated
-	Split   data.Split        // measured split of Tested or Fitted
+	Fitted  *data.Set         // data set on which the trial is trained
+	Tested  *data.Set         // data set on which the trial is evaluated
+	Split   data.Split        // split of Tested or Fitted on which the trial is measured
 	Metrics metrics.Selection // nil: [metrics.Default]
 
-	Start  string                     // folder of the run with the initial parameters; "": the one that the model declares
+	Start  string                     // folder of the run with the initial parameters; "": the folder that the model declares
 	Dirs   data.Dirs                  // for the run's env.json
-	Disk   folder.Disk                // nil: the operating system's
-	Report func(train.Progress)       // may be nil
-	Rows   map[*data.Images][]float32 // values of images that several trials share; may be nil
+	Disk   folder.Disk                // disk of the run's folder; nil: that of the operating system
+	Report func(train.Progress)       // called with the progress of the training; may be nil
+	Rows   map[*data.Images][]float32 // rows of values of images, shared by several trials; may be nil
 }
 
-// Do trains the trial, or resumes it from the checkpoint in its folder, measures it and stores the metrics in eval.json. The
-// errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
+// Do trains the trial, or resumes it from the checkpoint in its folder. Then it measures the trial and stores the
+// metrics in eval.json. The errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
 func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
 	options := train.Options{Backend: backend, Team: team, Dirs: o.Dirs, Out: o.Path, Disk: o.Disk, Report: o.Report, Start: o.Start,
@@ -78,13 +78,13 @@ func (o *StandaloneTrial) Identity() (string, error) {
 		return "", err
 	}
 	files := slices.Concat(o.Fitted.Files, o.Tested.Files)
-	if start != nil && err == nil { // else the training reports the error
+	if start != nil && err == nil { // on an error, the training reports the error
 		files = append(files, *start)
 	}
 	return identity(o.Model, files), nil
 }
 
-// identity hashes the non-default values of a model, except its description, and the files that it reads.
+// identity returns a hash of the non-default values of a model, except its description, and of the files that it reads.
 func identity(m *config.Model, files []data.File) string {
 	h := sha256.New()
 	h.Write(m.Canonical())
@@ -94,7 +94,7 @@ func identity(m *config.Model, files []data.File) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// measure measures the trained trial on a split and writes the metrics to a file in its folder.
+// measure measures the trained trial on a split and writes the metrics to a file in the trial's folder.
 func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
 	parameters, err := train.ParametersOf(o.Path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split
 	return measured, o.keep(file, keptMetrics{o.ID, parameters.SHA256, measured.Whole(), sealed.Open})
 }
 
-// keep writes the metrics of a trial, including those that are not applicable, to a file in its folder.
+// keep writes the metrics of a trial, including those that are not applicable, to a file in the trial's folder.
 func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 	text, err := sealed.Document(kept)
 	if err != nil {
@@ -151,11 +151,11 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	return evaluation.Measure(ctx, o.Model, coder, sample, o.Metrics)
 }
 
-// keptMetrics is the content of a trial's eval.json or test.json. It is valid as long as the parameters are the measured ones
-// and the file has not changed.
+// keptMetrics is the contents of a trial's eval.json or test.json. It is valid while the parameters of the trial are
+// the measured ones and the file has not changed.
 type keptMetrics struct {
 	Trial      string          `json:"trial"`
-	Parameters string          `json:"parameters"` // SHA-256 of the file with the measured parameters
+	Parameters string          `json:"parameters"` // SHA-256 of the file with the parameters that were measured
 	Measured   *metrics.Result `json:"measured"`
 	SHA256     string          `json:"sha256"` // checksum of the file itself; see package sealed
 }
@@ -189,7 +189,7 @@ func (t *Trial) verify() error {
 	if err != nil {
 		return err
 	}
-	stored.About = t.Model.About // it is not part of the identity
+	stored.About = t.Model.About // the description is not part of the identity
 	differing := config.Differences(t.Model.Resolved(t.fitted.Shape), stored.Resolved(t.fitted.Shape))
 	if len(differing) == 0 {
 		return nil

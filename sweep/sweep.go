@@ -1,13 +1,13 @@
 // Package sweep trains and measures the trials of a declared sweep, several at once, and stores the results.
 //
-// A trial is an ordinary run in SWEEP/trials/ID on one thread: running one trial per processor is faster than running one
-// trial at a time on all processors. ID is the hash of the model's values that are not defaults, of the data and of the
-// parameters that the model starts from. A sweep that was killed, or declared again, therefore repeats no trial: a finished
-// trial has its metrics in eval.json, and a started trial resumes from its last checkpoint and reaches the bytes of an
+// A trial is an ordinary run in SWEEP/trials/ID on one thread. One thread per trial and one trial per processor is
+// faster than one trial at a time on all processors. ID is the hash of the model's non-default values, of the data and
+// of the initial parameters. A sweep that was killed, or declared again, therefore repeats no trial: a finished trial
+// has its metrics in eval.json, and a started trial resumes from its last checkpoint and produces the bytes of an
 // uninterrupted trial.
 //
-// The sweep's folder has the results of all trials; see [Results]. These bytes do not depend on time, on the number of
-// parallel trials or on interruptions. Times are in a separate file.
+// The sweep's folder contains the results of all trials; see [Results]. The bytes of the results do not depend on time,
+// on the number of concurrent trials, or on interruptions. Times are in a separate file.
 package sweep
 
 import (
@@ -35,31 +35,32 @@ import (
 const (
 	ResultsFile = "results.json" // trials and settings
 	TableFile   = "results.csv"  // one row per trial
-	SummaryFile = "summary.csv"  // one row per trial; the only file that differs between machines or executions
-	TimingsFile = "timings.csv"  // one row per trial; the only file that differs between two machines or moments
+	SummaryFile = "summary.csv"  // one row per setting
+	TimingsFile = "timings.csv"  // one row per trial; the only file that differs between two executions or machines
 	trialsDir   = "trials"
-	keptFile    = "eval.json" // metrics of a trial, in its folder
+	keptFile    = "eval.json" // metrics of a trial, in the trial's folder
 )
 
-// Options contains the settings of a sweep outside its declaration. Only Metrics affects the bytes of the results.
+// Options are the settings of a sweep that are not part of its declaration. Only Metrics affects the bytes of the
+// results.
 type Options struct {
-	Dirs    data.Dirs         // where data sets are searched
+	Dirs    data.Dirs         // where data sets are searched for
 	Out     string            // folder of the sweep; "" for sweeps/NAME
 	Jobs    int               // number of concurrent trials; < 1: one per processor
-	Metrics metrics.Selection // measured for every trial; nil: [metrics.Default]
+	Metrics metrics.Selection // metrics measured for every trial; nil: [metrics.Default]
 	Report  func(Event)       // called by one goroutine at a time; may be nil
-	Disk    folder.Disk       // nil: the operating system's
-	Clean   bool              // remove [Sweep.Orphans], and replace results that [Sweep.Replaces] protects
+	Disk    folder.Disk       // disk of the sweep's folder; nil: that of the operating system
+	Clean   bool              // removes [Sweep.Orphans], and allows to replace results that [Sweep.Replaces] protects
 
 	Executor Executor // runs the trials; nil: this process runs them, Jobs at once
 }
 
-// Sweep is a declared sweep with loaded data, from which the identities of its trials are computed.
+// Sweep is a declared sweep with its data in memory. The identities of its trials are computed from both.
 type Sweep struct {
 	Name   string
 	Path   string   // folder of the sweep
 	Keys   []string // keys that vary, as in --set
-	Trials []*Trial // in the order of the declaration, each identity once
+	Trials []*Trial // trials in the order of the declaration, without repeated identities
 
 	split    data.Split         // images on which the trials are measured
 	criteria []config.Criterion // criteria by which settings are selected
@@ -75,10 +76,10 @@ type Trial struct {
 	ID   string // hash of the model's non-default values, of the data and of the initial parameters
 	Path string // folder of the run
 
-	fitted   *data.Set // the set on which it is trained
-	tested   *data.Set // the set on which it is evaluated
+	fitted   *data.Set // data set on which the trial is trained
+	tested   *data.Set // data set on which the trial is evaluated
 	measured *metrics.Result
-	onTest   *metrics.Result // test metrics of a selected setting
+	onTest   *metrics.Result // metrics of a selected setting on the test images
 	err      error
 }
 
@@ -89,10 +90,11 @@ type loadedSet struct {
 	set    *data.Set
 }
 
-// New reads the data of a sweep and computes the identities of its trials. It writes nothing. The errors are those of [data.Source], and
-// [folder.ErrForeign] or [folder.ErrNotFolder] if the path cannot be the folder of the sweep.
+// New reads the data of a sweep and computes the identities of its trials. It does not write anything. The errors are
+// those of [data.Source], and [folder.ErrForeign] or [folder.ErrNotFolder] if the path cannot be the folder of the
+// sweep.
 func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
-	if err := cmp.Or(kernel.Err(), complete(ctx, spec), o.Metrics.Check()); err != nil { // else every trial would fail by it
+	if err := cmp.Or(kernel.Err(), complete(ctx, spec), o.Metrics.Check()); err != nil { // checked here, because otherwise every trial would fail
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if o.Jobs < 1 {
@@ -129,7 +131,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	return s, nil
 }
 
-// complete returns an error for missing (nil) arguments.
+// complete returns an error if an argument is nil.
 func complete(ctx context.Context, spec *config.Sweep) error {
 	switch {
 	case ctx == nil:
@@ -142,7 +144,7 @@ func complete(ctx context.Context, spec *config.Sweep) error {
 	return nil
 }
 
-// measureCriteria adds the selection criteria to the measured metrics.
+// measureCriteria adds the selection criteria to the metrics that are measured.
 func (s *Sweep) measureCriteria() error {
 	if len(s.criteria) == 0 {
 		return nil
@@ -168,7 +170,7 @@ func inFileName(r rune) rune {
 	return r
 }
 
-// trial returns a declared trial with its data and identity.
+// trial returns a declared trial with its data and its identity.
 func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error) {
 	t := &Trial{Trial: declared}
 	d, err := &declared.Model.Dataset, error(nil)
@@ -192,7 +194,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	return t, nil
 }
 
-// load reads a data set once for all trials.
+// load reads a data set. Trials with the same source and need share it.
 func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*data.Set, error) {
 	for _, l := range s.sets {
 		if l.need.Equal(need) && reflect.DeepEqual(l.source, d.Source) {
@@ -213,11 +215,11 @@ type State string
 // The states of a trial.
 const (
 	Waiting State = "waiting" // not started
-	Begun   State = "begun"   // has an unfinished run, which will be resumed
-	Done    State = "done"    // its metrics are stored
+	Begun   State = "begun"   // the trial has an unfinished run, which will be resumed
+	Done    State = "done"    // the metrics of the trial are stored
 )
 
-// State reads the state of a trial.
+// State reads the state of a trial from its folder.
 func (s *Sweep) State(t *Trial) State {
 	switch {
 	case s.kept(t) != nil:
@@ -228,7 +230,7 @@ func (s *Sweep) State(t *Trial) State {
 	return Waiting
 }
 
-// foreign is the [folder.ErrForeign] for a folder that cannot become a sweep's folder.
+// foreign is the [folder.ErrForeign] for a folder that cannot become the folder of a sweep.
 type foreign struct{ path, problem string }
 
 // Error implements error.
@@ -237,11 +239,11 @@ func (e *foreign) Error() string { return e.path + ": " + e.problem }
 // Is reports whether target is [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
-// Dropping is the [folder.ErrForeign] for a folder with results of finished trials that running the sweep would drop from its
-// tables; see [Sweep.Replaces] and [Options].Clean.
+// Dropping is the [folder.ErrForeign] for a folder with results of finished trials that running the sweep would drop
+// from its tables; see [Sweep.Replaces] and [Options].Clean.
 type Dropping struct{ foreign }
 
-// Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials; the same call resumes it.
+// Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials. Repeating the call resumes it.
 type Interrupted struct{ Path string }
 
 // Error implements error.
@@ -250,15 +252,15 @@ func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, trai
 // Unwrap returns [train.ErrInterrupted].
 func (e *Interrupted) Unwrap() error { return train.ErrInterrupted }
 
-// checkFolder returns an error for a folder that cannot be the folder of a sweep. It can if it does not exist, is empty, or
-// has files of a sweep, even of one that was killed while writing its first files.
+// checkFolder returns an error for a folder that cannot be the folder of a sweep. The folder may be missing, be empty,
+// or contain files of a sweep, even of a sweep that was killed while writing its first files.
 func checkFolder(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s: %w", path, folder.ErrNotFolder)
 		}
-		return nil // it does not exist, or making it reports the error
+		return nil // the folder does not exist, or creating it reports the error
 	}
 	if _, err := os.Stat(filepath.Join(path, folder.Config)); !errors.Is(err, fs.ErrNotExist) {
 		return &foreign{path, "is the folder of a run; a sweep needs its own folder"}
@@ -275,17 +277,17 @@ func isSweepFile(e fs.DirEntry) bool {
 	case ResultsFile, ManifestFile:
 		return true
 	case TableFile, SummaryFile, TimingsFile:
-		return begun // killed within the first files; whole ones of these names may be anybody's
+		return begun // temporary files show that a sweep was killed while writing its first files; complete files of these names may belong to another program
 	case trialsDir, FleetDir:
 		return e.IsDir()
 	}
 	return false
 }
 
-// Orphans lists the trials in the sweep's folder that do not belong to the sweep, but to an earlier declaration or to other
-// data. It does not list folders that are not runs or that contain other files.
+// Orphans returns the IDs of the trials in the sweep's folder that belong to an earlier declaration or to other data,
+// not to the sweep. It does not return folders that are not runs or that contain other files.
 func (s *Sweep) Orphans() (ids []string) {
-	entries, _ := os.ReadDir(filepath.Join(s.Path, trialsDir)) // a new sweep has no folder
+	entries, _ := os.ReadDir(filepath.Join(s.Path, trialsDir)) // the error is ignored, because a new sweep has no folder
 	for _, e := range entries {
 		id := e.Name()
 		known := strings.HasPrefix(id, ".") || slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.ID == id })
@@ -319,10 +321,10 @@ func (w *work) clean() error {
 	return nil
 }
 
-// Replaces returns a [*Dropping] if the folder has results of finished trials that running the sweep would drop from its
-// tables: those of another sweep, or of this one with other changes ([config.Sweep.Changes]). Adding values to a declaration
-// drops nothing. An edited declaration replaces its own results: the trials that it no longer has become [Sweep.Orphans]. For
-// results of an earlier version the error is an [*EarlierVersion].
+// Replaces returns a [*Dropping] if the folder has results of finished trials that running the sweep would drop from
+// its tables. They belong to another sweep, or to this sweep with other changes ([config.Sweep.Changes]). Adding values
+// to a declaration drops nothing. An edited declaration replaces its own results; the trials that it no longer has
+// become [Sweep.Orphans]. For results of an earlier version the error is an [*EarlierVersion].
 func (s *Sweep) Replaces() error {
 	old, err := Read(s.Path)
 	var earlier *EarlierVersion

@@ -42,7 +42,8 @@ func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
 	}
 }
 
-// At every single operation on the disk: what is there afterwards is gone on with, to the same bytes.
+// The sweep is stopped at every single operation on the disk. Resuming it must give the same bytes as an uninterrupted
+// sweep.
 func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 	text := strings.Replace(declared, "seeds = [1, 2]", "seeds = [1]", 1)
 	whole := filepath.Join(t.TempDir(), "s")

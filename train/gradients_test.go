@@ -171,3 +171,77 @@ hook.climb = {}
 		t.Errorf("got %d weights of 0, want half of 256", prunedZeros)
 	}
 }
+
+// addsUp checks in every step that the gradients of the terms add up to the gradient of the objective.
+type addsUp struct{}
+
+// addedUp counts the values that addsUp has compared, by term.
+var addedUp map[string]int
+
+func init() {
+	hooks.Registry.Register("adds_up", "compares the gradients of the terms with their sum", func() hooks.Hook { return &addsUp{} })
+}
+
+func (*addsUp) Separates() []string { return nil }
+
+func (*addsUp) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{Gradients: func(g *hooks.Gradients) error {
+		for i, whole := range g.Values {
+			sum := make([]float64, len(whole))
+			for _, of := range g.Terms {
+				for k, v := range of.Values[i] {
+					sum[k] += float64(v)
+					addedUp[of.Term]++
+				}
+				if whole == nil && of.Values[i] != nil {
+					return fmt.Errorf("%s has a gradient of %s, but none of the objective", g.Of[i].Path, of.Term)
+				}
+			}
+			for k, v := range whole {
+				if math.Abs(float64(v)-sum[k]) > 1e-6 {
+					return fmt.Errorf("value %d of %s: the terms give %v, want %v", k, g.Of[i].Path, sum[k], v)
+				}
+			}
+		}
+		return nil
+	}}, nil
+}
+
+// The gradients of terms belong to the players that minimise them, and are those of the last gradient of a step.
+func TestGradientsOfTermsAddUp(t *testing.T) {
+	for name, further := range map[string]string{
+		"one player": "",
+		"turns":      "player.coder = { trains = [\"encoder.*\", \"decoder.*\"], losses = [\"mse\", \"l1\"], steps = 1 }\nplayer.judge = { trains = \"head.*\", losses = [\"far\", \"weight_decay\"], steps = 2 }",
+		"at once":    "player.coder = { trains = [\"encoder.*\", \"decoder.*\"], losses = [\"mse\", \"l1\"] }\nplayer.judge = { trains = \"head.*\", losses = [\"far\", \"weight_decay\"] }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			addedUp = map[string]int{}
+			trained(t, model(t, `
+[model.m]
+dataset = { name = "bars", count = 60, validation = 0 }
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+head.far.layers = [{ kind = "dense", units = 3 }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = 0.1 }, { kind = "l1", name = "far", on = "far", weight = { kind = "linear", from = 0.5, to = 1, epochs = 2 } }, { kind = "weight_decay", on = "head.*.weight" }]
+train = { epochs = 2, batch = 25 }
+hook.adds_up = {}
+hook.sharpness = { rho = 0.5 }
+`+further+"\n"), Options{})
+			if len(addedUp) != 4 {
+				t.Errorf("compared %v, want values of all four terms", addedUp)
+			}
+		})
+	}
+}
+
+// Kills at random operations of the disk and a second training by two processes give the same bytes.
+func TestSurgeryResumesToTheSameBytes(t *testing.T) {
+	text := everything + "[model.everything.hook.surgery]\n"
+	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))
+	m := model(t, text, "train.epochs=2")
+	with := tensorsOf(t, trained(t, m, Options{}).Run)
+	if slices.EqualFunc(with, tensorsOf(t, trained(t, model(t, text, "train.epochs=2", "hook.surgery=false"), Options{}).Run), slices.Equal) {
+		t.Error("the hook changes nothing")
+	}
+	first := distributed(t, 2, m, plain)
+	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
+}

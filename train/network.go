@@ -234,7 +234,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 			g.Of = append(g.Of, m.Parameter)
 		}
 	}
-	g.Values = p.Gradients()
+	g.Values, g.Terms = p.Gradients(), p.Terms()
 	g.Again = func() error {
 		for _, m := range n.stepper.trainable { // pruned weights stay 0
 			n.stepper.pass(m, m.Data, 0)
@@ -244,7 +244,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 		for i, u := range p.Updates {
 			copy(u.Parameter.Data, kept[i])
 		}
-		g.Values = p.Gradients()
+		g.Values, g.Terms = p.Gradients(), p.Terms()
 		return err
 	}
 	err := n.hooks.each(func(a *attached) error {

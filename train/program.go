@@ -24,6 +24,13 @@ type program struct {
 	adaptive  []adaptive  // weights that adapt to their terms
 	gradients [][]float32 // gradients of the parameters in the stepper's order, read after every run
 	of        []int       // for each of these parameters, its index in Parameters; -1 if the graph does not read it
+	separate  []separate  // the terms whose gradients hooks read
+}
+
+// separate is the gradient of one term.
+type separate struct {
+	hooks.TermGradient
+	taps []int // indices of the taps of its values, -1 for a parameter that the term does not depend on
 }
 
 // compile builds and compiles a program of the model.
@@ -46,6 +53,11 @@ func compile(m *graph.Model, backend ir.Backend, r graph.Request) (*program, err
 			p.adaptive = append(p.adaptive, adaptive{w, i, input, p.tap(graph.UnweightedName(m.Spec.TermName(i)))})
 		}
 	}
+	for _, term := range m.Spec.Terms() {
+		if slices.Contains(r.Want, graph.TermGradient(term)) {
+			p.separate = append(p.separate, separate{TermGradient: hooks.TermGradient{Term: term}})
+		}
+	}
 	return p, nil
 }
 
@@ -54,13 +66,33 @@ func (p *program) tap(name string) int {
 	return slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == name })
 }
 
-// follow sets the list of parameters whose gradients the method Gradients returns.
+// follow sets the list of parameters whose gradients the methods Gradients and Terms return.
 func (p *program) follow(parameters []*trainable) {
 	p.gradients = make([][]float32, len(parameters))
 	p.of = make([]int, len(parameters))
 	for i, m := range parameters {
 		p.of[i] = slices.IndexFunc(p.Parameters, func(b graph.Binding) bool { return b.Path == m.Path && b.Gradient != nil })
 	}
+	for i := range p.separate {
+		s := &p.separate[i]
+		s.Values = make([][]float32, len(parameters))
+		for _, m := range parameters {
+			s.taps = append(s.taps, p.tap(graph.GradientName(s.Term, m.Path)))
+		}
+	}
+}
+
+// Terms returns the gradients of the terms of the last run that hooks read.
+func (p *program) Terms() (list []hooks.TermGradient) {
+	for _, s := range p.separate {
+		for i, tap := range s.taps {
+			if tap >= 0 {
+				s.Values[i] = p.runner.Tap(tap)
+			}
+		}
+		list = append(list, s.TermGradient)
+	}
+	return list
 }
 
 // Gradients returns the gradients of the last run; the gradient is nil if the loss does not depend on the parameter.

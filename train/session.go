@@ -226,9 +226,14 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 	return files, nil
 }
 
-// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes.
+// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes. That of a
+// baseline is encoded when it is written: see [session.write].
 func (s *session) encode(d derived) (folder.File, error) {
 	s.samples.add(d.file)
+	if s.spec.Baseline != nil {
+		content, err := checkpoint.NewStream(d.file)
+		return folder.File{Name: d.name, Content: content}, err
+	}
 	b, err := checkpoint.Encode(d.file, s.encoded[d.name])
 	if err == nil {
 		s.encoded[d.name] = b
@@ -465,8 +470,7 @@ func (s *session) endEpoch(m Metrics) error {
 		return err
 	}
 	if save {
-		s.saved = time.Now()
-		if err := s.writer.Start(s.folder, files); err != nil {
+		if err := s.write(files); err != nil {
 			return err
 		}
 	}
@@ -475,6 +479,17 @@ func (s *session) endEpoch(m Metrics) error {
 		s.diagnose(m)
 	}
 	return nil
+}
+
+// write begins to write a checkpoint. The next iteration of a baseline changes what is written, and waits for it: the codes of many rows
+// must not be in memory twice.
+func (s *session) write(files []folder.File) error {
+	s.saved = time.Now()
+	err := s.writer.Start(s.folder, files)
+	if err == nil && s.spec.Baseline != nil {
+		err = s.writer.Wait()
+	}
+	return err
 }
 
 // saves reports whether a checkpoint is due, according to the clock of rank 0.

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/losses"
 	"tessera/parallel/team"
 )
 
@@ -125,6 +127,10 @@ head.text = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, u
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8, activation = "sigmoid" }]
 hook.sharpness.rho = 0.05
+
+[model.surgery]
+extends = "semi-supervised"
+hook.surgery = {}
 
 [model.vit]
 extends = "classifier"
@@ -247,7 +253,7 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				lend(m)
-				p, err := m.Program(graph.Request{Batch: f.Images, Want: []string{graph.Loss}, Dtype: tensor.Float64})
+				p, err := m.Program(graph.Request{Batch: f.Images, Want: slices.DeleteFunc(m.TrainingOutputs(), func(name string) bool { return name == losses.Code }), Dtype: tensor.Float64})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -256,15 +262,15 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer r.Close()
-				want.compare(t, f, p, r, sharpnessOf(t, spec))
+				want.compare(t, f, p, r, gradientsOf(t, spec))
 			})
 		}
 	}
 }
 
 // compare trains by Adam with a learning rate of 0.01, and compares the losses of every step and the final parameters with
-// PyTorch. replace may change the gradients after they are computed; nil for none.
-func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], replace func(p *graph.Program, r ir.Runner[float64]) error) {
+// PyTorch. gradients returns the gradients after a run.
+func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], gradients func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error)) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
 	for _, q := range m.Parameters {
@@ -290,7 +296,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 		}
 		copy(r.Parameter(i), q.start())
 	}
-	for step, losses := range m.Losses {
+	for step, want := range m.Losses {
 		for i, in := range p.Inputs {
 			if err := r.Bind(i, m.input(f, in, step)); err != nil {
 				t.Fatal(err)
@@ -300,17 +306,19 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 			t.Fatal(err)
 		}
 		for i, tap := range p.Taps {
-			if got, want := r.Tap(i)[0], losses[tap.Name]; !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+			if len(tap.Shape) > 0 { // the gradient of a term
+				continue
+			}
+			if got, want := r.Tap(i)[0], want[tap.Name]; !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
 				t.Errorf("step %d: %s is %v, PyTorch's %v", step, tap.Name, got, want)
 			}
 		}
-		if replace != nil {
-			if err := replace(p, r); err != nil {
-				t.Fatal(err)
-			}
+		all, err := gradients(p, r)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i := range p.Parameters {
-			if g := r.Gradient(i); g != nil {
+		for i, g := range all {
+			if g != nil {
 				adam(r.Parameter(i), g, moments[i], step+1)
 			}
 		}
@@ -353,24 +361,44 @@ func average(p *graph.Program, r ir.Runner[float64]) {
 	}
 }
 
-// sharpnessOf returns a function that replaces the gradients as the model's hook sharpness does, nil without the hook. The
-// hook changes parameters in float32; the function applies the same differences to the runner's parameters.
-func sharpnessOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.Runner[float64]) error {
-	hook := spec.Hooks["sharpness"]
-	if hook == nil {
-		return nil
+// gradientsOf returns the function that computes the gradients of a step after a run: those of the program, or what a hook of the model
+// replaces them by. A hook works in float32: its changes of parameters and gradients are added to the values in float64.
+func gradientsOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error) {
+	change := func(*hooks.Gradients) error { return nil }
+	for _, hook := range spec.Hooks {
+		active, err := hook.Attach(firstStep{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if active.Gradients != nil {
+			change = active.Gradients
+		}
 	}
-	active, err := hook.Attach(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(p *graph.Program, r ir.Runner[float64]) error {
-		g := hooks.Gradients{}
-		var start [][]float64
+	return func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error) {
+		var g hooks.Gradients
+		var start, before [][]float64
+		again := func() {
+			g.Values, before = nil, nil
+			for i := range p.Parameters {
+				g.Values, before = append(g.Values, single(r.Gradient(i))), append(before, slices.Clone(r.Gradient(i)))
+			}
+		}
+		again()
 		for i, b := range p.Parameters {
-			own := &hooks.Parameter{Path: b.Path, Shape: b.Shape, Data: single(r.Parameter(i))}
-			g.Of, g.Values = append(g.Of, own), append(g.Values, single(r.Gradient(i)))
+			g.Of = append(g.Of, &hooks.Parameter{Path: b.Path, Shape: b.Shape, Data: single(r.Parameter(i))})
 			start = append(start, slices.Clone(r.Parameter(i)))
+		}
+		for _, term := range spec.Terms() {
+			of := hooks.TermGradient{Term: term}
+			for _, b := range p.Parameters {
+				of.Values = append(of.Values, nil)
+				for i, tap := range p.Taps {
+					if tap.Name == graph.GradientName(term, b.Path) {
+						of.Values[len(of.Values)-1] = single(r.Tap(i))
+					}
+				}
+			}
+			g.Terms = append(g.Terms, of)
 		}
 		g.Again = func() error {
 			for i, own := range g.Of {
@@ -378,15 +406,27 @@ func sharpnessOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.R
 					r.Parameter(i)[k] += float64(v) - float64(float32(start[i][k]))
 				}
 			}
-			return r.Run()
+			err := r.Run()
+			again()
+			return err
 		}
-		err := active.Gradients(&g)
-		for i := range g.Of {
+		err := change(&g)
+		for i, values := range g.Values {
 			copy(r.Parameter(i), start[i])
+			for k, v := range values {
+				before[i][k] += float64(v) - float64(float32(before[i][k]))
+			}
 		}
-		return err
+		return before, err
 	}
 }
+
+// firstStep is a training before its first step.
+type firstStep struct{ hooks.Training }
+
+func (firstStep) Parameters(string) []*hooks.Parameter { return nil }
+func (firstStep) Random(int) *rand.Rand                { return rand.New(rand.NewPCG(1, 2)) }
+func (firstStep) Step() int                            { return 0 }
 
 // single returns values in float32.
 func single(values []float64) []float32 {

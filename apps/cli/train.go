@@ -191,6 +191,7 @@ func results(cmd *cobra.Command, r *tessera.Run) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // frees the measured samples
 	if err := parts(cmd, r); err != nil {
 		return err
 	}

@@ -18,10 +18,10 @@ import (
 // form adds the nodes for a value whose op has the given spec, and returns the name of the last node's output.
 type form = func(w *writer, v *ir.Value, spec any) string
 
-// forms holds the ops of package ops that layers use, by the types of their specs.
+// forms contains the forms of the ops of package ops that layers use, by the types of their specs.
 var forms = map[reflect.Type]form{}
 
-// define adds the form of ops with the spec S.
+// define registers the form of ops with the spec S.
 func define[S any](f func(w *writer, v *ir.Value, o S) string) {
 	forms[reflect.TypeFor[S]()] = func(w *writer, v *ir.Value, spec any) string { return f(w, v, spec.(S)) }
 }
@@ -37,7 +37,7 @@ func init() {
 	define(func(w *writer, v *ir.Value, o ops.EluOp) string {
 		return w.node(v, "Elu", w.first(v), FloatOf("alpha", o.Alpha))
 	})
-	define(func(w *writer, v *ir.Value, _ ops.NormalCDFOp) string { // (1 + erf(x / sqrt 2)) / 2
+	define(func(w *writer, v *ir.Value, _ ops.NormalCDFOp) string { // computes (1 + erf(x / sqrt 2)) / 2
 		erf := w.node(v, "Erf", []string{w.node(v, "Mul", append(w.first(v), w.number(math.Sqrt2/2, 0)))})
 		return w.node(v, "Mul", []string{w.node(v, "Add", []string{erf, w.number(1, 0)}), w.number(0.5, 0)})
 	})
@@ -56,7 +56,7 @@ func init() {
 	define(func(w *writer, v *ir.Value, _ ops.StepOp) string {
 		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, IntOf("to", float32Element))
 	})
-	define(func(w *writer, v *ir.Value, _ ops.GateOp) string { // x where z > 0
+	define(func(w *writer, v *ir.Value, _ ops.GateOp) string { // computes x where z > 0, 0 elsewhere
 		open := w.node(v, "Greater", []string{w.full(v.Args[1]), w.number(0, 0)})
 		return w.node(v, "Where", []string{open, w.full(v.Args[0]), w.number(0, 0)})
 	})
@@ -87,10 +87,10 @@ func init() {
 	})
 }
 
-// first returns the first arg of a value, as the inputs of a node.
+// first returns the name of the first arg of a value, as the list of inputs of a node.
 func (w *writer) first(v *ir.Value) []string { return []string{w.full(v.Args[0])} }
 
-// ramp is above max(x, 0) + below min(x, 0).
+// ramp computes above max(x, 0) + below min(x, 0).
 func ramp(w *writer, v *ir.Value, o ops.RampOp) string {
 	x := w.first(v)
 	switch {
@@ -109,7 +109,8 @@ func clip(w *writer, v *ir.Value, o ops.ClipOp) string {
 	return w.node(v, "Clip", append(w.first(v), w.number(o.Low, 0), w.number(o.High, 0)))
 }
 
-// topK writes the largest values of each row over zeros. Of equal values both keep the first ones.
+// topK writes the largest values of each row into a tensor of zeros. Of equal values, ONNX and Tessera both keep the
+// first ones.
 func topK(w *writer, v *ir.Value, o ops.TopKOp) string {
 	x := w.full(v.Args[0])
 	row := v.Shape[len(v.Shape)-1]
@@ -120,11 +121,11 @@ func topK(w *writer, v *ir.Value, o ops.TopKOp) string {
 	indices := w.fresh(values + "_indices")
 	last := &w.graph.Nodes[len(w.graph.Nodes)-1]
 	last.Outputs = append(last.Outputs, indices)
-	zeros := w.node(v, "ConstantOfShape", []string{w.node(v, "Shape", []string{x})}) // of float32 by default
+	zeros := w.node(v, "ConstantOfShape", []string{w.node(v, "Shape", []string{x})}) // ConstantOfShape gives float32 by default
 	return w.node(v, "ScatterElements", []string{zeros, indices, values}, IntOf("axis", -1))
 }
 
-// standardise works on (blocks, places, channels).
+// standardise views the value as (blocks, places, channels).
 func standardise(w *writer, v *ir.Value, o ops.StandardiseOp) string {
 	mean := func(x string) string {
 		return w.node(v, "ReduceMean", []string{x}, IntsOf("axes", 1), IntOf("keepdims", 1))
@@ -136,14 +137,14 @@ func standardise(w *writer, v *ir.Value, o ops.StandardiseOp) string {
 	return w.reshape(v, w.node(v, "Div", []string{centred, deviation}), w.dims(v))
 }
 
-// maxPlus adds codes (batch, units, 1) to atoms (units, n) and takes the maximum over the units.
+// maxPlus adds codes (batch, units, 1) and atoms (units, n), and takes the maximum over the units.
 func maxPlus(w *writer, v *ir.Value, _ ops.MaxPlusOp) string {
 	h := w.shaped(v, w.full(v.Args[0]), -1, int64(v.Args[1].Shape[0]), 1)
 	sum := w.node(v, "Add", []string{h, w.full(v.Args[1])})
 	return w.node(v, "ReduceMax", []string{sum}, IntsOf("axes", 1), IntOf("keepdims", 0))
 }
 
-// maskedSoftmax replaces masked values by a number whose exponential is 0.
+// maskedSoftmax replaces masked values by a number whose exponential is 0, and applies a softmax.
 func maskedSoftmax(w *writer, v *ir.Value, o ops.MaskedSoftmaxOp) string {
 	dims := slices.Repeat([]int64{1}, len(v.Shape))
 	dims[0], dims[len(dims)-1] = -1, int64(o.Length)
@@ -164,8 +165,8 @@ func firstPlaces(w *writer, v *ir.Value, o ops.FirstPlacesOp) string {
 	return w.node(v, "Cast", []string{less}, IntOf("to", float32Element))
 }
 
-// heads returns a sequence (batch, tokens, features) as (batch, tokens, heads, features of a head), with its axes in
-// another order.
+// heads returns a sequence (batch, tokens, features) viewed as (batch, tokens, heads, features of a head), with its
+// axes permuted.
 func (w *writer) heads(v *ir.Value, x *ir.Value, a ops.Attention, axes ...int64) string {
 	split := w.shaped(v, w.full(x), -1, int64(x.Shape[1]), int64(a.Heads), int64(a.Features/a.Heads))
 	return w.permuted(v, split, axes...)
@@ -186,13 +187,13 @@ func mix(w *writer, v *ir.Value, o ops.AttentionMixOp) string {
 	return w.reshape(v, w.permuted(v, mixed, 0, 2, 1, 3), w.dims(v))
 }
 
-// noForm reports settings of an op for which ONNX has no operator.
+// noForm reports that ONNX has no operator for the settings of an op.
 func (w *writer) noForm(v *ir.Value, spec any) string {
 	w.fail(v, fmt.Sprintf("%s has no ONNX form with these settings: %+v", nameOf(v.Op, spec), spec))
 	return ""
 }
 
-// node adds an operator that belongs to v's layer, and returns the name of its output.
+// node adds an operator that belongs to the layer of v, and returns the name of its output.
 func (w *writer) node(v *ir.Value, op string, inputs []string, attributes ...Attribute) string {
 	name := op
 	if path, _, _ := strings.Cut(v.Layer, " "); path != "" {
@@ -203,7 +204,7 @@ func (w *writer) node(v *ir.Value, op string, inputs []string, attributes ...Att
 	return name
 }
 
-// fresh returns a name that no value has: the given one, or that with a number.
+// fresh returns a name that no value has: the given name, or this name with a number.
 func (w *writer) fresh(name string) string {
 	free := name
 	for i := 2; w.taken[free]; i++ {
@@ -213,7 +214,7 @@ func (w *writer) fresh(name string) string {
 	return free
 }
 
-// constant adds an initializer, or returns the equal one that was added before.
+// constant adds an initializer and returns its name. If an equal one exists, it returns the name of that one.
 func (w *writer) constant(t Tensor) string {
 	for _, have := range w.graph.Initializers {
 		if have.Name == t.Name {
@@ -225,14 +226,14 @@ func (w *writer) constant(t Tensor) string {
 	return t.Name
 }
 
-// number returns one number as a tensor with that many axes.
+// number returns the name of a constant with one element and the given number of axes.
 func (w *writer) number(c float64, axes int) string {
 	t := floats("", slices.Repeat([]int{1}, axes), []float32{float32(c)})
 	t.Name = fmt.Sprintf("number[%v]%s", float32(c), strings.Repeat("x1", axes))
 	return w.constant(t)
 }
 
-// ints returns a list of whole numbers.
+// ints returns the name of a constant list of whole numbers.
 func (w *writer) ints(list ...int64) string {
 	t := Tensor{Dims: []int64{int64(len(list))}, Type: int64Element, Name: "ints" + strings.ReplaceAll(fmt.Sprint(list), " ", ",")}
 	for _, n := range list {
@@ -241,7 +242,7 @@ func (w *writer) ints(list ...int64) string {
 	return w.constant(t)
 }
 
-// reshape gives x other axes, of which at most one depends on the batch.
+// reshape reshapes x to the axes dims, of which at most one depends on the batch.
 func (w *writer) reshape(v *ir.Value, x string, dims []size) string {
 	list, free := make([]int64, len(dims)), 0
 	for i, d := range dims {
@@ -256,27 +257,27 @@ func (w *writer) reshape(v *ir.Value, x string, dims []size) string {
 	return w.shaped(v, x, list...)
 }
 
-// shaped is reshape by numbers, -1 for the axis that takes the rest.
+// shaped reshapes x to axes of the given lengths; -1 stands for the remaining length.
 func (w *writer) shaped(v *ir.Value, x string, dims ...int64) string {
 	return w.node(v, "Reshape", []string{x, w.ints(dims...)})
 }
 
-// permuted transposes the axes of x.
+// permuted permutes the axes of x.
 func (w *writer) permuted(v *ir.Value, x string, axes ...int64) string {
 	return w.node(v, "Transpose", []string{x}, IntsOf("perm", axes...))
 }
 
-// full returns the value v with all of its elements.
+// full returns the name of the value v with all its elements, expanded if it is broadcast.
 func (w *writer) full(v *ir.Value) string {
 	r := w.ref(v)
 	if w.err != nil || slices.Equal(r.dims, w.dims(v)) {
 		return r.name
 	}
-	var parts []string // of the shape
+	var parts []string // parts of the shape
 	for i, d := range w.dims(v) {
 		switch {
 		case d == r.dims[i]:
-			parts = append(parts, w.ints(1)) // Expand keeps the length
+			parts = append(parts, w.ints(1)) // with 1, Expand keeps the length of the axis
 		case d.batch:
 			n := w.node(v, "Shape", []string{w.module.Inputs[0].Name}, IntOf("start", 0), IntOf("end", 1))
 			parts = append(parts, w.node(v, "Mul", []string{n, w.ints(int64(d.n))}))
@@ -290,7 +291,7 @@ func (w *writer) full(v *ir.Value) string {
 	return r.name
 }
 
-// floats returns a tensor of that name and shape.
+// floats returns a float32 tensor with the given name and shape.
 func floats(name string, shape []int, values []float32) Tensor {
 	t := Tensor{Type: float32Element, Name: name, Raw: make([]byte, 0, 4*len(values))}
 	for _, n := range shape {
@@ -349,22 +350,23 @@ func bit(b bool) int {
 	return 0
 }
 
-// channelsFirst and channelsLast convert images; ONNX convolves and pools images with channels first. Engines remove pairs of
-// these nodes.
+// channelsFirst and channelsLast convert between channels last and channels first, because ONNX convolves and pools
+// images with channels first. Inference engines remove adjacent pairs of these nodes.
 func (w *writer) channelsFirst(v *ir.Value, x string) string { return w.permuted(v, x, 0, 3, 1, 2) }
 func (w *writer) channelsLast(v *ir.Value, x string) string  { return w.permuted(v, x, 0, 2, 3, 1) }
 
-// window is one axis of a convolution or a pooling.
+// window describes the windows of a convolution or a pooling along one axis.
 type window struct{ in, out, kernel, stride, dilation, before int }
 
-// after returns the padding after the image that gives as many windows as the output is long; ok is false if there is none.
+// after returns the padding after the image for which the number of windows is the length of the output. ok is false if
+// there is none.
 func (a window) after() (pixels int, ok bool) {
 	need := a.spanned()
 	pixels = max(0, need-a.in-a.before)
 	return pixels, a.in+a.before+pixels-need < a.stride
 }
 
-// spanned returns the number of pixels from the first window's first to the last window's last.
+// spanned returns the number of pixels from the first pixel of the first window to the last pixel of the last window.
 func (a window) spanned() int { return (a.out-1)*a.stride + (a.kernel-1)*a.dilation + 1 }
 
 // windowed adds a convolution or a pooling of images.
@@ -380,7 +382,7 @@ func (w *writer) windowed(v *ir.Value, op string, axes [2]window, filters []stri
 	return w.channelsLast(v, w.node(v, op, append([]string{x}, filters...), append(attributes, more...)...))
 }
 
-// windowAttributes returns the attributes that all operators on windows have; averages have no dilation.
+// windowAttributes returns the attributes that all operators on windows have. Average pooling has no dilation.
 func windowAttributes(axes [2]window) []Attribute {
 	of := func(name string, f func(a window) int) Attribute {
 		return IntsOf(name, int64(f(axes[0])), int64(f(axes[1])))
@@ -397,13 +399,13 @@ func pool(w *writer, v *ir.Value, g ops.Pooling, op string, more ...Attribute) s
 	return w.windowed(v, op, axes, nil, more...)
 }
 
-// windowsOf returns the windows of a convolution.
+// windowsOf returns the windows of a convolution along both axes.
 func windowsOf(g ops.Convolution) [2]window {
 	return [2]window{{g.In[0], g.Out[0], g.Kernel, g.Stride, g.Dilation, g.Top},
 		{g.In[1], g.Out[1], cmp.Or(g.KernelWidth, g.Kernel), cmp.Or(g.StrideWidth, g.Stride), g.Dilation, g.Left}}
 }
 
-// filtersOf returns the value of a convolution's filters, also where an op has converted them for its kernel.
+// filtersOf returns the value of a convolution's filters, even if an op has transformed them for its kernel.
 func filtersOf(v *ir.Value) *ir.Value {
 	if _, converted := specOf(v.Args[1].Op).(ops.WinogradOp); converted {
 		return v.Args[1].Args[0]
@@ -416,7 +418,7 @@ func convolve(w *writer, v *ir.Value, o ops.ConvolveOp) string {
 	return w.windowed(v, "Conv", windowsOf(ops.Convolution(o)), []string{filters}, IntOf("group", o.Groups))
 }
 
-// convolveImages is the transposed convolution; padding means that its result is cropped.
+// convolveImages adds the transposed convolution. The padding of the convolution is cropped from the result.
 func convolveImages(w *writer, v *ir.Value, o ops.ConvolveImagesOp) string {
 	var before, after, extra []int64
 	axes := windowsOf(ops.Convolution(o))
@@ -433,7 +435,7 @@ func convolveImages(w *writer, v *ir.Value, o ops.ConvolveImagesOp) string {
 	return w.channelsLast(v, w.node(v, "ConvTranspose", []string{x, filters}, attributes...))
 }
 
-// spread repeats every pixel in a block; other windows, which derivatives use, have no form.
+// spread repeats every pixel in a block. Other windows, which occur only in derivatives, have no form.
 func spread(w *writer, v *ir.Value, o ops.PoolSpreadOp) string {
 	k := o.Kernel
 	if o.Mean || o.Stride != k || o.Top != 0 || o.Left != 0 || o.In[0] != k*o.Out[0] || o.In[1] != k*o.Out[1] {
@@ -445,7 +447,7 @@ func spread(w *writer, v *ir.Value, o ops.PoolSpreadOp) string {
 	return w.reshape(v, x, w.dims(v))
 }
 
-// separable multiplies by the matrix of the rows, then by that of the columns.
+// separable multiplies by the matrix of the rows, then by the matrix of the columns.
 func separable(w *writer, v *ir.Value, o ops.Separable) string {
 	x := w.shaped(v, w.full(v.Args[0]), -1, int64(o.In[0]), int64(o.In[1]*o.In[2]))
 	x = w.node(v, "MatMul", []string{w.taps(o.Rows, o.In[0]), x})
@@ -466,13 +468,14 @@ func (w *writer) taps(list []ops.Tap, n int) string {
 
 func init() { define(decompose) }
 
-// morphology adds operators of images with channels first, for one value. Maxima and negations are exact, so the results are too.
+// morphology adds operators on images with channels first, for one value. Maxima and negations are exact, so the
+// results are exact, too.
 type morphology struct {
 	*writer
 	v *ir.Value
 }
 
-// decompose returns the layers amd and pado; see [morph.Method].
+// decompose computes the layers amd and pado; see [morph.Method].
 func decompose(w *writer, v *ir.Value, o layers.DecomposeOp) string {
 	m := morphology{w, v}
 	channels := 1
@@ -486,7 +489,7 @@ func decompose(w *writer, v *ir.Value, o layers.DecomposeOp) string {
 	for l := range o.Levels {
 		radius := min(o.Start+l*o.Step, o.Shape[0]+o.Shape[1])
 		open = append(open, m.openRec(x, negated, radius))
-		if o.Method == morph.AMD { // the closing of x is the negated opening of -x, and so is its reconstruction
+		if o.Method == morph.AMD { // the closing of x is the negated opening of -x, and the same holds for the reconstructions
 			closed = append(closed, m.node("Neg", m.openRec(negated, x, radius)))
 		}
 	}
@@ -514,20 +517,21 @@ func (m morphology) node(op string, inputs ...string) string { return m.writer.n
 
 func (m morphology) half(x string) string { return m.node("Mul", x, m.number(0.5, 0)) }
 
-// openRec returns the reconstruction by dilation, under x, of the opening of x by the disk.
+// openRec returns the opening of x by the disk, followed by reconstruction by dilation under x.
 func (m morphology) openRec(x, negated string, radius int) string {
 	eroded := m.node("Neg", m.dilate(negated, radius))
 	return m.reconstruct(m.node("Min", m.dilate(eroded, radius), x), x)
 }
 
-// dilate takes the largest value under the disk: for each distance dy from the centre, that of the rows dy above and below, from
-// dx before to dx after, where dx*dx + dy*dy <= radius*radius. A window of two rows that are 2 dy apart has both.
+// dilate takes the largest value under the disk. For each distance dy from the centre, it takes the maximum over the
+// rows dy above and dy below, from dx before to dx after, where dx*dx + dy*dy <= radius*radius. A window of two rows
+// with a distance of 2 dy covers both rows.
 func (m morphology) dilate(x string, radius int) string {
 	widest := int64(radius)
 	y := m.largest(x, IntsOf("kernel_shape", 1, 2*widest+1), IntsOf("pads", 0, widest, 0, widest))
 	for dy := 1; dy <= radius; dy++ {
 		rows, dx := int64(dy), int64(math.Sqrt(float64(radius*radius-dy*dy)))
-		padded := m.node("Pad", x, m.ints(0, 0, rows, 0, 0, 0, rows, 0), m.number(math.Inf(-1), 0)) // MaxPool pads less than a window
+		padded := m.node("Pad", x, m.ints(0, 0, rows, 0, 0, 0, rows, 0), m.number(math.Inf(-1), 0)) // MaxPool does not accept padding of the size of a window
 		y = m.node("Max", y, m.largest(padded, IntsOf("kernel_shape", 2, 2*dx+1), IntsOf("dilations", 2*rows, 1), IntsOf("pads", 0, dx, 0, dx)))
 	}
 	return y
@@ -544,7 +548,7 @@ func (m morphology) reconstruct(marker, mask string) string {
 	iteration, condition, before := m.fresh("iteration"), m.fresh("condition"), m.fresh("marker")
 	m.graph = body
 	after := m.node("Min", m.largest(before, IntsOf("kernel_shape", 3, 3), IntsOf("pads", 1, 1, 1, 1)), mask)
-	change := m.writer.node(m.v, "ReduceMax", []string{m.node("Sub", after, before)}, IntOf("keepdims", 0)) // it only grows
+	change := m.writer.node(m.v, "ReduceMax", []string{m.node("Sub", after, before)}, IntOf("keepdims", 0)) // the difference is never negative
 	goesOn := m.writer.node(m.v, "Cast", []string{change}, IntOf("to", boolElement))
 	m.graph = outer
 	of := func(name string, element int64, shape *Shape) Value {

@@ -1,5 +1,5 @@
-// Package onnx writes programs of package ir as ONNX models: opset 17, float32, a batch of any size as the first axis of the
-// inputs and outputs. [Translate] makes the nodes, [Model.Append] the bytes of a file, [Read] reads a file back.
+// Package onnx writes programs of package ir as ONNX models: opset 17, float32, with a batch of any size as the first
+// axis of the inputs and outputs. [Translate] makes the nodes, [Model.Append] encodes a file, [Read] decodes a file.
 //
 // Source: the Open Neural Network Exchange specification, https://onnx.ai/onnx/repo-docs/IR.html and
 // https://onnx.ai/onnx/operators/.
@@ -17,23 +17,26 @@ import (
 	"tessera/internal/wire"
 )
 
-// Program is the computation of a model: the inputs and the taps of Module become those of the ONNX graph, under their names.
+// Program is the computation of a model. The inputs and the taps of its module become the inputs and outputs of the
+// ONNX graph, under their names.
 type Program struct {
-	// Module returns the program for a batch of that many rows.
+	// Module returns the program for a batch of the given number of rows.
 	Module func(batch int) (*ir.Module, error)
-	// Rows holds the shapes of single rows of taps, by name, where they differ from the shapes in the module, which are flat.
+	// Rows contains the shapes of single rows of taps, by name, if they differ from the shapes in the module, which are
+	// flat.
 	Rows map[string][]int
 }
 
-// The batches for which a program is made. A length that is a multiple of both is one per row; a length that is the same is
-// fixed. They are large, because ops may choose other algorithms, and so other programs, for a handful of rows.
+// The two batch sizes for which a program is made. The length of an axis depends on the batch if it is a multiple of
+// the batch size in both programs, and it is fixed if it is the same in both. The sizes are large, because ops may
+// choose other algorithms, and thus other programs, for a few rows.
 const (
 	oneBatch   = 4096
 	otherBatch = 4099
 )
 
-// Translate returns the ONNX graph of a program, whose first axes are named "batch". It returns an error that names the layer
-// of a value that has no ONNX form, or that depends on the number of rows in a batch.
+// Translate returns the ONNX graph of a program. The first axes of inputs and outputs are named "batch". It returns an
+// error that names the layer if a value has no ONNX form or depends on the number of rows in a batch.
 func Translate(p Program) (*Graph, error) {
 	one, err := p.Module(oneBatch)
 	if err != nil {
@@ -62,7 +65,7 @@ func Translate(p Program) (*Graph, error) {
 	return w.graph, w.err
 }
 
-// size is the length of an axis: n, or n times the number of rows in the batch.
+// size is the length of an axis: n, or n times the number of rows in the batch if batch is true.
 type size struct {
 	n     int
 	batch bool
@@ -70,8 +73,8 @@ type size struct {
 
 var single = size{n: 1}
 
-// ref is a value of the ONNX graph. Where an axis has the length 1 and that of the program's value is longer, the elements are
-// the same all along the axis: pointwise operators broadcast them.
+// ref is a value of the ONNX graph. If an axis has length 1 but is longer in the program's value, all elements along
+// the axis are equal, and pointwise operators broadcast them.
 type ref struct {
 	name string
 	dims []size
@@ -81,13 +84,13 @@ type ref struct {
 type writer struct {
 	graph  *Graph
 	module *ir.Module
-	other  map[*ir.Value]*ir.Value // the same value for the other batch
+	other  map[*ir.Value]*ir.Value // maps a value to the same value in the program for the other batch size
 	refs   map[*ir.Value]ref
 	taken  map[string]bool // names of values
 	err    error
 }
 
-// pair matches the values of the two programs.
+// pair matches the values of the programs for the two batch sizes.
 func (w *writer) pair(other *ir.Module) error {
 	a, b := w.module.Values(), other.Values()
 	if len(a) != len(b) || len(w.module.Taps) != len(other.Taps) {
@@ -109,7 +112,7 @@ func alike(a, b *ir.Value) bool {
 	return sameArgs && len(a.Shape) == len(b.Shape) && reflect.DeepEqual(attributes(a.Op), attributes(b.Op))
 }
 
-// attributes returns the attributes that distinguish an op from others, without its kernel.
+// attributes returns the attributes of an op that distinguish it from others, without its kernel.
 func attributes(o ir.Op) any {
 	if spec := specOf(o); spec != nil {
 		return spec
@@ -150,7 +153,7 @@ func (w *writer) dims(v *ir.Value) []size {
 	return list
 }
 
-// fail records the first error.
+// fail records an error, unless there is one already.
 func (w *writer) fail(v *ir.Value, problem string) {
 	if w.err == nil && v.Layer != "" {
 		w.err = fmt.Errorf("%s: %s", v.Layer, problem)
@@ -159,7 +162,7 @@ func (w *writer) fail(v *ir.Value, problem string) {
 	}
 }
 
-// open adds the inputs.
+// open adds the inputs of the program to the graph.
 func (w *writer) open() {
 	for _, v := range w.module.Values() {
 		l, ok := v.Op.(ir.Leaf)
@@ -178,7 +181,7 @@ func (w *writer) open() {
 	}
 }
 
-// deliver adds an output. row is the shape of one of its rows, nil for that of the program.
+// deliver adds an output. row is the shape of one of its rows; nil means the shape in the program.
 func (w *writer) deliver(t ir.Tap, row []int) {
 	if w.taken[t.Name] {
 		w.fail(t.Value, fmt.Sprintf("two values have the name %q", t.Name))
@@ -201,7 +204,8 @@ func (w *writer) deliver(t ir.Tap, row []int) {
 	w.graph.Outputs = append(w.graph.Outputs, declared(t.Name, dims))
 }
 
-// rename gives the output of a node the name of a tap. No other node reads it yet, except those of later taps.
+// rename gives the output of a node the name of a tap. No other node reads the output yet, except for nodes of later
+// taps.
 func (w *writer) rename(node int, t ir.Tap) {
 	old := w.graph.Nodes[node].Outputs[0]
 	w.graph.Nodes[node].Outputs[0] = t.Name
@@ -226,7 +230,7 @@ func fixed(shape []int) []size {
 	return dims
 }
 
-// declared describes an input or an output.
+// declared returns the description of an input or an output.
 func declared(name string, dims []size) Value {
 	shape := &Shape{}
 	for _, d := range dims {
@@ -242,7 +246,7 @@ func declared(name string, dims []size) Value {
 	return Value{Name: name, Type: &Type{&TensorType{float32Element, shape}}}
 }
 
-// ref returns the value v, which it adds with everything that it needs at its first use.
+// ref returns the ONNX value of v. At its first use it adds v and everything on which v depends.
 func (w *writer) ref(v *ir.Value) ref {
 	if r, ok := w.refs[v]; ok || w.err != nil {
 		return r
@@ -280,7 +284,7 @@ func (w *writer) made(v *ir.Value) ref {
 	return ref{}
 }
 
-// nameOf returns the name of an op in an error.
+// nameOf returns the name of an op for errors.
 func nameOf(o ir.Op, spec any) string {
 	if spec == nil {
 		return o.String()
@@ -296,7 +300,7 @@ func wide(list []int) []int64 {
 	return all
 }
 
-// product is a matrix product; factors are transposed first.
+// product adds a matrix product. It transposes the factors first if necessary.
 func (w *writer) product(v *ir.Value, o ir.Product) string {
 	factor := func(a *ir.Value, transposed bool) string {
 		x := w.full(a)
@@ -324,7 +328,7 @@ func (w *writer) reduction(v *ir.Value, o ir.Reduction) string {
 	return w.node(v, "ReduceSum", []string{x, w.ints(axes...)}, IntOf("keepdims", 0))
 }
 
-// operators are the primitives that ONNX has.
+// operators maps the primitives that are ONNX operators to their names.
 var operators = map[ir.Primitive]string{
 	ir.Add: "Add", ir.Sub: "Sub", ir.Mul: "Mul", ir.Div: "Div", ir.Pow: "Pow", ir.Maximum: "Max", ir.Minimum: "Min",
 	ir.Abs: "Abs", ir.Sign: "Sign", ir.Ceil: "Ceil", ir.Floor: "Floor", ir.Sin: "Sin", ir.Cos: "Cos", ir.Exp: "Exp", ir.Log: "Log",
@@ -332,12 +336,12 @@ var operators = map[ir.Primitive]string{
 	ir.Copy: "Identity",
 }
 
-// comparisons give booleans in ONNX, and 1 or 0 after a Cast.
+// comparisons maps primitives to operators whose results are booleans; a Cast converts them to 1 or 0.
 var comparisons = map[ir.Primitive]string{
 	ir.Lt: "Less", ir.Gt: "Greater", ir.Lte: "LessOrEqual", ir.Gte: "GreaterOrEqual", ir.Eq: "Equal", ir.Ne: "Equal",
 }
 
-// pointwise applies a primitive; args that are constant along an axis are broadcast by the operator.
+// pointwise applies a primitive. The operator broadcasts args that are constant along an axis.
 func (w *writer) pointwise(v *ir.Value, f ir.Primitive) ref {
 	dims := slices.Repeat([]size{single}, len(v.Shape))
 	var args []string
@@ -386,7 +390,7 @@ func (w *writer) primitive(v *ir.Value, f ir.Primitive, x []string) string {
 	return ""
 }
 
-// The versions that files of this package have: of the format, and of the operators.
+// The versions of the format and of the operators in files of this package.
 const (
 	FormatVersion = 8
 	OpsetVersion  = 17
@@ -425,7 +429,7 @@ type (
 		Inputs       []Value  `pb:"11"`
 		Outputs      []Value  `pb:"12"`
 	}
-	// Node is a NodeProto: an operator with the names of the values that it reads and gives.
+	// Node is a NodeProto: an operator with the names of its inputs and outputs.
 	Node struct {
 		Inputs     []string    `pb:"1"`
 		Outputs    []string    `pb:"2"`
@@ -433,7 +437,7 @@ type (
 		Op         string      `pb:"4"`
 		Attributes []Attribute `pb:"5"`
 	}
-	// Attribute is an AttributeProto: a setting of an operator, in the field that Type tells.
+	// Attribute is an AttributeProto: a setting of an operator. Type determines the field that contains the value.
 	Attribute struct {
 		Name  string   `pb:"1"`
 		Float *float32 `pb:"2"`
@@ -467,14 +471,14 @@ type (
 	Shape struct {
 		Dims []Dim `pb:"1"`
 	}
-	// Dim is a TensorShapeProto.Dimension: a length, or the name of a length that is known when the model runs.
+	// Dim is a TensorShapeProto.Dimension: a length, or the name of a length that is known only when the model runs.
 	Dim struct {
 		Length *int64 `pb:"1"`
 		Name   string `pb:"2"`
 	}
 )
 
-// The types of elements, and those of attributes.
+// The types of elements and of attributes.
 const (
 	float32Element = 1
 	int64Element   = 7
@@ -486,10 +490,11 @@ const (
 	intsAttribute  = 7
 )
 
-// mostBytes is the largest message that readers of Protocol Buffers take.
+// mostBytes is the size of the largest message that readers of Protocol Buffers accept.
 const mostBytes = 1<<31 - 1
 
-// Append appends the bytes of the model's file to b. A model of 2 GiB or more is an error: no reader takes it.
+// Append appends the encoded file of the model to b. It returns an error if the model has 2 GiB or more, because no
+// reader accepts it.
 func (m *Model) Append(b []byte) ([]byte, error) {
 	if m == nil || m.Graph == nil {
 		return b, errors.New("onnx: the model has no graph")
@@ -504,7 +509,7 @@ func (m *Model) Append(b []byte) ([]byte, error) {
 	return wire.Append(b, m), nil
 }
 
-// Read returns the model whose file has these bytes. Fields that [Model] lacks are left out.
+// Read decodes the file of a model. Fields that [Model] lacks are ignored.
 func Read(b []byte) (*Model, error) {
 	m := &Model{}
 	if err := wire.Read(b, m); err != nil {

@@ -9,7 +9,7 @@ import (
 	"tessera/export/onnx"
 )
 
-// A process's part of a training has no meaning alone.
+// The part of a training program for one process of several cannot be exported.
 func TestAPartOfATrainingIsRefused(t *testing.T) {
 	part := func(batch int) (*ir.Module, error) {
 		x := &ir.Value{Op: ir.Leaf{}, Shape: []int{batch, 3}, Name: "x"}

@@ -21,7 +21,7 @@ type Backend struct{}
 // Name implements [ir.Backend].
 func (Backend) Name() string { return "tape" }
 
-// WithGroup implements [ir.Backend]: it always returns an error.
+// WithGroup implements [ir.Backend]. It always returns an error.
 func (Backend) WithGroup(collective.Group) (ir.Backend, error) {
 	return nil, errors.New("tape: a tape runs in one process")
 }
@@ -39,17 +39,17 @@ func (Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 type runner[T ir.Float] struct {
 	program    *graph.Program
 	machine    gorgonia.VM
-	parameters [][]T            // the memory of the parameters' nodes
+	parameters [][]T            // memory of the parameters' nodes
 	taps       []gorgonia.Value // written by gorgonia.Read, because later instructions overwrite the values of inner nodes
 	gradients  []gorgonia.Value
 	updates    []gorgonia.Value
-	updated    [][]T // the parameters to which updates are assigned
+	updated    [][]T // parameters to which updates are assigned
 }
 
-// Compile compiles p for the TapeMachine. It adds reading nodes to p's graph, so a program can be compiled only once. T must
-// be the precision of the program.
+// Compile compiles p for the TapeMachine. It adds reading nodes to the graph of p, so a program can be compiled only
+// once. T must be the precision of the program.
 func Compile[T ir.Float](p *graph.Program) (ir.Runner[T], error) {
-	if err := kernel.Err(); err != nil { // the tape uses no kernels, but the user named one that cannot be used
+	if err := kernel.Err(); err != nil { // the tape uses no kernels, but the user has requested a library or instruction set that cannot be used
 		return nil, fmt.Errorf("tape: %w", err)
 	}
 	if p == nil {
@@ -115,9 +115,9 @@ func (r *runner[T]) Run() (err error) {
 			err = fmt.Errorf("tape: %v", p)
 		}
 	}()
-	r.machine.Reset() // without it RunAll does nothing
+	r.machine.Reset() // without a reset, RunAll does nothing
 	for i, b := range r.program.Parameters {
-		if len(b.Shape) == 0 { // scalars are bound by value
+		if len(b.Shape) == 0 { // scalars are bound by value, so they must be bound again
 			if err := let(b.Node, nil, r.parameters[i]); err != nil {
 				return fmt.Errorf("tape: %s: %w", b.Path, err)
 			}

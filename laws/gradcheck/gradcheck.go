@@ -20,11 +20,11 @@ const Tolerance = 1e-6
 // step is the step of the central differences, for values of about 1. Inputs must be further away from kinks than this.
 const step = 1e-5
 
-// Check returns an error, which names the run and the largest deviation, unless every gradient of the scalar expression
-// agrees with central differences within [Tolerance]. The first run checks every element, or 12 drawn at random of a leaf with
-// more, relative to the leaf's largest derivative. The second run, with the values of every leaf in reversed order, checks one
+// Check returns an error, which names the run and the largest deviation, unless every gradient of the scalar expression agrees
+// with central differences within [Tolerance]. The first run checks every element of a leaf, or 12 random elements of a larger
+// leaf, relative to the leaf's largest derivative. The second run, with the values of every leaf in reversed order, checks one
 // direction of every leaf, in which all elements change. The third run, with the values of the first, must give bit-identical
-// gradients: runs must not leave state behind.
+// gradients, because a run must not depend on earlier runs.
 func Check(e Expression[float64]) error {
 	g, err := Compile(e, true)
 	if err != nil {
@@ -57,7 +57,7 @@ func Check(e Expression[float64]) error {
 	return nil
 }
 
-// reverse changes the values of all leaves but keeps them in their domain and away from kinks.
+// reverse reverses the order of the values of all leaves, which thus stay in their domain and away from kinks.
 func reverse(graphs ...*Graph[float64]) {
 	for _, g := range graphs {
 		for _, l := range g.Leaves {
@@ -66,8 +66,8 @@ func reverse(graphs ...*Graph[float64]) {
 	}
 }
 
-// checked returns the gradients of g for its values. They must agree with differences of value, the same expression without
-// gradients.
+// checked returns the gradients of g for its values. It calls agree to compare them with differences of value, the same
+// expression without gradients.
 func checked(g, value *Graph[float64], agree func(value *Graph[float64], l *Leaf[float64], analytic []float64) error) ([][]float64, error) {
 	analytic, err := gradients(g)
 	if err != nil {
@@ -103,7 +103,7 @@ func gradients(g *Graph[float64]) ([][]float64, error) {
 const sampled = 12
 
 // elements compares a leaf's gradient with central differences, relative to the largest element of either. Of a leaf with more
-// elements than [sampled] it compares that many, drawn at random; [direction] covers all of them.
+// than [sampled] elements it compares only a random sample; [direction] covers all elements.
 func elements(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
 	drawn := random.Stream(Seed, "elements of "+l.Name, 0).Perm(len(l.Values))
 	drawn = drawn[:min(len(drawn), sampled)]
@@ -155,9 +155,10 @@ func direction(g *Graph[float64], l *Leaf[float64], analytic []float64) error {
 	return nil
 }
 
-// difference is the central difference of g's value when the leaf changes along a direction. The step is relative to the
-// largest element that changes. Where the result is further from what is wanted than the tolerance, as it is for an expression with a
-// large third derivative, it is the difference of fourth order, of four points: its error falls with the fourth power of the step.
+// difference returns the central difference of g's value when the leaf changes along a direction. The step is relative to the
+// largest element that changes. If the result differs from want by more than the tolerance, for example because the third
+// derivative is large, difference returns the fourth-order difference of four points, whose error is proportional to the
+// fourth power of the step.
 func difference(g *Graph[float64], l *Leaf[float64], towards []float64, want, tolerance float64) (float64, error) {
 	start := slices.Clone(l.Values)
 	defer copy(l.Values, start)
@@ -193,8 +194,8 @@ type Builder[T ops.Float] struct {
 	graph     *gorgonia.ExprGraph
 	leaves    []*Leaf[T]
 	noises    int
-	asked     bool                      // a layer has read the mode
-	published []*gorgonia.Node          // by a layer, in order
+	asked     bool                      // a layer has read whether the graph is built for training
+	published []*gorgonia.Node          // values that a layer has published, in order
 	updates   map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
@@ -205,15 +206,15 @@ func (b *Builder[T]) Node(i int) *gorgonia.Node { return b.leaves[i].Node }
 type Leaf[T ops.Float] struct {
 	Name      string
 	Values    []T
-	Fixed     bool        // not differentiated: a target, a mask
-	Estimated bool        // its gradient is declared to be an estimate: it is not compared with differences
-	Parameter bool        // of a layer
-	Batch     bool        // of a loss: its first axis is the batch
-	Used      bool        // of a parameter: the layer reads it
-	Sampler   ops.Sampler // draws the values; nil for data
+	Fixed     bool        // the leaf is not differentiated: a target, a mask
+	Estimated bool        // the gradient is declared to be an estimate, and is not compared with differences
+	Parameter bool        // the leaf is a parameter of a layer
+	Batch     bool        // the leaf is an input of a loss whose first axis is the batch
+	Used      bool        // the layer reads the parameter
+	Sampler   ops.Sampler // sampler of the values; nil for data
 
 	Node       *gorgonia.Node
-	Derivative *gorgonia.Node // of the expression with respect to the leaf; nil if not requested
+	Derivative *gorgonia.Node // derivative of the expression with respect to the leaf; nil if not requested
 
 	gradient gorgonia.Value
 }
@@ -234,7 +235,7 @@ func (b *Builder[T]) leaf(name string, shape []int, values []T, fixed bool) *Lea
 	return l
 }
 
-// dtypeOf is Gorgonia's name of T.
+// dtypeOf returns Gorgonia's name for T.
 func dtypeOf[T ops.Float]() tensor.Dtype {
 	var zero T
 	return tensor.New(tensor.FromScalar(zero)).Dtype()
@@ -249,7 +250,7 @@ type Built[T ops.Float] struct {
 	Dtype   tensor.Dtype
 	Leaves  []*Leaf[T]
 	Value   *gorgonia.Node
-	Modes   bool                      // a layer reads the mode, so training and inference can differ
+	Modes   bool                      // a layer reads whether the graph is built for training, so that training and inference can differ
 	Updates map[string]*gorgonia.Node // updates of a layer's state, by the parameter's name
 }
 
@@ -307,12 +308,12 @@ type Graph[T ops.Float] struct {
 	Leaves []*Leaf[T]
 
 	shape   []int
-	output  *gorgonia.Value // separate, because Gorgonia never frees a machine whose program points to what holds the machine
+	output  *gorgonia.Value // allocated separately, because Gorgonia never frees a machine if its program points to the struct that contains the machine
 	updates map[string]*gorgonia.Value
 	machine gorgonia.VM
 }
 
-// Compile builds the expression as [Build] does and prepares it to run.
+// Compile builds the expression like [Build], and prepares the graph for runs.
 func Compile[T ops.Float](e Expression[T], gradients bool) (_ *Graph[T], err error) {
 	defer caught(&err)
 	b, err := Build(e, gradients)
@@ -368,7 +369,7 @@ func (g *Graph[T]) Update(name string) []T {
 	return nil
 }
 
-// Leaf returns the leaf of that name, nil if there is none.
+// Leaf returns the named leaf, nil if there is none.
 func (g *Graph[T]) Leaf(name string) *Leaf[T] {
 	for _, l := range g.Leaves {
 		if l.Name == name {

@@ -14,7 +14,7 @@ import (
 	"tessera/ops"
 )
 
-// wrong is an op whose derivative is off by a factor.
+// wrong is an op whose derivative has an incorrect factor.
 type wrong struct {
 	gorgonia.SDOp
 	factor float64
@@ -37,7 +37,7 @@ func (w wrong) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Node
 	return gorgonia.Nodes{c.Scale(grads[0], w.factor)}, c.Err()
 }
 
-// The failing control: a gate that lets a wrong gradient through is worth nothing.
+// The check must return an error for an incorrect gradient.
 func TestWrongGradientIsCaught(t *testing.T) {
 	expression := func(factor float64) Expression[float64] {
 		return Scalar(func(b *Builder[float64]) (*gorgonia.Node, error) {
@@ -60,7 +60,7 @@ func TestWrongGradientIsCaught(t *testing.T) {
 	}
 }
 
-// greedy uses a parameter that it does not declare.
+// greedy is a layer that uses an undeclared parameter.
 type greedy struct{ layers.Linear }
 
 func (greedy) Apply(s layers.Scope, _ *gorgonia.Node) (*gorgonia.Node, error) {
@@ -74,7 +74,7 @@ func TestUndeclaredParameterIsCaught(t *testing.T) {
 	}
 }
 
-// spotted is an op whose derivative is multiplied element by element.
+// spotted is an op whose derivative has an incorrect factor for each element.
 type spotted struct {
 	gorgonia.SDOp
 	factors *gorgonia.Node
@@ -97,7 +97,7 @@ func (s spotted) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.No
 	return gorgonia.Nodes{c.Mul(grads[0], s.factors)}, c.Err()
 }
 
-// Of a large leaf the check visits some elements one by one, and the others together.
+// In a large leaf, the check tests some elements individually and the others together.
 func TestAWrongElementOfALargeLeafIsCaught(t *testing.T) {
 	const n = 60
 	order := random.Stream(Seed, "elements of input", 0).Perm(n)

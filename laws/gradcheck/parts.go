@@ -85,8 +85,8 @@ func (s *scope[T]) Training() bool {
 // Frozen implements [layers.Scope]. No parameter is frozen.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
-// Layer is the output of l for inputs x of shape (batch, in...). Its leaves are "input", "value.NAME" for each value that the layer reads by
-// name, the parameters by name with their initial values, and the noise. State is fixed.
+// Layer returns the output of l for inputs x of shape (batch, in...). Its leaves are "input", "value.NAME" for each value that
+// the layer reads by name, the parameters by name with their initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, values: map[string]*gorgonia.Node{}}
@@ -112,8 +112,8 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 	}
 }
 
-// Scalar is the sum of the elements of e's value and of those that its layer publishes, weighted by fixed draws from N(0,1): its gradient involves all
-// derivatives of the value.
+// Scalar returns the sum of the elements of e's value and of the values that its layer publishes, weighted by fixed draws from
+// N(0,1). The gradient of the sum involves all derivatives of these values.
 func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		y, err := e(b)
@@ -129,7 +129,7 @@ func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 	}
 }
 
-// weighted is the sum of the elements of y, weighted by the leaf of that name.
+// weighted returns the sum of the elements of y, weighted by the named leaf.
 func weighted[T ops.Float](c *ops.Chain, b *Builder[T], name string, y *gorgonia.Node) *gorgonia.Node {
 	values := make([]T, y.Shape().TotalSize())
 	r := random.Stream(Seed, name, 0)
@@ -139,7 +139,7 @@ func weighted[T ops.Float](c *ops.Chain, b *Builder[T], name string, y *gorgonia
 	return c.Sum(c.Mul(y, b.Leaf(name, y.Shape().Clone(), values, true)))
 }
 
-// SquaredGradient is the sum of [Scalar] of e and the squared norm of its gradient with respect to the first leaf: its
+// SquaredGradient returns the sum of [Scalar] of e and the squared norm of its gradient with respect to the first leaf: its
 // gradients contain second derivatives of e.
 func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
@@ -152,8 +152,8 @@ func SquaredGradient[T ops.Float](e Expression[T]) Expression[T] {
 	}
 }
 
-// Values draws n values of the interval, limited to [-1, 1], with a distance of at least 0.02 from every multiple of 0.1,
-// where the kinks are.
+// Values draws n values from the interval, limited to [-1, 1]. Their distance from every multiple of 0.1 is at least 0.02,
+// because kinks are at these multiples.
 func Values[T ops.Float](n int, within layers.Interval, r *rand.Rand) []T {
 	low, high := max(within.Low, -1), min(within.High, 1)
 	values := make([]T, n)
@@ -172,11 +172,11 @@ func convert[T ops.Float](values []float32) []T {
 	return converted
 }
 
-// Loss is the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the only matching
+// Loss returns the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the only matching
 // parameter. Other inputs of the term are leaves too: "target", the target images, of the shape of x, and "labels", both
-// fixed; further values, "value.NAME"; the value of the teacher, "teacher", fixed; for a term on the atoms "atoms", as many
-// as an image has pixels. Of a term that reads views the first half of the rows are those of the first view. For a term on
-// a Jacobian x holds images, whose codes are the sigmoids of x times the leaf "weight".
+// fixed; further values, "value.NAME"; the teacher's value, "teacher", fixed; and "atoms" for a term on the atoms, as many as
+// an image has pixels. For a term that reads views, the first half of the rows belongs to the first view. For a term on a
+// Jacobian, x contains images, and their codes are the sigmoids of x times the leaf "weight".
 func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		v := &values[T]{builder: b, reads: l.Reads(), target: target, rows: rows, columns: columns, leaves: map[string]*gorgonia.Node{}}
@@ -196,7 +196,7 @@ type values[T ops.Float] struct {
 	encoding      *losses.Encoding
 }
 
-// leaf returns the leaf of that name with a row for every image; it adds the leaf at its first use.
+// leaf returns the named leaf, with a row for every image. It adds the leaf on first use.
 func (v *values[T]) leaf(name string, of []T, fixed bool) *gorgonia.Node {
 	if v.leaves[name] == nil {
 		l := v.builder.leaf(name, []int{v.rows, v.columns}, of, fixed)
@@ -206,7 +206,7 @@ func (v *values[T]) leaf(name string, of []T, fixed bool) *gorgonia.Node {
 	return v.leaves[name]
 }
 
-// drawn returns the leaf of that name with values of the domain of the loss.
+// drawn returns the named leaf, with values in the domain of the loss.
 func (v *values[T]) drawn(name string, fixed bool) *gorgonia.Node {
 	within := layers.Everything
 	if v.reads.Unit {
@@ -246,10 +246,10 @@ func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher"
 // Clean implements [losses.Values].
 func (v *values[T]) Clean() (*gorgonia.Node, error) { return v.drawn("clean", false), nil }
 
-// images are the target images.
+// images returns the target images.
 func (v *values[T]) images() *gorgonia.Node { return v.leaf("target", v.target, true) }
 
-// Against implements [losses.Values]. Of classes, that of every third image is unknown.
+// Against implements [losses.Values]. The class of every third image is unknown.
 func (v *values[T]) Against() (*gorgonia.Node, error) {
 	if !v.reads.Classes {
 		return v.images(), nil

@@ -12,7 +12,7 @@ import (
 	"tessera/ops"
 )
 
-// peer.json holds what PyTorch computes; peer.py beside it wrote it.
+// peer.json contains results of PyTorch, written by peer.py.
 //
 //go:embed testdata/peer.json
 var peerJSON []byte
@@ -24,7 +24,7 @@ type peerFile struct {
 	Activations, Losses map[string]peerCase
 }
 
-// wantPeer compares the value and the gradient with respect to the first leaf of a scalar expression.
+// wantPeer compares the value of a scalar expression, and its gradient with respect to the first leaf, with expected ones.
 func wantPeer(t *testing.T, e Expression[float64], value float64, gradient []float64) {
 	t.Helper()
 	g, err := Compile(e, true)

@@ -23,12 +23,12 @@ import (
 	"tessera/train/folder"
 )
 
-// Access secures a connection: a token and certificates.
+// Access contains the token and the certificates that secure a connection.
 type Access struct {
 	Token       string
-	Certificate string // PEM file; of the server, or of the client if the server requires one
-	Key         string // PEM file
-	Authority   string // PEM file of the certificates that sign those of the other side; "" for those of the system
+	Certificate string // PEM file with the certificate of the server, or of the client if the server requires one
+	Key         string // PEM file with the private key
+	Authority   string // PEM file with the certificates that sign those of the other side; "" for those of the system
 }
 
 // ReadToken reads the token from the first line of a file.
@@ -45,7 +45,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// clientTLS returns the configuration of a client.
+// clientTLS returns the TLS configuration of a client.
 func (a Access) clientTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.Certificate != "" {
@@ -81,7 +81,8 @@ func keyPair(certificate, key string) (tls.Certificate, error) {
 	return tls.X509KeyPair(public, private)
 }
 
-// Address returns the URL of a server for HOST, HOST:PORT, nats://HOST or tls://HOST:PORT; the port is 4222 by default.
+// Address returns the URL of a server, given as HOST, HOST:PORT, nats://HOST or tls://HOST:PORT. The default port is
+// 4222.
 func Address(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "nats://" + text
@@ -96,7 +97,7 @@ func Address(text string) (string, error) {
 	return u.String(), nil
 }
 
-// shown returns an address for messages: without the user, the password or the token in its URL.
+// shown returns an address for messages, without the user, the password or the token in its URL.
 func shown(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
@@ -106,11 +107,11 @@ func shown(address string) string {
 	return u.String()
 }
 
-// options returns the options for every connection. Lost connections are re-established.
+// options returns the options for every connection. NATS re-establishes lost connections.
 func (a Access) options(name string) ([]nats.Option, error) {
 	o := []nats.Option{nats.Name("tessera " + name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.Timeout(10 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // the connection is made again
+		nats.Timeout(10 * time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // the error is ignored, because the connection is re-established
 	if a.Token != "" {
 		o = append(o, nats.Token(a.Token))
 	}
@@ -124,7 +125,7 @@ func (a Access) options(name string) ([]nats.Option, error) {
 	return o, nil
 }
 
-// Refusal is an [ErrRefused] for a connection that every retry would refuse again.
+// Refusal is an [ErrRefused] for a connection that would be refused again at every retry.
 type Refusal struct {
 	Address string
 	Reason  Reason
@@ -138,11 +139,11 @@ type Reason int
 const (
 	OtherReason   Reason = iota
 	BadToken             // the token is wrong or missing
-	NoTLS                // this side requires TLS, the server does not support it
-	TLSDemanded          // the server requires TLS, this side does not use it
+	NoTLS                // this side requires TLS, but the server does not support it
+	TLSDemanded          // the server requires TLS, but this side does not use it
 	OtherHost            // the server's certificate is for another name
 	NotTrusted           // the server's certificate is not signed by the authority, or not valid at this time
-	TLSFailed            // for example, the server requires a client certificate
+	TLSFailed            // other TLS errors; for example, the server requires a client certificate
 	NotAQueue            // another program is listening there
 	NoPersistence        // the server has no JetStream
 )
@@ -155,7 +156,7 @@ func (r *Refusal) Error() string {
 // Unwrap returns [ErrRefused].
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-// refused returns a [*Refusal] if a retry of the connection would fail again; nil for other errors.
+// refused returns a [*Refusal] if a retry of the connection would fail again, and nil for other errors.
 func refused(address string, err error) error {
 	if err == nil {
 		return nil
@@ -188,7 +189,7 @@ func refused(address string, err error) error {
 	return r
 }
 
-// named lists the names and addresses of a certificate.
+// named returns the names and addresses in a certificate.
 func named(c *x509.Certificate) string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -215,7 +216,7 @@ func dial(address string, options ...nats.Option) (*nats.Conn, error) {
 // absent returns the error for a server that has never answered.
 func absent(address string, err error) error {
 	var network *net.OpError
-	why := "" // nats.go has one error for all causes
+	why := "" // nats.go has a single error for all causes
 	if errors.As(err, &network) {
 		why = " (" + network.Err.Error() + ")"
 	}
@@ -225,16 +226,16 @@ func absent(address string, err error) error {
 // mostConnections is the maximum number of connections to the server of a sweep.
 const mostConnections = 1024
 
-// startTime is the maximum time for the server to read its store and to listen.
+// startTime is the maximum time that the server may take to read its store and to start listening.
 const startTime = time.Minute
 
-// listen starts a NATS server with its store in a folder. inside is the token for connections from this process.
+// listen starts a NATS server whose store is in the folder dir. inside is the token for connections from this process.
 func listen(address, dir string, access Access, inside string, log func(string)) (*server.Server, error) {
 	host, port, err := hostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	if err := free(host, port); err != nil { // the server would only log it
+	if err := free(host, port); err != nil { // checked here, because the server would only log the error
 		return nil, err
 	}
 	o := &server.Options{ServerName: "tessera", Host: host, Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: filepath.Join(dir, "queue"),
@@ -272,7 +273,7 @@ func free(host string, port int) error {
 	return nil
 }
 
-// Check returns an error for options with which no queue can be opened.
+// Check returns an error for options with which the queue cannot be opened.
 func (o Options) Check() error {
 	if o.Listen == "" {
 		return nil
@@ -284,7 +285,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// hostPort splits an address to listen on.
+// hostPort splits a listening address into host and port.
 func hostPort(address string) (string, int, error) {
 	host, text, err := net.SplitHostPort(address)
 	port, bad := strconv.Atoi(text)
@@ -300,8 +301,8 @@ func hostPort(address string) (string, int, error) {
 	return host, port, nil
 }
 
-// reached returns the address under which workers can reach a server. If the server listens on all addresses, it contains the
-// host name of this machine.
+// reached returns the address at which workers can reach a server. If the server listens on all addresses, it contains
+// the host name of this machine.
 func reached(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -312,13 +313,13 @@ func reached(address string) string {
 	return address
 }
 
-// loopback reports whether only this machine reaches the host.
+// loopback reports whether host refers to this machine only.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// tokenAuth accepts the clients that send the token.
+// tokenAuth accepts clients that present the token.
 type tokenAuth struct {
 	inside, token string
 	log           func(string)
@@ -340,7 +341,7 @@ func (a *tokenAuth) Check(c server.ClientAuthentication) bool {
 
 // refuse logs, once per host, that a connection was refused.
 func (a *tokenAuth) refuse(from net.Addr) {
-	if from == nil { // inside the process
+	if from == nil { // a connection from this process
 		return
 	}
 	host, _, err := net.SplitHostPort(from.String())
@@ -368,7 +369,7 @@ func (a Access) serverTLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// startLog stores the first error of the server's log.
+// startLog is a logger that stores the first error of the server.
 type startLog struct {
 	mu   sync.Mutex
 	text string

@@ -36,7 +36,7 @@ type attempt struct {
 	stamp   time.Time // time stamp of the last state sent
 }
 
-// trial runs one trial, or returns it to the queue.
+// trial runs one trial. If it cannot finish the trial, it returns the trial to the queue.
 func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 	a := &attempt{serving: s, task: &task{}, digest: sum(m.Data()), message: m}
 	if err := decode(m.Data(), a.task); err != nil {
@@ -44,13 +44,13 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 		_ = m.NakWithDelay(s.lease)
 		return
 	}
-	if s.busy(a.task.Trial) { // this process still does it: its lease had run out while the connection was lost
+	if s.busy(a.task.Trial) { // this process is still running the trial: its lease expired while the connection was lost
 		_ = m.NakWithDelay(s.lease)
 		return
 	}
 	a.dir = filepath.Join(s.dir, a.task.Trial)
 	end := a.keepLease()
-	defer end() // after the folder is removed: another slot may take the trial then
+	defer end() // deferred first, so that it runs after the folder is removed; another slot may then take the trial
 	defer func() { _ = errors.Join(s.options.Disk.RemoveAll(a.dir), s.options.Disk.RemoveAll(a.startDir())) }()
 	err := a.do(ctx, team)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *serving) trial(ctx context.Context, m jetstream.Msg, team *team.Team) {
 	}
 }
 
-// busy reports whether this process is already running the trial. If not, it registers the trial.
+// busy reports whether this process is already running the trial. If not, it registers the trial as running.
 func (s *serving) busy(trial string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,8 @@ func (s *serving) busy(trial string) bool {
 	return is
 }
 
-// keepLease extends the lease of the trial until the returned function is called, which also unregisters the trial.
+// keepLease extends the lease of the trial until the returned function is called. This function also unregisters the
+// trial.
 func (a *attempt) keepLease() (end func()) {
 	stop := every(context.Background(), a.lease/3, func(context.Context) { _ = a.message.InProgress() })
 	return func() {
@@ -80,7 +81,7 @@ func (a *attempt) keepLease() (end func()) {
 	}
 }
 
-// show stores the progress for the next hello.
+// show stores the progress of the trial for the next hello message.
 func (a *attempt) show(p train.Progress) {
 	r := running{Trial: a.task.Trial, Epoch: p.Epoch, Epochs: p.Epochs, Step: p.Step, Steps: p.Steps}
 	if finite(p.Loss) {
@@ -126,7 +127,7 @@ func (a *attempt) do(ctx context.Context, team *team.Team) (err error) {
 	return a.finish(ctx, r)
 }
 
-// train trains and measures the trial in the folder of this process.
+// train trains and measures the trial in a folder of this process.
 func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -150,7 +151,7 @@ func (a *attempt) train(ctx context.Context, rec record, team *team.Team) (err e
 	return a.advance(ctx, one, team)
 }
 
-// advance trains and measures the trial. Meanwhile it sends checkpoints.
+// advance trains and measures the trial, and sends checkpoints in the meantime.
 func (a *attempt) advance(ctx context.Context, one *sweep.StandaloneTrial, team *team.Team) error {
 	ended := a.send(ctx)
 	defer ended()
@@ -165,7 +166,7 @@ func unreadable(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &text)
 }
 
-// beginAgain removes a checkpoint with unusable contents, although its bytes arrived correctly; why is the error.
+// beginAgain removes a checkpoint whose contents are unusable although its bytes arrived correctly. why is the error.
 func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	a.options.Log(fmt.Sprintf("%s: its checkpoint cannot be used: %s; it begins again", a, a.text(why)))
 	if err := a.options.Disk.RemoveAll(a.dir); err != nil {
@@ -173,7 +174,7 @@ func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	}
 	var unusable *manifest
 	_, err := a.records.change(ctx, a.task.Trial, func(r *record) bool {
-		if r.Checkpoint == nil || r.Step != rec.Step { // another worker has sent a later one
+		if r.Checkpoint == nil || r.Step != rec.Step { // another worker has sent a later checkpoint
 			return false
 		}
 		unusable, r.Step, r.Checkpoint = r.Checkpoint, 0, nil
@@ -184,7 +185,7 @@ func (a *attempt) beginAgain(ctx context.Context, rec record, why error) error {
 	return err
 }
 
-// standalone returns the trial with its data.
+// standalone returns the trial together with its data.
 func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error) {
 	spec, err := train.Declared("the declaration of trial "+a.task.Trial, []byte(a.task.Declaration))
 	if err != nil {
@@ -221,7 +222,7 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := a.store.get(ctx, m, mostParts*partSize) // another model than that of the trial
+	files, err := a.store.get(ctx, m, mostParts*partSize) // the initial parameters come from another model than that of the trial, so the bound is the general one
 	if err != nil {
 		return "", err
 	}
@@ -233,7 +234,8 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	return dir, held.Close()
 }
 
-// restore puts the last checkpoint of the trial into its folder. Without a usable checkpoint the trial starts again.
+// restore puts the last checkpoint of the trial into the folder of the trial. Without a usable checkpoint, the trial
+// starts from the beginning.
 func (a *attempt) restore(ctx context.Context, rec record, one *sweep.StandaloneTrial) (restored bool, err error) {
 	if rec.Checkpoint == nil {
 		return false, nil
@@ -256,13 +258,14 @@ func (a *attempt) restore(ctx context.Context, rec record, one *sweep.Standalone
 	return true, held.Close()
 }
 
-// send sends checkpoints of the trial during training, at most four per lease, until the returned function is called.
+// send sends checkpoints of the trial during the training, at most four per lease, until the returned function is
+// called.
 func (a *attempt) send(ctx context.Context) (end func()) {
-	return every(ctx, a.lease/4, func(ctx context.Context) { _ = a.sendCheckpoint(ctx, true) }) // the next one may succeed
+	return every(ctx, a.lease/4, func(ctx context.Context) { _ = a.sendCheckpoint(ctx, true) }) // the error is ignored, because the next attempt may succeed
 }
 
-// sendCheckpoint sends the trial's state on disk if it is newer than the last one sent, and notes it in the record. A trial
-// that makes progress is not counted as failed.
+// sendCheckpoint sends the state of the trial on disk if it is newer than the last one sent, and notes it in the
+// record. It also resets the attempts in the record, because a trial that makes progress does not count as failed.
 func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	info, err := os.Stat(filepath.Join(a.dir, folder.State))
 	if err != nil || info.ModTime().Equal(a.stamp) {
@@ -278,7 +281,7 @@ func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	}
 	var old *manifest
 	_, err = a.records.change(ctx, a.task.Trial, func(r *record) bool {
-		if r.Checkpoint != nil && r.Step >= step { // another worker is further
+		if r.Checkpoint != nil && r.Step >= step { // another worker has made more progress
 			old = m
 			return false
 		}
@@ -297,7 +300,7 @@ func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	return nil
 }
 
-// without returns a manifest without the parts that another manifest has, too.
+// without returns a copy of the manifest m without the parts that other also has.
 func without(m, other *manifest) *manifest {
 	if m == nil || m == other {
 		return m
@@ -335,7 +338,7 @@ func (a *attempt) giveBack(ctx context.Context, err error) {
 			i, r.Tries = len(r.Tries), append(r.Tries, try{Worker: a.self.Name})
 		}
 		r.Tries[i].Problem = a.text(err)
-		delay = time.Second // another worker may take it first
+		delay = time.Second // so that another worker may take the trial first
 		return true
 	})
 	switch {
@@ -357,8 +360,8 @@ func (a *attempt) giveBack(ctx context.Context, err error) {
 	_ = a.conn.FlushWithContext(ctx)
 }
 
-// outcome returns the result that ends a trial: a finished run, or an error that would occur on every machine. It returns any
-// other error, after which a retry may succeed.
+// outcome returns the result that ends a trial: a finished run, or an error that would occur on every machine. It
+// returns other errors, after which a retry may succeed, as an error.
 func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var diverged *train.Diverged
 	var notFinite *metrics.NotFinite
@@ -407,17 +410,17 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 		what = "failed: " + r.Problem
 	}
 	a.options.Log(fmt.Sprintf("%s: %s", a, what))
-	_ = a.message.Ack() // if it is lost, the coordinator withdraws the trial
+	_ = a.message.Ack() // if the acknowledgement is lost, the coordinator withdraws the trial
 	return nil
 }
 
-// String names the trial in messages.
+// String returns the name of the trial for messages.
 func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
-// prefix returns the prefix of the names of this worker's objects for the trial.
+// prefix returns the prefix of the names of the objects that this worker stores for the trial.
 func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }
 
-// files returns the files of the run; none if there is no run.
+// files returns the files of the run, or none if there is no run.
 func (a *attempt) files() (files []folder.File, err error) {
 	for _, name := range known {
 		b, err := regular.ReadFile(filepath.Join(a.dir, name))

@@ -25,14 +25,14 @@ import (
 
 // Options are the settings of a coordinator.
 type Options struct {
-	Listen string // listening address of a server inside this process; alternative to URL
-	URL    string // URL of a NATS server with JetStream
+	Listen string // listening address of a server inside of this process; alternative to URL
+	URL    string // URL of an external NATS server with JetStream
 	Access
-	Jobs        int           // concurrent trials in this process; 0: none
+	Jobs        int           // number of concurrent trials in this process; 0: none
 	Lease       time.Duration // maximum time without a message from a worker before its trial is given to another one; 0: 30 s
 	SameKernels bool          // reject workers whose kernels differ from those of the first worker
-	Dirs        data.Dirs     // where this process searches data sets
-	Disk        folder.Disk   // of the sweep's folder; nil: the operating system's
+	Dirs        data.Dirs     // where this process searches for data sets
+	Disk        folder.Disk   // disk of the sweep's folder; nil: that of the operating system
 	Log         func(string)  // called with log lines about workers; may be nil
 
 	Listening func(address, url string)    // called when the server listens: its address, and the URL for workers; nil: Log
@@ -42,18 +42,18 @@ type Options struct {
 // width is the maximum number of trials in the queue. A longer queue would only use more memory.
 const width = 512
 
-// patience is the time that a coordinator waits for a lost server. giveBackTime is the time that it waits for workers to
-// return their trials.
+// patience is the time that a coordinator waits for a lost server. giveBackTime is the time that it waits for workers
+// to return their trials.
 const (
 	patience     = 10 * time.Minute
 	giveBackTime = 20 * time.Second
 )
 
-// Coordinator is the [sweep.Executor] of a sweep on several machines. It serves one [sweep.Sweep.Run].
+// Coordinator is the [sweep.Executor] that runs a sweep on several machines. It serves one call of [sweep.Sweep.Run].
 type Coordinator struct {
 	options Options
 	sweep   *sweep.Sweep
-	dir     string // the fleet folder of the sweep
+	dir     string // the fleet folder within the sweep's folder
 	names   names
 	trials  map[string]*sweep.Trial
 
@@ -65,23 +65,23 @@ type Coordinator struct {
 	store   *store
 	records records
 	inbox   jetstream.ConsumeContext
-	local   chan error         // receives the error of the worker in this process when it ends; nil without one
-	stop    context.CancelFunc // stops that worker and the goroutines
+	local   chan error         // receives the error of the worker in this process when the worker ends; nil if there is no such worker
+	stop    context.CancelFunc // stops the worker in this process and the goroutines
 	outage  outage
 
 	mu       sync.Mutex
 	state    string
 	waiting  map[string]*waiting
-	arrived  map[string]bool // trials of an earlier coordinator with results in the queue
+	arrived  map[string]bool // trials of an earlier coordinator whose results are in the queue
 	workers  map[string]*member
 	kernels  string // kernels of the first worker
-	mixed    bool   // workers with different kernels were reported
+	mixed    bool   // workers with different kernels have been reported
 	sets     map[*data.Set]*manifest
 	rejected map[string]int // number of unusable results per trial
 	broken   error
-	breaks   chan struct{} // closed when broken is set
+	breaks   chan struct{} // closed when the field broken is set
 
-	put func(*sweep.Trial, *result, []folder.File) error // installs a run; replaced by tests of the queue
+	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue replace it
 }
 
 // waiting is a trial that is in the queue or with a worker.
@@ -90,14 +90,14 @@ type waiting struct {
 	digest string
 	done   chan error
 
-	sign   time.Time // time of the last sign of the trial in the queue or with a worker; guarded by the coordinator's mutex
+	sign   time.Time // time of the last sign that the trial is in the queue or with a worker; guarded by the coordinator's mutex
 	holder string    // last worker that had the trial
 
 	mu       sync.Mutex
-	progress func(train.Progress) // nil after Do has returned
+	progress func(train.Progress) // receives the progress of the trial; nil after Do has returned
 }
 
-// report forwards progress.
+// report forwards the progress of the trial.
 func (w *waiting) report(p train.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,8 @@ func (w *waiting) report(p train.Progress) {
 	}
 }
 
-// NewCoordinator returns a coordinator. It starts when a sweep runs with it as its [sweep.Options.Executor].
+// NewCoordinator returns a coordinator. It starts when a sweep runs with the coordinator as its
+// [sweep.Options.Executor].
 func NewCoordinator(o Options) *Coordinator {
 	if o.Lease <= 0 {
 		o.Lease = 30 * time.Second
@@ -128,13 +129,13 @@ func NewCoordinator(o Options) *Coordinator {
 	c := &Coordinator{options: o, state: stateRun, waiting: map[string]*waiting{}, workers: map[string]*member{}, trials: map[string]*sweep.Trial{},
 		sets: map[*data.Set]*manifest{}, rejected: map[string]int{}, breaks: make(chan struct{}), stop: func() {}}
 	c.put = c.installResult
-	if o.Jobs > 0 { // the first worker is this process, even if another one says hello before
+	if o.Jobs > 0 { // so that this process is the first worker even if another worker sends a hello earlier
 		c.kernels = kernel.Float32().Name
 	}
 	return c
 }
 
-// Begin implements [sweep.Executor]: it opens the queue.
+// Begin implements [sweep.Executor]. It opens the queue.
 func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Trial) error {
 	if err := c.options.Check(); err != nil {
 		return err
@@ -169,7 +170,7 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 	}
 	context.AfterFunc(ctx, func() { c.setState(stateCancel) })
 	c.workHere(behind)
-	if resumed { // workers that do trials say so
+	if resumed { // time for workers that are running trials to report them
 		c.setState(stateRun)
 		sleep(ctx, 2*helloEvery+helloEvery/2)
 	}
@@ -192,7 +193,7 @@ func (c *Coordinator) identify() (string, error) {
 	return id, held.Write(folder.File{Name: "id", Data: []byte(id + "\n")})
 }
 
-// connect starts the server, if it is in this process, and connects to it.
+// connect starts the server, if it is to run in this process, and connects to it.
 func (c *Coordinator) connect() error {
 	inside := c.options.Access
 	address := c.options.URL
@@ -202,7 +203,7 @@ func (c *Coordinator) connect() error {
 		if err != nil {
 			return err
 		}
-		c.server, address = s, "nats://"+s.Addr().String() // inside the process there is no TLS
+		c.server, address = s, "nats://"+s.Addr().String() // connections within the process use no TLS
 	}
 	options, err := inside.options("coordinator")
 	if err != nil {
@@ -213,7 +214,7 @@ func (c *Coordinator) connect() error {
 	}
 	lost := func(conn *nats.Conn) { c.fail(fmt.Errorf("%s: %w: %w", shown(address), ErrLost, conn.LastError())) }
 	options = append(options, nats.DisconnectErrHandler(func(conn *nats.Conn, err error) {
-		if err != nil { // else this process has closed it
+		if err != nil { // without an error, this process has closed the connection
 			c.outage.begin(func() { lost(conn) })
 		}
 	}), nats.ReconnectHandler(func(*nats.Conn) {
@@ -228,7 +229,7 @@ func (c *Coordinator) connect() error {
 	return err
 }
 
-// answer starts to answer messages from workers.
+// answer starts to answer the messages of workers.
 func (c *Coordinator) answer(ctx context.Context) error {
 	subscribe := func(subject string, answer func(b []byte) []byte) error {
 		_, err := c.conn.Subscribe(subject, func(m *nats.Msg) {
@@ -239,7 +240,7 @@ func (c *Coordinator) answer(ctx context.Context) error {
 		return err
 	}
 	if err := c.results.DeleteConsumer(ctx, inboxName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return fmt.Errorf("fleet: %w", err) // what was delivered to an earlier coordinator would be late
+		return fmt.Errorf("fleet: %w", err) // a message that was delivered to an earlier coordinator would be delivered again only after a delay
 	}
 	results, err := c.results.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: inboxName, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 5 * time.Minute, MaxDeliver: -1})
@@ -272,13 +273,13 @@ func (c *Coordinator) workHere(ctx context.Context) {
 	}()
 }
 
-// outage is the time without a connection to the server.
+// outage is a period without a connection to the server.
 type outage struct {
 	mu    sync.Mutex
 	limit *time.Timer // nil while there is a connection
 }
 
-// begin starts the outage and calls tooLong if it lasts longer than patience.
+// begin starts an outage. It calls tooLong if the outage lasts longer than patience.
 func (o *outage) begin(tooLong func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -312,15 +313,15 @@ func (c *Coordinator) setState(state string) {
 	c.mu.Lock()
 	c.state = state
 	c.mu.Unlock()
-	_ = c.conn.Publish(c.names.subject("control"), []byte(state)) // a nudge: they ask again
+	_ = c.conn.Publish(c.names.subject("control"), []byte(state)) // the error is ignored: workers also ask for the state
 	_ = c.conn.Flush()
 }
 
 // Width implements [sweep.Executor].
 func (c *Coordinator) Width() int { return width }
 
-// Ready implements [sweep.Executor]: it returns an error if this machine cannot listen on the address, or if no server with JetStream
-// accepts the sweep.
+// Ready implements [sweep.Executor]. It returns an error if this machine cannot listen on the address, or if no server
+// with JetStream accepts the sweep.
 func (c *Coordinator) Ready() error {
 	o := c.options
 	if err := o.Check(); err != nil {
@@ -341,7 +342,7 @@ func (c *Coordinator) Ready() error {
 	return free(host, port)
 }
 
-// reach connects to a server once.
+// reach connects to a server once, to find errors.
 func (o Options) reach() error {
 	options, err := o.options("coordinator")
 	if err != nil {
@@ -362,7 +363,7 @@ func (o Options) reach() error {
 	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
 		return &Refusal{o.URL, NoPersistence, "the server has no JetStream"}
 	}
-	return nil // other errors may pass
+	return nil // other errors may be temporary
 }
 
 // prepare opens or creates the streams of the sweep.
@@ -393,9 +394,10 @@ func (c *Coordinator) prepare(ctx context.Context) error {
 	return nil
 }
 
-// tidy empties the queue of an earlier coordinator and lists the trials whose results are still in it. It does not lose
-// trials that workers have, because the workers name them in their hellos. The queue is not resumed, because a killed server
-// may have lost the end of a stream and would then reuse message numbers that consumers regard as delivered.
+// tidy empties the queue of an earlier coordinator and lists the trials whose results are still in the queue. Trials
+// that workers are running are not lost, because the workers name them in their hello messages. The old queue is not
+// reused: a killed server may have lost the end of a stream and would then reuse message numbers that consumers regard
+// as delivered. resumed reports whether there was an earlier coordinator.
 func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	c.arrived = map[string]bool{}
 	err = c.store.again(ctx, func(ctx context.Context) error {
@@ -410,7 +412,8 @@ func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 		if err := c.work.DeleteConsumer(ctx, consumerName); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
-		// A trial is delivered as often as workers are lost; its record counts the tries, and no message is ever left behind.
+		// A trial is delivered again whenever a worker is lost. Its record counts the attempts, and no message is ever
+		// given up.
 		if c.tasks, err = c.work.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
 			AckWait: c.options.Lease, MaxDeliver: -1, MaxAckPending: -1}); err != nil {
 			return err
@@ -421,7 +424,7 @@ func (c *Coordinator) tidy(ctx context.Context) (resumed bool, err error) {
 	return resumed, err
 }
 
-// unread lists the trials whose results are in the queue.
+// unread returns the trials whose results are in the queue.
 func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
 	info, err := c.results.Info(ctx, jetstream.WithSubjectFilter(">"))
 	if err != nil {
@@ -434,7 +437,7 @@ func (c *Coordinator) unread(ctx context.Context) (map[string]bool, error) {
 	return trials, nil
 }
 
-// Do implements [sweep.Executor]: it puts the trial into the queue and waits for the result.
+// Do implements [sweep.Executor]. It puts the trial into the queue and waits for the result.
 func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(train.Progress)) error {
 	w, err := c.wait(t, progress)
 	if err != nil {
@@ -442,7 +445,7 @@ func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(trai
 	}
 	defer w.mute()
 	defer c.forget(t.ID, w)
-	if c.sweep.Check(t) == nil { // its result came before
+	if c.sweep.Check(t) == nil { // the result arrived before this call
 		return nil
 	}
 	if err := c.begin(ctx, t, w); err != nil && ctx.Err() == nil {
@@ -458,7 +461,7 @@ func (c *Coordinator) Do(ctx context.Context, t *sweep.Trial, progress func(trai
 	}
 }
 
-// wait registers a trial and its callback for progress.
+// wait registers a trial with its callback for progress.
 func (c *Coordinator) wait(t *sweep.Trial, progress func(train.Progress)) (*waiting, error) {
 	task, err := c.task(t)
 	if err != nil {
@@ -490,7 +493,7 @@ func (w *waiting) mute() {
 	w.progress = nil
 }
 
-// task describes a trial to a worker.
+// task returns the description of a trial for a worker.
 func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
 	one := c.sweep.Standalone(t)
 	w := &task{Protocol: protocol, Trial: t.ID, Label: cut(c.sweep.Describe(t)), Declaration: string(t.Declaration()), Split: one.Split, Metrics: one.Metrics,
@@ -510,8 +513,8 @@ func sums(files []data.File) []string {
 	return all
 }
 
-// begin puts a trial into the queue, unless a worker is running it or its result has arrived, both for an earlier
-// coordinator.
+// begin puts a trial into the queue, unless a worker of an earlier coordinator is still running it or its result has
+// arrived.
 func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) error {
 	c.mu.Lock()
 	there := c.arrived[t.ID] || c.holder(t.ID) != ""
@@ -523,9 +526,9 @@ func (c *Coordinator) begin(ctx context.Context, t *sweep.Trial, w *waiting) err
 	return c.offer(ctx, t, w, true)
 }
 
-// offer puts a trial into the queue. If the sweep's folder contains a run of the trial, workers continue this run. It resets
-// the number of attempts, so that only those under this coordinator count: a trial that ends every worker is given up after
-// some attempts.
+// offer puts a trial into the queue. If the sweep's folder contains a run of the trial, workers continue this run. If
+// first is true, it resets the number of attempts, so that only those under this coordinator count. A trial that ends
+// every worker is given up after some attempts.
 func (c *Coordinator) offer(ctx context.Context, t *sweep.Trial, w *waiting, first bool) error {
 	if err := c.sendBegun(ctx, t, first); err != nil {
 		return err
@@ -547,7 +550,8 @@ func (c *Coordinator) withdraw(ctx context.Context, trial string) error {
 	})
 }
 
-// sendBegun sends the run in the folder of a trial as the checkpoint from which workers continue, unless a later one exists.
+// sendBegun sends the run in the folder of a trial as the checkpoint from which workers continue, unless a later
+// checkpoint exists.
 func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool) error {
 	var sent *manifest
 	step := 0
@@ -576,9 +580,9 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool
 	return err
 }
 
-// snapshot returns the files from which a run can be resumed, and its step. It reads the state first: newer metrics are cut
-// on resume. The step is that of the bytes that were read, even if a training has replaced the file since. A damaged state is
-// an error.
+// snapshot returns the files from which a run can be resumed, and the step of the state in these files. It reads the
+// state first; a resume removes metrics that are newer than the state. The step is that of the returned bytes, even if
+// a training replaces the file in the meantime. A damaged state is an error.
 func snapshot(run string) (files []folder.File, step int, err error) {
 	for _, name := range []string{folder.State, folder.Config, folder.Environment, folder.Metrics} {
 		b, err := regular.ReadFile(filepath.Join(run, name))
@@ -598,7 +602,7 @@ func snapshot(run string) (files []folder.File, step int, err error) {
 	return files, step, err
 }
 
-// stepOf returns the step of a state.
+// stepOf returns the step of a state file.
 func stepOf(path string) (int, error) {
 	about, err := checkpoint.ReadMetadata(path)
 	if err != nil {
@@ -607,8 +611,9 @@ func stepOf(path string) (int, error) {
 	return strconv.Atoi(about["step"])
 }
 
-// End implements [sweep.Executor]: it tells the workers that the sweep has ended, and closes the queue. After an interruption
-// it first waits until the workers have returned their trials, and installs the checkpoints of these.
+// End implements [sweep.Executor]. It notifies the workers that the sweep has ended, and closes the queue. After an
+// interruption it first waits until the workers have returned their trials, and installs the checkpoints of these
+// trials.
 func (c *Coordinator) End(err error) error {
 	if c.conn != nil && c.work != nil {
 		if err == nil {
@@ -644,7 +649,7 @@ func (c *Coordinator) End(err error) error {
 	return broken
 }
 
-// close closes the connection, and the server in this process.
+// close closes the connection and the server in this process.
 func (c *Coordinator) close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -657,7 +662,7 @@ func (c *Coordinator) close() {
 
 // removeQueue removes the streams and stores of the sweep from an external server.
 func (c *Coordinator) removeQueue() {
-	if c.server != nil { // its whole folder is removed
+	if c.server != nil { // the folder of a server in this process is removed as a whole
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
@@ -667,8 +672,8 @@ func (c *Coordinator) removeQueue() {
 	}
 }
 
-// installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder, so that a sweep without workers
-// can resume them.
+// installCheckpoints puts the last checkpoints of unfinished trials into the sweep's folder, so that a sweep without
+// workers can resume the trials.
 func (c *Coordinator) installCheckpoints() {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
 	defer cancel()

@@ -1,14 +1,14 @@
 // Package fleet runs the trials of a sweep on several machines.
 //
-// The [Coordinator] holds the sweep's folder and a queue of trials in NATS JetStream: a server inside the process, or an
-// existing one. Workers ([Work]) take trials from the queue, train them in separate folders by the same code as
-// [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs them, so that the sweep's folder
-// looks like that of any other sweep.
+// The [Coordinator] has the sweep's folder and a queue of trials in NATS JetStream: a server inside of the process, or
+// an existing one. Workers ([Work]) take trials from the queue, train them in separate folders with the code of
+// [sweep.Sweep.Run], and send finished runs back. The coordinator verifies and installs the runs, so that the sweep's
+// folder looks like that of any other sweep.
 //
-// A trial is delivered at least once: when a worker dies, its lease runs out, and another worker resumes from the last
-// checkpoint that was sent. A trial is installed exactly once; a second result must be equal to the first, unless workers
-// have different kernels. Leases are measured only by the clock of the server. Messages contain no times, so the clocks of
-// the machines need not agree.
+// A trial is delivered at least once: when a worker dies, its lease expires, and another worker resumes from the last
+// checkpoint that was sent. A trial is installed exactly once. A second result must equal the first, unless the workers
+// have different kernels. Only the clock of the server measures leases. Messages contain no times, so the clocks of the
+// machines need not agree.
 package fleet
 
 import (
@@ -26,30 +26,30 @@ import (
 )
 
 var (
-	// ErrLost reports that the connection to the queue is lost and will not be retried.
+	// ErrLost means that the connection to the queue is lost and is not retried.
 	ErrLost = errors.New("the connection to the queue of the sweep is lost")
-	// ErrNoServer reports that the queue has never been reached.
+	// ErrNoServer means that the queue was never reached.
 	ErrNoServer = errors.New("no server answers")
-	// ErrIdle reports that a worker has waited too long for another sweep.
+	// ErrIdle means that a worker has waited too long for another sweep.
 	ErrIdle = errors.New("the sweep has ended, and no other one has begun")
-	// ErrAddress reports an address on which this machine cannot listen, for example because another program is using it.
+	// ErrAddress means that this machine cannot listen on an address, for example because another program is using it.
 	ErrAddress = errors.New("cannot listen")
-	// ErrNoToken reports a server that other machines could reach without a token.
+	// ErrNoToken means that other machines could reach the server without a token.
 	ErrNoToken = errors.New("other machines could connect without a token")
-	// ErrRefused reports a worker that the coordinator rejects, or a server that rejects the connection; see [Refusal].
+	// ErrRefused means that the coordinator rejects a worker, or a server rejects the connection; see [Refusal].
 	ErrRefused = errors.New("refused")
-	// ErrUnequal reports two workers with the same kernels but different results for one trial.
+	// ErrUnequal means that two workers with the same kernels have sent different results for one trial.
 	ErrUnequal = errors.New("two results of one trial differ")
 )
 
 // Names used in JetStream.
 const (
-	helloSubject = "tessera.hello" // for all sweeps
+	helloSubject = "tessera.hello" // subject for all sweeps
 	consumerName = "workers"
 	inboxName    = "coordinator"
 )
 
-// names contains the names of the streams and subjects of one sweep; sweep is its random ID.
+// names forms the names of the streams and subjects of one sweep. sweep is the random ID of the sweep.
 type names struct{ sweep string }
 
 func (n names) work() string             { return "tessera-work-" + n.sweep }
@@ -64,7 +64,7 @@ func (n names) task(trial, digest string) string {
 // newID returns a random identifier of a sweep or a process.
 func newID() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return hex.EncodeToString(b[:])
 }
 
@@ -77,13 +77,13 @@ func host() string {
 	return fmt.Sprintf("%s-%d", name, os.Getpid())
 }
 
-// self returns the hello of this process as a worker.
+// self returns the hello message of this process as a worker.
 func self(cores int) hello {
 	return hello{Protocol: protocol, Version: machine.Version(), ID: newID(), Name: host(), CPU: machine.CPU(), Kernels: kernel.Float32().Name, Cores: cores}
 }
 
-// records stores the record of each trial in a key-value store. An entry is replaced only if it has not changed since it was
-// read.
+// records stores the record of each trial in a key-value store. An entry is replaced only if it has not changed since
+// it was read.
 type records struct {
 	retry
 	js     jetstream.JetStream
@@ -91,7 +91,8 @@ type records struct {
 	stream *handle
 }
 
-// get returns the record of a trial and its revision, which is 0 if there is none. An unreadable record counts as none.
+// get returns the record of a trial and the revision of the record. The revision is 0 if there is no record. An
+// unreadable record is treated as missing.
 func (r records) get(ctx context.Context, trial string) (rec record, revision uint64, err error) {
 	err = r.again(ctx, func(ctx context.Context) error {
 		e, err := r.kv.Get(ctx, trial)
@@ -111,8 +112,9 @@ func (r records) get(ctx context.Context, trial string) (rec record, revision ui
 	return rec, revision, err
 }
 
-// change reads, changes and writes the record of a trial, and repeats this until no other process has written in between. If
-// change returns false, nothing is written. A server that keeps refusing is reported, as by [retry.again].
+// change reads, changes and writes the record of a trial. It repeats this until no other process has written in
+// between. If the function change returns false, nothing is written. A server that keeps refusing is reported as by
+// [retry.again].
 func (r records) change(ctx context.Context, trial string, change func(*record) bool) (record, error) {
 	f := refusals{what: "a record", retry: r.retry}
 	for {
@@ -130,7 +132,7 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 		if err == nil {
 			return rec, nil
 		}
-		wait := 20 * time.Millisecond // another process has written, or the answer is lost: read the record again
+		wait := 20 * time.Millisecond // another process has written the record, or the answer was lost: read the record again
 		if f.note(err) {
 			wait = time.Second
 		}

@@ -39,7 +39,7 @@ func TestASweepOnWorkersHasTheFilesOfASweepOnOneMachine(t *testing.T) {
 	}
 }
 
-// fullDisk has no space after the first files.
+// fullDisk is a disk that is full after the first files.
 type fullDisk struct {
 	folder.OS
 	left atomic.Int64
@@ -76,7 +76,7 @@ func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, long, filepath.Join(t.TempDir(), "s"), Options{Lease: 300 * time.Millisecond})
 	b.report = func(e sweep.Event) {
-		if e.Ended { // the first of four long trials
+		if e.Ended { // when the first of the four long trials has ended
 			stop()
 		}
 	}
@@ -98,7 +98,7 @@ func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	}
 	got := files(t, b.out)
 	for name := range got {
-		if strings.HasPrefix(name, sweep.FleetDir+string(filepath.Separator)) { // the queue, for another sweep with workers
+		if strings.HasPrefix(name, sweep.FleetDir+string(filepath.Separator)) { // the files of the queue are not part of the results
 			delete(got, name)
 		}
 	}

@@ -21,7 +21,7 @@ func messages() map[string]message {
 	}
 }
 
-// empty returns a message of a kind to decode into.
+// empty returns an empty message of a kind.
 func empty(kind string) message {
 	switch kind {
 	case "hello":
@@ -40,7 +40,7 @@ func empty(kind string) message {
 	return &supply{}
 }
 
-// fuzz checks that whatever is decoded is valid, and stays the same when it is encoded and decoded again.
+// fuzz checks that every decoded message is valid, and stays the same when it is encoded and decoded again.
 func fuzz(f *testing.F, kind string) {
 	text, err := encode(messages()[kind])
 	if err != nil {
@@ -76,7 +76,8 @@ func FuzzResult(f *testing.F)  { fuzz(f, "result") }
 func FuzzNeed(f *testing.F)    { fuzz(f, "need") }
 func FuzzSupply(f *testing.F)  { fuzz(f, "supply") }
 
-// FuzzManifest checks that only files of a run come out of a manifest, each with its checksum, whatever bytes the store has.
+// FuzzManifest checks that a manifest yields only files of a run, each with its checksum, whatever bytes the store
+// contains.
 func FuzzManifest(f *testing.F) {
 	text, err := json.Marshal(someRun())
 	if err != nil {

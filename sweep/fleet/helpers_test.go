@@ -15,8 +15,8 @@ import (
 	"tessera/sweep"
 )
 
-// declared is a sweep of eight small trials, two of which diverge, with noise, a shorter last batch and a checkpoint after every
-// epoch.
+// declared declares a sweep of eight small trials, two of which diverge, with noise, a shorter last batch, and a
+// checkpoint after every epoch.
 const declared = `
 [model.small]
 about = "a line for people"
@@ -45,7 +45,7 @@ func spec(t testing.TB, text string) *config.Sweep {
 	return s
 }
 
-// files returns every file of a sweep that does not depend on times and machines, by its path.
+// files returns, by path, every file of a sweep that does not depend on times and machines.
 func files(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all, err := samefiles.Files(path)
@@ -55,7 +55,7 @@ func files(t testing.TB, path string) map[string]string {
 	return all
 }
 
-// same fails the test unless two sweeps hold the same files.
+// same fails the test unless two sweeps have the same files.
 func same(t testing.TB, got, want map[string]string) {
 	t.Helper()
 	if len(want) == 0 {
@@ -81,7 +81,7 @@ func alone(t testing.TB, text string) map[string]string {
 	return files(t, path)
 }
 
-// bench is a sweep with workers in this process.
+// bench is a sweep with a coordinator and workers in this process.
 type bench struct {
 	testing.TB
 	out         string
@@ -90,10 +90,10 @@ type bench struct {
 	mu          sync.Mutex
 	lines       []string
 	workers     sync.WaitGroup
-	report      func(sweep.Event) // set before run; may be nil
+	report      func(sweep.Event) // called with events; set it before run; may be nil
 }
 
-// newBench makes the coordinator of a sweep on a free port.
+// newBench returns a sweep with a coordinator on a free port.
 func newBench(t testing.TB, text, out string, o Options) *bench {
 	t.Helper()
 	b := &bench{TB: t, out: out}
@@ -123,14 +123,14 @@ func (b *bench) log(line string) {
 	b.lines = append(b.lines, line)
 }
 
-// said reports whether a line of the log has a text.
+// said reports whether a line of the log contains a text.
 func (b *bench) said(text string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Contains(strings.Join(b.lines, "\n"), text)
 }
 
-// run runs the sweep to its end in the background.
+// run runs the sweep in the background. The returned channel receives the error at the end.
 func (b *bench) run(ctx context.Context) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -142,10 +142,10 @@ func (b *bench) run(ctx context.Context) <-chan error {
 	return ended
 }
 
-// address is that of the server.
+// address returns the URL of the server.
 func (b *bench) address() string { return "nats://" + b.coordinator.server.Addr().String() }
 
-// until waits for a condition.
+// until waits until holds returns true. what describes the condition.
 func (b *bench) until(what string, holds func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -155,7 +155,7 @@ func (b *bench) until(what string, holds func() bool) {
 	}
 }
 
-// worker starts a worker; the returned channel has its error at its end.
+// worker starts a worker. The returned channel receives its error at the end.
 func (b *bench) worker(ctx context.Context, o WorkerOptions) <-chan error {
 	ended := make(chan error, 1)
 	if o.URL == "" {

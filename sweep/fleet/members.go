@@ -17,25 +17,26 @@ import (
 	"tessera/train/folder"
 )
 
-// absentAfter is the time without a hello after which a worker is no longer counted.
+// absentAfter is the time without a hello message after which a worker is no longer counted.
 const absentAfter = 10 * time.Second
 
-// member is a worker from the coordinator's point of view.
+// member is the coordinator's record of a worker.
 type member struct {
 	name, cpu, kernels string
 	cores              int
 	running            []running
 	leaving            bool
-	asked              bool      // it knows that it must return its trials
-	absent             bool      // it was reported as lost
-	knowsEnd           bool      // it knows that the sweep has ended
-	seen               time.Time // time of the last hello, by this machine's clock
+	asked              bool      // the worker knows that it must return its trials
+	absent             bool      // the worker has been reported as lost
+	knowsEnd           bool      // the worker knows that the sweep has ended
+	seen               time.Time // time of the last hello message, by the clock of this machine
 }
 
-// Fleet contains the numbers of workers, of trials that they can run concurrently, and of trials that they are running.
+// Fleet contains the number of workers, the number of trials that they can run concurrently (Cores), and the number of
+// trials that they are running.
 type Fleet struct{ Workers, Cores, Running int }
 
-// Fleet counts the workers that are present, and their trials.
+// Fleet returns the numbers of present workers and of their trials.
 func (c *Coordinator) Fleet() (f Fleet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +50,7 @@ func (c *Coordinator) Fleet() (f Fleet) {
 	return f
 }
 
-// greet answers a hello.
+// greet returns the answer to a hello message.
 func (c *Coordinator) greet(b []byte) []byte {
 	w := welcome{Protocol: protocol}
 	var version struct {
@@ -75,7 +76,7 @@ func (c *Coordinator) greet(b []byte) []byte {
 	return text
 }
 
-// refuse logs, once per worker, that the worker was rejected.
+// refuse logs, once per worker, that the worker is rejected.
 func (c *Coordinator) refuse(name, why string) {
 	c.mu.Lock()
 	key := cut("refused " + name)
@@ -88,7 +89,7 @@ func (c *Coordinator) refuse(name, why string) {
 	}
 }
 
-// admit records the state in a worker's hello and forwards its progress.
+// admit records the state in a worker's hello message, forwards its progress, and returns the answer.
 func (c *Coordinator) admit(h *hello) welcome {
 	c.mu.Lock()
 	if c.kernels == "" {
@@ -131,7 +132,8 @@ func (c *Coordinator) admit(h *hello) welcome {
 // mostMembers is the maximum number of workers that a coordinator stores.
 const mostMembers = 4096
 
-// prune removes workers without a hello for absentAfter, if there are too many. The caller holds the mutex.
+// prune removes workers that have not sent a hello message for absentAfter, if there are too many workers. The caller
+// must hold the mutex.
 func (c *Coordinator) prune() {
 	if len(c.workers) >= mostMembers {
 		maps.DeleteFunc(c.workers, func(_ string, m *member) bool { return time.Since(m.seen) > absentAfter })
@@ -151,7 +153,7 @@ func (c *Coordinator) announce(h *hello, joined, left, warn bool) {
 	}
 }
 
-// reportAbsent logs, once for each, the workers that have been silent for too long.
+// reportAbsent logs, once for each worker, that the worker has been silent for too long.
 func (c *Coordinator) reportAbsent() {
 	var names []string
 	c.mu.Lock()
@@ -167,7 +169,7 @@ func (c *Coordinator) reportAbsent() {
 	}
 }
 
-// await waits until holds is true for every present worker, at most for the given time.
+// await waits until holds returns true for every present worker, but at most for the time most.
 func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
 	for began := time.Now(); time.Since(began) < most; time.Sleep(20 * time.Millisecond) {
 		all := true
@@ -195,10 +197,11 @@ func (c *Coordinator) inMemory(trial, what string) *data.Set {
 	return one.Fitted
 }
 
-// supplies counts the data sets sent, whose objects need distinct names.
+// supplies counts the data sets that were sent. The number makes the names of their objects distinct.
 var supplies atomic.Int64
 
-// supply answers a need: with a data set, which is stored once, or with the initial parameters of a model.
+// supply answers a request for files. The answer is a data set, which is stored once, or the initial parameters of a
+// model.
 func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
 	var n need
 	s := supply{}
@@ -216,7 +219,7 @@ func (c *Coordinator) supply(ctx context.Context, b []byte) []byte {
 	return text
 }
 
-// send stores the requested files.
+// send stores the requested files and returns their manifest.
 func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	t := c.trials[n.Trial]
 	if t == nil {
@@ -234,7 +237,7 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 		return c.store.put(ctx, "start-"+start.SHA256, files)
 	}
 	set := c.inMemory(n.Trial, n.What)
-	if m := c.sets[set]; m != nil { // needs are answered one after the other
+	if m := c.sets[set]; m != nil { // without a lock, because requests are answered one after the other
 		return m, nil
 	}
 	packed, err := pack(set)
@@ -248,7 +251,8 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	return m, err
 }
 
-// startFiles returns the files of a run that another run needs to start from it: its declaration and its parameters.
+// startFiles returns the files of a run that another run needs for its initial parameters: the declaration and the
+// parameters.
 func startFiles(run, parameters string) ([]folder.File, error) {
 	var files []folder.File
 	for _, path := range []string{filepath.Join(run, folder.Config), parameters} {
@@ -261,11 +265,11 @@ func startFiles(run, parameters string) ([]folder.File, error) {
 	return files, nil
 }
 
-// present is the maximum age of a worker's last hello for it to count as present.
+// present is the maximum age of the last hello message of a worker that counts as present.
 const present = 3 * helloEvery
 
-// watch offers trials again that are neither in the queue nor with a worker nor finished, because a killed server may have
-// lost a part of its queue.
+// watch offers trials again that are neither in the queue, nor with a worker, nor finished. They exist because a killed
+// server may have lost a part of its queue.
 func (c *Coordinator) watch(ctx context.Context) {
 	tick := time.NewTicker(min(c.options.Lease/2, 5*time.Second))
 	defer tick.Stop()
@@ -276,7 +280,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := c.writable(); err != nil {
-			c.fail(err) // with a full disk the server of this process stops without an error
+			c.fail(err) // with a full disk, the server in this process stops without an error
 			return
 		}
 		c.reportAbsent()
@@ -286,7 +290,7 @@ func (c *Coordinator) watch(ctx context.Context) {
 			w := c.waiting[t.ID]
 			c.mu.Unlock()
 			if w != nil {
-				_ = c.offer(ctx, t, w, false) // else at the next tick
+				_ = c.offer(ctx, t, w, false) // if this fails, the next tick tries again
 			}
 		}
 	}
@@ -302,8 +306,8 @@ func (c *Coordinator) writable() error {
 	return nil
 }
 
-// expired returns the trials whose lease has run out: those without a sign from a worker for twice the lease, or for less if
-// their last worker is present and no longer has them.
+// expired returns the trials whose lease has expired. No worker has reported such a trial for twice the lease. The time
+// is shorter if the last worker of the trial is present and no longer has the trial.
 func (c *Coordinator) expired(ctx context.Context) (trials []*sweep.Trial) {
 	one, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -340,7 +344,7 @@ func (c *Coordinator) expired(ctx context.Context) (trials []*sweep.Trial) {
 	return trials
 }
 
-// holder returns the present worker that is running a trial, "" if there is none. The caller holds the mutex.
+// holder returns the present worker that is running a trial, "" if there is none. The caller must hold the mutex.
 func (c *Coordinator) holder(trial string) string {
 	for id, m := range c.workers {
 		if m.leaving || time.Since(m.seen) > present {

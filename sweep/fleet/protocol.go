@@ -22,29 +22,29 @@ import (
 	"tessera/train/folder"
 )
 
-// protocol is the version of the messages. Machines with different protocols, or with different versions of tessera, reject
-// each other.
+// protocol is the version of the messages. Machines with different versions of the protocol or of tessera reject each
+// other.
 const protocol = 1
 
 // Limits of messages. NATS allows a megabyte by default.
 const (
 	mostMessage = 1 << 20
-	mostText    = 16 << 10 // of a name or problem
-	mostRunning = 4096     // concurrent trials on one machine
+	mostText    = 16 << 10 // length of a name or a problem
+	mostRunning = 4096     // number of concurrent trials on one machine
 	mostTries   = 64
 )
 
 // Patterns of identifiers.
 var (
-	isID     = regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString              // of trials, sweeps and processes
+	isID     = regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString              // IDs of trials, sweeps and processes
 	isSHA    = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString              // SHA-256
-	isObject = regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,199}$`).MatchString // of an object in the store
+	isObject = regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,199}$`).MatchString // name of an object in the store
 )
 
-// hello is the message that a worker sends every second with its state.
+// hello is the message with its state that a worker sends every second.
 type hello struct {
 	Protocol int       `json:"protocol"`
-	Version  string    `json:"version"` // of tessera
+	Version  string    `json:"version"` // version of tessera
 	ID       string    `json:"id"`      // ID of the process
 	Name     string    `json:"name"`    // name of the machine and the process
 	CPU      string    `json:"cpu"`
@@ -55,7 +55,7 @@ type hello struct {
 	Running  []running `json:"running,omitempty"`
 }
 
-// running is a trial in progress.
+// running describes a trial in progress.
 type running struct {
 	Trial           string   `json:"trial"`
 	Epoch           int      `json:"epoch"`
@@ -73,38 +73,38 @@ const (
 	stateEnd    = "end"    // all trials have ended
 )
 
-// welcome is the answer to a hello.
+// welcome is the answer to a hello message.
 type welcome struct {
 	Protocol int    `json:"protocol"`
-	Refused  string `json:"refused,omitempty"` // why the worker must not take trials
+	Refused  string `json:"refused,omitempty"` // the reason why the worker must not take trials
 	Sweep    string `json:"sweep,omitempty"`
 	State    string `json:"state,omitempty"`
-	Lease    int    `json:"lease_ms,omitempty"` // time after which a trial without a sign is given to another worker
+	Lease    int    `json:"lease_ms,omitempty"` // time in milliseconds after which a trial that no worker reports is given to another worker
 }
 
 // task describes one trial to a worker.
 type task struct {
 	Protocol    int               `json:"protocol"`
 	Trial       string            `json:"trial"`
-	Label       string            `json:"label"`       // its model and settings, for messages
+	Label       string            `json:"label"`       // model and settings of the trial, for messages
 	Declaration string            `json:"declaration"` // declaration of the model with all defaults
 	Split       data.Split        `json:"split"`
 	Metrics     metrics.Selection `json:"metrics"`
-	Fitted      []string          `json:"fitted"`          // SHA-256 of the files of the fitted images
-	Tested      []string          `json:"tested"`          // SHA-256 of the files of the measured images
+	Fitted      []string          `json:"fitted"`          // SHA-256 of the files of the training images
+	Tested      []string          `json:"tested"`          // SHA-256 of the files of the images on which the trial is measured
 	Start       string            `json:"start,omitempty"` // SHA-256 of the file of the initial parameters
 }
 
-// try is an attempt of one worker that started a trial and did not finish it.
+// try is an attempt of a worker that has started a trial and not finished it.
 type try struct {
 	Worker  string `json:"worker"`
-	Problem string `json:"problem,omitempty"` // "" while the worker is running the trial, and if the worker died
+	Problem string `json:"problem,omitempty"` // "" while the worker is running the trial, or if the worker died
 }
 
 // record is the state of a trial without a result.
 type record struct {
-	Tries      []try     `json:"tries,omitempty"` // since the last checkpoint
-	Step       int       `json:"step,omitempty"`  // step of the checkpoint
+	Tries      []try     `json:"tries,omitempty"` // attempts since the last checkpoint
+	Step       int       `json:"step,omitempty"`  // step of the last checkpoint
 	Checkpoint *manifest `json:"checkpoint,omitempty"`
 }
 
@@ -116,11 +116,11 @@ type result struct {
 	Worker   string    `json:"worker"`
 	Digest   string    `json:"digest,omitempty"` // SHA-256 of eval.json, which identifies the parameters and contains all metrics
 	Problem  string    `json:"problem,omitempty"`
-	GaveUp   bool      `json:"gave_up,omitempty"` // the machines may have caused the problem
-	Run      *manifest `json:"run,omitempty"`     // also for a training that diverged
+	GaveUp   bool      `json:"gave_up,omitempty"` // several attempts failed, and the machines may have caused the problem
+	Run      *manifest `json:"run,omitempty"`     // the run; also present if the training diverged
 }
 
-// need requests files that a trial reads from the coordinator: needFitted, needTested or needStart.
+// need requests from the coordinator the files that a trial reads: needFitted, needTested or needStart.
 type need struct {
 	Trial string `json:"trial"`
 	What  string `json:"what"`
@@ -147,7 +147,7 @@ func encode(m message) ([]byte, error) {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
 	b, err := json.Marshal(m)
-	if err == nil && len(b) > mostMessage-4096 { // headers follow
+	if err == nil && len(b) > mostMessage-4096 { // the headers of the message need space, too
 		err = fmt.Errorf("a message of %d bytes is too long (want at most %d)", len(b), mostMessage-4096)
 	}
 	if err != nil {
@@ -178,7 +178,7 @@ func decode(b []byte, m message) error {
 	return nil
 }
 
-// want returns an error unless a condition holds.
+// want returns an error unless holds is true. what names the invalid value.
 func want(holds bool, what string) error {
 	if holds {
 		return nil
@@ -248,7 +248,7 @@ func (s *supply) check() error {
 	return cmp.Or(short("problem", s.Problem), want(s.Problem != "" || s.Manifest != nil, "manifest"), s.Manifest.check())
 }
 
-// progress converts the state of a running trial to a [train.Progress].
+// progress converts the description of a running trial to a [train.Progress].
 func (r running) progress() train.Progress {
 	p := train.Progress{Epochs: r.Epochs, Steps: r.Steps}
 	p.Epoch, p.Step, p.ImagesPerSecond = r.Epoch, r.Step, r.ImagesPerSecond
@@ -273,7 +273,7 @@ const (
 	mostFiles = 16
 )
 
-// manifest lists files, and the objects in the store that contain their concatenated bytes.
+// manifest lists files, and the objects in the store that together contain the concatenated bytes of the files.
 type manifest struct {
 	Files []entry `json:"files"`
 	Parts []piece `json:"parts"`
@@ -307,7 +307,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// check returns an error for names that no file of a run has, inconsistent sizes, and numbers out of range.
+// check returns an error for names that are not files of a run, for inconsistent sizes, and for numbers out of range.
 func (m *manifest) check() error {
 	if m == nil {
 		return nil
@@ -350,9 +350,9 @@ func (m *manifest) size() (n int64) {
 	return n
 }
 
-// largestRun returns an upper bound of the size of a trial's run in bytes: its model twice, and a state with tens of
-// values per parameter and per unit and image. It is far above the size of actual states, and far below the limit of a
-// manifest.
+// largestRun returns an upper bound on the size of a trial's run in bytes. It allows for two copies of the model, and
+// for a state with tens of values per parameter, and per unit and image. Actual states are much smaller; the limit of a
+// manifest is much larger.
 func largestRun(one *sweep.StandaloneTrial) int64 {
 	const fixed, perEpoch, perValue, copies = 64 << 20, 8 << 10, 8, 64
 	m, shape := one.Model, one.Fitted.Shape
@@ -365,7 +365,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	if m.Baseline != nil {
 		units = int64(m.Baseline.Units())
 		parameters = (units + 1) * (pixels + units + 1)
-	} else if l, err := m.Layout(shape); err == nil { // else the training reports the error
+	} else if l, err := m.Layout(shape); err == nil { // on an error, the training reports the error
 		for _, p := range l.Parameters() {
 			n := int64(1)
 			for _, d := range p.Shape {
@@ -386,7 +386,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	return fixed + perEpoch*min(1<<32, int64(train.MostEpochs(m))) + perValue*((copies+states)*parameters+copies*images*(units+1))
 }
 
-// split divides the bytes of the parts into the files and verifies their checksums.
+// split divides the concatenated bytes b into the files and verifies their checksums.
 func (m *manifest) split(b []byte) ([]folder.File, error) {
 	var files []folder.File
 	for _, f := range m.Files {
@@ -415,7 +415,7 @@ func find(files []folder.File, name string) []byte {
 	return nil
 }
 
-// resumable reports whether the files of a run include those that a resume needs.
+// resumable reports whether files contains all files that are necessary to resume the run.
 func resumable(files []folder.File) bool {
 	return find(files, folder.Config) != nil && find(files, folder.State) != nil
 }

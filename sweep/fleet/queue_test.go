@@ -22,8 +22,9 @@ import (
 
 var emptyTrials = flag.Int("empty", 200, "number of empty trials of TestEmptyTrials")
 
-// TestEmptyTrials sends trials without a training through the queue: tasks, records, files and results as of others. With
-// -v it prints the time and the memory of the process, which is coordinator, server and workers at once.
+// TestEmptyTrials sends trials through the queue without training them. Tasks, records, files and results are as in
+// other sweeps. With -v it prints the time, and the memory of the process, which is coordinator, server and workers at
+// once.
 func TestEmptyTrials(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -82,7 +83,7 @@ func TestEmptyTrials(t *testing.T) {
 	b.workers.Wait()
 }
 
-// borrowed returns the trial with the data of a real one.
+// borrowed returns the trial t with the data of a real trial.
 func borrowed(b *bench, t *sweep.Trial) *sweep.Trial {
 	real := *b.sweep.Trials[0]
 	real.ID, real.Path = t.ID, t.Path
@@ -90,8 +91,7 @@ func borrowed(b *bench, t *sweep.Trial) *sweep.Trial {
 	return t
 }
 
-// resident returns the memory of this process after a collection of garbage, in MiB, "?" where the system does not say
-// it.
+// resident returns the memory of this process after a garbage collection, in MiB, "?" if the system does not report it.
 func resident() string {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/statm")

@@ -14,7 +14,8 @@ import (
 	"tessera/sweep"
 )
 
-// refusedSweep runs a sweep whose queue cannot be opened and returns the error. Nothing may be written.
+// refusedSweep runs a sweep whose queue cannot be opened and returns the error. It fails the test if anything was
+// written.
 func refusedSweep(t *testing.T, o Options) error {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "s")

@@ -20,7 +20,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// served starts a coordinator without own trials, which never ends by itself.
+// served starts a coordinator that runs no trials itself, so that the sweep never ends by itself. The returned function
+// stops it.
 func served(t *testing.T, o Options) (*bench, func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, declared, filepath.Join(t.TempDir(), "s"), o)
@@ -32,7 +33,7 @@ func served(t *testing.T, o Options) (*bench, func()) {
 	}
 }
 
-// refusedWith fails the test unless the worker is refused with a text.
+// refusedWith fails the test unless the worker is refused with an error that contains a text.
 func (b *bench) refusedWith(o WorkerOptions, text string) {
 	b.Helper()
 	o.Wait = 10 * time.Minute
@@ -149,7 +150,7 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = conn.Write([]byte(garbage)) // the server may close at once
+		_, _ = conn.Write([]byte(garbage)) // the error is ignored, because the server may close the connection at once
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Minute))
 		answer := make([]byte, 1<<16)
@@ -163,7 +164,7 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, subject := range []string{"result.0123456789abcdef", "hello", "need", "control"} { // whoever has the token can send anything
+	for _, subject := range []string{"result.0123456789abcdef", "hello", "need", "control"} { // a client with the token can send anything
 		if err := conn.Publish(b.coordinator.names.subject(subject), []byte("{garbage")); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +175,7 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 	leave()
 }
 
-// certificate writes a certificate for 127.0.0.1 that has signed itself, and its key.
+// certificate writes a self-signed certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -16,7 +16,7 @@ import (
 	"tessera/train/folder"
 )
 
-// single is a sweep of one trial.
+// single declares a sweep of one trial.
 var single = strings.NewReplacer("seeds = [1, 2]", "seeds = [1]", "[0.1, 0.3]", "[0.1]", "[0.01, 1e30]", "[0.01]").Replace(declared)
 
 func TestATrialWhoseResultsCannotBeUsedEndsAsFailed(t *testing.T) {
@@ -41,7 +41,7 @@ func TestATrialWhoseResultsCannotBeUsedEndsAsFailed(t *testing.T) {
 	b.workers.Wait()
 }
 
-// runOf returns the files of a finished trial of another sweep, and the result that goes with them.
+// runOf returns the files of a finished trial of another sweep, and the matching result.
 func runOf(t *testing.T, text string) ([]folder.File, *result) {
 	t.Helper()
 	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: filepath.Join(t.TempDir(), "other")})
@@ -154,13 +154,13 @@ func TestAWorkerSaysHelloWhileItGivesItsTrialsBack(t *testing.T) {
 	release := make(chan struct{})
 	ended := b.worker(ctx, WorkerOptions{fake: func(ctx context.Context, _ *store, _ *task) (*manifest, error) {
 		began.Store(true)
-		<-release // the last batch takes long
+		<-release // the last batch takes a long time
 		return nil, ctx.Err()
 	}})
 	b.until("the trial has begun", began.Load)
 	leave()
 	leaving.Store(true)
-	b.until("the worker is heard", func() bool { return heard.Load() > 2 }) // one may have been on its way
+	b.until("the worker is heard", func() bool { return heard.Load() > 2 }) // more than 2, because one hello may already have been on its way
 	close(release)
 	<-ended
 }
@@ -216,7 +216,7 @@ func TestAWorkerJoinsAgainWhatHasChanged(t *testing.T) {
 		want   bool
 	}{
 		{welcome{Sweep: first, State: stateRun, Lease: 30000}, true},
-		{welcome{Sweep: first, State: stateRun, Lease: 2000}, false}, // with the old one it would lose its trials
+		{welcome{Sweep: first, State: stateRun, Lease: 2000}, false}, // with the old lease the worker would lose its trials
 		{welcome{Sweep: second, State: stateRun, Lease: 30000}, false},
 		{welcome{Sweep: first, State: stateCancel, Lease: 30000}, false},
 	} {

@@ -15,11 +15,11 @@ import (
 	"tessera/train/folder"
 )
 
-// trialPath stands for the folder of a trial in problems reported by workers.
+// trialPath replaces the path of a trial's folder in problems that workers report.
 const trialPath = "{trial}"
 
-// receive applies the result of a trial and only then removes it from the queue: if the coordinator is killed in between, it
-// receives the result again.
+// receive applies the result of a trial, and only then removes the result from the queue. If the coordinator is killed
+// in between, it receives the result again.
 func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
 		return // the next coordinator receives it
@@ -31,7 +31,7 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	t := c.trials[r.Trial]
-	if t == nil { // of an earlier declaration
+	if t == nil { // a result of an earlier declaration
 		_ = m.Ack()
 		return
 	}
@@ -50,9 +50,9 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	_ = m.DoubleAck(ctx)
 }
 
-// reject offers a trial with an unusable result again, or ends it after mostFailures such results.
+// reject offers a trial with an unusable result again. After mostFailures such results it ends the trial.
 func (c *Coordinator) reject(ctx context.Context, t *sweep.Trial, r *result, why error) {
-	c.rejected[t.ID]++ // results are received one after the other
+	c.rejected[t.ID]++ // without a lock, because results are received one after the other
 	if n := c.rejected[t.ID]; n >= mostFailures {
 		c.finish(t, r.Task, fmt.Errorf("%d results of workers cannot be used; that of %s: %w", n, r.Worker, why))
 		c.clear(ctx, t, r)
@@ -69,7 +69,7 @@ func (c *Coordinator) apply(ctx context.Context, t *sweep.Trial, r *result) erro
 		return nil // the sweep reports the error
 	}
 	text, err := encode(current)
-	if err != nil || sum(text) != r.Task { // other metrics were asked for
+	if err != nil || sum(text) != r.Task { // the result is for a task with other metrics
 		c.store.drop(ctx, r.Run)
 		if c.sweep.Check(t) != nil {
 			return errors.New("other metrics are asked for now")
@@ -103,7 +103,7 @@ func (c *Coordinator) installResult(t *sweep.Trial, r *result, files []folder.Fi
 	if err := c.install(t, files, r.Worker); err != nil {
 		return err
 	}
-	if err := c.sweep.Check(t); err != nil { // else workers would continue from that run
+	if err := c.sweep.Check(t); err != nil { // otherwise workers would continue from that run
 		return errors.Join(err, c.options.Disk.RemoveAll(t.Path))
 	}
 	return nil
@@ -135,7 +135,7 @@ func (c *Coordinator) install(t *sweep.Trial, files []folder.File, worker string
 	return held.Close()
 }
 
-// failed ends a trial with the error of its workers.
+// failed ends a trial with the error that its workers have reported.
 func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) error {
 	if r.Run != nil && !t.Begun() {
 		files, err := c.store.get(ctx, r.Run, largestRun(c.sweep.Standalone(t)))
@@ -151,8 +151,8 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 	return nil
 }
 
-// compare compares a second result with the installed one. They differ only if the machines compute differently, or if memory
-// or disk is faulty. Workers with different kernels compute differently; the first result is then kept.
+// compare compares a second result with the installed one. Unequal results mean that the machines compute differently,
+// or that memory or disk is faulty. Workers with different kernels compute differently; then the first result is kept.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
@@ -170,7 +170,7 @@ func (c *Coordinator) compare(t *sweep.Trial, r *result) {
 	for _, m := range c.workers {
 		if m.name == r.Worker {
 			second = fmt.Sprintf("%s (%s, %s)", m.name, m.cpu, m.kernels)
-			mixed = mixed || kernels != "" && m.kernels != "" && m.kernels != kernels // the first one came before a restart
+			mixed = mixed || kernels != "" && m.kernels != "" && m.kernels != kernels // the first result may have come before a restart
 		}
 	}
 	c.mu.Unlock()
@@ -192,12 +192,12 @@ func (c *Coordinator) finish(t *sweep.Trial, digest string, err error) {
 	if w := c.waiting[t.ID]; w != nil && w.digest == digest {
 		select {
 		case w.done <- err:
-		default: // it has an outcome
+		default: // the trial already has an outcome
 		}
 	}
 }
 
-// clear removes a trial from the queue and the store.
+// clear removes a trial and its result from the queue and the store.
 func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
 	_ = c.withdraw(ctx, t.ID)
 	rec, _, err := c.records.get(ctx, t.ID)
@@ -208,7 +208,7 @@ func (c *Coordinator) clear(ctx context.Context, t *sweep.Trial, r *result) {
 	c.store.drop(ctx, r.Run)
 }
 
-// repeat offers a trial again, from the start.
+// repeat offers a trial again, from the beginning.
 func (c *Coordinator) repeat(ctx context.Context, t *sweep.Trial) {
 	c.records.remove(ctx, t.ID)
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server whose storage is full answers so until something is deleted; whoever waits learns it from one line.
+// A server whose storage is full refuses requests until something is deleted. The log reports this in a single line.
 func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines []string
@@ -32,7 +32,7 @@ func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
 	})
 }
 
-// fullStore is a key-value store that is read, and refuses to be written.
+// fullStore is a key-value store that can be read, but refuses writes.
 type fullStore struct {
 	jetstream.KeyValue
 	began time.Time

@@ -22,14 +22,14 @@ import (
 // mostSets is the maximum number of data sets that a worker keeps in memory.
 const mostSets = 4
 
-// sets contains the data sets in a worker's memory, which its trials share, the most recent last.
+// sets contains the data sets in a worker's memory, which its trials share. The most recently used set is last.
 type sets struct {
 	worker *worker
 	mu     sync.Mutex
 	list   []*loaded
 }
 
-// loaded is one data set.
+// loaded is one data set in memory.
 type loaded struct {
 	source data.Source
 	need   data.Need
@@ -38,8 +38,8 @@ type loaded struct {
 	rows   map[*data.Images][]float32
 }
 
-// of returns the data set of a task: from memory, from this machine's folders if their files have the checksums of the task,
-// from the cache, or from the coordinator.
+// of returns the data set of a task. It comes from memory, from the folders of this machine if the files there have the
+// checksums of the task, from the cache, or from the coordinator.
 func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, need data.Need, what string, sums []string) (*loaded, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 		return nil, err
 	}
 	var answer supply
-	slow := retry{5 * time.Minute, s.options.Log} // packing a large data set takes minutes
+	slow := retry{5 * time.Minute, s.options.Log} // a long limit, because packing a large data set takes minutes
 	err = slow.again(ctx, func(ctx context.Context) error {
 		m, err := s.conn.RequestWithContext(ctx, s.names.subject("need"), text)
 		if err != nil {
@@ -119,7 +119,7 @@ func (s *serving) ask(ctx context.Context, n *need) (*manifest, error) {
 	return answer.Manifest, err
 }
 
-// fetchSet returns the data set of a manifest from the cache of this machine. If necessary it first fetches it. An
+// fetchSet returns the data set of a manifest from the cache of this machine. If necessary it first fetches the set. An
 // interrupted fetch continues with the missing parts.
 func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) {
 	if len(m.Files) != 1 || m.Files[0].Name != setFile {
@@ -132,7 +132,7 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	}
 	fetching := filepath.Join(dir, ".fetching-"+m.Files[0].SHA256)
 	held, err := folder.Hold(fetching, s.options.Disk)
-	for errors.Is(err, folder.ErrLocked) { // another process of this machine fetches it
+	for errors.Is(err, folder.ErrLocked) { // while another process on this machine fetches the set
 		if !sleep(ctx, 100*time.Millisecond) {
 			return nil, ctx.Err()
 		}
@@ -142,7 +142,7 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 		return nil, err
 	}
 	defer held.Close()
-	if b := cached(path); b != nil { // that process has fetched it
+	if b := cached(path); b != nil { // the other process has fetched the set
 		_ = s.options.Disk.RemoveAll(held.Path())
 		return data.Unpack(b)
 	}
@@ -160,7 +160,7 @@ func (s *serving) fetchSet(ctx context.Context, m *manifest) (*data.Set, error) 
 	return data.Unpack(b)
 }
 
-// cached returns the contents of a file whose name is its SHA-256, nil if it is missing or damaged.
+// cached returns the contents of a file whose name is its SHA-256. It returns nil if the file is missing or damaged.
 func cached(path string) []byte {
 	b, err := regular.ReadFile(path)
 	if err != nil || sum(b) != filepath.Base(path) {
@@ -169,7 +169,7 @@ func cached(path string) []byte {
 	return b
 }
 
-// fetchParts fetches the parts that the folder does not have.
+// fetchParts fetches the parts that the folder lacks, and returns the bytes of all parts.
 func (s *serving) fetchParts(ctx context.Context, held *folder.Folder, m *manifest) ([]byte, error) {
 	var all bytes.Buffer
 	for _, p := range m.Parts {
@@ -190,7 +190,7 @@ func (s *serving) fetchParts(ctx context.Context, held *folder.Folder, m *manife
 	return all.Bytes(), nil
 }
 
-// pack returns a packed data set.
+// pack encodes a data set.
 func pack(set *data.Set) ([]byte, error) {
 	var b bytes.Buffer
 	err := set.Pack(&b)

@@ -25,20 +25,20 @@ type store struct {
 	stream  handle
 }
 
-// storage returns the stores of the files and the records of a sweep, with buckets that are not open yet.
+// storage returns the stores for the files and the records of a sweep. The buckets are opened later.
 func (n names) storage(conn *nats.Conn, log func(string)) (*store, records, error) {
 	js, err := jetstream.New(conn)
 	patient := retry{requestTime, log}
 	return &store{retry: patient, js: js, bucket: n.files()}, records{retry: patient, js: js, stream: &handle{}}, err
 }
 
-// handle looks up a stream once.
+// handle looks up a stream once and caches it.
 type handle struct {
 	mu     sync.Mutex
 	stream jetstream.Stream
 }
 
-// of returns the stream of that name.
+// of returns the stream with the given name.
 func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,13 +52,13 @@ func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (j
 	return stream, err
 }
 
-// put stores files. Objects that an interrupted put with the same prefix has stored are not sent again.
+// put stores files. Objects that an interrupted put with the same prefix has already stored are not sent again.
 func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*manifest, error) {
 	m := &manifest{}
 	var all []byte
 	for _, f := range files {
 		m.Files = append(m.Files, entry{f.Name, int64(len(f.Data)), sum(f.Data)})
-		if len(files) == 1 { // a data set, which is large
+		if len(files) == 1 { // a single file is a data set, which is large
 			all = f.Data
 		} else {
 			all = append(all, f.Data...)
@@ -66,7 +66,7 @@ func (s *store) put(ctx context.Context, prefix string, files []folder.File) (*m
 	}
 	for b := range slices.Chunk(all, partSize) {
 		p := piece{Size: int64(len(b)), SHA256: sum(b)}
-		p.Object = fmt.Sprintf("%s.%s.%d", prefix, p.SHA256[:32], len(m.Parts)) // equal parts are different objects
+		p.Object = fmt.Sprintf("%s.%s.%d", prefix, p.SHA256[:32], len(m.Parts)) // with the index, so that equal parts are different objects
 		if err := s.putPart(ctx, p, b); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest, of at most most bytes.
+// get returns the files of a manifest. It returns an error if they have more than most bytes.
 func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
 	if n := m.size(); n > most {
 		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)
@@ -102,7 +102,7 @@ func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File
 	return m.split(all.Bytes())
 }
 
-// getPart returns the verified bytes of one object.
+// getPart returns the bytes of one object, after verifying them.
 func (s *store) getPart(ctx context.Context, p piece) (b []byte, err error) {
 	err = s.again(ctx, func(ctx context.Context) error {
 		o, err := s.objects.Get(ctx, p.Object)
@@ -122,7 +122,8 @@ func (s *store) getPart(ctx context.Context, p piece) (b []byte, err error) {
 	return b, err
 }
 
-// drop removes the objects of a manifest and their entries. Objects that cannot be removed are removed with the store.
+// drop removes the objects of a manifest and their entries. Objects that cannot be removed now are removed with the
+// store.
 func (s *store) drop(ctx context.Context, m *manifest) {
 	if m == nil {
 		return
@@ -143,18 +144,18 @@ func (s *store) drop(ctx context.Context, m *manifest) {
 	}
 }
 
-// requestTime bounds one request to the server; a request without an answer is repeated.
+// requestTime is the maximum time of one request to the server. A request without an answer is repeated.
 const requestTime = 10 * time.Second
 
 // retry repeats requests to the server.
 type retry struct {
-	limit time.Duration // limit for one request
+	limit time.Duration // maximum time for one request
 	log   func(string)
 }
 
-// again repeats a request until it succeeds, fails permanently, or the context ends; the error then also contains that of the
-// last attempt. A server that answers but refuses for longer than the limit, for example because its storage is full, is
-// reported once. The owner of the connection reports its loss.
+// again repeats a request until it succeeds, fails permanently, or the context ends. If the context ends, the error
+// also contains the error of the last attempt. If a server answers but refuses for longer than the limit, for example
+// because its storage is full, this is logged once. The owner of the connection reports the loss of the connection.
 func (r retry) again(ctx context.Context, request func(context.Context) error) error {
 	f := refusals{what: "a request", retry: r}
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
@@ -171,7 +172,7 @@ func (r retry) again(ctx context.Context, request func(context.Context) error) e
 	}
 }
 
-// sleep waits for d and reports whether it passed before ctx ended.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -181,8 +182,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// every calls f at intervals of d until ctx ends or the returned function is called. That function ends f's context and waits
-// for the last call.
+// every calls f at intervals of d until ctx ends or stop is called. stop ends the context of f and waits for the last
+// call.
 func every(ctx context.Context, d time.Duration, f func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -207,16 +208,16 @@ func (s *store) publish(ctx context.Context, subject, trial string, text []byte)
 	})
 }
 
-// refusals counts the refusals of one repeated request.
+// refusals counts how often the server refuses one repeated request.
 type refusals struct {
 	retry
-	what     string    // the request, as in "a request"
+	what     string    // name of the request, as in "a request"
 	since    time.Time // time of the first refusal; zero after any other answer
 	reported bool
 }
 
-// note reports whether the error of an attempt is a refusal. If refusals continue for longer than the limit, it logs them
-// once. A record that another process has changed does not count as a refusal.
+// note reports whether the error of an attempt is a refusal. If refusals continue for longer than the limit, it logs
+// them once. An error because another process has changed the record does not count as a refusal.
 func (f *refusals) note(err error) bool {
 	switch {
 	case !answered(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
@@ -231,7 +232,7 @@ func (f *refusals) note(err error) bool {
 	return true
 }
 
-// answered reports whether an error is an answer of the server rather than a missing answer.
+// answered reports whether an error means that the server has answered.
 func answered(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api)

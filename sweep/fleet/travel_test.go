@@ -16,7 +16,8 @@ import (
 	"tessera/sweep"
 )
 
-// startedFrom is a sweep on images of a file, from the parameters of another run, that selects a setting.
+// startedFrom declares a sweep on images from a file that starts from the parameters of another run and selects a
+// setting.
 const startedFrom = `
 [model.small]
 dataset = { name = "npy", images = %q, validation = 0.2 }
@@ -53,7 +54,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	want := alone(t, started)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, started, filepath.Join(dir, "s"), Options{})
-	if err := os.Remove(images); err != nil { // the coordinator has read it
+	if err := os.Remove(images); err != nil { // the coordinator has already read the file
 		t.Fatal(err)
 	}
 	ended := b.run(ctx)
@@ -70,7 +71,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	}
 }
 
-// values returns n different values from 0 to 1.
+// values returns n distinct values from 0 to 1.
 func values(n int) []float32 {
 	all := make([]float32, n)
 	for i := range all {
@@ -102,7 +103,7 @@ func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := &bench{TB: t}
 	b.worker(ctx, WorkerOptions{URL: url, Access: access})
-	_, _ = sweepOf(t, declared, out, c).Run(ctx) // trials of it diverge
+	_, _ = sweepOf(t, declared, out, c).Run(ctx) // the error is ignored, because some trials diverge
 	stop()
 	b.workers.Wait()
 	same(t, files(t, out), want)

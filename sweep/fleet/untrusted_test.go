@@ -62,7 +62,7 @@ func TestEqualPartsAreStored(t *testing.T) {
 	}
 }
 
-// A checkpoint whose bytes are those that were sent, and that no training can read.
+// The bytes of the checkpoint arrive as they were sent, but no training can read them.
 func TestATrialWithAnUnreadableCheckpointBeginsAgain(t *testing.T) {
 	want := alone(t, single)
 	state := func(valid bool) []byte {
@@ -105,7 +105,7 @@ func TestATrialWithAnUnreadableCheckpointBeginsAgain(t *testing.T) {
 	}
 }
 
-// slowDisk notes whether this process still has the trial while its folder is removed.
+// slowDisk records whether this process still has the trial while its folder is removed.
 type slowDisk struct {
 	folder.OS
 	removing func(path string)
@@ -166,7 +166,7 @@ func TestASecondOutageHasTheWholePatience(t *testing.T) {
 	})
 }
 
-func TestASweepIsFailedByItsTrialsAlone(t *testing.T) { // of a worker that sends more than a run can have
+func TestASweepIsFailedByItsTrialsAlone(t *testing.T) { // The worker sends more data than a run can have.
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{})
 	ended := b.run(ctx)

@@ -22,22 +22,22 @@ import (
 type WorkerOptions struct {
 	URL string
 	Access
-	Jobs  int           // concurrent trials; < 1: one per processor
-	Dirs  data.Dirs     // where data sets are searched
-	Cache string        // folder of fetched data sets and of trials in progress
-	Wait  time.Duration // maximum waiting time for a coordinator; 0: ten minutes
-	Disk  folder.Disk   // nil: the operating system's
+	Jobs  int           // number of concurrent trials; < 1: one per processor
+	Dirs  data.Dirs     // where data sets are searched for
+	Cache string        // folder for fetched data sets and for trials in progress
+	Wait  time.Duration // maximum time to wait for a coordinator; 0: ten minutes
+	Disk  folder.Disk   // disk of the cache; nil: that of the operating system
 	Log   func(string)  // called with log lines about trials and connections; may be nil
 
 	inside *nats.Conn                                              // connection of the coordinator in the same process
-	sets   func(trial, what string) *data.Set                      // data sets of that coordinator
+	sets   func(trial, what string) *data.Set                      // returns the data sets of the coordinator in the same process
 	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training in tests
 }
 
-// helloEvery is the interval between two hellos of a worker.
+// helloEvery is the interval between two hello messages of a worker.
 const helloEvery = time.Second
 
-// worker is a process that takes trials.
+// worker is a process that takes trials from a queue.
 type worker struct {
 	options WorkerOptions
 	conn    *nats.Conn
@@ -49,15 +49,15 @@ type worker struct {
 	mu      sync.Mutex
 	self    hello
 	running map[string]running
-	full    error     // error of a disk that cannot be written: no more trials are taken
-	alone   time.Time // time of the last answer of a coordinator, by this machine's clock
+	full    error     // write error of the disk; the worker then takes no more trials
+	alone   time.Time // time of the last answer of a coordinator, by the clock of this machine
 	ended   bool      // the last sweep has ended
 }
 
-// Work runs trials until ctx ends. It then returns trials in progress to the queue with a checkpoint, and the error is
-// [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] if the coordinator is missing for longer than Wait during
-// a sweep, [ErrIdle] after the end of a sweep, and [*folder.WriteError] if the disk cannot be written; trials are then
-// returned, too.
+// Work runs trials until ctx ends. It then returns trials in progress to the queue, with checkpoints, and the error is
+// [train.ErrInterrupted]. Other errors are [ErrRefused], [ErrLost] if the coordinator does not answer for longer than
+// Wait during a sweep, [ErrIdle] after the end of a sweep, and [*folder.WriteError] if the disk cannot be written.
+// Trials are returned to the queue after these errors, too.
 func Work(ctx context.Context, o WorkerOptions) error {
 	w, err := newWorker(o)
 	if err != nil {
@@ -66,7 +66,7 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	return w.work(ctx)
 }
 
-// newWorker completes the options.
+// newWorker returns a worker with the defaults of missing options.
 func newWorker(o WorkerOptions) (*worker, error) {
 	if o.URL == "" && o.inside == nil || o.Cache == "" {
 		return nil, errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
@@ -98,15 +98,15 @@ func (w *worker) work(ctx context.Context) error {
 	return w.serve(ctx)
 }
 
-// place creates the folder of this process and removes those of killed processes.
+// place creates the folder of this process and removes the folders of killed processes.
 func (w *worker) place() (err error) {
-	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives: folders of killed processes are removed
+	all := filepath.Join(w.options.Cache, "in-progress") // not a name that a sweep or a user gives, because folders of killed processes are removed
 	w.dir = filepath.Join(all, w.self.ID)
 	w.sets = sets{worker: w}
 	if w.held, err = folder.Hold(w.dir, w.options.Disk); err != nil {
 		return err
 	}
-	if !folder.Held(w.dir) { // without locks nobody knows which processes live
+	if !folder.Held(w.dir) { // without locks, the folders of killed processes cannot be recognised
 		return nil
 	}
 	entries, _ := os.ReadDir(all)
@@ -123,7 +123,7 @@ func (w *worker) place() (err error) {
 	return nil
 }
 
-// leave removes the folder and closes the connection.
+// leave removes the folder of this process and closes the connection.
 func (w *worker) leave() {
 	_ = w.options.Disk.RemoveAll(w.dir)
 	_ = w.held.Close()
@@ -132,7 +132,7 @@ func (w *worker) leave() {
 	}
 }
 
-// connect connects to the queue and waits for it if necessary.
+// connect connects to the queue. If necessary it waits for the server.
 func (w *worker) connect(ctx context.Context) error {
 	if w.conn = w.options.inside; w.conn != nil {
 		return nil
@@ -142,7 +142,7 @@ func (w *worker) connect(ctx context.Context) error {
 		return err
 	}
 	options = append(options, nats.DisconnectErrHandler(func(c *nats.Conn, _ error) {
-		if !c.IsClosed() { // else this process has closed it
+		if !c.IsClosed() { // if the connection is closed, this process has closed it
 			w.options.Log(fmt.Sprintf("lost %s, waiting up to %v", shown(w.options.URL), w.options.Wait))
 		}
 	}), nats.ReconnectHandler(func(*nats.Conn) {
@@ -170,7 +170,7 @@ func (w *worker) connect(ctx context.Context) error {
 	}
 }
 
-// wake makes the worker send a hello immediately.
+// wake makes the worker send a hello message immediately.
 func (w *worker) wake() {
 	select {
 	case w.nudge <- struct{}{}:
@@ -186,7 +186,7 @@ func (w *worker) serve(ctx context.Context) error {
 			current.end()
 		}
 		if w.conn.IsConnected() {
-			_, _ = w.say(true, "") // a coordinator that does not hear it counts the worker a little longer
+			_, _ = w.say(true, "") // a coordinator that does not receive this message counts the worker a little longer
 		}
 	}()
 	tick := time.NewTicker(helloEvery)
@@ -220,14 +220,14 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 }
 
-// problem returns the error because of which the worker takes no more trials, nil if there is none.
+// problem returns the error because of which the worker takes no more trials, or nil.
 func (w *worker) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.full
 }
 
-// say sends a hello to the coordinator and returns its answer, nil if there is none.
+// say sends a hello message to the coordinator and returns the answer. The answer is nil if there is none.
 func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	w.mu.Lock()
 	h := w.self
@@ -261,7 +261,8 @@ func (w *worker) say(leaving bool, sweep string) (*welcome, error) {
 	return &answer, nil
 }
 
-// unanswered handles a hello without an answer: it returns nil as long as the worker may wait, then an error.
+// unanswered handles a hello message without an answer. It returns nil while the worker may still wait, and then an
+// error.
 func (w *worker) unanswered(err error) error {
 	if w.conn.IsClosed() {
 		if why := refused(w.options.URL, w.conn.LastError()); why != nil {
@@ -301,12 +302,13 @@ func (s *serving) id() string {
 	return s.names.sweep
 }
 
-// continues reports whether the worker can continue unchanged. A restarted coordinator may have another lease.
+// continues reports whether the worker can continue unchanged after an answer. A restarted coordinator may have another
+// lease.
 func (s *serving) continues(answer *welcome) bool {
 	return answer.State == stateRun && answer.Sweep == s.id() && answer.lease() == s.lease
 }
 
-// reason explains why the worker takes no more trials of the sweep.
+// reason returns the reason why the worker takes no more trials of the sweep, as text.
 func (s *serving) reason(answer *welcome) string {
 	switch {
 	case answer.Sweep != s.id():
@@ -349,25 +351,25 @@ func (w *worker) join(ctx context.Context, answer *welcome) (*serving, error) {
 	return s, nil
 }
 
-// end returns the trials in progress to the queue and waits until this is done. Meanwhile it sends hellos, so that the
-// coordinator waits too.
+// end returns the trials in progress to the queue and waits until this is done. Meanwhile it sends hello messages, so
+// that the coordinator waits, too.
 func (s *serving) end() {
 	s.stop()
-	stop := every(context.Background(), helloEvery, func(context.Context) { _, _ = s.say(false, s.id()) }) // the answer changes nothing
+	stop := every(context.Background(), helloEvery, func(context.Context) { _, _ = s.say(false, s.id()) }) // the answer does not matter
 	s.slots.Wait()
 	stop()
 	_ = s.control.Unsubscribe()
 }
 
-// Limits of attempts without a later checkpoint. A trial has failed after mostFailures errors that might not occur on another
-// machine, or after mostLosses workers that ended or lost their connection while running it. Workers are lost for many
-// reasons; a trial that needs too much memory and ends its worker is one of them.
+// Limits of attempts without a new checkpoint. A trial has failed after mostFailures errors that might not occur on
+// another machine. It has also failed after mostLosses workers that ended or lost their connection while running it.
+// Workers are lost for many reasons. One of them is a trial that needs too much memory and ends its worker.
 const (
 	mostFailures = 3
 	mostLosses   = 10
 )
 
-// fetchTime is the time that a request for a trial waits at the server.
+// fetchTime is the maximum time that a request for a trial waits at the server.
 const fetchTime = 2 * time.Second
 
 // slot runs one trial after another until ctx ends.
@@ -381,13 +383,13 @@ func (s *serving) slot(ctx context.Context) {
 			err = batch.Error()
 		}
 		if err != nil {
-			sleep(ctx, 200*time.Millisecond) // the server is away: the connection is made again
+			sleep(ctx, 200*time.Millisecond) // the server does not answer; the connection will be re-established
 		}
 	}
 }
 
-// taken runs the trial that a request returns. If ctx ends first, a trial that the request still returns goes back to the
-// queue.
+// taken runs the trial that a request returns. If ctx ends first and the request still returns a trial, the trial goes
+// back to the queue.
 func (s *serving) taken(ctx context.Context, batch jetstream.MessageBatch, team *team.Team) {
 	for {
 		select {

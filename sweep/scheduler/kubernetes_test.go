@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// decoder builds the program that decodes a job strictly by the types of k8s.io/api. It is a separate module: nothing else depends on
-// these types.
+// decoder builds the program that decodes a job strictly with the types of k8s.io/api. It is a separate module, because
+// nothing else depends on these types.
 func decoder(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "decoder")

@@ -1,4 +1,4 @@
-// Package scheduler writes job files for cluster schedulers that run the trials of a sweep, and simulates schedules.
+// Package scheduler writes job files with which cluster schedulers run the trials of a sweep, and simulates schedules.
 package scheduler
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Job is an array job whose tasks share the folder of a sweep. A task is `tessera trial FOLDER INDEX`.
+// Job is an array job whose tasks share the folder of a sweep. A task runs `tessera trial FOLDER INDEX`.
 type Job struct {
 	Sweep    string // name of the sweep
 	Folder   string // absolute path of the sweep's folder, the same on all machines
-	Work     string // working directory of the tasks, to which relative paths of data refer
-	Program  string // path of tessera
+	Work     string // working directory of the tasks; relative paths of data refer to it
+	Program  string // path of the program tessera
 	Data     string // folder of the data sets; "" if there is none
 	Tasks    int    // number of indices, which start at 0
 	Parallel int    // maximum number of concurrent tasks; 0: no limit
@@ -47,12 +47,12 @@ const (
 // slurmJob is one job of Slurm.
 type slurmJob struct {
 	Job
-	Path        string // path of the script
-	First, Last int    // First is the trial index of array task 0; the array ends at Last
+	Path        string // name of the script
+	First, Last int    // First is the index of the first trial, which is array task 0. The array ends at Last.
 	Logs        string
 }
 
-// Slurm returns the scripts of the job: one, or several if there are more tasks than one job may have.
+// Slurm returns the scripts of the job. There are several if the job has more tasks than a Slurm job may have.
 func (j Job) Slurm() ([]File, error) {
 	if err := j.check(); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (j Job) Script(index int) string {
 // limit matches the maximum number of concurrent tasks in a Slurm script.
 var limit = regexp.MustCompile(`(?m)^#SBATCH --array=\S*(%\d+)`)
 
-// Limit returns the maximum number of concurrent tasks in a Slurm script, in the syntax of sbatch: "%2", or "" if there is
-// none.
+// Limit returns the maximum number of concurrent tasks in a Slurm script, in the syntax of sbatch: "%2". It returns ""
+// if there is no limit.
 func Limit(script string) string {
 	if found := limit.FindStringSubmatch(script); found != nil {
 		return found[1]
@@ -91,7 +91,7 @@ func Limit(script string) string {
 	return ""
 }
 
-// Kubernetes returns the file of an Indexed Job.
+// Kubernetes returns the file of a Kubernetes Indexed Job.
 func (j Job) Kubernetes() (File, error) {
 	if err := j.check(); err != nil {
 		return File{}, err
@@ -134,7 +134,8 @@ func (j Job) Label() string {
 	return strings.TrimRight(label[:min(len(label), longestLabel)], "-")
 }
 
-// longestLabel leaves space for the index that Kubernetes appends to the name of a pod.
+// longestLabel is the maximum length of a label. It leaves space for the index that Kubernetes appends to the name of a
+// pod.
 const longestLabel = 52
 
 func filled(name string, data any) (string, error) {
@@ -143,7 +144,7 @@ func filled(name string, data any) (string, error) {
 	return b.String(), err
 }
 
-// quoted returns a text in single quotes for a shell.
+// quoted returns a text in single quotes for a POSIX shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // option returns a path in the syntax of an #SBATCH line.
@@ -157,7 +158,7 @@ func option(path string) string {
 // Simulate returns the time until the last task ends on equally fast cores. As in a sweep, a core takes the next task, in the
 // given order, as soon as it has finished one.
 func Simulate(tasks []time.Duration, cores int) time.Duration {
-	free := make([]time.Duration, max(1, min(cores, len(tasks)))) // when each core has finished
+	free := make([]time.Duration, max(1, min(cores, len(tasks)))) // times at which the cores become free
 	var end time.Duration
 	for _, t := range tasks {
 		next := 0

@@ -121,7 +121,7 @@ func TestALabelHasWhatANameInKubernetesMayHave(t *testing.T) {
 	}
 }
 
-// stage is a folder with programs in place of tessera and scontrol, in which a script runs.
+// stage is a folder in which a script runs. It contains replacements of the programs tessera and scontrol.
 type stage struct {
 	*testing.T
 	dir string
@@ -145,7 +145,7 @@ func (s stage) program(name, text string) {
 	}
 }
 
-// run runs the second script of a job as task 3 and returns its exit code and output.
+// run runs the second script of a job as task 3 and returns the exit code and the output.
 func (s stage) run(data string, variables ...string) (int, string) {
 	s.Helper()
 	scripts, err := Job{Sweep: "s", Folder: filepath.Join(s.dir, "a sweep"), Work: s.dir, Program: filepath.Join(s.dir, "tessera it's"), Data: data, Tasks: 20, PerJob: 10}.Slurm()
@@ -170,9 +170,9 @@ func (s stage) run(data string, variables ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// requeued returns the calls of scontrol.
+// requeued returns the recorded calls of scontrol.
 func (s stage) requeued() string {
-	text, _ := os.ReadFile(filepath.Join(s.dir, "scontrol.log")) // it was not called
+	text, _ := os.ReadFile(filepath.Join(s.dir, "scontrol.log")) // no file means that scontrol was not called
 	return string(text)
 }
 
@@ -188,7 +188,7 @@ func TestTheScriptRunsItsIndexAndPassesOnTheExitCode(t *testing.T) {
 }
 
 func TestAScriptWhoseTrialWasPreemptedGoesBackToTheQueue(t *testing.T) {
-	// The trial signals the shell as Slurm does, takes a while to write its checkpoint, and gets a second signal meanwhile.
+	// The trial signals the shell as Slurm does. While it writes its checkpoint, it gets a second signal.
 	s := newStage(t, `trap 'trap "" USR1; echo written; kill -USR1 $PPID; sleep 0.2; exit 75' USR1
 kill -USR1 $PPID; for i in $(seq 400); do sleep 0.05; done`)
 	code, out := s.run("")
@@ -214,8 +214,8 @@ func TestASimulatedScheduleGivesEachTaskToTheFirstFreeCore(t *testing.T) {
 		{nil, 4, 0},
 		{[]time.Duration{3 * s, 2 * s, 4 * s}, 0, 9 * s},
 		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1, 9 * s},
-		{[]time.Duration{3 * s, 2 * s, 4 * s}, 2, 6 * s}, // 3 | 2 4
-		{[]time.Duration{4 * s, 3 * s, 2 * s}, 2, 5 * s}, // 4 | 3 2
+		{[]time.Duration{3 * s, 2 * s, 4 * s}, 2, 6 * s}, // core 1: 3; core 2: 2 and 4
+		{[]time.Duration{4 * s, 3 * s, 2 * s}, 2, 5 * s}, // core 1: 4; core 2: 3 and 2
 		{[]time.Duration{1 * s, 1 * s, 1 * s, 5 * s}, 2, 6 * s},
 		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1 << 40, 4 * s},
 	} {

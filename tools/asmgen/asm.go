@@ -9,10 +9,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa is an instruction set to write kernels for.
+// isa is an instruction set for which kernels are written.
 type isa struct {
 	name  string
-	bytes int // of a vector register
+	bytes int // size of a vector register in bytes
 }
 
 var (
@@ -20,8 +20,8 @@ var (
 	avx512 = isa{"avx512", 64}
 )
 
-// asm writes one file. It wraps avo's context in vector operations that mean the same on both instruction sets; each
-// returns a new virtual register, so that a kernel reads like a formula.
+// asm writes one file. It wraps avo's context in vector operations for both instruction sets. Each operation returns a new
+// virtual register, so that a kernel reads like a formula.
 type asm struct {
 	*build.Context
 	isa
@@ -37,10 +37,10 @@ func newAsm(set isa) *asm {
 
 func (a *asm) wide() bool { return a.bytes == 64 }
 
-// lanes is how many numbers of that many bytes a register holds.
+// lanes returns the number of elements of the given size in bytes that fit into a vector register.
 func (a *asm) lanes(size int) int { return a.bytes / size }
 
-// function starts a function that must not keep its pointers.
+// function starts a function that does not retain its pointers.
 func (a *asm) function(name, signature, doc string) {
 	a.Function(name)
 	a.Attributes(attr.NOSPLIT)
@@ -49,19 +49,20 @@ func (a *asm) function(name, signature, doc string) {
 	a.Doc(doc)
 }
 
-// done leaves the upper halves of the registers clean, without which SSE code after it would be slow, and returns.
+// done clears the upper halves of the vector registers, without which subsequent SSE code would be slow, and returns from the
+// function.
 func (a *asm) done() {
 	a.VZEROUPPER()
 	a.RET()
 }
 
-// label makes a name that is new in the file.
+// label returns a label that is unique in the file.
 func (a *asm) label(stem string) string {
 	a.labels++
 	return fmt.Sprintf("%s%d", stem, a.labels)
 }
 
-// vector is a new register of full width.
+// vector returns a new vector register of full width.
 func (a *asm) vector() reg.VecVirtual {
 	if a.wide() {
 		return a.ZMM()

@@ -7,7 +7,7 @@ import (
 
 // elementwise is a kernel that maps arrays (named a, b, c) and scalars (s, t) to dst.
 type elementwise struct {
-	field   string // of kernel.Set
+	field   string // name of the field in kernel.Set
 	arrays  int
 	scalars int
 	unroll  int
@@ -22,7 +22,7 @@ func emitElementwise(a *asm) {
 	}
 }
 
-// kernelName is the name of the function for a field of Set.
+// kernelName returns the name of the function for a field of kernel.Set.
 func (a *asm) kernelName(field string) string {
 	return strings.ToLower(field[:1]) + field[1:] + "_" + a.isa.name
 }
@@ -77,10 +77,10 @@ var arithmetic = []elementwise{
 	{"InvSqrt", 1, 0, 2, func(a *asm, x, _ []vec) vec { return a.div(a.constant(1), a.sqrt(x[0])) }},
 }
 
-// nanOr is x where x is NaN, else y.
+// nanOr returns x where x is NaN, else y.
 func (a *asm) nanOr(x, y vec) vec { return a.choose(a.compare(unordered, x, x), x, y) }
 
-// comparisons are made in two forms, with an array and with a scalar.
+// comparisons contains two forms of each comparison: with an array and with a scalar.
 var comparisons = func() (list []elementwise) {
 	for _, c := range []struct {
 		field     string
@@ -116,7 +116,7 @@ var fused = []elementwise{
 	{"TanhGrad", 2, 0, 4, func(a *asm, x, _ []vec) vec { return a.mul(x[0], a.fnma(x[1], x[1], a.constant(1))) }},
 }
 
-// leaky is g where y > 0, else slope*g.
+// leaky returns g where y > 0, else slope*g.
 func (a *asm) leaky(g, y, slope vec) vec {
 	return a.choose(a.compare(moreThan, y, a.constant(0)), g, a.mul(g, slope))
 }

@@ -13,7 +13,7 @@ var (
 	ln2Low  = math.Ln2 - ln2High
 )
 
-// clampLow is x, but at least low; a NaN stays.
+// clampLow returns max(x, low); NaN remains NaN.
 func (a *asm) clampLow(x vec, low float64) vec { return a.larger(a.constant(low), x) }
 
 // reduceExp returns n and exp(r)-1.
@@ -25,10 +25,10 @@ func (a *asm) reduceExp(x vec) (n, rest vec) {
 	return n, a.fma(a.mul(q, r), r, r)
 }
 
-// powerOfTwo is 2^n for integers n in int32 with -126 <= n <= 127.
+// powerOfTwo returns 2^n for integers n in int32 with -126 <= n <= 127.
 func (a *asm) powerOfTwo(n vec) vec { return a.shiftLeft(a.addInt(n, a.word(127)), 23) }
 
-// scale is x 2^n for integers n in float32, rounded once, even where the result is denormal or infinite.
+// scale returns x 2^n for integers n in float32. The result is rounded once, even if it is denormal or infinite.
 func (a *asm) scale(x, n vec) vec {
 	if a.wide() {
 		return a.binary(a.VSCALEFPS, x, n)
@@ -38,19 +38,19 @@ func (a *asm) scale(x, n vec) vec {
 	return a.mul(a.mul(x, a.powerOfTwo(half)), a.powerOfTwo(a.subInt(whole, half)))
 }
 
-// exp: beyond the bounds the result is 0 or infinite.
+// exp returns exp(x). Outside of the bounds the result is 0 or infinite.
 func (a *asm) exp(x vec) vec {
 	return a.expBelow(a.smaller(a.constant(89), x))
 }
 
-// expBelow is exp for x <= 89.
+// expBelow returns exp(x) for x <= 89.
 func (a *asm) expBelow(x vec) vec {
 	n, rest := a.reduceExp(a.clampLow(x, -104))
 	return a.scale(a.add(rest, a.constant(1)), n)
 }
 
-// expm1 = 2^n (rest+1) - 1, computed at half size so that n = 128 does not overflow. Where n is 0 it is the rest
-// itself, which keeps denormals; the sign is copied for the sake of -0.
+// expm1 returns 2^n (rest+1) - 1, computed at half its size so that n = 128 does not overflow. For n = 0 the result is rest,
+// which preserves denormals. The sign is copied, which preserves -0.
 func (a *asm) expm1(x vec) vec {
 	n, rest := a.reduceExp(a.clampLow(a.smaller(a.constant(89), x), -30))
 	half := a.powerOfTwo(a.addInt(a.toInt(n), a.word(0xffffffff)))
@@ -59,14 +59,14 @@ func (a *asm) expm1(x vec) vec {
 	return a.or(y, a.sign(x))
 }
 
-// sigmoid = 1/(1+e) or e/(1+e) with e = exp(-|x|).
+// sigmoid returns 1/(1+e) or e/(1+e) with e = exp(-|x|).
 func (a *asm) sigmoid(x vec) vec {
 	e := a.expBelow(a.or(x, a.word(1<<31)))
 	top := a.choose(a.compare(lessThan, x, a.constant(0)), e, a.constant(1))
 	return a.div(top, a.add(e, a.constant(1)))
 }
 
-// tanh |x| = -t/(t+2) with t = exp(-2|x|)-1.
+// tanh returns tanh(x), with tanh |x| = -t/(t+2) and t = exp(-2|x|)-1.
 func (a *asm) tanh(x vec) vec {
 	negative := a.or(x, a.word(1<<31))
 	n, rest := a.reduceExp(a.clampLow(a.add(negative, negative), -30))
@@ -75,14 +75,14 @@ func (a *asm) tanh(x vec) vec {
 	return a.or(a.div(a.abs(t), a.add(t, a.constant(2))), a.sign(x))
 }
 
-// softplus = max(x, 0) + log(1+exp(-|x|)).
+// softplus returns max(x, 0) + log(1+exp(-|x|)).
 func (a *asm) softplus(x vec) vec {
 	e := a.expBelow(a.or(x, a.word(1<<31)))
 	f, exponent := a.reduceLog1p(e)
 	return a.add(a.larger(a.constant(0), x), a.logOf(f, exponent))
 }
 
-// logOf is log(2^e (1+f)).
+// logOf returns log(2^e (1+f)).
 func (a *asm) logOf(f, e vec) vec {
 	y := a.polynomial(f, append([]float64{-0.5}, logPolynomial...)...)
 	y = a.fma(y, a.mul(f, f), a.mul(e, a.constant(ln2Low)))
@@ -95,7 +95,7 @@ func (a *asm) split(x vec) (e, m vec) {
 	return e, a.subInt(x, a.shiftLeft(e, 23))
 }
 
-// log: denormals are scaled up by 2^23 first.
+// log returns log(x). Denormals are multiplied by 2^23 first.
 func (a *asm) log(x vec) vec {
 	small := a.compare(lessThan, x, a.constant(0x1p-126))
 	e, m := a.split(a.choose(small, a.mul(x, a.constant(0x1p23)), x))
@@ -104,8 +104,8 @@ func (a *asm) log(x vec) vec {
 	return a.logEdges(y, x, 0)
 }
 
-// reduceLog1p returns f and e (in float32) for 1+x, with f taken from x itself so that the rounding of 1+x does not
-// matter. From 2^24 on, the 1 is lost in the rounding anyway.
+// reduceLog1p returns f and e (in float32) for 1+x, with f computed from x, so that the rounding of 1+x has no effect. For x
+// >= 2^24 rounding removes the 1 in any case.
 func (a *asm) reduceLog1p(x vec) (f, exponent vec) {
 	e, m := a.split(a.add(x, a.constant(1)))
 	exponent = a.toFloat(e)
@@ -114,13 +114,13 @@ func (a *asm) reduceLog1p(x vec) (f, exponent vec) {
 	return a.choose(a.compare(moreThan, exponent, a.constant(24)), a.sub(m, a.constant(1)), f), exponent
 }
 
-// log1p copies the sign for the sake of -0.
+// log1p returns log(1+x). It copies the sign, which preserves -0.
 func (a *asm) log1p(x vec) vec {
 	y := a.logOf(a.reduceLog1p(x))
 	return a.logEdges(a.or(y, a.sign(x)), x, -1)
 }
 
-// logEdges puts in the values of a logarithm at its pole, below it, at infinity and at NaN.
+// logEdges sets the values of a logarithm at its pole, below the pole, at infinity and at NaN.
 func (a *asm) logEdges(y, x vec, pole float64) vec {
 	infinity := a.constant(math.Inf(1))
 	y = a.choose(a.compare(equal, x, infinity), infinity, y)

@@ -7,7 +7,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The layout of kernel.tile, checked by a test there.
+// The layout of kernel.tile. A test of package kernel checks it.
 const (
 	tileA, tileB, tileC            = 0, 8, 16
 	tileK                          = 24
@@ -16,7 +16,7 @@ const (
 	tileLast, tileAlpha, tileBeta0 = 64, 72, 72 // beta follows alpha
 )
 
-// precision picks the instructions of float32 or float64.
+// precision selects the instructions for float32 or float64.
 type precision struct {
 	name string
 	size int
@@ -24,7 +24,8 @@ type precision struct {
 
 var precisions = []precision{{"32", 4}, {"64", 8}}
 
-// tileRows is the most rows of a tile: with two vectors of columns, 12 x 2 of 32 registers hold sums, or 6 x 2 of 16.
+// tileRows returns the maximum number of rows of a tile. With two vectors of columns, the sums take 12 x 2 of 32 registers, or
+// 6 x 2 of 16.
 func (a *asm) tileRows() int {
 	if a.wide() {
 		return 12
@@ -43,9 +44,9 @@ func emitGemm(a *asm) {
 	}
 }
 
-// gemm writes the micro-kernel of one tile size: C(rows x vectors) = alpha A B + beta C, the sums in registers all the
-// while. A is read through two strides, so that it may be stored by rows, by columns or packed; B is read in rows of
-// whole vectors. Only the last vector of each row of C may be partial.
+// gemm writes the micro-kernel for one tile size: C(rows x vectors) = alpha A B + beta C. The sums stay in registers. A is
+// read with two strides, so that it may be stored by rows, by columns or packed. B is read in rows of complete vectors. Only
+// the last vector of each row of C may be partial.
 type gemm struct {
 	*asm
 	precision
@@ -73,7 +74,7 @@ func (g *gemm) load(offset int) reg.GPVirtual {
 	return r
 }
 
-// clear zeroes the sums and asks for the tile of C, which is needed only at the end.
+// clear sets the sums to 0 and prefetches the tile of C, which is needed only at the end.
 func (g *gemm) clear() {
 	c, row := g.load(tileC), g.load(tileCRow)
 	for range g.rows {
@@ -97,10 +98,10 @@ func (g *gemm) zero(v reg.VecVirtual) {
 	g.VXORPS(v, v, v)
 }
 
-// unrolled is how many k one round of the loop takes: a tenth faster than one.
+// unrolled is the number of values of k per iteration of the loop. This is a tenth faster than a single value.
 const unrolled = 4
 
-// multiply adds up the products over k: whole rounds, then what is left of k.
+// multiply adds up the products over k: first in complete iterations of the loop, then for the remaining values of k.
 func (g *gemm) multiply() {
 	k, b, bStep := g.load(tileK), g.load(tileB), g.load(tileBStep)
 	address, advance := g.rowsOfA()
@@ -128,7 +129,7 @@ func (g *gemm) multiply() {
 	g.Label(end)
 }
 
-// multiplyOne spreads each element of a column of A over a register and multiplies it with the row of B.
+// multiplyOne broadcasts each element of a column of A to a register and multiplies the register by the row of B.
 func (g *gemm) multiplyOne(b reg.GPVirtual, address func(row int) operand.Mem) {
 	columns := make([]reg.VecVirtual, g.vectors)
 	for v := range columns {
@@ -144,7 +145,7 @@ func (g *gemm) multiplyOne(b reg.GPVirtual, address func(row int) operand.Mem) {
 	}
 }
 
-// rowsOfA gives the address of each row's element: one base register serves the rows 0, 1, 2, 4 and 8 beyond it.
+// rowsOfA returns the addresses of the rows' elements. One base register serves the rows 0, 1, 2, 4 and 8 after it.
 func (g *gemm) rowsOfA() (address func(row int) operand.Mem, advance func()) {
 	row, step := g.load(tileARow), g.load(tileAStep)
 	bases := []reg.GPVirtual{g.load(tileA)}
@@ -209,7 +210,7 @@ func (g *gemm) finish() {
 	g.done()
 }
 
-// test jumps when beta is +0 or -0.
+// test jumps to overwrite if beta is +0 or -0.
 func (g *gemm) test(overwrite string) {
 	if g.size == 4 {
 		beta := g.GP32()
@@ -235,7 +236,7 @@ func (g *gemm) eachRow(do func(r, v int, at operand.Mem)) {
 	}
 }
 
-// tail reads and writes C under the mask of the last vector.
+// tail reads and writes the elements of C in the last vector, which a mask selects.
 type tail struct {
 	g    *gemm
 	mask reg.Register

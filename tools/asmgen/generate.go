@@ -8,7 +8,7 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// families are the groups of kernels, each written by one function for every instruction set.
+// families lists the groups of kernels. One function writes each group for every instruction set.
 var families = []struct {
 	name string
 	emit func(*asm)
@@ -20,7 +20,7 @@ var families = []struct {
 	{"optim", emitOptimizers},
 }
 
-// generate returns the content of every generated file by its name.
+// generate returns the contents of the generated files by name.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, set := range []isa{avx2, avx512} {

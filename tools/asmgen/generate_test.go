@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const kernels = "../../kernel" // the folder of the generated files
+const kernels = "../../kernel" // folder of the generated files
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generate()
@@ -27,7 +27,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 	}
 }
 
-// An AVX2 machine has sixteen vector registers and no masks; the assembler would accept more without a word.
+// AVX2 has sixteen vector registers and no mask registers. The assembler would accept other registers without an error.
 func TestAVX2KernelsUseAVX2RegistersOnly(t *testing.T) {
 	files, err := generate()
 	if err != nil {

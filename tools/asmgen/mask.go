@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// maskOf makes the mask of the first count elements of a vector (1 to all): a mask register, or a vector whose first
-// elements are all ones.
+// maskOf returns the mask of the first count elements of a vector, count >= 1: a mask register, or a vector in which the bits
+// of these elements are ones.
 func (a *asm) maskOf(count reg.GPVirtual, size int) reg.Register {
 	if a.wide() {
 		ones, mask := a.GP64(), a.K()
@@ -26,8 +26,8 @@ func (a *asm) maskOf(count reg.GPVirtual, size int) reg.Register {
 	return mask
 }
 
-// maskTable is a vector of ones followed by a vector of zeros: a window that starts n elements before the border
-// begins with n ones.
+// maskTable returns a vector of ones followed by a vector of zeros. A vector that is read n elements before the border begins
+// with n ones.
 func (a *asm) maskTable() operand.Mem {
 	if m, ok := a.globals["mask"]; ok {
 		return m
@@ -45,7 +45,7 @@ func (a *asm) maskTable() operand.Mem {
 	return m
 }
 
-// maskedLoad reads the elements under the mask, and zeros elsewhere; nothing else is touched.
+// maskedLoad reads the elements that the mask selects, and sets the others to zero. It does not access other memory.
 func (a *asm) maskedLoad(size int, from operand.Mem, mask reg.Register, to operand.Op) {
 	switch {
 	case a.wide() && size == 4:
@@ -59,7 +59,7 @@ func (a *asm) maskedLoad(size int, from operand.Mem, mask reg.Register, to opera
 	}
 }
 
-// maskedStore writes the elements under the mask only.
+// maskedStore writes only the elements that the mask selects.
 func (a *asm) maskedStore(size int, from operand.Op, mask reg.Register, to operand.Mem) {
 	switch {
 	case a.wide() && size == 4:

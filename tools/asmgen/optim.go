@@ -9,7 +9,7 @@ import (
 
 // optimizerStep is one pass over a parameter w, its gradient g and its state, with scalars of kernel.stepSet.
 type optimizerStep struct {
-	name    string // of the field of kernel.stepSet
+	name    string // name of the field of kernel.stepSet
 	state   string
 	scalars string
 	// body returns the new w and state from w, g and the state.
@@ -57,7 +57,7 @@ var optimizerSteps = []optimizerStep{
 	}},
 }
 
-// average is keep*old + rest*x*x.
+// average returns keep*old + rest*x*x.
 func (a *asm) average(old, x, keep, rest vec) vec {
 	return a.fma(a.mul(rest, x), x, a.mul(keep, old))
 }
@@ -97,8 +97,9 @@ func (o optimizerStep) emit(a *asm) {
 	a.done()
 }
 
-// flushDenormals makes denormals count as 0 until restore. Where a gradient stays 0, a decaying state ends up denormal
-// for ever (0.9 times the smallest few is themselves), and an operation on a denormal takes a hundred times longer.
+// flushDenormals makes the processor treat denormals as 0 until restore is called. If a gradient remains 0, a decaying state
+// would become denormal and stay so (0.9 times one of the smallest denormals is rounded to the same number), and an operation
+// on a denormal takes a hundred times longer.
 func (a *asm) flushDenormals() (restore func()) {
 	const flushToZero, denormalsAreZero = 1 << 15, 1 << 6
 	saved, flushing := a.AllocLocal(8), a.AllocLocal(8)

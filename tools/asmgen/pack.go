@@ -7,9 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// emitPack writes what copies a block of B into a panel. The copy of rows knows no precision: a mask counts in units
-// of four bytes. The transposition works on 8 x 8 float32 or 4 x 4 float64 with AVX instructions alone and serves
-// both instruction sets.
+// emitPack writes the kernels that copy a block of B into a panel. The copy of rows does not depend on the precision: its mask
+// has units of four bytes. The transposition uses blocks of 8 x 8 float32 or 4 x 4 float64 and only AVX instructions, for both
+// instruction sets.
 func emitPack(a *asm) {
 	for vectors := 1; vectors <= 2; vectors++ {
 		emitPackRows(a, vectors)
@@ -82,7 +82,7 @@ func emitTranspose(a *asm, p precision) {
 	a.done()
 }
 
-// lines gives the addresses of up to eight lines by odd multiples of their distance.
+// lines returns the addresses of up to eight lines, computed from odd multiples of their distance.
 func (a *asm) lines(base, step reg.GPVirtual, n int) func(i int) operand.Mem {
 	odd := map[int]reg.GPVirtual{1: step}
 	for i := 3; i < n; i += 2 {

@@ -8,15 +8,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// reduction folds arrays into one number. Four accumulators take the vectors in turn and are combined pairwise, then
-// their halves, so that the order depends on the length alone.
+// reduction reduces arrays to one number. Four accumulators take the vectors in turn; then the accumulators are combined
+// pairwise, and then the halves of the result. The order depends only on the length.
 type reduction struct {
-	field  string // of kernel.Set
+	field  string // name of the field of kernel.Set
 	arrays int
-	start  float64                            // the neutral element
-	fold   func(a *asm, sum vec, x []vec) vec // takes a vector in
+	start  float64                            // neutral element
+	fold   func(a *asm, sum vec, x []vec) vec // adds a vector to an accumulator
 	join   func(a *asm, x, y vec) vec         // combines two accumulators
-	hide   bool                               // elements that do not count must become start: 0 is not neutral
+	hide   bool                               // unselected elements must be set to start, because 0 is not neutral
 }
 
 const accumulators = 4
@@ -36,7 +36,7 @@ var reductions = []reduction{
 	{"Minimum", 1, math.Inf(1), func(a *asm, least vec, x []vec) vec { return a.minimum(least, x[0]) }, (*asm).minimum, true},
 }
 
-// maximum and minimum are NaN where one of the operands is.
+// maximum and minimum return NaN where one of the operands is NaN.
 func (a *asm) maximum(x, y vec) vec { return a.nanOr(x, a.larger(x, y)) }
 func (a *asm) minimum(x, y vec) vec { return a.nanOr(x, a.smaller(x, y)) }
 
@@ -78,7 +78,7 @@ func (r reduction) emit(a *asm) {
 	a.done()
 }
 
-// across joins the halves of a vector until one element is left.
+// across combines the halves of a vector until one element remains.
 func (r reduction) across(a *asm, x vec) reg.Register {
 	if a.wide() {
 		half := a.vector()
@@ -100,8 +100,8 @@ func (r reduction) across(a *asm, x vec) reg.Register {
 	return a.register(x).AsX()
 }
 
-// emitFromBytes writes the conversion of bytes to dst = b/255, correctly rounded without a division: q = b*(1/255) is
-// off by a rounding, and the rest b - 255q, exact thanks to FMA, puts that right.
+// emitFromBytes writes the conversion of bytes to dst = b/255, correctly rounded without a division: q = b*(1/255) has a
+// rounding error, which the remainder b - 255q corrects. FMA computes the remainder exactly.
 func emitFromBytes(a *asm) {
 	name := a.kernelName("FromBytes")
 	a.function(name, "func(dst []float32, src []byte)", name+" is FromBytes of [Set].")

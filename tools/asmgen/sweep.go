@@ -5,15 +5,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// array is a slice that a kernel runs over.
+// array is a slice over which a kernel iterates.
 type array struct {
 	name        string
 	read, write bool
 }
 
-// sweep writes the loops of a kernel over equally long beginnings of its arrays: several vectors at a time, then one,
-// then the rest under a mask. body gets the vectors of the arrays that are read and returns those of the arrays that
-// are written; live says which elements count (nil: all), and step which of several accumulators to use.
+// sweep writes the loops of a kernel over its arrays, up to the shortest length: first several vectors per iteration, then
+// single vectors, then the remaining elements under a mask. body gets the vectors of the arrays that are read, and returns
+// those of the arrays that are written. live is the mask of the valid elements (nil for all), and step is the number of the
+// accumulator to use.
 type sweep struct {
 	*asm
 	arrays []array
@@ -44,7 +45,7 @@ func (s *sweep) emit() {
 	s.Label(end)
 }
 
-// start finds the shortest length.
+// start computes the shortest length of the arrays.
 func (s *sweep) start() {
 	s.left, s.at = s.GP64(), s.GP64()
 	for i, array := range s.arrays {
@@ -63,7 +64,7 @@ func (s *sweep) start() {
 	s.XORQ(s.at, s.at)
 }
 
-// loop repeats do while at least count elements are left.
+// loop repeats do while at least count elements remain.
 func (s *sweep) loop(count int, exit string, do func()) {
 	again := s.label("loop")
 	s.SUBQ(operand.U32(count), s.left)
@@ -77,7 +78,7 @@ func (s *sweep) loop(count int, exit string, do func()) {
 	s.ADDQ(operand.U32(count), s.left)
 }
 
-// step reads, computes and writes the vector number i from here, wholly or under a mask.
+// step reads, computes and writes vector i after the current position, completely or under a mask.
 func (s *sweep) step(i int, live mask) {
 	var in []vec
 	for q, array := range s.arrays {
@@ -113,7 +114,7 @@ func (s *sweep) read(from operand.Mem, live mask) vec {
 	return x
 }
 
-// scalar fills a register with a parameter.
+// scalar returns a register filled with a parameter.
 func (a *asm) scalar(name string) vec {
 	at, err := a.Param(name).Resolve()
 	if err != nil {

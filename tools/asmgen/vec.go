@@ -9,14 +9,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Operations on vectors of float32 (and of int32 where the name says so). A vec is a register or a constant in memory;
-// results are new registers.
+// Operations on vectors of float32, and of int32 if the name contains it. A vec is a register or a constant in memory. Results
+// are new registers.
 type vec = operand.Op
 
-// constant is a vector of one float32 in memory.
+// constant returns a vector of one repeated float32 in memory.
 func (a *asm) constant(x float64) vec { return a.word(math.Float32bits(float32(x))) }
 
-// word is a vector of one 32-bit pattern in memory.
+// word returns a vector of one repeated 32-bit pattern in memory.
 func (a *asm) word(bits uint32) vec {
 	name := fmt.Sprintf("all%08x", bits)
 	if m, ok := a.globals[name]; ok {
@@ -31,7 +31,7 @@ func (a *asm) word(bits uint32) vec {
 	return m
 }
 
-// register makes sure of a register: instructions take a constant in memory as their last operand only.
+// register returns x in a register, because instructions accept a constant in memory only as their last operand.
 func (a *asm) register(x vec) reg.VecVirtual {
 	if r, ok := x.(reg.VecVirtual); ok {
 		return r
@@ -45,7 +45,7 @@ func (a *asm) copyOf(x vec) reg.VecVirtual {
 	return r
 }
 
-// binary applies an instruction of two operands.
+// binary applies an instruction with two operands.
 func (a *asm) binary(op func(...operand.Op), x, y vec) vec {
 	z := a.vector()
 	op(y, a.register(x), z)
@@ -57,10 +57,10 @@ func (a *asm) sub(x, y vec) vec { return a.binary(a.VSUBPS, x, y) }
 func (a *asm) mul(x, y vec) vec { return a.binary(a.VMULPS, x, y) }
 func (a *asm) div(x, y vec) vec { return a.binary(a.VDIVPS, x, y) }
 
-// larger is x where x > y, else y: y also where one of them is NaN.
+// larger returns x where x > y, else y. It also returns y if one of them is NaN.
 func (a *asm) larger(x, y vec) vec { return a.binary(a.VMAXPS, x, y) }
 
-// smaller is x where x < y, else y: y also where one of them is NaN.
+// smaller returns x where x < y, else y. It also returns y if one of them is NaN.
 func (a *asm) smaller(x, y vec) vec { return a.binary(a.VMINPS, x, y) }
 
 func (a *asm) and(x, y vec) vec { return a.binary(a.VANDPS, x, y) }
@@ -76,21 +76,21 @@ func (a *asm) sqrt(x vec) vec {
 	return z
 }
 
-// fma is x*y + z with one rounding.
+// fma returns x*y + z with one rounding.
 func (a *asm) fma(x, y, z vec) vec {
 	sum := a.copyOf(z)
 	a.VFMADD231PS(y, a.register(x), sum)
 	return sum
 }
 
-// fnma is z - x*y with one rounding.
+// fnma returns z - x*y with one rounding.
 func (a *asm) fnma(x, y, z vec) vec {
 	sum := a.copyOf(z)
 	a.VFNMADD231PS(y, a.register(x), sum)
 	return sum
 }
 
-// polynomial is c[0] + c[1] x + c[2] x^2 + ... by Horner's rule.
+// polynomial returns c[0] + c[1] x + c[2] x^2 + ... by Horner's rule.
 func (a *asm) polynomial(x vec, c ...float64) vec {
 	sum := a.copyOf(a.constant(c[len(c)-1]))
 	for i := len(c) - 2; i >= 0; i-- {
@@ -99,7 +99,7 @@ func (a *asm) polynomial(x vec, c ...float64) vec {
 	return sum
 }
 
-// round is the nearest integer, the even one of two.
+// round returns the nearest integer, of two the even one.
 func (a *asm) round(x vec) vec {
 	z := a.vector()
 	if a.wide() {
@@ -134,7 +134,7 @@ func (a *asm) toFloat(x vec) vec {
 	return z
 }
 
-// The predicates of comparisons: those with NaN are false, but for notEqual, notAtLeast and unordered.
+// The predicates of comparisons. With NaN they are false, except for notEqual, notAtLeast and unordered.
 const (
 	equal      = 0
 	lessThan   = 17
@@ -146,7 +146,7 @@ const (
 	moreThan   = 30
 )
 
-// mask is the result of a comparison: a mask register, or a vector of ones where it holds.
+// mask is the result of a comparison: a mask register, or a vector with ones in the elements for which it holds.
 type mask = reg.Register
 
 func (a *asm) compare(predicate uint8, x, y vec) mask {
@@ -160,7 +160,7 @@ func (a *asm) compare(predicate uint8, x, y vec) mask {
 	return m
 }
 
-// choose is x where m holds, else y.
+// choose returns x where m holds, else y.
 func (a *asm) choose(m mask, x, y vec) vec {
 	z := a.vector()
 	if a.wide() {
@@ -171,7 +171,7 @@ func (a *asm) choose(m mask, x, y vec) vec {
 	return z
 }
 
-// where is x where m holds, else 0.
+// where returns x where m holds, else 0.
 func (a *asm) where(m mask, x vec) vec {
 	z := a.vector()
 	if a.wide() {
@@ -182,7 +182,7 @@ func (a *asm) where(m mask, x vec) vec {
 	return z
 }
 
-// indicator is 1 where the comparison holds, else 0.
+// indicator returns 1 where the comparison holds, else 0.
 func (a *asm) indicator(predicate uint8, x, y vec) vec {
 	return a.where(a.compare(predicate, x, y), a.constant(1))
 }

@@ -16,8 +16,9 @@ import (
 	"tessera/tools/internal/module"
 )
 
-// baselineContests are matrix factorisation and the linear SVM, scikit-learn's and ours, on the 10,000 test images. Ours is the
-// whole command in factorisation, from its start to the files that it leaves; scikit-learn's is the fit alone.
+// baselineContests returns the contests of matrix factorisation and of the linear SVM between scikit-learn and Tessera on the
+// 10,000 test images. For a factorisation Tessera is timed as a complete command, from its start to the written files;
+// scikit-learn is timed only for the fit.
 func (s settings) baselineContests() []contest {
 	ready := sync.OnceValues(s.buildTessera)
 	contests := []contest{{
@@ -69,7 +70,8 @@ func (s settings) sklearn(arguments ...string) (result, error) {
 	return result{ms: 1e3 * seconds, score: score}, nil
 }
 
-// perIteration takes the difference of a long and a short run, so that the start counts for neither.
+// perIteration returns the time of one iteration: the difference between a long and a short run, which excludes the start,
+// divided by the difference of their iterations.
 func perIteration(run func(iterations string) (result, error)) (result, error) {
 	const short, long = 10, 60
 	few, err := run(strconv.Itoa(short))
@@ -90,7 +92,7 @@ func (s settings) buildTessera() (string, error) {
 	return binary, err
 }
 
-// tessera runs the command.
+// tessera runs the command tessera.
 func (s settings) tessera(ready func() (string, error), arguments ...string) (string, error) {
 	binary, err := ready()
 	if err != nil {
@@ -101,7 +103,7 @@ func (s settings) tessera(ready func() (string, error), arguments ...string) (st
 	return output(c)
 }
 
-// factorise trains a model on the test images, times all of it and reads its error.
+// factorise trains a model on the test images, and returns the total time and the error.
 func (s settings) factorise(ready func() (string, error), model string, more ...string) (result, error) {
 	if _, err := ready(); err != nil {
 		return result{}, err
@@ -126,7 +128,7 @@ func (s settings) factorise(ready func() (string, error), model string, more ...
 	return result{ms: 1e3 * took.Seconds(), score: report.MSE}, err
 }
 
-// codes fits an NMF to the test images and returns its codes, which both sides classify.
+// codes fits an NMF to the test images and returns its codes, which both programs classify.
 func (s settings) codes(ready func() (string, error)) (*data.Images, error) {
 	if _, err := s.factorise(ready, "nmf"); err != nil {
 		return nil, err
@@ -139,7 +141,7 @@ func (s settings) codes(ready func() (string, error)) (*data.Images, error) {
 	return data.ReadImages(context.Background(), file, nil)
 }
 
-// classify fits on the first four fifths and counts what is right of the last.
+// classify fits a classifier to the first four fifths of the codes and returns the accuracy on the last fifth.
 func (s settings) classify(codes *data.Images, c float64) (result, error) {
 	ctx := context.Background()
 	set, err := data.FashionMNIST().Load(ctx, data.Dirs{filepath.Dir(s.folder)}, data.Need{Test: true})

@@ -1,11 +1,13 @@
-// Command bench measures Tessera against its peers, in turn, and prints the ratios of the medians.
+// Command bench compares the speed of Tessera with that of other programs, in alternating rounds, and prints the ratios of the
+// medians.
 //
 //	go -C tools run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
 //
-// FOLDER holds fashion-mnist/. Every round runs, for each contest, the peer at its best (bench/torch_steps.py in PyTorch,
-// bench/sklearn_baselines.py in scikit-learn: see there) and Tessera, which inherits TESSERA_BLAS and TESSERA_SIMD. Rounds alternate
-// so that a machine whose speed drifts is fair to all. With --mpirun the contests are others: the peer is a training by one
-// process of as many threads, ours one by as many processes of one thread. --mpirun may be repeated.
+// FOLDER contains fashion-mnist/. Every round runs, for each contest, the other program with its fastest settings
+// (bench/torch_steps.py for PyTorch, bench/sklearn_baselines.py for scikit-learn) and Tessera, which inherits TESSERA_BLAS and
+// TESSERA_SIMD. Rounds alternate, so that a drift of the machine's speed affects all programs equally. With --mpirun the
+// contests compare a training by one process with several threads (peer) with a training by the same number of processes with
+// one thread each (ours). --mpirun may be repeated.
 package main
 
 import (
@@ -26,22 +28,22 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// A contest is one piece of work that a peer and Tessera do.
+// A contest is a piece of work that another program and Tessera perform.
 type contest struct {
-	name string // the model first
+	name string // name, which begins with the model
 	peer func() (result, error)
 	ours func() (result, error)
 }
 
-// A result is a time and, where the work has one, how good its outcome is.
+// A result contains a time and, if the work has one, a score of its outcome.
 type result struct{ ms, score float64 }
 
-// settings are those of the command line.
+// settings contains the flags of the command line.
 type settings struct {
-	folder         string // fashion-mnist/ itself
-	temporary      string // for what is built and trained
+	folder         string // folder fashion-mnist/
+	temporary      string // folder for built programs and trained models
 	steps, threads int
-	launchers      []string // of MPI; none: the peers are other programs
+	launchers      []string // launchers of MPI; if there are none, other programs are the peers
 }
 
 func main() {
@@ -106,10 +108,10 @@ func (s settings) contests() []contest {
 	return slices.Concat(s.stepContests(), s.baselineContests(), s.mixtureContests())
 }
 
-// An entry is what the rounds of one contest gave.
+// An entry contains the results of all rounds of one contest.
 type entry struct{ peer, ours []result }
 
-// hold adds a round.
+// hold runs one round and adds its results.
 func (e *entry) hold(c contest) error {
 	for _, side := range []struct {
 		into    *[]result
@@ -149,7 +151,7 @@ func median(x []result) result {
 	return x[len(x)/2]
 }
 
-// python runs one of the scripts beside this file at its best and returns what it prints.
+// python runs a script in this folder with its fastest settings and returns its output.
 func python(environment []string, arguments ...string) (string, error) {
 	c := exec.Command("/usr/bin/python3", arguments...)
 	c.Env = append(os.Environ(), environment...)

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// Without a round there is no median.
+// A median needs at least one round.
 func TestNoRoundsAreAMistake(t *testing.T) {
 	for _, rounds := range []int{0, -1} {
 		if err := run(settings{}, t.TempDir(), "nmf", rounds); err == nil {

@@ -20,8 +20,8 @@ const (
 	mixtureBatch      = 1024
 )
 
-// mixtureContests are one iteration of expectation maximisation, and one pass of k-means over mini-batches, in scikit-learn and here.
-// scikit-learn gets float64, in which both compute the mixtures, and float32 for k-means, as here.
+// mixtureContests returns the contests of one iteration of expectation maximisation and of one pass of k-means over
+// mini-batches, between scikit-learn and Tessera. Both compute mixtures in float64 and k-means in float32.
 func (s settings) mixtureContests() (contests []contest) {
 	rows := sync.OnceValues(func() ([]float32, error) {
 		x := mixtureRows()
@@ -56,7 +56,7 @@ func (s settings) mixtureContests() (contests []contest) {
 	return contests
 }
 
-// steps times iterations after the first two.
+// steps returns the time of one iteration, measured after the first two.
 func steps(method baselines.Method, x []float32, count int) (r result, err error) {
 	ctx := context.Background()
 	images, err := baselines.NewMatrix(x, mixtureValues)
@@ -85,7 +85,7 @@ func steps(method baselines.Method, x []float32, count int) (r result, err error
 	return r, nil
 }
 
-// mixtureRows draws the samples: each cluster has a centre and a spread of each value.
+// mixtureRows draws the samples. Each cluster has a centre, and a standard deviation for each value.
 func mixtureRows() []float32 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	centres, spreads := make([]float64, mixtureComponents*mixtureValues), make([]float64, mixtureComponents*mixtureValues)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// processContests are training steps of BenchmarkProcesses in package train: the peer is one process, ours are as many processes
-// of one thread as it has threads.
+// processContests returns the contests of training steps, by BenchmarkProcesses in package train. The peer is one process with
+// several threads; ours are the same number of processes with one thread each.
 func (s settings) processContests(launchers []string) []contest {
 	ready := sync.OnceValues(s.buildSteps)
 	var contests []contest
@@ -20,7 +20,7 @@ func (s settings) processContests(launchers []string) []contest {
 		}
 		for _, w := range []struct {
 			model string
-			times int // how many times longer a step takes, about
+			times int // approximate factor by which a step takes longer
 		}{{"shallow-nonneg-kl", 1}, {"simclr", 10}, {"asym-nonneg-kl", 10}} {
 			steps := max(3, s.steps/w.times)
 			run := func(threads int, command ...string) (result, error) {

@@ -13,10 +13,10 @@ import (
 	"tessera/tools/internal/module"
 )
 
-// encode stands in the place of an optimizer: 10,000 images are encoded in the place of a training step.
+// encode, in place of an optimizer, selects a contest in which 10,000 images are encoded instead of a training step.
 const encode = "encode"
 
-// stepContests are training steps, PyTorch's and those of BenchmarkStep in package train.
+// stepContests returns the contests of training steps between PyTorch and BenchmarkStep in package train.
 func (s settings) stepContests() []contest {
 	ready := sync.OnceValues(func() (string, error) {
 		if err := hasTorch(); err != nil {
@@ -84,7 +84,7 @@ func hasTorch() error {
 	return nil
 }
 
-// benchmark runs one benchmark of package train by a command that ends with the binary.
+// benchmark runs one benchmark of package train. The command line ends with the path of the binary.
 func (s settings) benchmark(steps int, pattern string, command ...string) (result, error) {
 	command = append(command, "-test.run=^$", "-test.bench="+pattern, "-test.benchtime="+strconv.Itoa(steps)+"x")
 	c := exec.Command(command[0], command[1:]...)
@@ -93,7 +93,7 @@ func (s settings) benchmark(steps int, pattern string, command ...string) (resul
 	return perStep(output(c))
 }
 
-// buildSteps returns the binary of the benchmarks.
+// buildSteps builds the binary of the benchmarks and returns its path.
 func (s settings) buildSteps() (string, error) {
 	binary := filepath.Join(s.temporary, "train.test")
 	c, err := module.Go("test", "-c", "-o", binary, "./train")
@@ -108,7 +108,7 @@ func (s settings) torch(model, optimizer string, steps int) (result, error) {
 	return perStep(python(s.torchAtItsBest(), "bench/torch_steps.py", model, optimizer, "--data", s.folder, "--steps", strconv.Itoa(steps), "--threads", strconv.Itoa(s.threads)))
 }
 
-// torchAtItsBest is the environment in which PyTorch is fastest.
+// torchAtItsBest returns the environment in which PyTorch is fastest.
 func (s settings) torchAtItsBest() []string {
 	return []string{
 		"OMP_NUM_THREADS=" + strconv.Itoa(s.threads), "LD_PRELOAD=" + preload(),
@@ -117,13 +117,13 @@ func (s settings) torchAtItsBest() []string {
 	}
 }
 
-// preload is the library that makes PyTorch fastest, "" where it is not installed.
+// preload returns the path of the library with which PyTorch is fastest, "" if it is not installed.
 func preload() string {
 	found, _ := filepath.Glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
 	return strings.Join(found, "")
 }
 
-// perStep finds the milliseconds per step in what a benchmark prints.
+// perStep parses the milliseconds per step in the output of a benchmark.
 func perStep(printed string, err error) (result, error) {
 	if err != nil {
 		return result{}, err

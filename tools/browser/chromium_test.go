@@ -1,5 +1,6 @@
-// Package browser tests the pages of reports and of `tessera ui` in Chromium. A test clicks and reads a page, and fails for every
-// error in the console and for every request to another place than the page. It is skipped where there is no Chromium.
+// Package browser tests the pages of reports and of `tessera ui` in Chromium. A test clicks on a page and reads it. It fails
+// for every error in the console and for every request to an address other than that of the page. It is skipped if Chromium is
+// not installed.
 package browser
 
 import (
@@ -23,13 +24,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds the time of all actions of one test on a page. A loaded machine is slow.
+// patience limits the time of all actions of one test on a page. It allows for a loaded machine.
 const patience = 2 * time.Minute
 
 // Browser is a Chromium for the pages of one test.
 type Browser struct{ ctx context.Context }
 
-// open starts Chromium. It skips the test where there is none.
+// open starts Chromium. It skips the test if Chromium is not installed.
 func open(t testing.TB) *Browser {
 	t.Helper()
 	path := ""
@@ -61,7 +62,7 @@ func open(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// View is how a page is shown.
+// View contains the settings with which a page is shown.
 type View struct {
 	Width, Height int64
 	Dark          bool
@@ -71,14 +72,14 @@ type View struct {
 type Page struct {
 	testing.TB
 	ctx     context.Context
-	allowed string // what the address of every request begins with
+	allowed string // prefix of the addresses of all allowed requests
 
 	mu       sync.Mutex
 	problems []string
 }
 
-// Page opens an address. Requests are allowed to addresses that begin with allowed. At the end of the test, errors of the console
-// and other requests fail it.
+// Page opens an address. Requests are allowed to addresses that begin with allowed. At its end the test fails if there were
+// errors in the console or other requests.
 func (b *Browser) Page(t testing.TB, address, allowed string, v View) *Page {
 	t.Helper()
 	tab, leave := chromedp.NewContext(b.ctx)
@@ -109,7 +110,7 @@ func (b *Browser) Page(t testing.TB, address, allowed string, v View) *Page {
 	return p
 }
 
-// record collects events that must not happen.
+// record records events that must not happen.
 func (p *Page) record(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -163,7 +164,7 @@ func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 // Resize changes the size of the window.
 func (p *Page) Resize(width, height int64) { p.Do(chromedp.EmulateViewport(width, height)) }
 
-// Click clicks the first element of a CSS selector with the mouse.
+// Click clicks the first element that matches a CSS selector.
 func (p *Page) Click(selector string) { p.Do(chromedp.Click(chromedp.CSS(selector))) }
 
 // Type types a text into an input.
@@ -172,13 +173,13 @@ func (p *Page) Type(selector, text string) { p.Do(chromedp.SendKeys(chromedp.CSS
 // Run executes JavaScript.
 func (p *Page) Run(script string) { evaluate[chromedp.Void](p, script) }
 
-// Text is the value of a JavaScript expression that gives a string.
+// Text returns the value of a JavaScript expression whose value is a string.
 func (p *Page) Text(expression string) string { return evaluate[string](p, expression) }
 
-// Number is the value of a JavaScript expression that gives a number.
+// Number returns the value of a JavaScript expression whose value is a number.
 func (p *Page) Number(expression string) float64 { return evaluate[float64](p, expression) }
 
-// Wait waits until a JavaScript expression is true, also across a navigation, in which there is no page to ask for a moment.
+// Wait waits until a JavaScript expression is true, also across a navigation, during which no page exists for a moment.
 func (p *Page) Wait(expression string) {
 	p.Helper()
 	for {
@@ -202,10 +203,11 @@ func evaluate[T any](p *Page, expression string) T {
 	return value
 }
 
-// shots is where tests leave pictures for people.
+// shots is the folder in which tests write screenshots.
 var shots = flag.String("shots", "", "folder for screenshots of tests in the browser; none by default")
 
-// Shot writes a picture of the whole page, or of the window only, to NAME.png in the folder of the flag -shots.
+// Shot writes a picture to NAME.png in the folder of the flag -shots: of the complete page if whole is true, otherwise of the
+// window.
 func (p *Page) Shot(name string, whole bool) {
 	p.Helper()
 	if *shots == "" {

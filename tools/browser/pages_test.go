@@ -40,10 +40,10 @@ func trainSwimmer(t *testing.T, out string, epochs int, report func(train.Progre
 	return out
 }
 
-// options are those of all pages: one thread.
+// options are the options of all pages: one thread.
 var options = page.Options{Open: tessera.Options{Threads: 1}}
 
-// writer is a page.
+// writer is a page that can be written.
 type writer interface{ Write(io.Writer) error }
 
 // address writes a page to a file and returns its address.
@@ -60,7 +60,7 @@ func address(t *testing.T, w writer) string {
 	return "file://" + path
 }
 
-// report trains models of these names and returns the address of their common page.
+// report trains the named models and returns the address of their common page.
 func report(t *testing.T, names ...string) string {
 	t.Helper()
 	r, dir := &page.Report{}, t.TempDir()
@@ -110,7 +110,7 @@ set.loss.1.weight = [0.001, 10.0]
 	return s
 }
 
-// want fails the test unless a number that the page computes is as expected.
+// want fails the test unless a number that the page computes has the expected value.
 func want(p *Page, expression string, expected float64) {
 	p.Helper()
 	if got := p.Number(expression); got != expected {
@@ -118,7 +118,7 @@ func want(p *Page, expression string, expected float64) {
 	}
 }
 
-// slide moves a slider, choose selects an option: both tell the page as a person's action does.
+// slide moves a slider and choose selects an option. Both trigger the same events as an action of a user.
 func slide(p *Page, selector string, to int) { change(p, selector, fmt.Sprint(to), "input") }
 
 func choose(p *Page, selector, value string) { change(p, selector, value, "change") }

@@ -12,7 +12,7 @@ import (
 	"tessera/tools/internal/module"
 )
 
-// build builds the program, with other sources of the standard library if an overlay is given.
+// build builds the program. If an overlay is given, it replaces sources of the standard library.
 func build(to, overlay string) error {
 	args := []string{"build", "-o", to}
 	if overlay != "" {
@@ -32,8 +32,8 @@ func build(to, overlay string) error {
 // nowSource is the part of the standard library that reads the wall clock.
 const nowSource = "\tsec, nsec, mono := runtimeNow()\n"
 
-// wrongClock writes an overlay in which every call of time.Now in the program, of its libraries too, is wrong by the seconds in
-// CHAOS_CLOCK. The monotonic clock, which measures durations, stays right, as on a machine whose clock was set wrong.
+// wrongClock writes an overlay with which every time.Now in the program and its libraries is shifted by the number of seconds
+// in CHAOS_CLOCK. The monotonic clock, which measures durations, is not shifted, as on a machine whose clock is wrong.
 func wrongClock(dir string) (overlay string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

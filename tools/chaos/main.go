@@ -1,6 +1,6 @@
-// Command chaos runs a sweep on several machines, all of them processes of this one, while it kills workers and coordinator at
-// random, cuts and delays their connections, fills the disk of one worker and sets the clock of another one wrong. At the
-// end it compares the sweep byte by byte with that of a single machine.
+// Command chaos runs a sweep on several simulated machines, which are processes on this machine. It kills workers and the
+// coordinator at random, cuts and delays their connections, fills the disk of one worker and shifts the clock of another. At
+// the end it compares the sweep byte by byte with that of a single machine.
 //
 //	go -C tools run ./chaos --trials 40 --kills 60
 package main
@@ -35,16 +35,16 @@ func main() {
 	fmt.Print(report)
 }
 
-// options are the faults and their numbers.
+// options contains the faults and their numbers.
 type options struct {
 	trials, epochs, kills, workers int
-	least                          int // kills; fewer are an error
+	least                          int // minimum number of kills; fewer are an error
 	seed                           uint64
 	pause, lease                   time.Duration
 	tessera, wrong, dir            string
 }
 
-// declaration is the models.toml of the sweep.
+// declaration returns the models.toml of the sweep.
 func (o options) declaration() string {
 	return fmt.Sprintf(`[model.small]
 dataset = { name = "bars", count = 400 }
@@ -60,7 +60,7 @@ set.loss.1.target = { from = 0.05, to = 0.4, count = %d }
 `, o.epochs, o.trials/2)
 }
 
-// prepare builds what is missing and runs the sweep on one machine.
+// prepare builds missing programs and runs the sweep on one machine.
 func (o *options) prepare() (err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "chaos-"); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The small version of `make chaos`: the clock stays right, because another standard library takes a minute to build.
+// The test is a small version of `make chaos` without a wrong clock, because building another standard library takes a minute.
 func TestASmallSweepSurvivesKillsAndCutConnections(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("builds the command and kills processes")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// proxy stands between a worker and the coordinator. Each of its connections lives for a random time, in which what is sent is
-// sometimes delayed; it then is silent for a while, or is reset at once.
+// proxy forwards the connections between a worker and the coordinator. Each connection lasts for a random time, and some of
+// its data are delayed. Then it either transmits nothing for a while, or is reset at once.
 type proxy struct {
 	to       string
 	listener net.Listener
@@ -94,5 +94,5 @@ func (p *proxy) serve(client *net.TCPConn) {
 	silent.Store(false)
 }
 
-// URL is the address for the worker.
+// URL returns the address for the worker.
 func (p *proxy) URL() string { return "nats://" + p.listener.Addr().String() }

@@ -12,7 +12,7 @@ import (
 	"tessera/internal/samefiles"
 )
 
-// compare compares all files of two sweeps that do not depend on times and machines, and returns their number.
+// compare compares all files of two sweeps except those that depend on times and machines, and returns their number.
 func compare(want, got string) (files int, err error) {
 	one, err := samefiles.Files(want)
 	if err != nil {
@@ -31,7 +31,7 @@ func compare(want, got string) (files int, err error) {
 	return len(one), nil
 }
 
-// results counts the rows of results.csv and those with an error.
+// results returns the number of rows of results.csv, and the number of rows with an error.
 func results(path string) (rows, failed int) {
 	text, err := os.ReadFile(filepath.Join(path, "results.csv"))
 	if err != nil {
@@ -50,7 +50,7 @@ func results(path string) (rows, failed int) {
 	return rows, failed
 }
 
-// report describes the faults and their effects.
+// report returns a description of the faults and their effects.
 func (f *fleet) report(single, took time.Duration, files int) string {
 	var b strings.Builder
 	rows, failed := results(filepath.Join(f.dir, "fleet"))

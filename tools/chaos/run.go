@@ -16,13 +16,13 @@ import (
 // exitFull is the exit code of a worker whose disk is full.
 const exitFull = 7
 
-// process is a worker or the coordinator, which is started again whenever it ends.
+// process is a worker or the coordinator. It is restarted whenever it ends.
 type process struct {
 	name    string
 	command func() *exec.Cmd
 	running *exec.Cmd
 	ended   chan error
-	again   time.Time // when it is started again
+	again   time.Time // time of the next start
 
 	starts, kills, full int
 	log                 bytes.Buffer
@@ -41,8 +41,8 @@ func (p *process) start() error {
 	return nil
 }
 
-// poll notes the end of the process and starts it again. It returns the exit code of a process that has just ended by itself, -1
-// for none.
+// poll checks whether the process has ended, and restarts it when due. It returns the exit code of a process that has just
+// ended by itself, otherwise -1.
 func (p *process) poll() (code int, err error) {
 	if p.running == nil {
 		if time.Now().After(p.again) {
@@ -63,7 +63,7 @@ func (p *process) poll() (code int, err error) {
 	}
 }
 
-// kill kills the process, if it runs.
+// kill kills the process if it is running, and reports whether it did.
 func (p *process) kill(pause time.Duration) bool {
 	if p.running == nil || p.running.Process.Kill() != nil {
 		return false
@@ -74,18 +74,18 @@ func (p *process) kill(pause time.Duration) bool {
 	return true
 }
 
-// fleet is the coordinator and the workers.
+// fleet contains the coordinator and the workers.
 type fleet struct {
 	options
 	random      *rand.Rand
 	coordinator *process
 	workers     []*process
 	proxies     []*proxy
-	filler      string // makes the disk of the last worker full; "": it has no own disk
+	filler      string // path of the file that fills the disk of the last worker; "" if this worker has no separate disk
 	unmount     func()
 }
 
-// run runs the sweep alone and under chaos, compares, and returns the report.
+// run runs the sweep without and with faults, compares both, and returns the report.
 func run(o options) (string, error) {
 	if err := o.prepare(); err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func run(o options) (string, error) {
 	return f.report(single, took, files), nil
 }
 
-// fleet describes the processes.
+// fleet returns the processes.
 func (o options) fleet() (*fleet, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *fleet) fill(cache string) {
 	_ = os.WriteFile(f.filler, make([]byte, 2<<20), 0o666) // as much as fits
 }
 
-// chaos starts all and kills until enough was killed, then waits for the end of the sweep.
+// chaos starts all processes and kills them until the number of kills is reached, then waits for the end of the sweep.
 func (f *fleet) chaos() error {
 	killed, next := 0, time.Now().Add(f.pause)
 	all := append([]*process{f.coordinator}, f.workers...)
@@ -208,7 +208,7 @@ func (f *fleet) stop() {
 	f.unmount()
 }
 
-// logs are the last lines of every process.
+// logs returns the last lines of the logs of every process.
 func (f *fleet) logs() string {
 	var b strings.Builder
 	for _, p := range append([]*process{f.coordinator}, f.workers...) {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pixels are those of one image.
+// pixels is the number of pixels of an image.
 const pixels = 28 * 28
 
-// request is an inference request of one image, for its code.
+// request returns an inference request for the code of one image.
 func (s *settings) request(host, path string) []byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	image := make([]float32, pixels)
@@ -46,9 +46,9 @@ func (s *settings) request(host, path string) []byte {
 	return append(append(append(text, "\r\n"...), head...), data...)
 }
 
-// load runs n connections on one thread, with as little of the CPU as it can: the server and the load share the machine. next
-// gives the moment at which request number i of connection k is due; false ends the connection. The latency of a request counts
-// from that moment: a request that had to wait for the one before it is as late as its client would find it.
+// load runs n connections on one thread. It uses as little CPU time as possible, because server and clients share the machine.
+// next returns the time at which request i of connection k is due; false ends the connection. The latency of a request is
+// measured from this time, and thus includes the time for which the request waits for the previous one.
 func (v *server) load(n int, next func(k, i int) (due time.Time, ok bool)) (r result, err error) {
 	e, err := newLoop(v.address, v.sent, n)
 	if err != nil {
@@ -73,7 +73,7 @@ func (v *server) load(n int, next func(k, i int) (due time.Time, ok bool)) (r re
 	return r, err
 }
 
-// closedLoop sends the next request of a connection when the one before it is answered.
+// closedLoop sends the next request of a connection when the previous one is answered.
 func (v *server) closedLoop(connections int, length time.Duration) (result, error) {
 	end := time.Now().Add(length)
 	return v.load(connections, func(_, _ int) (time.Time, bool) {
@@ -82,7 +82,7 @@ func (v *server) closedLoop(connections int, length time.Duration) (result, erro
 	})
 }
 
-// fixedRate sends requests at a rate, spread evenly over the connections, whether or not the ones before are answered.
+// fixedRate sends requests at a rate, spread evenly over the connections, regardless of whether earlier requests are answered.
 func (v *server) fixedRate(connections int, rate float64, length time.Duration) (result, error) {
 	began := time.Now()
 	return v.load(connections, func(k, i int) (time.Time, bool) {

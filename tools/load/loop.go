@@ -15,7 +15,8 @@ import (
 	"unsafe"
 )
 
-// loop is the connections of a load. One thread serves them with epoll: goroutines would hand every response over to another one.
+// loop contains the connections of a load. One thread serves them with epoll, because with goroutines every response would
+// require a switch to another goroutine.
 type loop struct {
 	poll    int
 	request []byte
@@ -23,16 +24,16 @@ type loop struct {
 	buffer  []byte
 }
 
-// socket is one keep-alive connection. Writing blocks; it is read when epoll reports data.
+// socket is one keep-alive connection. Writes block; reads happen when epoll reports data.
 type socket struct {
 	file  *os.File
 	fd    int
-	asked int       // requests that were sent
-	due   time.Time // of the request that is open, or of the next one
+	asked int       // number of requests sent
+	due   time.Time // due time of the open request, or of the next one
 	open  bool      // a request is open
-	done  bool      // no request is due any more
-	head  []byte    // the header of the response, as far as it has come
-	left  int       // bytes of the body that are missing; -1 before the end of the header
+	done  bool      // no further request is due
+	head  []byte    // header of the response, as far as received
+	left  int       // number of missing bytes of the body; -1 before the end of the header
 }
 
 func newLoop(address string, request []byte, n int) (*loop, error) {
@@ -72,7 +73,7 @@ func (l *loop) close() error {
 	return errors.Join(errs...)
 }
 
-// run sends the requests that next names and returns the latencies.
+// run sends the requests that next schedules and returns the latencies.
 func (l *loop) run(next func(k, i int) (due time.Time, ok bool)) (latencies []time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -108,7 +109,8 @@ func (l *loop) run(next func(k, i int) (due time.Time, ok bool)) (latencies []ti
 	}
 }
 
-// send sends the requests that are due. It returns the time until the next one is due, and busy = false when all connections are done.
+// send sends the requests that are due. It returns the time until the next one is due, and busy = false if all connections are
+// done.
 func (l *loop) send() (wait time.Duration, busy bool, err error) {
 	wait = time.Minute // without a response in that time, the server hangs
 	now := time.Now()
@@ -138,10 +140,10 @@ func (l *loop) send() (wait time.Duration, busy bool, err error) {
 	return wait, busy, nil
 }
 
-// epollPwait2 is a system call of Linux 5.11, whose time limit is not rounded to milliseconds.
+// epollPwait2 is the number of a system call of Linux 5.11 whose timeout is not rounded to milliseconds.
 const epollPwait2 = 441
 
-// ready returns the connections that have data, none when the time is over.
+// ready returns the connections that have data, none after the timeout.
 func (l *loop) ready(wait time.Duration) (ready []int, err error) {
 	var events [64]syscall.EpollEvent
 	limit := syscall.NsecToTimespec(wait.Nanoseconds())
@@ -160,7 +162,8 @@ func (l *loop) ready(wait time.Duration) (ready []int, err error) {
 	return ready, nil
 }
 
-// receive reads what has come and reports whether the response is complete. It reads just enough of HTTP to leave the CPU to the server.
+// receive reads the available data and reports whether the response is complete. It parses only the necessary parts of HTTP,
+// to leave the CPU to the server.
 func (s *socket) receive(buffer []byte) (complete bool, err error) {
 	n, _, code := syscall.RawSyscall(syscall.SYS_READ, uintptr(s.fd), uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)))
 	switch {

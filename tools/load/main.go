@@ -1,13 +1,15 @@
 //go:build linux
 
 // Command load measures `tessera serve` with clients on the same machine: requests per second in a closed loop, latency at a
-// fixed rate, CPU time per request, memory, the effect of batching; and, for comparison, onnxruntime-node behind node's http server.
+// fixed rate, CPU time per request, memory, the effect of batching; and, for comparison, onnxruntime-node behind node's http
+// server.
 //
 //	go build -o tessera ./apps/tessera
 //	go -C tools run ./load --tessera ./tessera --run RUN [--onnx FILE --modules FOLDER] [--batching RUN] [--soak 10m]
 //
-// RUN is a run on images of 28x28. FILE is its model as ONNX, and FOLDER holds node_modules/onnxruntime-node. Rounds alternate
-// between the servers, so that a machine whose speed drifts is fair to all. Linux only: CPU time and memory are read from /proc.
+// RUN is a run on images of 28x28. FILE is its model as ONNX, and FOLDER contains node_modules/onnxruntime-node. Rounds
+// alternate between the servers, so that a drift of the machine's speed affects all servers equally. Linux only: CPU time and
+// memory are read from /proc.
 package main
 
 import (
@@ -22,7 +24,7 @@ import (
 	"time"
 )
 
-// settings are those of the command line.
+// settings contains the flags of the command line.
 type settings struct {
 	tessera, run, onnx, modules, batching string
 	encoding                              string
@@ -75,7 +77,7 @@ func (s *settings) measure() error {
 	return s.compare(s.ours("batches of 64", s.batching, 64), s.ours("no batching", s.batching, 1))
 }
 
-// compare holds rounds of all servers in turn and prints the medians.
+// compare runs alternating rounds of all servers and prints the medians.
 func (s *settings) compare(servers ...*server) error {
 	servers = slices.DeleteFunc(servers, func(v *server) bool { return v == nil })
 	all := make([][]result, len(servers))
@@ -101,7 +103,7 @@ func (s *settings) compare(servers ...*server) error {
 	return s.print(servers, all)
 }
 
-// print prints the medians, then the latency of each server at half of its rate.
+// print prints the medians, then the latency of each server at half of its maximum rate.
 func (s *settings) print(servers []*server, all [][]result) error {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "server\trequests/s\tratio\tCPU us/request\tratio\thalf the rate\tp50 ms\tp99 ms\tp99.9 ms")
@@ -118,7 +120,7 @@ func (s *settings) print(servers []*server, all [][]result) error {
 	return t.Flush()
 }
 
-// soaked loads the server at its highest rate and logs its memory ten times.
+// soaked runs the server at its highest rate for a long time and logs its memory ten times.
 func (s *settings) soaked() error {
 	v := s.ours("ours", s.run, 64)
 	if err := v.start(); err != nil {
@@ -148,17 +150,17 @@ func median(all []result, of func(result) float64) float64 {
 	return x[len(x)/2]
 }
 
-// result is what a load found.
+// result contains the measurements of one load.
 type result struct {
 	latencies []time.Duration
 	length    time.Duration
-	cpu       time.Duration // of the server
+	cpu       time.Duration // CPU time of the server
 }
 
 func (r result) rate() float64    { return float64(len(r.latencies)) / r.length.Seconds() }
 func (r result) cpuEach() float64 { return r.cpu.Seconds() * 1e6 / float64(max(1, len(r.latencies))) }
 
-// percentile is in milliseconds.
+// percentile returns a percentile of the latencies in milliseconds.
 func (r result) percentile(p float64) float64 {
 	slices.SortFunc(r.latencies, cmp.Compare)
 	at := int(math.Ceil(p/100*float64(len(r.latencies)))) - 1

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// server is a process that is measured. It prints the address of its model in its first line of standard error.
+// server is a measured process. It prints the address of its model in the first line of standard error.
 type server struct {
 	name    string
 	command *exec.Cmd
@@ -28,13 +28,13 @@ type server struct {
 	pids    []int
 }
 
-// ours is tessera serve with that largest batch.
+// ours returns tessera serve with the given maximum batch size.
 func (s *settings) ours(name, run string, batch int) *server {
 	command := exec.Command(s.tessera, "serve", "model="+run, "--listen", "127.0.0.1:0", "--max-batch", strconv.Itoa(batch), "--reload", "-1s")
 	return &server{name: name, command: command, request: s.request}
 }
 
-// peer is onnxruntime-node behind node's http server, nil without a model.
+// peer returns onnxruntime-node behind node's http server, nil without a model.
 func (s *settings) peer() *server {
 	if s.onnx == "" {
 		return nil
@@ -78,7 +78,7 @@ func (v *server) stop() error {
 	return v.command.Wait()
 }
 
-// children are the processes that a process started.
+// children returns the processes that a process has started.
 func children(pid int) (pids []int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
@@ -92,7 +92,7 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// cpu is the CPU time that the server has used.
+// cpu returns the CPU time that the server has used.
 func (v *server) cpu() (total time.Duration, err error) {
 	for _, pid := range v.pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -112,7 +112,7 @@ func (v *server) cpu() (total time.Duration, err error) {
 	return total, nil
 }
 
-// resident is the resident memory of the server in MiB.
+// resident returns the resident memory of the server in MiB.
 func (v *server) resident() (float64, error) {
 	total := 0.0
 	for _, pid := range v.pids {

@@ -1,10 +1,10 @@
-// Command missing measures how well models complete images of which half of the pixels are hidden, for docs/missing.md:
+// Command missing measures the error of completing images in which half of the pixels are hidden, for docs/missing.md:
 //
 //	missing OUT
 //
-// trains the models of models.toml with three seeds, keeps their runs in OUT, resumes those that were interrupted, prints a table of
-// root mean squared errors of the hidden pixels of 1,000 test images, and writes OUT/missing.png. TESSERA_DATA is the folder that holds
-// fashion-mnist/.
+// trains the models of models.toml with three seeds, with their runs in OUT, and resumes interrupted runs. It prints a table
+// of root mean squared errors of the hidden pixels of 1,000 test images, and writes OUT/missing.png. TESSERA_DATA is the
+// folder that contains fashion-mnist/.
 package main
 
 import (
@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// sample is test images with hidden pixels: NaN in given.
+// sample contains test images (whole), the same images with NaN for hidden pixels (given), and the mask of hidden pixels.
 type sample struct{ whole, given, hidden []float32 }
 
 // measure trains all models and prints their errors.
@@ -107,7 +107,7 @@ func measure(ctx context.Context, out string) error {
 	return f.Save(filepath.Join(out, "missing.png"))
 }
 
-// trained returns a run, which may exist already.
+// trained trains a run, or opens it if it exists, and returns it.
 func trained(ctx context.Context, name string, seed int, out string) (*tessera.Run, error) {
 	file, err := config.Load("models.toml", models)
 	if err != nil {
@@ -130,7 +130,7 @@ func trained(ctx context.Context, name string, seed int, out string) (*tessera.R
 	return tessera.Resume(ctx, folder, tessera.Options{})
 }
 
-// samples returns the test images and, for the same hidden pixels, the mean of the training pixels that are there.
+// samples returns the test images and, for the same hidden pixels, the mean of the observed training pixels.
 func samples(ctx context.Context, run *tessera.Run) (test *sample, mean []float32, err error) {
 	fitted, err := run.Sample(ctx, data.TrainSplit)
 	if err != nil {
@@ -159,7 +159,7 @@ func samples(ctx context.Context, run *tessera.Run) (test *sample, mean []float3
 	return test, mean, nil
 }
 
-// error is the root of the mean squared error of the hidden pixels.
+// error returns the root mean squared error of the hidden pixels.
 func (s *sample) error(filled []float32) float64 {
 	sum, count := 0.0, 0.0
 	for i, hidden := range s.hidden {
@@ -171,7 +171,7 @@ func (s *sample) error(filled []float32) float64 {
 	return math.Sqrt(sum / count)
 }
 
-// coloured returns images of three channels, blue where pixels are hidden.
+// coloured returns images with three channels. Hidden pixels are blue.
 func coloured(values []float32) (images []float32) {
 	for _, v := range values {
 		if v == v {

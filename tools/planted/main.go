@@ -1,4 +1,4 @@
-// Command planted writes the images and the true parts of a generated data set as arrays, for programs that are not Tessera:
+// Command planted writes the images and the true parts of a generated data set as arrays, for other programs:
 //
 //	planted '{ name = "shapes", density = 0.5 }' OUT
 //
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// write makes the data set of a TOML value and writes it.
+// write generates the data set that a TOML value declares, and writes it.
 func write(dataset, out string) error {
 	file, err := config.Load("planted", []byte("[model.m]\ndataset = "+dataset+"\nencoder = [{ kind = \"dense\", units = 1 }]\n"))
 	if err != nil {

@@ -2,9 +2,9 @@
 //
 //	go -C tools run ./release --out ../dist
 //
-// The folder holds one archive for each platform (.zip for Windows, .tar.gz for the others) with the command, the licence and
-// the README, SHA256SUMS, and TESTED.md: which of the binaries ran where. The archives of one commit and one version of Go
-// have equal bytes: builds use -trimpath, and files have the time of the commit.
+// The folder contains one archive for each platform (.zip for Windows, .tar.gz for the others) with the command, the licence
+// and the README, the file SHA256SUMS, and the file TESTED.md, which lists the binaries that were run and the systems. The
+// archives of one commit and one version of Go have equal bytes: builds use -trimpath, and files have the time of the commit.
 package main
 
 import (
@@ -29,19 +29,19 @@ import (
 	"tessera/tools/internal/module"
 )
 
-// platforms are the supported ones.
+// platforms lists the supported platforms.
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// A platform is an operating system and an architecture, as Go names them.
+// A platform is an operating system and an architecture, by Go's names.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// binary is the name of the command.
+// binary returns the file name of the command.
 func (p platform) binary() string {
 	if p.os == "windows" {
 		return "tessera.exe"
@@ -137,7 +137,8 @@ func build(p platform, work string) (string, error) {
 	return file, err
 }
 
-// try runs a binary of this machine: it trains the model of the quick start in an empty folder.
+// try runs a binary for this machine: it trains the model of the quick start in an empty folder. It returns a description of
+// the result.
 func try(file, work string) (string, error) {
 	for _, args := range [][]string{{"version"}, {"train", "swimmer-parts"}, {"eval", "runs/swimmer-parts"}} {
 		c := exec.Command(file, args...)

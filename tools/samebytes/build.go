@@ -37,7 +37,7 @@ func repository(ctx context.Context, base string) (root, commit string, err erro
 	return strings.TrimSpace(string(top)), strings.TrimSpace(string(hash)), nil
 }
 
-// buildCommit builds the command of a commit from a copy of its files in the folder work. The checkout is left alone.
+// buildCommit builds the command of a commit from a copy of its files in the folder work. The working tree is not changed.
 func buildCommit(ctx context.Context, root, commit, work, binary string) error {
 	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", commit)
 	archive.Dir = root
@@ -52,7 +52,7 @@ func buildCommit(ctx context.Context, root, commit, work, binary string) error {
 	return build(ctx, source, binary)
 }
 
-// build builds the command of the module in a folder. -trimpath lets both sides share the build cache.
+// build builds the command of the module in a folder. With -trimpath both programs share the build cache.
 func build(ctx context.Context, source, binary string) error {
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./apps/tessera")
 	c.Dir = source

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// missing stands for a value that only base has.
+// missing replaces a value that only base has.
 const missing = "missing"
 
-// A difference is a value that base and now do not share.
+// A difference is a value that differs between base and now.
 type difference struct{ key, base, now string }
 
-// compare returns the values of base that differ, in the order of their names, and the names that only now has.
+// compare returns the values of base that differ, sorted by name, and the names that only now has.
 func compare(base, now values) (different []difference, added []string) {
 	for _, key := range slices.Sorted(maps.Keys(base)) {
 		value, ok := now[key]

@@ -12,7 +12,7 @@ import (
 	"tessera/internal/machine"
 )
 
-// A comparison holds both programs and the results of base.
+// A comparison contains both programs and the results of base.
 type comparison struct {
 	base, now program
 	cache     string // folder with the results of base on this machine
@@ -61,8 +61,8 @@ func prepare(ctx context.Context, o options, root, commit, work string) (_ *comp
 	return c, nil
 }
 
-// cacheKey identifies everything that the results of base depend on, apart from its commit: this program with its compiler, the
-// machine, the flags.
+// cacheKey identifies everything on which the results of base depend, apart from its commit: this program with its compiler,
+// the machine, the flags.
 func cacheKey(o options) (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 // An exception is a difference that is expected when the working tree is compared with one commit.
 type exception struct {
 	base    string // first digits of the commit
-	subject string // as reports name it: "model shallow"
-	key     string // "eval kl"
+	subject string // name of the subject in reports: "model shallow"
+	key     string // name of the value: "eval kl"
 	reason  string
 }
 
-// minCommitDigits keeps an exception from holding for several commits.
+// minCommitDigits is the minimum number of digits of a commit, so that an exception applies to only one commit.
 const minCommitDigits = 7
 
 // parseExceptions reads a line for each exception: BASE | KIND NAME | KEY | REASON. Lines that begin with # are comments.
@@ -39,12 +39,12 @@ func parseExceptions(file, text string) ([]exception, error) {
 	return all, nil
 }
 
-// holds reports whether an exception is about this difference from this commit.
+// holds reports whether the exception covers a difference from a commit.
 func (e exception) holds(commit, subject, key string) bool {
 	return e.about(commit, subject) && e.key == key
 }
 
-// about reports whether an exception is about a subject compared with this commit.
+// about reports whether the exception covers a subject in a comparison with a commit.
 func (e exception) about(commit, subject string) bool {
 	return strings.HasPrefix(commit, e.base) && e.subject == subject
 }

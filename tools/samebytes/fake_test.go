@@ -9,13 +9,15 @@ import (
 	"testing"
 )
 
-// fakePrefix begins the names of stand-ins for the command tessera; the rest of the name is the seed that they train with.
+// fakePrefix is the prefix of the names of programs that replace the command tessera in tests. The rest of the name is their
+// seed.
 const fakePrefix = "fake-seed-"
 
-// fakeSeedNone is a stand-in that finds no data.
+// fakeSeedNone is the seed of a program that finds no data.
 const fakeSeedNone = "none"
 
-// fake does what tessera does with one tiny model and one sweep, and returns the exit code. The seed changes what is trained.
+// fake simulates the command tessera for one tiny model and one sweep, and returns the exit code. The results depend on the
+// seed.
 func fake(seed string, args []string) int {
 	out := func() string { return args[slices.Index(args, "--out")+1] }
 	switch args[0] {
@@ -58,12 +60,12 @@ func write(folder, name, text string) {
 	}
 }
 
-// safetensors returns a file with this header and these bytes.
+// safetensors returns a file with the given header and data.
 func safetensors(header, data string) []byte {
 	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data...)
 }
 
-// fakes returns a comparison of stand-ins with these seeds.
+// fakes returns a comparison of two simulated programs with the given seeds.
 func fakes(t *testing.T, base, now string) *comparison {
 	t.Helper()
 	self, err := os.Executable()

@@ -17,7 +17,7 @@ import (
 // encodedImages is the number of images that are encoded and decoded.
 const encodedImages = 64
 
-// generatedSize is the size in pixels of the images of data sets that have no files.
+// generatedSize contains the size in pixels of the images of generated data sets.
 var generatedSize = map[string]int{"swimmer": 32, "bars": 8}
 
 // imagesOf returns images of a data set as a .npy file: the first test images, or random ones of the size of a generated set.
@@ -45,13 +45,13 @@ func imagesOf(dataset string, folders []string) ([]byte, error) {
 	return nil, &noImages{dataset, folders}
 }
 
-// noImages says that the files of a data set are not there.
+// noImages is the error for a data set whose files are missing.
 type noImages struct {
 	dataset string
 	folders []string
 }
 
-// Error names the data set and where it was searched for.
+// Error names the data set and the searched folders.
 func (e *noImages) Error() string {
 	return fmt.Sprintf("data set %s: no test images in %q", e.dataset, e.folders)
 }
@@ -79,8 +79,7 @@ func firstImages(file []byte) ([]byte, error) {
 	return npy(file[header:header+n*rows*columns], int(n), int(rows), int(columns)), nil
 }
 
-// npy returns bytes as a .npy file, version 1.0 of
-// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
+// npy returns bytes as a .npy file in version 1.0 of https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
 func npy(pixels []byte, n, rows, columns int) []byte {
 	header := fmt.Sprintf("{'descr': '|u1', 'fortran_order': False, 'shape': (%d, %d, %d), }", n, rows, columns)
 	const before = 10

@@ -22,21 +22,22 @@ import (
 	"syscall"
 )
 
-// exceptionsFile lists expected differences. It is read, not embedded: the cache of base depends on this program's bytes.
+// exceptionsFile lists expected differences. It is not embedded, because the cache of base depends on the bytes of this
+// program.
 const exceptionsFile = "tools/samebytes/exceptions.txt"
 
-// options are the flags of the command line.
+// options contains the flags of the command line.
 type options struct {
 	base    string // commit to compare with
 	only    string // glob over names of models, sweeps and variants; "" for all
 	data    string // folder with data sets
-	cache   string // folder that keeps the results of BASE
-	jobs    int    // how many models are compared at once
-	threads int    // CPUs that one training uses
-	all     bool   // print every difference, not the first ones only
+	cache   string // folder with the cached results of BASE
+	jobs    int    // number of models that are compared at once
+	threads int    // number of CPUs for one training
+	all     bool   // print every difference instead of the first ones
 }
 
-// errUnequal says that the report, already printed, has differences or failures.
+// errUnequal reports that the printed report contains differences or failures.
 var errUnequal = errors.New("not equal")
 
 func main() {
@@ -63,7 +64,7 @@ func main() {
 	}
 }
 
-// check reports flags that cannot work.
+// check returns an error for invalid flags.
 func (o options) check(rest []string) error {
 	switch {
 	case o.base == "":
@@ -107,7 +108,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return c.report(ctx, o, &report{out: out, commit: commit, exceptions: exceptions, all: o.all, complete: o.only == ""})
 }
 
-// report compares what the flags select.
+// report compares the subjects that the flags select.
 func (c *comparison) report(ctx context.Context, o options, r *report) error {
 	subjects, added, err := c.subjects(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary stand in for the command tessera: called by a name that begins with fakePrefix, it is one.
+// TestMain makes the test binary simulate the command tessera if the name of the binary begins with fakePrefix.
 func TestMain(m *testing.M) {
 	if name, ok := strings.CutPrefix(filepath.Base(os.Args[0]), fakePrefix); ok {
 		os.Exit(fake(name, os.Args[1:]))

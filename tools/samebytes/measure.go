@@ -15,15 +15,15 @@ import (
 // exitFailedTrials is the exit code of a sweep with failed trials; its tables are complete.
 const exitFailedTrials = 8
 
-// values are results by name: hashes, numbers as the program printed them, settings.
+// values contains results by name: hashes, numbers in the form that the program printed, settings.
 type values map[string]string
 
-// Names of the folder that train writes and of results.
+// Names of the folder that train writes, and of results.
 const (
 	runFolder  = "run"
 	codes      = "codes"
 	outputs    = "outputs"
-	ofBase     = " of the run of base" // suffix of results from the run that base trained
+	ofBase     = " of the run of base" // suffix of results computed from the run that base trained
 	sweepTable = "results.csv"
 )
 
@@ -90,8 +90,8 @@ func (v values) addRun(run string) error {
 	return nil
 }
 
-// addCodes encodes images with a run, decodes the codes where the model has a decoder, and adds the hashes of both with a suffix
-// to their names.
+// addCodes encodes images with a run, decodes the codes if the model has a decoder, and adds the hashes of both. suffix is
+// appended to their names.
 func (p program) addCodes(ctx context.Context, v values, folder, run, images, suffix string) error {
 	path := run
 	if !filepath.IsAbs(path) {

@@ -19,7 +19,7 @@ type program struct {
 	binary  string
 	data    string // folder with data sets, "" for the user's cache
 	threads int
-	old     bool // hooks are spelled as up to November 2026, see spelling.go
+	old     bool // the program uses the old spelling of hooks, see spelling.go
 }
 
 // A failure is a command that exited with an error.
@@ -29,7 +29,7 @@ type failure struct {
 	said string // end of standard error
 }
 
-// Error names the command, its exit code and its message.
+// Error implements error: the command, its exit code and its message.
 func (f *failure) Error() string {
 	return fmt.Sprintf("%s: exit code %d: %s", strings.Join(f.args, " "), f.code, f.said)
 }
@@ -49,9 +49,9 @@ func (p program) command(ctx context.Context, folder string, args ...string) ([]
 	return stdout.Bytes(), err
 }
 
-// lastLines returns the last lines of a text as one line, without those that only hold carets.
+// lastLines returns the last lines of a text as one line, without lines that contain only carets.
 func lastLines(text string) string {
-	const most = 3 // a message has two lines in front of its carets
+	const most = 3 // a message has two lines before its carets
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); strings.Trim(line, "^") != "" {
@@ -76,7 +76,7 @@ func (p program) environment(inherited []string) []string {
 	return kept
 }
 
-// envSIMD chooses the assembly; both programs inherit it.
+// envSIMD is the environment variable that selects the assembly. Both programs inherit it.
 const envSIMD = "TESSERA_SIMD"
 
 // parallel adds the number of threads to the arguments of a command.

@@ -11,21 +11,21 @@ import (
 // shownDifferences is the number of differences printed for one subject without --all.
 const shownDifferences = 8
 
-// A report prints verdicts as they come and counts them.
+// A report prints verdicts as they arrive, and counts them.
 type report struct {
 	out        io.Writer
-	commit     string // of base
+	commit     string // commit of base
 	exceptions []exception
 	all        bool // print every difference
-	complete   bool // every subject is compared, so that each exception must be met
+	complete   bool // every subject is compared, so that each exception must apply
 
 	met                               map[exception]bool
-	compared                          map[string]bool // false if the subject failed or was left out
+	compared                          map[string]bool // false if the subject failed or was omitted
 	added                             map[string]int
 	equal, different, failed, leftOut int
 }
 
-// add prints the verdict about one subject.
+// add prints the verdict on one subject.
 func (r *report) add(v verdict) {
 	if r.met == nil {
 		r.met, r.compared, r.added = map[exception]bool{}, map[string]bool{}, map[string]int{}
@@ -46,7 +46,7 @@ func (r *report) add(v verdict) {
 	}
 }
 
-// judge prints the differences of a subject, the expected ones too.
+// judge prints the differences of a subject, including expected ones.
 func (r *report) judge(v verdict) {
 	lines, unexpected := r.differences(v)
 	switch {

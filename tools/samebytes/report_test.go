@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// reported runs verdicts through a report and returns what it prints.
+// reported adds verdicts to a report and returns the printed text.
 func reported(t *testing.T, r *report, verdicts ...verdict) (string, error) {
 	t.Helper()
 	var out strings.Builder

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// hookKeys are the spellings of hooks up to version 0.2.0-dev of November 2026, and today's. They are tried in this order.
+// hookKeys contains the spellings of hooks up to version 0.2.0-dev of November 2026, with the current spelling. They are tried
+// in this order.
 var hookKeys = []struct {
 	old *regexp.Regexp
 	now string
@@ -18,7 +19,7 @@ var hookKeys = []struct {
 	{regexp.MustCompile(`^train\.(patience|min_delta)\b`), "hook.early_stopping.$1"},
 }
 
-// respelled returns settings with the hooks as tables hook.NAME. Early stopping that was switched off has no hook.
+// respelled returns settings in which hooks are tables hook.NAME. Disabled early stopping has no hook.
 func respelled(settings map[string]string) map[string]string {
 	settings = maps.Clone(settings)
 	if settings["train.patience"] == "0" {
@@ -40,7 +41,7 @@ func respelled(settings map[string]string) map[string]string {
 	return settings
 }
 
-// spell returns the arguments of a subject as this program reads them: those of hooks in the old spelling if it is old.
+// spell returns the arguments of a subject in the spelling of the program: an old program needs hooks in the old spelling.
 func (p program) spell(args []string) []string {
 	if !p.old {
 		return args

@@ -18,12 +18,13 @@ import (
 const (
 	kindModel   = "model"
 	kindSweep   = "sweep"
-	kindVariant = "variant" // a shipped model with changed settings, see variants
+	kindVariant = "variant" // a shipped model with changed settings; see variants
 )
 
-// How much is trained. A different gradient shows after one step, different state between epochs in the second epoch.
+// Amounts of training. A different gradient is visible after one step, and a different state between epochs in the second
+// epoch.
 const (
-	fittedImages = 256 // 100 components need at least as many
+	fittedImages = 256 // 100 components need at least this number
 	batch        = 64
 	epochs       = 2
 	prunedEpochs = 3 // before, while and after weights are held at 0
@@ -31,16 +32,16 @@ const (
 	sweepEpochs  = 1
 )
 
-// A subject is one thing to compare.
+// A subject is a model, a sweep or a variant to compare.
 type subject struct {
 	kind, name string
-	model      string   // the shipped model that train is called with; "" for a sweep
-	args       []string // further arguments of train or sweep, which make it short
+	model      string   // shipped model that is passed to train; "" for a sweep
+	args       []string // further arguments of train or sweep, which shorten the training
 	dataset    string   // name of the data set of a model
-	first      *subject // trained before, into runs/MODEL: the run that the model starts from; nil for none
+	first      *subject // subject that is trained first, into runs/MODEL: the run from which the model starts; nil for none
 }
 
-// String names the subject as reports and exceptions do.
+// String returns the name of the subject in reports and exceptions.
 func (s subject) String() string { return s.kind + " " + s.name }
 
 // selected returns the subjects whose name, with or without the kind, matches the glob; all for "".
@@ -78,7 +79,7 @@ func (p program) names(ctx context.Context, folder, kind string) ([]string, erro
 	return names, nil
 }
 
-// settings returns every setting of a shipped model by its path, without the text for people.
+// settings returns every setting of a shipped model by its path, without descriptions.
 func (p program) settings(ctx context.Context, folder, model string) (map[string]string, error) {
 	text, err := p.command(ctx, folder, "check", "--fill", model)
 	if err != nil {
@@ -127,7 +128,7 @@ func (p program) plan(ctx context.Context, folder string) ([]subject, error) {
 	return append(subjects, variantsOf(all)...), nil
 }
 
-// readsOldHooks asks the program for the spelling of its hooks.
+// readsOldHooks reports whether the program uses the old spelling of hooks.
 func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error) {
 	models, err := p.names(ctx, folder, "models")
 	if err != nil || len(models) == 0 {
@@ -140,10 +141,10 @@ func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error)
 	return bytes.Contains(text, []byte("\npatience = ")), nil
 }
 
-// pruneTime finds when weights are pruned, in epochs.
+// pruneTime matches the keys of the epochs in which pruning begins and ends.
 var pruneTime = regexp.MustCompile(`^hook\.prune\.(from|until)$`)
 
-// shortened returns the arguments that make a training short, from the settings that a model has.
+// shortened returns the arguments that shorten a training, for a model with these settings.
 func shortened(settings map[string]string) []string {
 	values := map[string]int{"dataset.limit": fittedImages, "train.batch": batch, "train.epochs": epochs, "iterations": iterations}
 	for key := range settings {
@@ -164,7 +165,7 @@ func shortened(settings map[string]string) []string {
 	return args
 }
 
-// unknown returns the names of a kind that are not among the subjects.
+// unknown returns the names of a kind that have no subject.
 func unknown(subjects []subject, kind string, names []string) []string {
 	var left []string
 	for _, name := range names {
@@ -175,7 +176,7 @@ func unknown(subjects []subject, kind string, names []string) []string {
 	return left
 }
 
-// fileName makes a subject's name one of a file.
+// fileName returns the subject's name in a form that is valid for files.
 func (s subject) fileName() string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>| `, r) {

@@ -10,8 +10,8 @@ import (
 )
 
 // addTensors adds the type, shape and SHA-256 of every tensor of a safetensors file. The layout is that of
-// https://huggingface.co/docs/safetensors: the length of the header as uint64, the header in JSON, the bytes. The metadata of the
-// file are left out, because a program may add to them.
+// https://huggingface.co/docs/safetensors: the length of the header as uint64, the header in JSON, the bytes. The metadata of
+// the file are omitted, because a program may add entries to them.
 func addTensors(into map[string]string, prefix string, file []byte) error {
 	if len(file) < 8 {
 		return fmt.Errorf("%s: %d bytes are no safetensors file", prefix, len(file))
@@ -54,7 +54,7 @@ func describe(entry json.RawMessage, data []byte) (string, error) {
 	return fmt.Sprintf("%s %d %s", t.Type, t.Shape, digest(data[t.Offsets[0]:t.Offsets[1]])), nil
 }
 
-// digest names the SHA-256 of bytes.
+// digest returns the SHA-256 of bytes as text.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])

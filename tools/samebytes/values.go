@@ -10,11 +10,11 @@ import (
 	"strconv"
 )
 
-// notResults are keys of metrics and columns of tables that two equal trainings do not share: times, the names of trials,
-// which are hashes of all settings, new ones included, and checksums of these.
+// notResults lists keys of metrics and columns of tables whose values may differ between equal trainings: times, the names of
+// trials, which are hashes of all settings including new ones, and checksums of these.
 var notResults = []string{"seconds", "images_per_second", "trial", "crc32", "sha256"}
 
-// flatten adds every leaf of a decoded JSON or TOML value under its path. An array adds its length too.
+// flatten adds every leaf of a decoded JSON or TOML value under its path, and the length of every array.
 func flatten(into map[string]string, path string, value any) {
 	below := func(key string) string {
 		if path == "" {
@@ -46,7 +46,7 @@ func flatten(into map[string]string, path string, value any) {
 	}
 }
 
-// addJSON adds the results of a JSON object, each key after a prefix.
+// addJSON adds the results of a JSON object, with a prefix before each key.
 func addJSON(into map[string]string, prefix string, text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // keeps every digit

@@ -8,7 +8,7 @@ import (
 
 const weight = `{"__metadata__":{"step":"1"},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[2],"data_offsets":[8,10]}}`
 
-// tensors returns what addTensors says of a file.
+// tensors returns the values that addTensors adds for a file.
 func tensors(t *testing.T, header, data string) map[string]string {
 	t.Helper()
 	v := map[string]string{}

@@ -2,11 +2,11 @@ package main
 
 import "slices"
 
-// variants are settings that no shipped model has: optimizers, schedules, hooks, data sets, the other back end.
+// variants lists settings that no shipped model has: optimizers, schedules, hooks, data sets, the other back end.
 var variants = []struct {
 	name    string
-	model   string // shipped model that is changed
-	dataset string // "" for that of the model
+	model   string // shipped model whose settings are changed
+	dataset string // data set; "" for that of the model
 	args    []string
 }{
 	{"optimizer-sgd", "swimmer-parts", "", sets(`optimizer={ kind = "sgd", momentum = 0.9, nesterov = true, learning_rate = 0.01 }`)},
@@ -28,7 +28,7 @@ var variants = []struct {
 	{"sparse-nmf-images", "sparse-nmf", "", sets(`per=image`)},
 }
 
-// sets makes --set arguments.
+// sets returns --set arguments.
 func sets(changes ...string) []string {
 	var args []string
 	for _, change := range changes {

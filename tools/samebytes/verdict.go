@@ -15,14 +15,14 @@ import (
 // A verdict is the result of comparing one subject.
 type verdict struct {
 	subject   string
-	values    int // how many were compared
+	values    int // number of compared values
 	different []difference
 	added     []string // values that only now has
-	leftOut   string   // why nothing was compared, "" if it was
-	err       error    // base cannot be measured
+	leftOut   string   // why nothing was compared; "" if something was compared
+	err       error    // error of measuring base
 }
 
-// compareAll compares up to jobs subjects at once. The verdicts arrive in the order of the subjects.
+// compareAll compares up to jobs subjects at once. The channels are in the order of the subjects.
 func (c *comparison) compareAll(ctx context.Context, subjects []subject, jobs int) []chan verdict {
 	verdicts := make([]chan verdict, len(subjects))
 	for i := range verdicts {
@@ -68,13 +68,13 @@ func (c *comparison) compareOne(ctx context.Context, s subject) verdict {
 	return v
 }
 
-// A record holds the results of base for one subject, as the cache keeps them.
+// A record contains the results of base for one subject, in the form of the cache.
 type record struct {
 	LeftOut string `json:"left_out,omitempty"`
 	Values  values `json:"values,omitempty"`
 }
 
-// baseRecord returns the results of base, from the cache if they are there.
+// baseRecord returns the results of base, from the cache if possible.
 func (c *comparison) baseRecord(ctx context.Context, s subject) (r record, err error) {
 	path := filepath.Join(c.cache, s.fileName()+".json")
 	text, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func (c *comparison) baseRecord(ctx context.Context, s subject) (r record, err e
 	return r, atomicfile.Write(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
-// measureBase trains with base and keeps the run, for the working tree to open.
+// measureBase trains with base and stores the run, so that the working tree can open it.
 func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err error) {
 	folder, images, err := c.workFolder(s)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *comparison) measureBase(ctx context.Context, s subject) (r record, err 
 	return r, c.keepRun(s, filepath.Join(folder, runFolder))
 }
 
-// keepRun copies the folder of a run into the cache, without the files that only resume and people read.
+// keepRun copies the folder of a run into the cache, without the files that only a resume or a user needs.
 func (c *comparison) keepRun(s subject, run string) error {
 	for _, name := range []string{"state.safetensors", "atoms.png"} {
 		if err := os.Remove(filepath.Join(run, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -133,11 +133,10 @@ func (c *comparison) keepRun(s subject, run string) error {
 	return nil
 }
 
-// opensRuns reports whether the working tree opens runs of base. A run of the old spelling is refused with an error that names
-// the version that reads it.
+// opensRuns reports whether the working tree can open runs of base. Both must use the same spelling of hooks.
 func (c *comparison) opensRuns() bool { return c.base.old == c.now.old }
 
-// keptRun is the folder in the cache of the run that base trained.
+// keptRun returns the folder in the cache of the run that base trained.
 func (c *comparison) keptRun(s subject) string { return filepath.Join(c.cache, "runs", s.fileName()) }
 
 // measureNow trains with the working tree, and opens the run of base with it.
@@ -154,7 +153,7 @@ func (c *comparison) measureNow(ctx context.Context, s subject) (values, error) 
 	return v, c.now.addCodes(ctx, v, folder, c.keptRun(s), images, ofBase)
 }
 
-// workFolder returns an empty folder and the file of images to encode, "" for a sweep.
+// workFolder returns an empty folder, and the path of the file of images to encode, "" for a sweep.
 func (c *comparison) workFolder(s subject) (folder, images string, err error) {
 	if folder, err = os.MkdirTemp(c.work, "subject-"); err != nil || s.kind == kindSweep {
 		return folder, "", err
@@ -171,7 +170,7 @@ func (c *comparison) workFolder(s subject) (folder, images string, err error) {
 	return folder, images, os.WriteFile(images, file, 0o644)
 }
 
-// dataFolders are searched for test images, as the programs do.
+// dataFolders returns the folders in which the programs, and this one, search for test images.
 func (c *comparison) dataFolders() []string {
 	var folders []string
 	if c.now.data != "" {

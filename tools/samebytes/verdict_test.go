@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// verdicts compares everything and returns the verdicts by subject.
+// verdicts compares all subjects and returns the verdicts by subject.
 func verdicts(t *testing.T, c *comparison) map[string]verdict {
 	t.Helper()
 	subjects, _, err := c.subjects(t.Context())
@@ -22,7 +22,7 @@ func verdicts(t *testing.T, c *comparison) map[string]verdict {
 	return all
 }
 
-// keys names what differs.
+// keys returns the names of the differing values.
 func keys(different []difference) []string {
 	var names []string
 	for _, d := range different {
@@ -81,7 +81,7 @@ func TestBaseIsTrainedOnce(t *testing.T) {
 	}
 }
 
-// Two processes that share a cache may keep the same run.
+// Two processes that share a cache may store the same run.
 func TestARunThatIsKeptAlreadyIsNoError(t *testing.T) {
 	c := fakes(t, "1", "1")
 	verdicts(t, c)

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -75,38 +76,92 @@ var noChecksum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 // Encode returns the bytes of a file, in buffer if it is large enough. Equal contents give equal bytes. It returns an error
 // for contents that could not be read back: two tensors with the same name, data that do not match the shape, a reserved key.
 func Encode(f *File, buffer []byte) ([]byte, error) {
-	if f == nil {
-		return nil, errors.New("checkpoint: the file is nil")
-	}
-	if _, taken := f.Metadata[checksumKey]; taken {
-		return nil, fmt.Errorf("checkpoint: the metadata key %q is reserved for the checksum", checksumKey)
-	}
-	metadata := map[string]string{checksumKey: noChecksum}
-	maps.Copy(metadata, f.Metadata)
-	total := 0
-	tensors := make([]safetensors.Tensor, len(f.Tensors))
-	for i, t := range f.Tensors {
-		if volume.Of(t.Shape) != len(t.Data) {
-			return nil, fmt.Errorf("checkpoint: tensor %q: %d values for shape %v", t.Name, len(t.Data), t.Shape)
-		}
-		tensors[i] = safetensors.Tensor{Name: t.Name, Shape: t.Shape}
-		total += 4 * len(t.Data)
-	}
-	out, err := safetensors.AppendHeader(buffer[:0], metadata, tensors)
+	out, values, err := appendHeader(buffer[:0], f)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, err
 	}
 	at := checksumAt(out)
-	out = slices.Grow(out, total)
+	out = slices.Grow(out, 4*values)
 	for _, t := range f.Tensors {
-		for _, v := range t.Data {
-			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(v))
-		}
+		out = appendValues(out, t.Data)
 	}
 	sum := sha256.Sum256(out)
 	hex.Encode(out[at:], sum[:])
 	return out, nil
 }
+
+// appendHeader appends the header of a file, without its checksum, and returns the number of all values.
+func appendHeader(b []byte, f *File) (header []byte, values int, err error) {
+	if f == nil {
+		return nil, 0, errors.New("checkpoint: the file is nil")
+	}
+	if _, taken := f.Metadata[checksumKey]; taken {
+		return nil, 0, fmt.Errorf("checkpoint: the metadata key %q is reserved for the checksum", checksumKey)
+	}
+	metadata := map[string]string{checksumKey: noChecksum}
+	maps.Copy(metadata, f.Metadata)
+	tensors := make([]safetensors.Tensor, len(f.Tensors))
+	for i, t := range f.Tensors {
+		if volume.Of(t.Shape) != len(t.Data) {
+			return nil, 0, fmt.Errorf("checkpoint: tensor %q: %d values for shape %v", t.Name, len(t.Data), t.Shape)
+		}
+		tensors[i] = safetensors.Tensor{Name: t.Name, Shape: t.Shape}
+		values += len(t.Data)
+	}
+	if header, err = safetensors.AppendHeader(b, metadata, tensors); err != nil {
+		return nil, 0, fmt.Errorf("checkpoint: %w", err)
+	}
+	return header, values, nil
+}
+
+// appendValues appends little-endian float32 numbers.
+func appendValues(b []byte, values []float32) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// Stream writes the bytes of [Encode] without holding them in memory.
+type Stream struct {
+	header  []byte
+	tensors []Tensor
+}
+
+// NewStream returns the stream of a file. Its tensors must not change until they are written. The errors are those of [Encode].
+func NewStream(f *File) (*Stream, error) {
+	header, _, err := appendHeader(nil, f)
+	if err != nil {
+		return nil, err
+	}
+	s, sum := &Stream{header, f.Tensors}, sha256.New()
+	_, _ = s.WriteTo(sum) // never fails
+	hex.Encode(header[checksumAt(header):], sum.Sum(nil))
+	return s, nil
+}
+
+// WriteTo implements [io.WriterTo].
+func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
+	write := func(b []byte) {
+		if err == nil {
+			var n int
+			n, err = w.Write(b)
+			written += int64(n)
+		}
+	}
+	write(s.header)
+	b := make([]byte, 0, 4*piece)
+	for _, t := range s.tensors {
+		for values := range slices.Chunk(t.Data, piece) {
+			b = appendValues(b[:0], values)
+			write(b)
+		}
+	}
+	return written, err
+}
+
+// piece is the number of values that a stream encodes at a time.
+const piece = 1 << 14
 
 // checksumAt returns the index of the checksum's first digit in a file's header, -1 if there is no checksum. The search text
 // contains quotes, which are escaped in all other strings of the header.

@@ -48,6 +48,41 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	}
 }
 
+func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
+	long := sample()
+	values := make([]float32, 2*piece+7)
+	for i := range values {
+		values[i] = float32(i) / 3
+	}
+	long.Tensors = append(long.Tensors, Tensor{Name: "long", Shape: []int{len(values)}, Data: values})
+	for _, f := range []*File{sample(), long, {}} {
+		s, err := NewStream(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // it can be written again
+			var b bytes.Buffer
+			n, err := s.WriteTo(&b)
+			if want := encode(t, f); err != nil || n != int64(len(want)) || !bytes.Equal(b.Bytes(), want) {
+				t.Errorf("got %d bytes and %v, want the %d bytes of Encode", n, err, len(want))
+			}
+		}
+		if n, err := s.WriteTo(full{}); n != 0 || !errors.Is(err, errFull) {
+			t.Errorf("got %d bytes and %v, want the error of the writer", n, err)
+		}
+	}
+	if _, err := NewStream(&File{Tensors: []Tensor{{Name: "a", Shape: []int{2}}}}); err == nil {
+		t.Error("no error for missing values")
+	}
+}
+
+var errFull = errors.New("full")
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
 func TestEqualContentsGiveEqualBytes(t *testing.T) {
 	if !bytes.Equal(encode(t, sample()), encode(t, sample())) {
 		t.Error("two encodings of the same file differ")

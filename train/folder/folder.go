@@ -86,12 +86,17 @@ func cause(err error) error {
 
 // File is one file to be written.
 type File struct {
-	Name string
-	Data []byte
+	Name    string
+	Data    []byte
+	Content io.WriterTo // writes the bytes in place of Data; nil for Data
 }
 
-func (f File) write(w io.Writer) error {
-	_, err := w.Write(f.Data)
+func (f File) write(w io.Writer) (err error) {
+	if f.Content != nil {
+		_, err = f.Content.WriteTo(w)
+	} else {
+		_, err = w.Write(f.Data)
+	}
 	return err
 }
 
@@ -249,7 +254,22 @@ func (f *Folder) MetricsProblem(lines int) string {
 // Holds reports whether the run contains this file with the same bytes.
 func (f *Folder) Holds(file File) bool {
 	b, err := f.read(file.Name)
-	return err == nil && bytes.Equal(b, file.Data)
+	rest := expected(b)
+	return err == nil && file.write(&rest) == nil && len(rest) == 0
+}
+
+// expected are the bytes that are still to be written. A Write of others is an error.
+type expected []byte
+
+var errOther = errors.New("other bytes")
+
+// Write implements [io.Writer].
+func (e *expected) Write(b []byte) (int, error) {
+	if !bytes.HasPrefix(*e, b) {
+		return 0, errOther
+	}
+	*e = (*e)[len(b):]
+	return len(b), nil
 }
 
 // read reads one of the run's files.

@@ -201,6 +201,26 @@ func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
 	}
 }
 
+// A file whose content is streamed is written and compared like one of bytes.
+func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
+	content := func(text string) folder.File {
+		return folder.File{Name: folder.Model, Content: strings.NewReader(text)}
+	}
+	f, err := folder.Create(filepath.Join(t.TempDir(), "run"), false, folder.OS{}, folder.File{Name: folder.Config}, content("parameters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for text, want := range map[string]bool{"parameters": true, "parameter": false, "parameters.": false, "Parameters": false, "": false} {
+		if got := f.Holds(content(text)); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+		if got := f.Holds(folder.File{Name: folder.Model, Data: []byte(text)}); got != want {
+			t.Errorf("%q as bytes: got %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestOneProcessAtATimeHoldsARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	held := create(t, path, false, "a")

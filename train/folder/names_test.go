@@ -12,7 +12,7 @@ import (
 func TestAFolderMayHaveTheLongestNameOfAFileSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
 	for _, force := range []bool{false, true} {
-		f, err := Create(path, force, OS{}, File{Config, nil})
+		f, err := Create(path, force, OS{}, File{Name: Config})
 		if err != nil {
 			t.Fatal(err)
 		}

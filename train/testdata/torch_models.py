@@ -456,6 +456,32 @@ def sharpness():
     return {"name": "sharpness", "inputs": inputs, "losses": losses, "parameters": p.written()}
 
 
+def surgery():
+    """PCGrad of two terms: the gradients of the shared parameters without the parts that work against each other."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.dense("head.class.0", 8, CLASSES)
+    p.dense("decoder.0", 8, PIXELS)
+    optimizer = torch.optim.Adam(p.trained(), lr=0.01)
+    inputs, losses = {"images": 3100, "labels": 3200}, []
+    for step in range(STEPS):
+        x, y = images(inputs["images"] + step), labels(inputs["labels"] + step)
+        code = torch.sigmoid(p.apply("encoder.0", x))
+        terms = {"mse": F.mse_loss(p.apply("decoder.0", code), x), "cross_entropy": 0.5 * F.cross_entropy(p.apply("head.class.0", code), y)}
+        own = [torch.autograd.grad(term, p.trained(), retain_graph=True, allow_unused=True) for term in terms.values()]
+        shared = [g is not None and h is not None for g, h in zip(*own)]
+        flat = [torch.cat([g.flatten() for g, both in zip(gs, shared) if both]) for gs in own]
+        product = flat[0] @ flat[1]
+        assert product < 0, "the fixture needs a conflict in every step"
+        merged = iter((flat[0] - product / (flat[1] @ flat[1]) * flat[1] + flat[1] - product / (flat[0] @ flat[0]) * flat[0]).split(
+            [w.numel() for w, both in zip(p.trained(), shared) if both]))
+        for w, g, h, both in zip(p.trained(), *own, shared):
+            w.grad = next(merged).reshape(w.shape) if both else g if h is None else h
+        optimizer.step()
+        losses.append({"loss": sum(terms.values()).item(), **{"loss." + key: v.item() for key, v in terms.items()}})
+    return {"name": "surgery", "inputs": inputs, "losses": losses, "parameters": p.written()}
+
+
 def attention(p, path, x, keys, heads, there=None):
     """Multi-head attention from tokens x to the tokens keys, or to those of them that are there, without a bias of the keys."""
     def split(y):
@@ -653,7 +679,7 @@ print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
-               two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(),
+               two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
                vicreg(), barlow_twins(), byol(), lengths_of_text(), gan()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

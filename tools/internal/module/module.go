@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// Go returns the command go with these arguments, run in the folder of the module tessera: its go.mod, not that of the
-// tools, chooses the versions of what is built.
+// Go returns the command go with the given arguments, run in the folder of the module tessera. The versions of dependencies
+// are thus those of its go.mod, not of the go.mod of the tools.
 func Go(args ...string) (*exec.Cmd, error) {
 	list := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "tessera")
 	dir, err := list.Output()

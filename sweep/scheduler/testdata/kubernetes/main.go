@@ -1,5 +1,5 @@
-// Command kubernetes decodes a Job from standard input by the types of k8s.io/api, strictly: an unknown field, a field twice, or a value
-// of another type is an error, which it prints. It prints the Job's name.
+// Command kubernetes decodes a Job from standard input strictly, with the types of k8s.io/api. An unknown field, a
+// repeated field or a value of another type is an error, which it prints. Otherwise it prints the name of the Job.
 package main
 
 import (
@@ -39,8 +39,8 @@ func check(in io.Reader) error {
 	return nil
 }
 
-// checkRules checks what the API server checks beyond types: known actions, ascending exit codes, containers that exist,
-// restartPolicy Never, and FailIndex only with backoffLimitPerIndex.
+// checkRules checks rules that the API server checks in addition to types: known actions, ascending exit codes,
+// existing containers, restartPolicy Never, and FailIndex only with backoffLimitPerIndex.
 func checkRules(rules []batch.PodFailurePolicyRule, spec *batch.JobSpec) error {
 	if *spec.CompletionMode != batch.IndexedCompletion || spec.Template.Spec.RestartPolicy != "Never" || spec.BackoffLimitPerIndex == nil {
 		return errors.New("want completionMode Indexed, restartPolicy Never and backoffLimitPerIndex")

@@ -1,0 +1,90 @@
+package hooks
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// operated returns the gradients that the hook makes of the gradients of terms; step gradients are the sums of terms and others.
+func operated(t *testing.T, h *Surgery, terms []TermGradient, others [][]float32) (before, after [][]float32) {
+	t.Helper()
+	g := &Gradients{Of: newFake(t, make([]float32, 4)).parameters[:len(others)], Terms: terms}
+	for k, v := range others {
+		sum := slices.Clone(v)
+		for _, of := range terms {
+			for e, x := range of.Values[k] {
+				sum[e] += x
+			}
+		}
+		g.Values = append(g.Values, sum)
+		before = append(before, slices.Clone(sum))
+	}
+	active, err := h.Attach(newFake(t, make([]float32, 4)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Gradients(g); err != nil {
+		t.Fatal(err)
+	}
+	return before, g.Values
+}
+
+// Three terms, of which the second depends on one parameter and the third on the other, and a fourth that is not named: by the formula of
+// Yu et al. in float64, with the order of the hook.
+func TestSurgeryRemovesConflictsInPairs(t *testing.T) {
+	terms := []TermGradient{
+		{"a", [][]float32{{1, 2, -1}, {-2, 0.5}}},
+		{"b", [][]float32{{-2, 1, 3}, nil}},
+		{"c", [][]float32{nil, {1, 1.5}}},
+		{"d", [][]float32{{-9, -9, -9}, {-9, -9}}},
+	}
+	flat := [][]float64{{1, 2, -1, -2, 0.5}, {-2, 1, 3, 0, 0}, {0, 0, 0, 1, 1.5}}
+	both := func(i, j, e int) bool { return terms[i].Values[e/3] != nil && terms[j].Values[e/3] != nil }
+	random, want := newFake(t, make([]float32, 4)).Random(0), make([]float64, 5)
+	for i := range flat {
+		p := slices.Clone(flat[i])
+		for _, j := range random.Perm(3) {
+			product, square := 0.0, 0.0
+			for e := range p {
+				if both(i, j, e) {
+					product, square = product+p[e]*flat[j][e], square+flat[j][e]*flat[j][e]
+				}
+			}
+			for e := range p {
+				if j != i && product < 0 && both(i, j, e) {
+					p[e] -= product / square * flat[j][e]
+				}
+			}
+		}
+		for e := range p {
+			want[e] += p[e]
+		}
+	}
+	_, got := operated(t, &Surgery{Terms: []string{"a", "b", "c"}}, terms, [][]float32{{0.5, 0, 0}, {0, 0}})
+	for e, v := range slices.Concat(got...) {
+		w := want[e] - 9
+		if e == 0 {
+			w += 0.5
+		}
+		if math.Abs(float64(v)-w) > 1e-5 {
+			t.Errorf("value %d: got %v, want %v", e, v, w)
+		}
+	}
+}
+
+func TestSurgeryWithoutConflictChangesNothing(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	draw := func() (list []float32) {
+		for range 50 {
+			list = append(list, r.Float32())
+		}
+		return list
+	}
+	terms := []TermGradient{{"a", [][]float32{draw()}}, {"b", [][]float32{draw()}}, {"c", [][]float32{draw()}}}
+	before, after := operated(t, &Surgery{}, terms, [][]float32{draw()})
+	if !slices.EqualFunc(before, after, slices.Equal) {
+		t.Errorf("got %v, want %v", after, before)
+	}
+}
