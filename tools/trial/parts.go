@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/attack"
@@ -101,7 +102,7 @@ func (s *study) parts() error {
 				row(cells...)
 				compared[i] = append(compared[i], pair...)
 				for _, b := range balls {
-					lines[b.norm] = drawn(lines[b.norm], i, r, b, dataset+", "+head.name+" head", runs)
+					lines[b.norm] = drawn(lines[b.norm], i, r, b, panel(dataset, head.name), runs)
 				}
 			}
 		}
@@ -128,11 +129,14 @@ func (s *study) parts() error {
 func panels() (names []string) {
 	for _, head := range heads {
 		for _, dataset := range datasets {
-			names = append(names, dataset+", "+head.name+" head")
+			names = append(names, panel(dataset, head.name))
 		}
 	}
 	return names
 }
+
+// panel is the title of a panel.
+func panel(dataset, head string) string { return "accuracy, " + dataset + ", " + head + " head" }
 
 // rowOf returns the row of a representation, and for each ball the accuracies under pgd and square.
 func rowOf(r representation, runs []*measured) (cells, pairs []string) {
@@ -159,7 +163,7 @@ func rowOf(r representation, runs []*measured) (cells, pairs []string) {
 func drawn(lines []figures.SweptLine, i int, r representation, b ball, panel string, runs []*measured) []figures.SweptLine {
 	radii := append([]float64{0}, b.radii...)
 	if i == len(lines) {
-		lines = append(lines, figures.SweptLine{Name: r.title})
+		lines = append(lines, figures.SweptLine{Name: strings.Trim(r.title, "`")})
 		for _, e := range radii {
 			lines[i].Points = append(lines[i].Points, figures.SweptPoint{X: e, Split: string(data.TestSplit)})
 		}
