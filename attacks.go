@@ -42,7 +42,7 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 			trials[i].Range = [2]float32{low, high}
 		}
 	}
-	err = r.withHead(head, func(model attack.Classifier) error {
+	err = r.withHead(head, func(model attack.WhiteBox) error {
 		if a.From == nil || a.From == r {
 			j, err = attack.Judge(ctx, model, nil, images, labels, trials)
 			return err
@@ -51,7 +51,7 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 		if err != nil {
 			return err
 		}
-		return a.From.withHead(other, func(source attack.Classifier) error {
+		return a.From.withHead(other, func(source attack.WhiteBox) error {
 			j, err = attack.Judge(ctx, model, source, images, labels, trials)
 			return err
 		})
@@ -64,6 +64,22 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 		j.From = a.From.Path
 	}
 	return j, nil
+}
+
+// InputGradients returns the gradient of the cross entropy -log p_c of a head with respect to images, before `scale` is applied. labels
+// are the classes c of the images; "" names the only head of [Run.ClassHeads]. The errors are those of [Run.AttackHead].
+func (r *Run) InputGradients(head string, images []float32, labels []int) (gradient []float32, err error) {
+	if r != nil && r.network == nil && r.coder != nil {
+		return nil, fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
+	}
+	if head, err = r.classHead(head); err != nil {
+		return nil, err
+	}
+	err = r.withHead(head, func(model attack.WhiteBox) error {
+		gradient, err = attack.Gradients(model, images, labels)
+		return err
+	})
+	return gradient, err
 }
 
 // labelled returns the images of known class on which the run is evaluated, before scaling.
@@ -89,7 +105,7 @@ func (r *Run) labelled(ctx context.Context, limit int) ([]float32, []int, error)
 }
 
 // withHead calls f with a classifier for a head of the run. Its inputs are images before scaling.
-func (r *Run) withHead(head string, f func(attack.Classifier) error) error {
+func (r *Run) withHead(head string, f func(attack.WhiteBox) error) error {
 	return r.computing(func(c metrics.Coder) error {
 		coder, ok := c.(metrics.HeadAttacker)
 		if !ok {

@@ -242,6 +242,26 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 	return values, err
 }
 
+// ErrNoSampler is the error for a model of which no images can be drawn.
+var ErrNoSampler = errors.New("the model is no distribution of images: gmm, bmm and factor_analysis are")
+
+// Draw returns n images drawn at random from the distribution that the model has learned, in the units before scaling. Image i depends
+// only on the seed and i. The error is [ErrNoSampler] for a model that is no distribution.
+func (r *Run) Draw(n int, seed uint64) (images []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		sampler, ok := metrics.As[metrics.Sampler](c)
+		if !ok {
+			return fmt.Errorf("run %s: kind %q: %w", r.Path, r.Model.Kind, ErrNoSampler)
+		}
+		images, err = sampler.Draw(n, seed)
+		return err
+	})
+	if err == nil {
+		r.scaling.Undo(images)
+	}
+	return images, err
+}
+
 // Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
 // code. A baseline decodes.
 func (r *Run) Decodes() error {

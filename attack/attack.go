@@ -75,6 +75,14 @@ const (
 	L2   Norm = "l2"   // the Euclidean norm
 )
 
+// Radii are usual radii of balls in the norm, ascending, for images in [0,1].
+func (n Norm) Radii() []float64 {
+	if n == L2 {
+		return []float64{0.25, 0.5, 1, 2, 3}
+	}
+	return []float64{0.02, 0.05, 0.1, 0.2, 0.3}
+}
+
 // Choices lists the norms.
 func (Norm) Choices() []string { return []string{string(LInf), string(L2)} }
 

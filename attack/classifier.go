@@ -38,6 +38,7 @@ type Trial struct {
 	Queries     int       // maximum number of queries per image for square, score and decision; 0 means 1000
 	Estimator   Estimator // estimator of the gradient for score; "" means NES
 	Samples     int       // number of directions per estimate for nes and spsa; 0 means 20
+	Keep        int       // number of images, from the first, whose examples the result has
 	Early       bool      // pgd stops at the first misclassification of an image: the accuracy is computed faster, but the risk is underestimated
 }
 

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -65,7 +66,8 @@ func (t *Trial) begin(x, clean []float32, start, i int) {
 	}
 }
 
-// march performs all steps on x, the starting points of the images with the indices of.
+// march performs all steps on x, the starting points of some of the images. The argument of contains the indices of
+// these images.
 func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	return s.batches(indices(len(of)), func(batch []int, n int) error {
 		images := make([]int, len(batch))
@@ -83,9 +85,9 @@ func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
 	})
 }
 
-// race moves x, the starting points of the images with the indices of, until each image is misclassified or has made
-// all steps. One program for a fixed number of images computes the gradients. When an image is done, the next one takes
-// its place.
+// race moves x, the starting points of some of the images, until each image is misclassified or has made all steps. The
+// argument of contains the indices of these images. One program for a fixed number of images computes the gradients.
+// When an image is done, the next one takes its place.
 func (t *Trial) race(s *subject, model WhiteBox, x []float32, of []int) error {
 	places, classes := min(atOnce, s.inputs), model.Classes()
 	type place struct{ image, steps int }
@@ -158,4 +160,23 @@ func indices(n int) []int {
 		list[i] = i
 	}
 	return list
+}
+
+// Gradients returns the gradient of the cross entropy of images with respect to them. labels are their classes.
+func Gradients(model WhiteBox, images []float32, labels []int) ([]float32, error) {
+	s, err := newSubject(context.Background(), model, model, images, labels)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]float32, len(images))
+	err = s.batches(indices(s.inputs), func(batch []int, n int) error {
+		gradient, _, err := model.Gradient(CrossEntropy, s.gathered(images, batch), oneHot(s.classes(batch), model.Classes()))
+		for k, i := range batch[:n] {
+			if err == nil {
+				copy(s.image(all, i), s.image(gradient, k))
+			}
+		}
+		return err
+	})
+	return all, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"tessera/internal/volume"
 )
@@ -44,6 +45,7 @@ type TrialResult struct {
 	Accuracy    Accuracy     `json:"accuracy"`        // robust accuracy: accuracy on the adversarial examples
 	Risk        float64      `json:"risk"`            // adversarial risk: mean cross entropy on the adversarial examples, in nats
 	Largest     float64      `json:"largest"`         // largest norm of a perturbation, in float64; at most epsilon
+	Examples    []float32    `json:"-"`               // the examples of the first [Trial.Keep] images
 }
 
 // Judgement is the effect of several attacks on a classifier.
@@ -57,6 +59,8 @@ type Judgement struct {
 	Risk     float64       `json:"risk"`     // standard risk: mean cross entropy on clean images, in nats
 	Range    [2]float32    `json:"range"`    // range of pixel values
 	Trials   []TrialResult `json:"trials"`
+	Clean    []float32     `json:"-"`                // the first images, as many as the largest [Trial.Keep]
+	Classes  []int         `json:"-"`                // the classes of these images
 	Masked   []string      `json:"masked,omitempty"` // balls in which a black-box attack is stronger than the gradient attacks
 }
 
@@ -87,6 +91,9 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 		return nil, fmt.Errorf("attack: clean images: %w", err)
 	}
 	for _, t := range trials {
+		if first := t.kept(s, images); len(first) > len(j.Clean) {
+			j.Clean, j.Classes = first, labels[:len(first)/s.pixels]
+		}
 		if t.Method.blackBox() {
 			r, err := t.queried(s, model)
 			if err != nil {
@@ -106,6 +113,7 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 		if r.Accuracy, r.Risk, err = s.risk(model, x); err != nil {
 			return nil, fmt.Errorf("attack: %w", err)
 		}
+		r.Examples = t.kept(s, x)
 		j.Trials = append(j.Trials, r)
 	}
 	if own {
@@ -128,7 +136,13 @@ func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error)
 	if r.Largest, err = t.largest(x, s.images, s.pixels); err == nil {
 		r.Accuracy, r.Risk, err = s.risk(model, x)
 	}
+	r.Examples = t.kept(s, x)
 	return r, err
+}
+
+// kept returns the examples that the result keeps.
+func (t *Trial) kept(s *subject, x []float32) []float32 {
+	return slices.Clone(x[:min(max(t.Keep, 0), s.inputs)*s.pixels])
 }
 
 // objective returns the function that the attack maximises.

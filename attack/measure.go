@@ -128,8 +128,8 @@ func measureBatch(ctx context.Context, target Target, x []float32, first int, at
 	return nil
 }
 
-// add adds the errors of a model on images to the sums and returns the codes of the images. The errors compare with the
-// clean images and with their codes.
+// add adds the errors of a model on images to the sums, and returns the codes of the images. The errors are differences
+// from the clean images and from their codes.
 func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float32, error) {
 	codes, err := target.Encode(images)
 	if err != nil {

@@ -24,7 +24,7 @@ func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]
 	return all
 }
 
-// near reports whether count of n draws is compatible with the probability p: within five standard deviations.
+// near reports whether a frequency of count/n is compatible with the probability p: within five standard deviations.
 func near(count, n int, p float64) bool {
 	return math.Abs(float64(count)-p*float64(n)) <= 5*math.Sqrt(p*(1-p)*float64(n))
 }

@@ -54,7 +54,7 @@ func newSmoother(in size, sigma float64) *smoother {
 	return &smoother{in, make([]float64, radius+1), make([]float64, in.stride()), make([]float64, (in.width+2*radius)*in.channels)}
 }
 
-// reach returns the distance from its centre, in pixels, up to which a Gaussian has weights.
+// reach returns the radius in pixels within which a Gaussian has non-zero weights.
 func reach(sigma float64) int { return int(math.Round(4 * sigma)) }
 
 // smooth writes src convolved with a Gaussian of standard deviation sigma to dst. It convolves first along the columns,

@@ -64,7 +64,7 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) error {
 	for i := range seeds {
 		seeds[i] = seed{r.Uint64(), r.Uint64()}
 	}
-	const grain = 16 // number of images that one goroutine processes at a time; a training thread requests this many, for which no further goroutine starts
+	const grain = 16 // images per goroutine; a training thread passes at most this many, so that no further goroutine starts
 	var failed atomic.Pointer[error]
 	team.For(n, grain, func(from, to int) {
 		w, err := c.take()

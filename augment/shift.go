@@ -41,8 +41,8 @@ func (m *Shift) shift(dst, src []float32, in size, r *rand.Rand) {
 	}
 }
 
-// steps draws a distance from -most to most pixels, limited to n: a distance of n already moves an image of n pixels
-// out of view.
+// steps draws a whole number uniformly from -most to most. The limit most is reduced to n, because a shift of n already
+// moves an image of n pixels out of view.
 func steps(r *rand.Rand, most, n int) int {
 	most = min(most, 1<<30) // so that 2 most + 1 is an int on every machine
 	return min(max(r.IntN(2*most+1)-most, -n), n)

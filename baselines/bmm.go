@@ -3,6 +3,7 @@ package baselines
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"tessera/config"
 	"tessera/engine/ir"
@@ -60,7 +61,7 @@ func (s *BMM) New(shape []int, seed uint64) (Model, error) {
 type bernoulli struct {
 	components, pixels int
 	floor              float64
-	p                  []float64 // components x pixels
+	p                  []float64 // means, components x pixels
 }
 
 // begin implements family.
@@ -103,7 +104,7 @@ func (b *bernoulli) maximise(counts, sums []float64) {
 	}
 }
 
-// held implements family. It returns none, because pixels that are always 0 or 1 are common.
+// held implements family. It returns no components, because pixels that are always 0 or 1 are common.
 func (b *bernoulli) held() ([]int, string) { return nil, "" }
 
 func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
@@ -118,3 +119,15 @@ func (b *bernoulli) values() map[string][]float64 { return map[string][]float64{
 func (b *bernoulli) means() ([]float64, bool) { return b.p, true }
 
 func (b *bernoulli) free() int { return b.components * b.pixels }
+
+// sampler implements family.
+func (b *bernoulli) sampler() func(row []float64, component int, r *rand.Rand) {
+	return func(row []float64, component int, r *rand.Rand) {
+		for j, p := range b.p[component*b.pixels : (component+1)*b.pixels] {
+			row[j] = 0
+			if r.Float64() < p {
+				row[j] = 1
+			}
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 //	A <- A * sqrt((H'X) X' / ((H'H W) X')),   W = A X,   H <- H * sqrt(X W' / (H W W'))
 //
 // For images of any sign, the rules of the paper split the n x n matrix XX' into its positive and its negative part. Here
-// images are non-negative, so the negative part is 0 and the matrix is never formed. No iteration raises the error. The fit
+// images are non-negative, so the negative part is 0 and the matrix is not computed. No iteration raises the error. The fit
 // starts from k-means: the code of each image is 1.2 at its centre and 0.2 elsewhere, and A has the same proportions. Images
 // that were not fitted are encoded by non-negative least squares.
 //
@@ -89,7 +89,7 @@ func (r *convexRule) mix() {
 	multiply(false, false, f.units, f.pixels, f.n, r.weights, f.x, f.atoms)
 }
 
-const weightsName = "weights" // n x k: A'
+const weightsName = "weights" // tensor of A', n x k
 
 // save implements stateful.
 func (r *convexRule) save(s State) {

@@ -11,11 +11,12 @@ import (
 //
 //	1/2 |x - h W|^2 + l1 |h|_1
 //
-// Images are read in shuffled mini-batches. The codes of a batch are found by coordinate descent with the atoms fixed, then the
-// atoms are updated one after the other: each becomes its least-squares value for all batches so far, projected onto the unit ball. Per
-// pass, the weight of earlier contributions decays by forget_factor. With nonneg = true codes and atoms are non-negative. The first
-// atoms are randomly drawn images, scaled to norm 1. An iteration is one pass over the images. The reported objective is the mean of
-// (x - hW)^2 over pixels plus 2 l1 |h|_1 / pixels, where each batch is measured before it changes the atoms.
+// Images are read in shuffled mini-batches. The codes of a batch are found by coordinate descent with the atoms fixed, then
+// the atoms are updated one after the other: each becomes its least-squares value for all batches so far, projected onto the
+// unit ball. The weight of earlier contributions decays by the factor forget_factor per pass. With nonneg = true codes and
+// atoms are non-negative. The first atoms are randomly drawn images, scaled to norm 1. An iteration is one pass over the
+// images. The reported objective is the mean of (x - hW)^2 over pixels plus 2 l1 |h|_1 / pixels, where each batch is measured
+// before it changes the atoms.
 //
 // Source: J. Mairal, F. Bach, J. Ponce, G. Sapiro, Online dictionary learning for sparse coding, ICML 2009.
 type Dictionary struct {
@@ -42,7 +43,7 @@ func (s *Dictionary) Fits(images, pixels int) error {
 	return fitsClusters(s.Components, images, pixels)
 }
 
-// Check returns an error for invalid settings of a model made in Go.
+// Check returns an error for invalid settings of a struct literal in Go.
 func (s *Dictionary) Check() error {
 	switch {
 	case !(s.L1 > 0):

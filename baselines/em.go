@@ -5,21 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"tessera/engine/ir"
+	"tessera/internal/random"
+	"tessera/internal/volume"
+	"tessera/parallel/team"
 )
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
 //
-//	E  computes, for every image, the distribution of its hidden variables under the present parameters, and adds the
+//	E  computes, for every image, the distribution of its hidden variables for the current parameters, and adds the
 //	   expected sufficient statistics and the log-likelihood,
-//	M  replaces the parameters by those that these statistics make most likely.
+//	M  replaces the parameters by the maximum-likelihood parameters for these statistics.
 //
-// The log-likelihood never falls. It is the bound of the iteration, computed before its M step.
+// The log-likelihood never falls. It is computed before the M step of the iteration.
 //
-// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32 numbers after every
-// iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
+// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32
+// numbers after every iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
 //
 // Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
 type em struct {
@@ -37,11 +41,11 @@ type em struct {
 type hidden interface {
 	// start sets the initial parameters, which depend only on the seed of the method and the images.
 	start(m *em, images Images) error
-	// size is the number of sufficient statistics.
+	// size returns the number of sufficient statistics.
 	size() int
 	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
 	expect(sums, rows []float64, n int) float64
-	// maximise sets the most likely parameters for the statistics of n images.
+	// maximise sets the maximum-likelihood parameters for the statistics of n images.
 	maximise(sums []float64, n int)
 	// notes lists warnings about parameters that have reached a bound.
 	notes() []string
@@ -56,8 +60,10 @@ type hidden interface {
 	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (otherwise to the
 	// decoded image).
 	atoms() (values []float64, absolute bool)
-	// freedom is the number of free parameters.
+	// freedom returns the number of free parameters.
 	freedom() int
+	// sampler returns a function that draws one row. Several goroutines may call it.
+	sampler() func(row []float64, r *rand.Rand)
 }
 
 // Names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
@@ -209,6 +215,29 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 	densities := make([]float64, n)
 	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
 	return densities, nil
+}
+
+// Draw implements [metrics.Sampler].
+func (m *em) Draw(n int, seed uint64) ([]float32, error) {
+	if m.atoms == nil {
+		return nil, errUnfitted
+	}
+	size, ok := volume.Within([]int{n, m.pixels}, math.MaxInt32)
+	if n < 0 || !ok {
+		return nil, fmt.Errorf("baselines: got %d images to draw, want from 0 to %d", n, math.MaxInt32/m.pixels)
+	}
+	images, draw := make([]float32, size), m.hidden.sampler()
+	const grain = 64
+	team.For(n, grain, func(from, to int) {
+		row := make([]float64, m.pixels)
+		for i := from; i < to; i++ {
+			draw(row, random.Stream(seed, "draw", uint64(i)))
+			for j, v := range row {
+				images[i*m.pixels+j] = float32(v + m.origin[j])
+			}
+		}
+	})
+	return images, nil
 }
 
 // Freedom implements [metrics.Density].

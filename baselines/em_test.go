@@ -2,11 +2,14 @@ package baselines
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"tessera/internal/random"
+	"tessera/metrics"
 )
 
 // blobs draws n rows of d values from k normal distributions of different shapes.
@@ -37,7 +40,7 @@ func blobs(seed uint64, n, d, k int, spread float64) []float32 {
 	return x
 }
 
-// The bound never falls, on many random data, also where the floor acts.
+// On many random data sets the log-likelihood never falls, even if the floor takes effect.
 func TestTheBoundNeverFalls(t *testing.T) {
 	t.Parallel()
 	cases := 1000
@@ -72,7 +75,8 @@ func TestTheBoundNeverFalls(t *testing.T) {
 	}
 }
 
-// rising fits a model and reports whether a bound held a parameter in the end.
+// rising fits a model, checks that the log-likelihood never falls, and reports whether a parameter has reached a bound at the
+// end.
 func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool {
 	t.Helper()
 	objectives := fit(t, m, Matrix{x, d})
@@ -84,7 +88,7 @@ func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool 
 	return len(Notes(m)) > 0
 }
 
-// The responsibilities and densities are those of plain loops over the definition.
+// The responsibilities and densities equal those of plain loops over the definition.
 func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 	const n, d, k = 90, 3, 4
 	x := blobs(3, n, d, k, 3)
@@ -141,7 +145,7 @@ func plainCovariance(g *gaussian, c int) []float64 {
 	return s
 }
 
-// plainNormal is the density of a normal distribution, by elimination.
+// plainNormal returns the density of a normal distribution, computed by elimination.
 func plainNormal(x, s []float64) float64 {
 	d := len(x)
 	a, y := append([]float64{}, s...), append([]float64{}, x...)
@@ -169,7 +173,7 @@ func plainNormal(x, s []float64) float64 {
 	return math.Exp(-square/2) / math.Sqrt(math.Pow(2*math.Pi, float64(d))*det)
 }
 
-// With a small common spherical covariance EM is k-means: from the same centres it makes the same steps.
+// With a small common spherical covariance, EM equals k-means: from the same centres both perform the same steps.
 func TestSmallVariancesAreKMeans(t *testing.T) {
 	const n, d, k = 300, 4, 6
 	x := blobs(9, n, d, k, 1)
@@ -219,7 +223,8 @@ func TestSmallVariancesAreKMeans(t *testing.T) {
 	}
 }
 
-// Probabilistic PCA has a closed form, at which EM begins and stays: the noise is the mean of the variances that the components leave.
+// Probabilistic PCA has a closed-form solution, at which EM starts and remains. The noise variance is the mean of the
+// variances of the omitted components.
 func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	const n, d, k = 400, 6, 2
 	x := blobs(11, n, d, 1, 1)
@@ -259,7 +264,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	}
 }
 
-// A component on equal rows is named, and the likelihood stays finite.
+// A warning names a component on equal rows, and the likelihood remains finite.
 func TestACollapsingComponentIsNamed(t *testing.T) {
 	x := blobs(1, 40, 2, 1, 1)
 	for i := range 10 {
@@ -272,7 +277,7 @@ func TestACollapsingComponentIsNamed(t *testing.T) {
 	}
 }
 
-// mixtureOracles is testdata/mixtures.json, which testdata/mixtures.py writes.
+// mixtureOracles is the contents of testdata/mixtures.json, written by testdata/mixtures.py.
 type mixtureOracles struct {
 	X, Y            []float32
 	Dim, Components int
@@ -294,7 +299,7 @@ func readMixtures(t *testing.T) *mixtureOracles {
 	return &o
 }
 
-// From the same start, the bounds of 50 iterations are scikit-learn's.
+// From the same start, the log-likelihoods of 50 iterations equal those of scikit-learn.
 func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	for covariance, want := range o.Bounds {
@@ -324,7 +329,7 @@ func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	}
 }
 
-// Both find the maximum of the likelihood of factor analysis.
+// Tessera and scikit-learn reach the same maximum of the likelihood of factor analysis.
 func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
@@ -342,7 +347,7 @@ func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	}
 }
 
-// Four well separated groups are four components, by BIC and by the likelihood of images that were held out.
+// For four well separated clusters, BIC and the likelihood of held-out images select four components.
 func TestTheNumberOfComponentsIsFound(t *testing.T) {
 	const n, d, groups = 400, 2, 4
 	r := random.Stream(4, "groups", 0)
@@ -392,4 +397,123 @@ func TestExponentialsAreThoseOfTheLibrary(t *testing.T) {
 	if sum := exps([]float64{0, math.NaN(), 0}, 0); !math.IsNaN(sum) {
 		t.Errorf("the sum with NaN is %v", sum)
 	}
+}
+
+// Drawn images have the mean and the covariance of the model, which plain loops compute from its parameters, and do not depend on their number.
+func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
+	t.Parallel()
+	const n, d, draws = 200, 3, 20000
+	x := blobs(3, n, d, 3, 2)
+	for i := range n { // values that go together
+		x[i*d+1] += x[i*d]
+	}
+	unit := slices.Clone(x)
+	for i := range unit {
+		unit[i] = min(max(unit[i]/8+0.5, 0), 1)
+	}
+	methods := []Method{&FactorAnalysis{Components: 1, Floor: 1e-3, Iterations: 30}, &BMM{Components: 3, Init: "kmeans", Floor: 1e-3, Iterations: 30, Restarts: 2}}
+	for _, c := range []string{full, diagonal, spherical, tied} {
+		methods = append(methods, &GMM{Components: 3, Covariance: c, Init: "kmeans", Floor: 1e-3, Iterations: 30, Restarts: 1})
+	}
+	for _, method := range methods {
+		images, name := Matrix{x, d}, fmt.Sprintf("%T %+v", method, method)
+		if _, ok := method.(*BMM); ok {
+			images = Matrix{unit, d}
+		}
+		m := newModel(t, method, []int{d}, 1)
+		if s, ok := metrics.As[metrics.Sampler](m); !ok {
+			t.Fatalf("%s: nothing can be drawn", name)
+		} else if _, err := s.Draw(1, 1); err == nil {
+			t.Errorf("%s: drawn before the fit", name)
+		}
+		fit(t, m, images)
+		s, _ := metrics.As[metrics.Sampler](m)
+		drawn, err := s.Draw(draws, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		few, _ := s.Draw(10, 7)
+		other, _ := s.Draw(10, 8)
+		if !slices.Equal(few, drawn[:10*d]) || slices.Equal(few, other) {
+			t.Errorf("%s: the first images depend on the number, or not on the seed", name)
+		}
+		mean, covariance := moments(t, m, d)
+		for i := range d {
+			got := 0.0
+			for k := range draws {
+				got += float64(drawn[k*d+i]) / draws
+			}
+			if off := math.Abs(got - mean[i]); off > 5*math.Sqrt(covariance[i*d+i]/draws) {
+				t.Errorf("%s: mean %d: got %v, want %v", name, i, got, mean[i])
+			}
+			for j := range d {
+				got := 0.0
+				for k := range draws {
+					got += (float64(drawn[k*d+i]) - mean[i]) * (float64(drawn[k*d+j]) - mean[j]) / draws
+				}
+				scale := math.Sqrt(covariance[i*d+i] * covariance[j*d+j])
+				if math.Abs(got-covariance[i*d+j]) > 0.05*scale {
+					t.Errorf("%s: covariance %d, %d: got %v, want %v", name, i, j, got, covariance[i*d+j])
+				}
+			}
+		}
+	}
+	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(-1, 1); err == nil {
+		t.Error("a negative number of images was drawn")
+	}
+}
+
+// moments are the mean and the covariance of a density of d values.
+func moments(t *testing.T, m Model, d int) (mean, covariance []float64) {
+	t.Helper()
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	e := m.(*em)
+	mean, covariance = make([]float64, d), make([]float64, d*d)
+	if f, ok := e.hidden.(*latent); ok {
+		for i := range d {
+			mean[i] = e.origin[i]
+			for j := range d {
+				for q := range f.k {
+					covariance[i*d+j] += f.loadings[q*d+i] * f.loadings[q*d+j]
+				}
+			}
+			covariance[i*d+i] += f.noise[i]
+		}
+		return mean, covariance
+	}
+	h := e.hidden.(*mixture)
+	centre := func(k, i int) float64 { values, _ := h.means(); return values[k*d+i] + e.origin[i] }
+	for k, w := range h.weights {
+		for i := range d {
+			mean[i] += w * centre(k, i)
+		}
+	}
+	for k, w := range h.weights {
+		for i := range d {
+			for j := range d {
+				within := 0.0
+				switch f := h.family.(type) {
+				case *bernoulli:
+					if i == j {
+						within = f.p[k*d+i] * (1 - f.p[k*d+i])
+					}
+				case *gaussian:
+					switch {
+					case f.covariance == full:
+						within = f.variances[k*d*d+i*d+j]
+					case f.covariance == tied:
+						within = f.variances[i*d+j]
+					case i == j && f.covariance == diagonal:
+						within = f.variances[k*d+i]
+					case i == j:
+						within = f.variances[k]
+					}
+				}
+				covariance[i*d+j] += w * (within + (centre(k, i)-mean[i])*(centre(k, j)-mean[j]))
+			}
+		}
+	}
+	return mean, covariance
 }

@@ -7,7 +7,7 @@ import (
 	"tessera/baselines"
 )
 
-// Four images of 2 x 2 pixels are made of two parts, the left and the right column.
+// The example fits four images of 2 x 2 pixels that consist of two parts, the left and the right column.
 func ExampleFit() {
 	images, err := baselines.NewMatrix([]float32{
 		1, 0, 1, 0,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -74,7 +75,7 @@ type latent struct {
 	k, d     int
 
 	loadings []float64 // W, k x d
-	noise    []float64 // s, per pixel
+	noise    []float64 // s, one value per pixel
 	least    []float64 // one value: the minimum noise variance
 
 	inferred   []float64 // B, k x d
@@ -122,7 +123,7 @@ func (f *latent) start(m *em, images Images) error {
 	return nil
 }
 
-// bound sets all noise variances to their mean if equal is set, and raises those below the minimum to the minimum.
+// bound sets all noise variances to their mean if equal is set, and raises smaller ones to the minimum.
 func (f *latent) bound() {
 	if f.settings.Equal {
 		mean := 0.0
@@ -280,4 +281,16 @@ func (f *latent) freedom() int {
 		noise = 1
 	}
 	return f.k*f.d - f.k*(f.k-1)/2 + noise + f.d
+}
+
+// sampler implements hidden: W'z plus noise, with standard normal z.
+func (f *latent) sampler() func(row []float64, r *rand.Rand) {
+	return func(row []float64, r *rand.Rand) {
+		for j, v := range f.noise {
+			row[j] = math.Sqrt(v) * r.NormFloat64()
+		}
+		for q := range f.k {
+			kernel.Float64().AddScaled(row, row, f.loadings[q*f.d:(q+1)*f.d], r.NormFloat64())
+		}
+	}
 }

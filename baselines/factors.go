@@ -16,35 +16,35 @@ import (
 	"tessera/part"
 )
 
-// ErrDiverged means that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
+// ErrDiverged reports that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 
-// factors is a factorisation X = H W during its fit, with the products that its rules share. H >= 0, and for most methods W >= 0.
-// The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and for atoms are
-// the same function.
+// factors contains a factorisation X = H W during its fit, with the products that several rules use. H >= 0, and for most
+// methods W >= 0. The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and
+// for atoms can use the same function.
 type factors struct {
 	base
 	n       int
-	x       []float32 // n x p
+	x       []float32 // X, n x p
 	codes   []float32 // k x n: the transpose of H
-	squares float64   // the sum of the squares of X
-	missing *missing  // missing entries of X, which are replaced by those of H W; nil if there are none
+	squares float64   // sum of the squares of X
+	missing *missing  // missing entries of X, which are filled with those of H W; nil if there are none
 	stored  *stored
-	floor   float32 // smaller pixels are replaced by this value
+	floor   float32 // smaller pixels are raised to this value
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
 	target    []float32 // H' X, k x p
 	grams     *laneSums
 	targets   *laneSums
-	work      []*blockWork // one per lane
+	work      []*blockWork // scratch memory, one per lane
 }
 
-// blockWork is a lane's scratch memory.
+// blockWork is the scratch memory of a lane.
 type blockWork struct {
 	a     []float32 // k x block: W X'
-	b     []float32 // k x block
-	image []float32 // block x p; only for the rules that need it
+	b     []float32 // scratch, k x block
+	image []float32 // images, block x p; only for some rules
 	sweep *sweeper
 }
 
@@ -74,7 +74,7 @@ func (f *factors) sumSquares() {
 	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 }
 
-// raise returns the values, with those below floor replaced by floor. If floor is 0, it returns the slice itself.
+// raise returns the values with those below floor raised to floor. If floor is 0, it returns the slice itself.
 func raise(values []float32, floor float32) []float32 {
 	if floor == 0 {
 		return values
@@ -98,7 +98,7 @@ func (f *factors) allocate() {
 // image returns the pixels of fitted image i.
 func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixels] }
 
-// sumLanes sums of(i) over the fitted images i, lane by lane.
+// sumLanes returns the sum of of(i) over the fitted images i, lane by lane.
 func (f *factors) sumLanes(of func(i int) float64) float64 {
 	sums := make([]float64, laneCount(f.n))
 	forLanes(f.n, func(lane, from, to int) {
@@ -159,7 +159,7 @@ func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float3
 	})
 }
 
-// rowNorm is the L2 norm of a row.
+// rowNorm returns the L2 norm of a row.
 func rowNorm(row []float32) float32 { return float32(l2Norm(row)) }
 
 // atomsGram writes W W' into f.gram.
@@ -181,8 +181,8 @@ func (f *factors) sweepAtoms(times int, gram, target []float32) {
 	})
 }
 
-// squaredError is the mean of (X - HW)^2, from the sums of the last pass and the current Gram matrix: |X|^2 - 2 <H'X, W> +
-// <H'H, WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by
+// squaredError returns the mean of (X - HW)^2, from the sums of the last pass and the current Gram matrix: |X|^2 - 2 <H'X, W>
+// + <H'H, WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by
 // pixel.
 func (f *factors) squaredError() float64 {
 	const cancelled = 1e-2
@@ -228,7 +228,7 @@ func (f *factors) restore(s State) error {
 	return f.base.restore(s)
 }
 
-// resume loads the images of a restored fit and checks that they are those of the restored codes.
+// resume loads the images of a restored fit and checks that the restored codes belong to them.
 func (f *factors) resume(images Images) error {
 	before := f.stored
 	if err := f.load(images); err != nil {
@@ -240,7 +240,7 @@ func (f *factors) resume(images Images) error {
 	return nil
 }
 
-// dot sums products in float64.
+// dot returns the scalar product, summed in float64.
 func dot(a, b []float32) float64 {
 	var sum float64
 	for i, v := range a {
@@ -259,7 +259,7 @@ func sum(values []float64) float64 {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// transpose returns the transpose of a matrix of that many rows and columns.
+// transpose returns the transpose of a matrix with the given numbers of rows and columns.
 func transpose(a []float32, rows, columns int) []float32 {
 	const tile = 32
 	t := make([]float32, rows*columns)
@@ -280,8 +280,8 @@ type factorisation struct {
 	factors
 	first   func() error // computes the initial atoms and codes
 	rule    rule
-	build   func(m *factorisation, seed uint64) // sets the rule
-	recodes bool                                // the codes of the fit are only used by the rule: fitted images, too, are encoded by encode
+	build   func(m *factorisation, seed uint64) // sets the rule for a seed
+	recodes bool                                // only the rule uses the codes of the fit: encode also encodes fitted images
 }
 
 // newFactorisation returns the model of a method that improves a factorisation of all images, with restarts. build sets the
@@ -356,7 +356,7 @@ func (m *factorisation) step(context.Context) (float64, error) {
 	return objective, nil
 }
 
-// encode implements algorithm: images that were fitted have the codes of the fit, others are encoded with the atoms fixed.
+// encode implements algorithm: fitted images have the codes of the fit; other images are encoded with the atoms fixed.
 func (m *factorisation) encode(images []float32) ([]float32, error) {
 	if err := m.acceptImages(images); err != nil {
 		return nil, err
@@ -364,7 +364,7 @@ func (m *factorisation) encode(images []float32) ([]float32, error) {
 	if m.recodes {
 		return m.rule.encode(images), nil
 	}
-	var others, gaps []float32 // images that were not fitted: complete ones, and ones with missing entries
+	var others, gaps []float32 // images that were not fitted: complete images, and images with missing entries
 	rows := m.stored.find(images, m.pixels)
 	for i, row := range rows {
 		image := images[i*m.pixels : (i+1)*m.pixels]
@@ -432,7 +432,7 @@ type stored struct {
 }
 
 const (
-	digestsName = "digests" // n x digestWords: 16 bits each, as numbers, because float32 represents only 24 bits exactly
+	digestsName = "digests" // n x digestWords: 16 bits per value, as numbers, because float32 represents only 24 bits exactly
 	digestWords = 4
 )
 
@@ -503,8 +503,8 @@ func restoreDigests(t Tensor) *stored {
 	return s
 }
 
-// checkInit returns an error for an unknown initialisation in a model made in Go; for other models package config has checked
-// it.
+// checkInit returns an error for an unknown initialisation in a struct literal in Go; for declared models package config
+// checks it.
 func checkInit(init string) error {
 	if init != "random" && init != "nndsvd" && init != "nndsvda" {
 		return unknown("init", init, "random", "nndsvd", "nndsvda")
@@ -517,13 +517,13 @@ func unknown(key, got string, want ...string) error {
 	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
 }
 
-// tooMany returns the error for too many components; what describes the maximum.
+// tooMany returns the error for too many components; what describes the quantity that is the maximum.
 func tooMany(components, most int, what string) error {
 	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
 }
 
-// fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or
-// pixels; when describes the condition.
+// fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or pixels;
+// when describes for which settings this holds.
 func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
 	most, what := pixels, "the number of pixels"
 	if images > 0 {
@@ -581,9 +581,9 @@ func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float3
 	return draw(atomsName, k*p), draw(codesName, k*n)
 }
 
-// nndsvd takes each of the first k singular pairs s u v' of X and keeps the positive or the negative parts of u and v,
-// whichever have the larger product of norms m. It gives both vectors the norm sqrt(s m). Zeros stay zero under
-// multiplicative rules; "nndsvda" replaces them by the mean of X.
+// nndsvd takes each of the first k singular pairs s u v' of X and keeps either the positive or the negative parts of u and v:
+// those with the larger product m of norms. Both vectors are scaled to norm sqrt(s m). Zeros remain zero under multiplicative
+// rules; "nndsvda" replaces them by the mean of X.
 //
 // Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization, Pattern
 // Recognition 41(4), 2008.
@@ -683,13 +683,13 @@ func mean(x []float32) float64 {
 const (
 	mostLanes = 16
 	laneLeast = 128 // minimum number of images per lane, if there are several lanes
-	blockSize = 160 // number of images
+	blockSize = 160 // number of images in a block
 )
 
-// laneCount is the number of lanes for n images.
+// laneCount returns the number of lanes for n images.
 func laneCount(n int) int { return min(max(n/laneLeast, 1), mostLanes) }
 
-// laneStart is the index of the first image of a lane; laneStart(n, laneCount(n)) is n.
+// laneStart returns the index of the first image of a lane; laneStart(n, laneCount(n)) is n.
 func laneStart(n, lane int) int { return n * lane / laneCount(n) }
 
 // forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, different lanes concurrently.
@@ -704,7 +704,7 @@ func forLanes(n int, f func(lane, from, to int)) {
 	})
 }
 
-// laneSums is one accumulator of equal size per lane.
+// laneSums contains one accumulator per lane, all of equal size.
 type laneSums struct {
 	size int
 	sums [][]float32

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -18,14 +19,14 @@ import (
 //
 //	p(x) = sum over k of w_k N(x; m_k, S_k)
 //
-// fitted by expectation maximisation. Atoms are the means m_k; the code of an image is its responsibilities, the probabilities of
-// the components given the image.
+// fitted by expectation maximisation. Atoms are the means m_k; the code of an image is its responsibilities, the probabilities
+// of the components given the image.
 //
-// The likelihood has no maximum: a component at a single image, or at images within a plane, has a variance of 0 and an
+// The likelihood has no maximum: a component at a single image, or at images in a plane, can have a variance of 0 and an
 // infinite density. Therefore the variance of a component is at least floor times the mean variance of the pixels, in every
 // direction: the M step takes the most likely covariance that satisfies this bound (eigenvalues below the floor are set to
-// it), so the likelihood does not fall. A warning names the components that have reached the floor. The floor is relative:
-// scaling the images scales the fit.
+// it), so the likelihood does not fall. A warning names the components that have reached the floor. The floor is relative: if
+// the images are scaled, so is the fit.
 //
 // With one common spherical covariance that tends to 0, the fit is k-means.
 //
@@ -98,9 +99,9 @@ func newMixture(b base, seed uint64, init string, tolerance float64, restarts in
 	})
 }
 
-// gaussian is the family of the components. Its features are the values of a row, then their products: all for full
-// covariances, the squares for diagonal ones, their sum for spherical ones. With a common covariance
-// the quadratic term of a row is equal for all components: its value is the only such feature.
+// gaussian is the family of the components. Its features are the values of a row, then their products: all products for full
+// covariances, the squares for diagonal ones, the sum of the squares for spherical ones. With a tied covariance the quadratic
+// term of a row is equal for all components, and replaces the products as a single feature.
 type gaussian struct {
 	covariance         string
 	components, pixels int
@@ -108,9 +109,9 @@ type gaussian struct {
 
 	centres    []float64 // components x pixels, minus the origin
 	variances  []float64 // per component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
-	floor      []float64 // one value
-	scatter    []float64 // for a tied covariance: the mean of the products of all rows
-	precisions []float64 // for a tied covariance
+	floor      []float64 // minimum variance, one value
+	scatter    []float64 // mean of the products of all rows; only for a tied covariance
+	precisions []float64 // inverse of the covariance; only for a tied covariance
 }
 
 func newGaussian(covariance string, components, pixels int, share float64) *gaussian {
@@ -125,7 +126,7 @@ func newGaussian(covariance string, components, pixels int, share float64) *gaus
 	return g
 }
 
-// each is the number of values of one covariance.
+// each returns the number of values of one covariance.
 func (g *gaussian) each() int {
 	switch g.covariance {
 	case spherical:
@@ -163,7 +164,7 @@ func (g *gaussian) begin(m *em) error {
 
 const (
 	leastVariance = 1e-37  // smallest variance that a sum of two float32 numbers represents
-	fewest        = 1e-100 // minimum weight in images: a component with less is empty
+	fewest        = 1e-100 // minimum weight of a component in images; a component with less is empty
 )
 
 // features implements family.
@@ -263,7 +264,7 @@ func (g *gaussian) natural(eta, constants []float64) error {
 	return nil
 }
 
-// inverse writes the inverse of a factorised matrix.
+// inverse writes the inverse of a factorised d x d matrix.
 func inverse(c *mat.Cholesky, dst []float64, d int) {
 	inverse := mat.NewSymDense(d, dst)
 	_ = c.InverseTo(inverse) // its error warns of a large condition number
@@ -455,4 +456,35 @@ func (g *gaussian) free() int {
 		return means + matrix
 	}
 	return means + g.components*g.each()
+}
+
+// sampler implements family: m_k + L_k z with L_k L_k' = S_k and standard normal z.
+func (g *gaussian) sampler() func(row []float64, component int, r *rand.Rand) {
+	d, each := g.pixels, g.each()
+	var lower []mat.TriDense
+	if g.covariance == full || g.covariance == tied {
+		lower = make([]mat.TriDense, len(g.variances)/each)
+		for k := range lower {
+			var c mat.Cholesky
+			c.Factorize(mat.NewSymDense(d, slices.Clone(g.variances[k*each:(k+1)*each]))) // the parameters of a fitted model are sound
+			c.LTo(&lower[k])
+		}
+	}
+	return func(row []float64, component int, r *rand.Rand) {
+		z := make([]float64, d)
+		for j := range z {
+			z[j] = r.NormFloat64()
+		}
+		for j, m := range g.centres[component*d : (component+1)*d] {
+			switch g.covariance {
+			case full, tied:
+				for i := range j + 1 {
+					m += lower[component%len(lower)].At(j, i) * z[i]
+				}
+			default:
+				m += math.Sqrt(g.variances[component*each+j%each]) * z[j]
+			}
+			row[j] = m
+		}
+	}
 }

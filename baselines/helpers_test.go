@@ -16,11 +16,11 @@ import (
 	"tessera/internal/random"
 )
 
-// variant is one way of fitting; all of them obey the same laws.
+// variant is a method with settings that the laws test.
 type variant struct {
 	name   string
 	method Method
-	rises  bool // the objective may rise, and need not be that of the codes
+	rises  bool // the objective may rise, and may differ from the objective of the codes
 }
 
 // signed reports whether images may have negative values.
@@ -47,7 +47,7 @@ func (v variant) density() bool {
 	return false
 }
 
-// mixed returns images that the method takes.
+// mixed returns images that the method accepts.
 func (v variant) mixed(n int) Matrix {
 	images := mixed(n)
 	if _, ok := v.method.(*BMM); ok {
@@ -64,7 +64,7 @@ func (v variant) mixed(n int) Matrix {
 // holed reports whether the variant fits images with missing entries.
 func (v variant) holed() bool { return strings.HasSuffix(v.name, "holes") }
 
-// punched returns images of which that share of the entries is missing. Equal images of [mixed] stay equal.
+// punched returns images with the given share of the entries missing. Equal images of [mixed] remain equal.
 func punched(images Matrix, share float64) Matrix {
 	rng, p := random.Stream(13, "holes", 0), images.pixels
 	for i := range images.values {
@@ -78,7 +78,7 @@ func punched(images Matrix, share float64) Matrix {
 	return images
 }
 
-// variants lists the methods in every setting that selects another algorithm, 6 iterations each.
+// variants lists the methods with every setting that selects another algorithm, with 6 iterations each.
 func variants() []variant {
 	const k, iterations = 7, 6
 	nmf := func(solver, loss, init string, batch int) *NMF {
@@ -107,7 +107,7 @@ func variants() []variant {
 	}, newerVariants(k, iterations)...)
 }
 
-// newerVariants are penalties, divergences and kinds beyond those of variants.
+// newerVariants lists further variants: penalties, divergences and kinds of factorisations.
 func newerVariants(k, iterations int) []variant {
 	penalised := func(solver, loss string) *NMF {
 		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
@@ -223,7 +223,7 @@ func encode(t testing.TB, m interface {
 	return codes
 }
 
-// meanSquares is the mean of (x - codes atoms - bias)^2 over the entries that are there, in plain loops.
+// meanSquares returns the mean of (x - codes atoms - bias)^2 over the observed entries, computed by plain loops.
 func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
 	var sum, count float64
 	for i := range len(x) / p {
@@ -246,7 +246,7 @@ func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
 	return sum / count
 }
 
-// fashion returns images of Fashion-MNIST, where they are.
+// fashion returns images of Fashion-MNIST. It skips the test if they are not available.
 func fashion(t testing.TB, split string) Matrix {
 	t.Helper()
 	dir := os.Getenv("TESSERA_DATA")
@@ -274,7 +274,7 @@ func fashion(t testing.TB, split string) Matrix {
 	return Matrix{x, 784}
 }
 
-// generated loads a data set that needs no files.
+// generated loads a generated data set.
 func generated(t testing.TB, s data.Source) *data.Set {
 	t.Helper()
 	set, err := s.Load(context.Background(), data.Dirs{}, data.Both)
@@ -293,7 +293,7 @@ func registered(t testing.TB, name string) config.Baseline {
 	return entry.New()
 }
 
-// worst is the largest difference of two vectors.
+// worst returns the largest difference between elements of two vectors.
 func worst(a, b []float32) float64 {
 	if len(a) != len(b) {
 		panic(fmt.Sprint(len(a), " values against ", len(b)))

@@ -17,7 +17,7 @@ type Holed interface {
 	Method
 	// CheckHoles returns a [part.KeyError] for settings that do not allow missing entries.
 	CheckHoles() error
-	// MostHoledIterations is MostIterations for images with missing entries.
+	// MostHoledIterations is like MostIterations, for images with missing entries.
 	MostHoledIterations() int
 }
 
@@ -30,7 +30,7 @@ func (m *restarted) TakesHoles() bool { return metrics.TakesHoles(m.Model) }
 // TakesHoles implements [metrics.HolesCoder].
 func (r replaced) TakesHoles() bool { return metrics.TakesHoles(r.Coder) }
 
-// withNaN is images of a data set with NaN for missing and hidden entries.
+// withNaN contains images of a data set with NaN for missing and hidden entries.
 type withNaN struct{ *data.Images }
 
 // Batch implements [Images].
@@ -41,7 +41,7 @@ func (w withNaN) Batch(dst []float32, indices []int) {
 	metrics.SetNaN(dst, observed)
 }
 
-// holed returns images with NaN for missing and hidden entries; the images themselves if there are none.
+// holed returns images with NaN for missing and hidden entries; it returns the images unchanged if there are none.
 func holed(images Images) Images {
 	if own, ok := images.(*data.Images); ok && own != nil && own.Holed() {
 		return withNaN{own}
@@ -64,7 +64,7 @@ type missing struct {
 }
 
 // missingOf returns the missing entries, or nil if there are none. It returns an error if an image has no observed entry, or
-// if a value is not observed in any image.
+// if a pixel is not observed in any image.
 func missingOf(x []float32, pixels int) (*missing, error) {
 	m := &missing{entries: make([]bool, len(x))}
 	rows, columns := make([]int, len(x)/pixels), make([]int, pixels)
@@ -93,7 +93,8 @@ func missingOf(x []float32, pixels int) (*missing, error) {
 	return m, nil
 }
 
-// filled returns a copy of x in which a missing entry is the mean of that value over the images in which it is observed.
+// filled returns a copy of x in which a missing entry is replaced by the mean of its pixel over the images in which the pixel
+// is observed.
 func (m *missing) filled(x []float32, pixels int) []float32 {
 	sums, counts := make([]float64, pixels), make([]float64, pixels)
 	for i, v := range x {
@@ -123,8 +124,8 @@ func hasNaN(values []float32) bool {
 
 // fill replaces the missing entries of the fitted images by the entries of the current factorisation Y = HW. The loss of the
 // filled images then equals the loss over the observed entries, because filled entries have no error. For any other
-// factorisation the former is an upper bound of the latter. An iteration that lowers the former therefore lowers the latter:
-// expectation maximisation.
+// factorisation the former is an upper bound of the latter. An iteration that lowers the former therefore lowers the latter,
+// as in expectation maximisation.
 //
 // Source: S. Zhang, W. Wang, J. Ford, F. Makedon, Learning from incomplete ratings using non-negative matrix factorization,
 // SIAM International Conference on Data Mining 2006 (section 3.2).

@@ -15,7 +15,8 @@ import (
 	"tessera/part"
 )
 
-// An iteration with half of the entries missing is the rule in plain loops on images whose missing entries are those of the factorisation before it.
+// The expected values come from plain loops: one iteration on images whose missing entries are filled with those of the
+// previous factorisation.
 func TestRulesWithHolesAgreeWithPlainLoops(t *testing.T) {
 	for name, c := range map[string]struct {
 		method *NMF
@@ -61,7 +62,8 @@ func TestRulesWithHolesAgreeWithPlainLoops(t *testing.T) {
 	}
 }
 
-// gradient of the masked loss 1/2 |x - y|^2, or of the Kullback-Leibler divergence, by y.
+// lossGradient returns the gradient of the masked loss 1/2 |x - y|^2, or of the Kullback-Leibler divergence, with respect to
+// y.
 func lossGradient(kl bool, x, y float64) float64 {
 	if kl {
 		return 1 - x/max(y, 1e-12)
@@ -69,8 +71,9 @@ func lossGradient(kl bool, x, y float64) float64 {
 	return y - x
 }
 
-// A fit that has converged satisfies the conditions of a minimum of the loss over the entries that are there: for codes and atoms the gradient
-// is 0 where they are positive and not negative where they are 0. So do the codes of images that were not fitted.
+// A converged fit satisfies the conditions of a minimum of the loss over the observed entries: for codes and atoms, the
+// gradient is 0 where they are positive, and not negative where they are 0. The codes of images that were not fitted satisfy
+// them too.
 func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 	for _, loss := range []string{"euclidean", "kl"} {
 		s := &NMF{Components: 4, Solver: "mu", Loss: loss, Init: "random", Iterations: 1}
@@ -123,7 +126,7 @@ func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 	}
 }
 
-// dense is probabilistic PCA by its definition: the normal distribution of the entries of an image, with full covariances.
+// dense is probabilistic PCA from its definition: the normal distribution of the entries of an image with its full covariance.
 type dense struct {
 	mean       []float64
 	covariance *mat.SymDense
@@ -147,7 +150,7 @@ func denseOf(m *pca) *dense {
 	return d
 }
 
-// known returns the places of the entries that are there, their covariance and their difference from the mean.
+// known returns the indices of the observed entries, their covariance, and their difference from the mean.
 func (d *dense) known(image []float32) (at []int, c mat.Cholesky, difference *mat.VecDense) {
 	for j, v := range image {
 		if v == v {
@@ -168,7 +171,7 @@ func (d *dense) known(image []float32) (at []int, c mat.Cholesky, difference *ma
 	return at, c, difference
 }
 
-// likelihood is the sum of the log densities of the entries that are there.
+// likelihood returns the sum of the log densities of the observed entries.
 func (d *dense) likelihood(x []float32) (total float64) {
 	for p := len(d.mean); len(x) > 0; x = x[p:] {
 		at, c, difference := d.known(x[:p])
@@ -236,7 +239,7 @@ func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 	}
 }
 
-// Also a fit to complete images completes others by the conditional mean.
+// A fit to complete images also completes other images by the conditional mean.
 func TestPCACompletesByTheConditionalMean(t *testing.T) {
 	for name, images := range map[string]Matrix{"holes": punched(mixed(300), 0.3), "complete": mixed(300)} {
 		m := newModel(t, &PCA{Components: 5}, mixedShape, 1).(*pca)
@@ -269,7 +272,8 @@ func TestPCACompletesByTheConditionalMean(t *testing.T) {
 	}
 }
 
-// With hardly any missing entries the fit is the PCA of the complete images; a planted matrix of low rank is recovered to the noise.
+// With almost no missing entries, the fit is close to the PCA of the complete images. A planted matrix of low rank is
+// recovered up to the noise.
 func TestPCAWithHolesTendsToPCA(t *testing.T) {
 	const n, p, k, noise = 400, 30, 3, 0.05
 	rng := random.Stream(5, "planted", 0)
@@ -319,7 +323,7 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 	}
 }
 
-// holedMethods are all that fit images with missing entries.
+// holedMethods returns all methods that fit images with missing entries.
 func holedMethods() map[string]Method {
 	return map[string]Method{
 		"pca":        &PCA{Components: 3, Iterations: 20},
@@ -387,7 +391,7 @@ func TestConstantValuesWithHolesDoNoHarm(t *testing.T) {
 	}
 }
 
-// Images of a data set with missing and hidden entries are the same as values with NaN.
+// Missing and hidden entries of a data set are fitted like NaN in values.
 func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 	images := punched(mixed(60), 0.4)
 	own, err := data.NewFloats(mixedShape, slices.Clone(images.values), nil)

@@ -10,7 +10,7 @@ import (
 	"tessera/metrics"
 )
 
-// found counts the true parts that the atoms of a fit recover.
+// found returns the number of true parts that the atoms of a fit recover.
 func found(t *testing.T, set *data.Set, method Method) (count int, m Model) {
 	t.Helper()
 	m = newModel(t, method, set.Shape, 1)
@@ -37,7 +37,7 @@ func TestOrthogonalAtomsAreTheDisjointLimbsOfSwimmer(t *testing.T) {
 	}
 }
 
-// coherence is the mean inner product of two of k rows that are scaled to norm 1.
+// coherence returns the mean inner product of pairs among k rows, scaled to norm 1.
 func coherence(rows []float32, k int) (mean float64) {
 	n := len(rows) / k
 	for a := range k {
@@ -62,7 +62,7 @@ func TestOrthogonalCodesOverlapLess(t *testing.T) {
 	}
 }
 
-// Every part has a pixel that no other has: the factorisation is exact, whatever else overlaps.
+// Each part has a pixel that no other part has. The factorisation is then exact, even if the parts overlap elsewhere.
 func TestSeparableImagesAreFactorisedExactly(t *testing.T) {
 	const n, p, k = 200, 30, 6
 	rng := random.Stream(3, "separable", 0)
@@ -131,7 +131,7 @@ func TestAtomsOfConvexNMFAreWeightedMeansOfImages(t *testing.T) {
 	}
 }
 
-// hoyerOfAtoms is the mean sparsity of the atoms of a fit.
+// hoyerOfAtoms returns the mean sparsity of the atoms of a fit.
 func hoyerOfAtoms(t *testing.T, method Method, set *data.Set) float64 {
 	m := newModel(t, method, set.Shape, 1)
 	fit(t, m, set.Train)

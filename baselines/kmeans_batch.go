@@ -15,9 +15,9 @@ import (
 //
 //	v <- v + m,  c <- c + sum (x - c) / v    for the m images x of the batch whose nearest centre is c,
 //
-// which is Sculley's rule with the assignments of a batch fixed before its first step. A centre without an image in the first
-// pass moves to the image of a batch that is farthest from its centre. The reported objective is the mean over a pass; each
-// batch is measured before it moves the centres.
+// This is Sculley's rule, with the assignments of a batch fixed before its first step. A centre without any image after the
+// first pass moves to the image of a batch that is farthest from its own centre. The reported objective is the mean over a
+// pass; each batch is measured before it moves the centres.
 //
 // Source: D. Sculley, Web-scale k-means clustering, WWW 2010.
 type kmeansBatch struct {
@@ -97,7 +97,7 @@ func (m *kmeansBatch) learn(x []float32) error {
 	return nil
 }
 
-// refill moves centres that have had no image so far.
+// refill moves the centres that had no image so far.
 func (m *kmeansBatch) refill(x []float32) {
 	for c, count := range m.counts {
 		if far := m.farthest(); count == 0 && m.distances[far] > 0 {

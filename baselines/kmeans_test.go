@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// nearestCentre is the plain search.
+// nearestCentre returns the nearest centre and its distance by plain search.
 func nearestCentre(image, centres []float32) (best int, distance float64) {
 	p := len(image)
 	distance = math.Inf(1)
@@ -75,7 +75,7 @@ func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
 	}
 }
 
-// A large value that all samples share must not hide their differences, as of pressures in Pa.
+// A large offset common to all samples, as in pressures in Pa, must not hide their differences.
 func TestKMeansOfValuesFarFromZero(t *testing.T) {
 	for _, offset := range []float32{0, 1e5} {
 		x := make([]float32, 100)
@@ -168,7 +168,7 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 	}
 }
 
-// scikit-learn 1.2 has 0.02986 on average over 5 seeds (n_init = 1, tol = 0), and 0.02983 in another run.
+// The mean error of scikit-learn 1.2 over 5 seeds is 0.02986 (n_init = 1, tol = 0), and 0.02983 in another run.
 func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
 	images := fashion(t, "t10k")
 	all := fit(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
@@ -177,7 +177,7 @@ func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// testdata/minibatch.py moves the same centres by the same batches with scikit-learn.
+// The expected centres come from testdata/minibatch.py, which updates the same centres by the same batches with scikit-learn.
 func TestMiniBatchesMoveCentresAsScikitLearnDoes(t *testing.T) {
 	text, err := os.ReadFile("testdata/minibatch.json")
 	if err != nil {
@@ -203,7 +203,7 @@ func TestMiniBatchesMoveCentresAsScikitLearnDoes(t *testing.T) {
 	}
 }
 
-// Mini-batches never hold all images, and come close to Lloyd's iterations.
+// With mini-batches the images are never all in memory, and the error is close to that of Lloyd's iterations.
 func TestMiniBatchesStreamAndComeClose(t *testing.T) {
 	images := &counted{Matrix: mixed(3000)}
 	m := newModel(t, &KMeans{Components: 8, Iterations: 12, Batch: 200}, mixedShape, 1)
@@ -221,7 +221,7 @@ func TestMiniBatchesStreamAndComeClose(t *testing.T) {
 	}
 }
 
-// counted remembers the largest number of images that were read at once.
+// counted records the largest number of images that were read at once.
 type counted struct {
 	Matrix
 	most int
@@ -233,7 +233,7 @@ func (c *counted) Batch(dst []float32, indices []int) {
 	c.Matrix.Batch(dst, indices)
 }
 
-// Soft codes are the responsibilities of equal spherical normal distributions, by their definition.
+// Soft codes equal the responsibilities of equal spherical normal distributions, computed from their definition.
 func TestSoftAssignmentsAreProbabilities(t *testing.T) {
 	const k, soft = 5, 0.4
 	images := mixed(200)
@@ -260,7 +260,7 @@ func TestSoftAssignmentsAreProbabilities(t *testing.T) {
 	}
 }
 
-// A centre that has no image in the first pass moves to one.
+// A centre without any image in the first pass moves to an image.
 func TestCentresOfMiniBatchesWithoutImagesMove(t *testing.T) {
 	images := mixed(400)
 	m := newModel(t, &KMeans{Components: 4, Iterations: 3, Batch: 100}, mixedShape, 1).(*kmeansBatch)

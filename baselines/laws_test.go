@@ -117,7 +117,7 @@ func TestAnotherSeedGivesAnotherFit(t *testing.T) {
 	}
 }
 
-// saved sends a state on its way through a file: numbers as JSON, tensors as copies.
+// saved returns a state after a round trip through a file: numbers as JSON, tensors as copies.
 func saved(t *testing.T, s State) State {
 	t.Helper()
 	text, err := json.Marshal(s)
@@ -161,7 +161,7 @@ func TestAResumedFitEqualsAnUnbrokenOne(t *testing.T) {
 	})
 }
 
-// countdown is a context that ends after the given number of checks.
+// countdown is a context that is done after the given number of calls of Err.
 type countdown struct {
 	context.Context
 	left int

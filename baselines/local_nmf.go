@@ -13,10 +13,10 @@ import (
 //
 //	W <- W * (H'R) / colsum(H)',  each atom divided by its sum,   H <- sqrt(H * (R W'))
 //
-// They minimise the Kullback-Leibler divergence plus a |WW'|_1 - b tr(H'H); the small weights a and b cancel in the rules.
-// The square root changes the scale of the codes, so that H W does not approximate X. The codes of the model, for fitted and
-// for other images, are therefore the best non-negative codes for its atoms. The reported objective is the divergence of X
-// and H W. It may rise. A fit ends when its relative change is less than tolerance.
+// The rules minimise the Kullback-Leibler divergence plus a |WW'|_1 - b tr(H'H); the small weights a and b cancel in the
+// rules. The square root changes the scale of the codes, so that H W does not approximate X. The codes of the model, for
+// fitted and for other images, are therefore the best non-negative codes for its atoms. The reported objective is the
+// divergence of X and H W. It may rise. A fit ends when its relative change is less than tolerance.
 //
 // Source: S. Z. Li, X. W. Hou, H. J. Zhang, Q. S. Cheng, Learning spatially localized, parts-based representation, CVPR 2001.
 type LocalNMF struct {

@@ -22,20 +22,23 @@ import (
 //	x_ij ~ mu + b_i + c_j + w_i z_j,   minimise  sum over observed (i,j) of (x_ij - mu - b_i - c_j - w_i z_j)^2
 //	                                           + sum over i of r_i (|w_i|^2 + b_i^2) + sum over j of s_j (|z_j|^2 + c_j^2)
 //
-// with the mean mu of the observed entries, biases b of rows and c of columns, and r_i = ridge_rows, s_j = ridge_columns, times the number of
-// observed entries of the row or column with weighted_ridge. A sample is a row: its code is w_i, with the bias b_i as the last value, whose atom is 1; the other atoms are the columns of Z; mu + c_j is the bias of a
-// decoded row. New rows get the code that minimises the objective for the fitted columns.
+// with the mean mu of the observed entries, biases b of rows and c of columns, and r_i = ridge_rows, s_j = ridge_columns,
+// times the number of observed entries of the row or column with weighted_ridge. A sample is a row of the matrix. Its code is
+// w_i, followed by the bias b_i, whose atom is constant 1. The other atoms are the columns of Z, and mu + c_j is the bias of a
+// decoded row. The code of a new row minimises the objective for the fitted columns.
 //
-// als solves the columns for the present rows, then the rows for the new columns, by a Cholesky decomposition each; the objective never rises. sgd goes
-// through the entries in a random order and follows the gradient of one entry at a time, in blocks that share neither rows nor columns. With confidence > 0 the
-// entries are implicit feedback, counts >= 0 of which 0 and missing are the same: the objective is
+// Solver als computes the columns for the current rows, then the rows for the new columns, each by a Cholesky decomposition;
+// the objective never rises. Solver sgd visits the entries in a random order and takes one gradient step per entry, in
+// parallel blocks that share neither rows nor columns. With confidence > 0 the entries are implicit feedback: counts >= 0,
+// where a missing entry means 0. The objective is then
 //
 //	sum over all (i,j) of (1 + confidence x_ij) (p_ij - w_i z_j)^2 + ridge,   p_ij = 1 if x_ij > 0, else 0.
 //
-// Sources: Y. Koren, R. Bell, C. Volinsky, Matrix factorization techniques for recommender systems, IEEE Computer 42(8), 2009; Y. Zhou, D.
-// Wilkinson, R. Schreiber, R. Pan, Large-scale parallel collaborative filtering for the Netflix prize, AAIM 2008 (als, weighted_ridge); R. Gemulla, E. Nijkamp, P. Haas, Y. Sismanis,
-// Large-scale matrix factorization with distributed stochastic gradient descent, KDD 2011 (blocks of sgd); Y. Hu, Y. Koren, C. Volinsky, Collaborative filtering
-// for implicit feedback datasets, ICDM 2008 (confidence).
+// Sources: Y. Koren, R. Bell, C. Volinsky, Matrix factorization techniques for recommender systems, IEEE Computer 42(8), 2009;
+// Y. Zhou, D. Wilkinson, R. Schreiber, R. Pan, Large-scale parallel collaborative filtering for the Netflix prize, AAIM 2008
+// (als, weighted_ridge); R. Gemulla, E. Nijkamp, P. Haas, Y. Sismanis, Large-scale matrix factorization with distributed
+// stochastic gradient descent, KDD 2011 (blocks of sgd); Y. Hu, Y. Koren, C. Volinsky, Collaborative filtering for implicit
+// feedback datasets, ICDM 2008 (confidence).
 type MatrixFactorisation struct {
 	Components    int     `toml:"components" want:"> 0" doc:"length k of the factors of a row and of a column"`
 	Solver        string  `toml:"solver" oneof:"als sgd" doc:"alternating least squares, or stochastic gradient descent"`
@@ -59,15 +62,16 @@ func init() {
 		})
 }
 
-// Memory returns the bytes that a fit to so many entries of a matrix takes: the entries, 8 bytes each; the factors of rows and columns in float64, with a checkpoint of
-// them that is being written; and the largest number of entries that are transposed at a time.
+// Memory returns the memory in bytes of a fit to a matrix with the given numbers of rows, columns and observed entries: stored
+// for the entries, 8 bytes each; factors for the factors of rows and columns in float64, including a checkpoint of them during
+// its write; and transposed for the entries that are transposed at a time.
 func (s *MatrixFactorisation) Memory(rows, columns, entries int) (stored, factors, transposed int) {
 	u := s.Units()
 	most := panelEntries + rows // a panel ends after the column that fills it
 	return 8 * entries, (8+3*4)*u*(rows+columns) + 4*u*columns, 8*min(entries, most) + 4*rows
 }
 
-// Units implements [config.Baseline]: the bias of the row is a value of its code.
+// Units implements [config.Baseline]: with biases, the code includes the bias of the row.
 func (s *MatrixFactorisation) Units() int {
 	if s.Biases {
 		return s.Components + 1
@@ -78,13 +82,13 @@ func (s *MatrixFactorisation) Units() int {
 // Biased reports whether decoded rows have a bias.
 func (s *MatrixFactorisation) Biased() bool { return s.Biases }
 
-// CheckHoles reports that entries may be missing or hidden.
+// CheckHoles implements [Holed]: entries may be missing or hidden.
 func (s *MatrixFactorisation) CheckHoles() error { return nil }
 
-// MostHoledIterations is MostIterations: missing entries are the rule.
+// MostHoledIterations implements [Holed]. It equals MostIterations, because a matrix usually has missing entries.
 func (s *MatrixFactorisation) MostHoledIterations() int { return s.Iterations }
 
-// Check reports settings that exclude each other.
+// Check returns an error for settings that exclude each other.
 func (s *MatrixFactorisation) Check() error {
 	switch {
 	case s.Confidence > 0 && s.Biases:
@@ -125,27 +129,28 @@ func (s *MatrixFactorisation) New(shape []int, seed uint64) (Model, error) {
 	return m, nil
 }
 
-// matrixFactorisation is the model. Rows and columns have the same form: a factor of k values and, with biases, a bias.
+// matrixFactorisation is the model of [MatrixFactorisation]. Rows and columns have the same form: a factor of k values and,
+// with biases, a bias.
 type matrixFactorisation struct {
 	base
 	settings MatrixFactorisation
 	seed     uint64
 
 	x      observations
-	n      int       // rows
-	total  int       // observed entries
-	mean   float64   // of them; 0 without biases
-	rows   []float64 // n x units; nil after Restore until Begin
+	n      int       // number of rows
+	total  int       // number of observed entries
+	mean   float64   // mean of the observed entries; 0 without biases
+	rows   []float64 // factors of rows, n x units; nil after Restore until Begin
 	codes  []float32 // rows in float32, of the last State or Restore
-	sides  []float64 // of columns: pixels x units
-	counts []int32   // observed entries by column
+	sides  []float64 // factors of columns, pixels x units
+	counts []int32   // number of observed entries of each column
 	digest [3]float64
 
 	panels *panels
 	work   pool
 }
 
-// observations are the observed entries of a matrix, by row in ascending order of columns.
+// observations provides the observed entries of a matrix, by row in ascending order of columns.
 type observations interface {
 	Len() int
 	Entries(i int) (columns []int32, values []float32)
@@ -191,7 +196,8 @@ func (m *matrixFactorisation) fillRows() (err error) {
 	return err
 }
 
-// collect frees memory that is no longer used: a large matrix is most of the heap, and the garbage of loading and of an iteration must not double it.
+// collect frees memory that is no longer used: a large matrix takes most of the heap, and the garbage of loading and of an
+// iteration must not double it.
 func (m *matrixFactorisation) collect() {
 	const large = 1 << 20
 	if m.total >= large {
@@ -199,7 +205,7 @@ func (m *matrixFactorisation) collect() {
 	}
 }
 
-// examine reads the entries once: their number and mean, the digest, and errors in them.
+// examine reads all entries once. It computes their number, their mean and a digest, and returns errors in them.
 func (m *matrixFactorisation) examine() error {
 	m.counts, m.total, m.mean = make([]int32, m.pixels), 0, 0
 	h := sha256.New()
@@ -234,7 +240,7 @@ func (m *matrixFactorisation) examine() error {
 	return nil
 }
 
-// solvable returns an error for a row or column whose factors nothing determines.
+// solvable returns an error for a row or column whose factors are not determined by entries or a ridge.
 func (m *matrixFactorisation) solvable() error {
 	if m.settings.Solver == "sgd" || m.settings.Confidence > 0 {
 		return nil
@@ -255,7 +261,7 @@ func (m *matrixFactorisation) solvable() error {
 	return nil
 }
 
-// start draws the first factors.
+// start draws the initial factors.
 func (m *matrixFactorisation) start() {
 	draw := func(n int, stream string) []float64 {
 		values := make([]float64, n*m.units)
@@ -291,7 +297,8 @@ func (m *matrixFactorisation) start() {
 	}
 }
 
-// startBiases sets the biases of columns to their means, so that the first factors of rows do not have to explain them.
+// startBiases sets the biases of columns to their means, so that the first factors of rows do not have to represent these
+// means.
 func (m *matrixFactorisation) startBiases() {
 	sums := make([]float64, m.pixels)
 	for i := range m.n {
@@ -307,7 +314,7 @@ func (m *matrixFactorisation) startBiases() {
 	}
 }
 
-// first is the objective before the first iteration.
+// first returns the objective before the first iteration.
 func (m *matrixFactorisation) first() (float64, error) {
 	if m.settings.Solver == "sgd" {
 		return m.penalised(m.squares()), nil
@@ -363,7 +370,8 @@ func (m *matrixFactorisation) publish() {
 	}
 }
 
-// penalised is the objective of a sum of squares, per observed entry, or per entry of implicit feedback.
+// penalised returns the objective for a sum of squared errors: the sum plus the ridge terms, divided by the number of observed
+// entries, or of all entries for implicit feedback.
 func (m *matrixFactorisation) penalised(squares float64) float64 {
 	for i := range m.n {
 		columns, _ := m.x.Entries(i)
@@ -378,7 +386,7 @@ func (m *matrixFactorisation) penalised(squares float64) float64 {
 	return squares / float64(m.total)
 }
 
-// ridge is the weight of the squares of a row or column with that many observed entries.
+// ridge returns the weight of the squared norm of a row or column with count observed entries.
 func (m *matrixFactorisation) ridge(weight float64, count int) float64 {
 	if m.settings.WeightedRidge {
 		return weight * float64(count)
@@ -393,7 +401,7 @@ func squared(values []float64) (sum float64) {
 	return sum
 }
 
-// predict is the value of entry (i, j).
+// predict returns the predicted value of column j in a row.
 func (m *matrixFactorisation) predict(row []float64, j int) float64 {
 	side := m.sides[j*m.units : (j+1)*m.units]
 	k := m.settings.Components
@@ -407,7 +415,7 @@ func (m *matrixFactorisation) predict(row []float64, j int) float64 {
 	return y
 }
 
-// encode implements algorithm. NaN are entries that are not observed.
+// encode implements algorithm. NaN means that an entry is not observed.
 func (m *matrixFactorisation) encode(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes, errs := make([]float32, n*m.units), make([]error, n)
@@ -435,15 +443,15 @@ func (m *matrixFactorisation) encode(images []float32) ([]float32, error) {
 	return codes, errors.Join(errs...)
 }
 
-// MatrixPredictor is a model that predicts the entries of a matrix. [MatrixFactorisation] makes one.
+// MatrixPredictor is a model that predicts the entries of a matrix. [MatrixFactorisation] returns one.
 type MatrixPredictor interface {
-	// Rows is the number of fitted rows.
+	// Rows returns the number of fitted rows.
 	Rows() int
 	// PredictEntry returns the prediction of column j in a fitted row i.
 	PredictEntry(i, j int) (float64, error)
 	// FoldIn returns the code of a new row from its observed entries, without changing the model.
 	FoldIn(columns []int32, values []float32) ([]float64, error)
-	// PredictCode returns the prediction of column j in a row with that code.
+	// PredictCode returns the prediction of column j in a row with the given code.
 	PredictCode(code []float64, j int) (float64, error)
 }
 
@@ -514,12 +522,12 @@ func (m *matrixFactorisation) notes() (notes []string) {
 
 // The names of the saved tensors and numbers.
 const (
-	columnsName = "columns" // pixels x units, with lowSuffix
+	columnsName = "columns" // tensor of the factors of columns, pixels x units, with lowSuffix
 	meanName    = "mean"
 	digestName  = "digest."
 )
 
-// save implements algorithm. Rows of als are saved for predictions; a resumed fit computes them from the columns.
+// save implements algorithm. The rows of als are saved only for predictions; a resumed fit computes them from the columns.
 func (m *matrixFactorisation) save(s State) {
 	m.base.save(s)
 	s.Numbers[meanName] = m.mean
@@ -582,7 +590,7 @@ func widen(values []float32) []float64 {
 	return wide
 }
 
-// observed returns the observed entries of images: of a sparse matrix without copying them.
+// observed returns the observed entries of images. The entries of a sparse matrix are not copied.
 func observed(images Images) (observations, error) {
 	if s, ok := images.(interface {
 		observations
@@ -613,7 +621,7 @@ func observed(images Images) (observations, error) {
 	return g, nil
 }
 
-// gathered are the entries of images that are not sparse.
+// gathered contains the observed entries of images other than a sparse matrix.
 type gathered struct {
 	starts  []int
 	columns []int32

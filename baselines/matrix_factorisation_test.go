@@ -18,7 +18,7 @@ import (
 	"tessera/part"
 )
 
-// plainRidge is the part of the objective that is not the squared error, for complete images.
+// plainRidge returns the difference between the objective and the squared error, for complete images.
 func plainRidge(s *MatrixFactorisation, images Matrix, codes []float32, atoms *metrics.Atoms) float64 {
 	n, pixels := images.Len(), images.pixels
 	rows, columns := 0.0, 0.0
@@ -38,7 +38,7 @@ func plainRidge(s *MatrixFactorisation, images Matrix, codes []float32, atoms *m
 	return (s.RidgeRows*rows + s.RidgeColumns*columns) / float64(n) / float64(pixels)
 }
 
-// sparseImages returns the samples of a sparse matrix whose entries are given in any order.
+// sparseImages returns the samples of a sparse matrix. Its entries may be in any order.
 func sparseImages(t testing.TB, n, m int, rows, columns []int, values []float64) *data.Images {
 	t.Helper()
 	at := map[[2]int]float32{}
@@ -61,7 +61,7 @@ func sparseImages(t testing.TB, n, m int, rows, columns []int, values []float64)
 	return images
 }
 
-// Row by row, alternating least squares equals NumPy's solutions of the same normal equations.
+// The solutions for each row by alternating least squares equal NumPy's solutions of the same normal equations.
 func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 	text, err := os.ReadFile("testdata/matrix_factorisation.json")
 	if err != nil {
@@ -75,8 +75,8 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 			Ridge         float64   `json:"ridge"`
 			NonNegative   bool      `json:"nonneg"`
 			Confidence    float64   `json:"confidence"`
-			Rows, Columns []int     // of the entries
-			Values, Start []float64 // Start: of the columns
+			Rows, Columns []int     // rows and columns of the entries
+			Values, Start []float64 // values of the entries, and initial factors of the columns
 			W, Z          []float64
 			Objective     float64
 		}
@@ -115,12 +115,12 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 	}
 }
 
-// begun is a model that Fit does not begin again.
+// begun is a model whose Begin was called before, so that Fit does not begin again.
 type begun struct{ *matrixFactorisation }
 
 func (*begun) Begin(context.Context, Images) error { return nil }
 
-// plantedEntries returns observed entries of mu + b_i + c_j + w_i z_j + noise, and those without noise.
+// plantedEntries returns observed entries of mu + b_i + c_j + w_i z_j + noise, and the same entries without noise.
 func plantedEntries(seed uint64, n, m, k int, share, noise float64) (rows, columns []int, values, clean []float64) {
 	r := random.Stream(seed, "planted", 0)
 	w, z, b, c := make([]float64, n*k), make([]float64, m*k), make([]float64, n), make([]float64, m)
@@ -145,11 +145,12 @@ func plantedEntries(seed uint64, n, m, k int, share, noise float64) (rows, colum
 	return rows, columns, values, clean
 }
 
-// Planted factors and biases are recovered to the noise, by both solvers: entries that were not observed are predicted as well as the noise allows.
+// Both solvers recover planted factors and biases up to the noise: they predict unobserved entries as accurately as the noise
+// allows.
 func TestPlantedFactorsAreRecoveredToTheNoise(t *testing.T) {
 	const n, m, k, noise = 200, 100, 3, 0.1
 	rows, columns, values, clean := plantedEntries(4, n, m, k, 1, noise)
-	var seen [2][]int // entries that are observed, and the others
+	var seen [2][]int // observed entries, and the other entries
 	r := random.Stream(1, "seen", 0)
 	for e := range rows {
 		which := 0
@@ -187,7 +188,8 @@ func TestPlantedFactorsAreRecoveredToTheNoise(t *testing.T) {
 	}
 }
 
-// Of a matrix of biases alone, the predictions are mean and biases, and new rows get their bias from their entries.
+// For a matrix that consists only of biases, the predictions are the mean plus the biases. The bias of a new row is computed
+// from its entries.
 func TestBiasesAreRight(t *testing.T) {
 	const n, m = 40, 12
 	var rows, columns []int
@@ -219,7 +221,7 @@ func TestBiasesAreRight(t *testing.T) {
 	}
 }
 
-// A row that is folded in gets the code that it would have as a fitted row, and images with NaN are encoded as sparse rows are.
+// A folded-in row gets the code that it would have as a fitted row. Images with NaN are encoded like sparse rows.
 func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	rows, columns, values, _ := plantedEntries(9, 50, 30, 2, 0.5, 0.1)
 	images := sparseImages(t, 50, 30, rows, columns, values)
@@ -251,7 +253,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	}
 }
 
-// The same bytes on any number of processors, with several panels of columns.
+// The result has the same bytes on any number of processors, and for several panels of columns.
 func TestMatrixFactorisationIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	rows, columns, values, _ := plantedEntries(5, 400, 90, 2, 0.4, 0.1)
 	images := sparseImages(t, 400, 90, rows, columns, values)
@@ -271,7 +273,7 @@ func TestMatrixFactorisationIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-// Panels of columns give every column its entries, rows in ascending order.
+// Panels provide the entries of every column, with rows in ascending order.
 func TestPanelsTransposeTheMatrix(t *testing.T) {
 	rows, columns, values, _ := plantedEntries(6, 70, 45, 1, 0.3, 0)
 	images := sparseImages(t, 70, 45, rows, columns, values)
@@ -308,7 +310,7 @@ func indexOf(columns []int32, c int32) int {
 	return -1
 }
 
-// What cannot be fitted is refused with the place.
+// The error for data that cannot be fitted contains the row and the column.
 func TestMatrixFactorisationSaysWhatIsWrong(t *testing.T) {
 	base := func() *MatrixFactorisation {
 		return &MatrixFactorisation{Components: 2, Solver: "als", Biases: true, RidgeRows: 0.1, RidgeColumns: 0.1, Iterations: 3}
@@ -353,7 +355,7 @@ func TestMatrixFactorisationSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// BenchmarkSweep solves all columns and all rows of a matrix with 100 entries in a row.
+// BenchmarkSweep solves all columns and all rows of a matrix with 100 entries per row.
 func BenchmarkSweep(b *testing.B) {
 	const n, m, each = 10000, 1000, 100
 	r := random.Stream(1, "bench", 0)

@@ -12,10 +12,10 @@ import (
 	"tessera/parallel/team"
 )
 
-// errSingular is the error of normal equations without a unique solution.
+// errSingular is the error for normal equations without a unique solution.
 var errSingular = errors.New("its observed entries do not determine its factors: want a ridge > 0")
 
-// solveRows solves all rows for the present columns and returns the objective.
+// solveRows solves all rows for the current columns and returns the objective.
 func (m *matrixFactorisation) solveRows() (float64, error) {
 	all := m.gramOfAll(m.sides)
 	squares, failed := make([]float64, m.n), make([]bool, m.n)
@@ -36,7 +36,7 @@ func (m *matrixFactorisation) solveRows() (float64, error) {
 	return m.penalised(sum(squares)), nil
 }
 
-// solveColumns solves all columns for the present rows.
+// solveColumns solves all columns for the current rows.
 func (m *matrixFactorisation) solveColumns() error {
 	all := m.gramOfAll(m.rows)
 	failed := make([]bool, m.pixels)
@@ -59,7 +59,8 @@ func (m *matrixFactorisation) fold(columns []int32, values []float32, all []floa
 	return code, err
 }
 
-// gramOfAll is the sum of the outer products of all factors, which implicit feedback needs; nil for other entries.
+// gramOfAll returns the sum of the outer products of all factors, which is needed for implicit feedback; nil for other
+// entries.
 func (m *matrixFactorisation) gramOfAll(factors []float64) []float64 {
 	if m.settings.Confidence == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (m *matrixFactorisation) gramOfAll(factors []float64) []float64 {
 	return gram
 }
 
-// pool keeps solvers for reuse.
+// pool stores solvers for reuse.
 type pool struct{ free sync.Pool }
 
 func (p *pool) take(m *matrixFactorisation) *solver {
@@ -84,23 +85,23 @@ func (p *pool) take(m *matrixFactorisation) *solver {
 
 func (p *pool) give(w *solver) { p.free.Put(w) }
 
-// solveBlock is the number of entries whose factors are gathered at a time.
+// solveBlock is the number of entries whose factors are copied into one block.
 const solveBlock = 256
 
 // solver is the scratch memory for the normal equations of a row or a column.
 type solver struct {
 	m      *matrixFactorisation
 	block  []float64 // factors of the other side, one row per entry
-	target []float64 // what the factors approximate; then their weights in the sum that belongs to the bias
-	gram   []float64 // k x k
-	sums   []float64 // block' target
-	normal []float64 // units x units
+	target []float64 // values that the factors approximate; then weights of these values in the sum for the bias
+	gram   []float64 // Gram matrix of the factors, k x k
+	sums   []float64 // products of block' and target
+	normal []float64 // normal equations, units x units
 	factor []float64
 	right  []float64
 }
 
-// solve writes the factor and the bias that minimise the objective of one row, or column, for those of the other side, and returns its sum of squares
-// without ridge. all is the Gram matrix of implicit feedback.
+// solve writes to x the factor and the bias of one row, or column, that minimise its objective for the given factors of the
+// other side. It returns the sum of squared errors without the ridge. all is the Gram matrix for implicit feedback.
 func (w *solver) solve(x, others []float64, indices []int32, values []float32, ridge float64, all []float64) (float64, error) {
 	m := w.m
 	k, u := m.settings.Components, m.units
@@ -163,7 +164,8 @@ func (w *solver) solve(x, others []float64, indices []int32, values []float32, r
 	return max(0, constant+quadraticForm(w.normal, w.right, x)), nil
 }
 
-// implicit adds a count v to a block: its factor times the root of the weight that exceeds that of a missing entry. It returns the constant term.
+// implicit adds a count v to a block: the factor, multiplied by the square root of the weight in excess of that of a missing
+// entry. It returns the constant term of the objective.
 func (w *solver) implicit(row, other []float64, v float64, e, n int) float64 {
 	more := w.m.settings.Confidence * v
 	root := math.Sqrt(more)
@@ -178,7 +180,7 @@ func (w *solver) implicit(row, other []float64, v float64, e, n int) float64 {
 	return 1 + more
 }
 
-// quadraticForm is x'Ax - 2b'x for a symmetric matrix.
+// quadraticForm returns x'Ax - 2b'x for a symmetric matrix.
 func quadraticForm(a, b, x []float64) (q float64) {
 	n := len(x)
 	for i, v := range x {
@@ -224,7 +226,7 @@ func substitute(l, x []float64) {
 	}
 }
 
-// dot64 is the sum of products, in four chains.
+// dot64 returns the scalar product, computed with four accumulators.
 func dot64(a, b []float64) float64 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float64
@@ -274,7 +276,7 @@ func nonNegative(a, b, x []float64, k int) {
 	}
 }
 
-// squares is the sum of the squared errors of the observed entries.
+// squares returns the sum of the squared errors of the observed entries.
 func (m *matrixFactorisation) squares() float64 {
 	return sumLanesOf(m.n, func(i int) (s float64) {
 		columns, values := m.x.Entries(i)
@@ -286,7 +288,7 @@ func (m *matrixFactorisation) squares() float64 {
 	})
 }
 
-// sumLanesOf sums a number of every row.
+// sumLanesOf returns the sum of of(i) over all rows i.
 func sumLanesOf(n int, of func(i int) float64) float64 {
 	sums := make([]float64, laneCount(n))
 	forLanes(n, func(lane, from, to int) {
@@ -297,8 +299,9 @@ func sumLanesOf(n int, of func(i int) float64) float64 {
 	return sum(sums)
 }
 
-// descend goes once through the entries by stochastic gradient descent. Rows and columns are divided into as many ranges; in each of as many rounds, every range of
-// rows meets another range of columns, so that no two goroutines change the same factor, and the result does not depend on their number.
+// descend performs one pass of stochastic gradient descent over the entries. Rows and columns are divided into the same number
+// of ranges, and a pass has the same number of rounds. In each round every range of rows is combined with a different range of
+// columns. No two goroutines then change the same factor, and the result does not depend on the number of goroutines.
 func (m *matrixFactorisation) descend() {
 	const most = 16
 	b := min(most, m.n, m.pixels)
@@ -324,7 +327,7 @@ func (m *matrixFactorisation) descend() {
 	}
 }
 
-// descendRow follows the gradients of the entries of a row in a range of columns.
+// descendRow takes a gradient step for each entry of a row in a range of columns.
 func (m *matrixFactorisation) descendRow(i int, low, high int32, rate float64) {
 	columns, values := m.x.Entries(i)
 	own := m.ridgeOfEntry(m.settings.RidgeRows, len(columns))
@@ -351,22 +354,22 @@ func (m *matrixFactorisation) descendRow(i int, low, high int32, rate float64) {
 	}
 }
 
-// ridgeOfEntry is the part of a ridge that belongs to one of so many entries.
+// ridgeOfEntry returns the share of the ridge for one of count entries.
 func (m *matrixFactorisation) ridgeOfEntry(weight float64, count int) float64 {
 	return m.ridge(weight, count) / float64(count)
 }
 
-// panels divide the columns of a matrix for a transposition in pieces: the entries of a panel are gathered by column, used and forgotten, so that the matrix is in
-// memory once. A group of panels is worked on by one goroutine.
+// panels divides the columns of a matrix for a transposition in pieces. The entries of a panel are copied in the order of
+// columns, used and discarded, so that only one copy of the matrix is in memory. One goroutine processes a group of panels.
 type panels struct {
-	groups [][]int // of each group the first columns of its panels, and its end
-	starts []int   // of each column among the entries by column
+	groups [][]int // for each group, the first columns of its panels, and the end of the last one
+	starts []int   // index of the first entry of each column in the order of columns
 	free   sync.Pool
 }
 
 // panel is the memory of a panel.
 type panel struct {
-	next   []int32 // the first entry of each row that was not gathered
+	next   []int32 // index of the first entry of each row that was not copied yet
 	rows   []int32
 	values []float32
 }
@@ -378,10 +381,10 @@ func (p *panels) take() *panel {
 	return &panel{}
 }
 
-// panelEntries is the number of entries from which a panel ends.
+// panelEntries is the number of entries at which a panel is complete.
 const panelEntries = 1 << 18
 
-// newPanels divides columns with so many entries each.
+// newPanels divides columns into panels. counts contains the number of entries of each column.
 func newPanels(counts []int32) *panels {
 	const groups = 16
 	p := &panels{starts: make([]int, len(counts)+1)}
@@ -404,7 +407,8 @@ func newPanels(counts []int32) *panels {
 	return p
 }
 
-// each calls do for every column with its entries, rows in ascending order.
+// each calls do for every column with its entries, which have ascending rows. take and give borrow and return a solver for a
+// goroutine.
 func (p *panels) each(x observations, do func(j int, rows []int32, values []float32, w *solver), take func() *solver, give func(*solver)) {
 	team.For(len(p.groups), 1, func(first, end int) {
 		w := take()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -27,7 +28,7 @@ type mixture struct {
 	init       string // "kmeans" or "random"
 
 	weights   []float64
-	eta       []float64 // components x features
+	eta       []float64 // natural parameters, components x features
 	constants []float64 // log w_k + c_k
 
 	unused sync.Pool // of *scratch
@@ -37,7 +38,7 @@ type mixture struct {
 type family interface {
 	// begin computes the values that depend on all images.
 	begin(m *em) error
-	// features is the length of T.
+	// features returns the length of T.
 	features() int
 	// expand writes T of n rows.
 	expand(dst, rows []float64, n int)
@@ -46,7 +47,7 @@ type family interface {
 	// maximise sets the parameters of all components from their counts and sums of features. A component with count 0 keeps
 	// its parameters.
 	maximise(counts, sums []float64)
-	// held returns the components that have reached a bound, and the name of the bound; -1 stands for all components.
+	// held returns the components that have reached a bound, and the name of the bound; -1 means all components.
 	held() (components []int, by string)
 	// scores returns the log densities of the components for rows x, (batch, components), up to a constant per component.
 	scores(p *ir.Module, x *ir.Value) (scores *ir.Value, constants []float64)
@@ -54,8 +55,10 @@ type family interface {
 	values() map[string][]float64
 	// means returns the means of the components. absolute reports whether they include the origin.
 	means() (values []float64, absolute bool)
-	// free is the number of free parameters without the weights.
+	// free returns the number of free parameters without the weights.
 	free() int
+	// sampler returns a function that draws a row of a component. Several goroutines may call it.
+	sampler() func(row []float64, component int, r *rand.Rand)
 }
 
 // parameters implements hidden.
@@ -67,6 +70,23 @@ func (m *mixture) parameters() map[string][]float64 {
 
 // atoms implements hidden.
 func (m *mixture) atoms() ([]float64, bool) { return m.means() }
+
+// sampler implements hidden.
+func (m *mixture) sampler() func(row []float64, r *rand.Rand) {
+	draw, total := m.family.sampler(), kernel.Float64().Sum(m.weights)
+	return func(row []float64, r *rand.Rand) {
+		k, left := -1, r.Float64()*total
+		for j, w := range m.weights {
+			if w > 0 { // rounding may leave something behind the last weight
+				k = j
+			}
+			if left -= w; left < 0 {
+				break
+			}
+		}
+		draw(row, k, r)
+	}
+}
 
 // freedom implements hidden.
 func (m *mixture) freedom() int { return m.components - 1 + m.free() }
@@ -282,14 +302,15 @@ func unitInterval(x []float32, pixels int) error {
 	return nil
 }
 
-// exps replaces values x <= most by e^(x - most), to 1e-15 of itself, and by 0 below the logarithm of the smallest normal number, where [math.Exp] has
-// subnormal numbers. It returns the sum, and takes a third of the time: with x - most = n log(2)/64 + r, |r| <= log(2)/128, the product of
-// 2^(n/64), half of which is in a table, and the series of e^r to its fifth power.
+// exps replaces values x <= most by e^(x - most), with a relative error of 1e-15, and returns the sum. Results below the
+// smallest normal number become 0, where [math.Exp] returns subnormal numbers. It takes a third of the time of [math.Exp]: with
+// x - most = n log(2)/64 + r, |r| <= log(2)/128, the result is the product of 2^(n/64), half of which is in a table, and the
+// series of e^r up to the fifth power.
 func exps(values []float64, most float64) (sum float64) {
 	const (
-		high = 6.93147180369123816490e-01 / pieces // the first 33 bits of log 2, so that n high is exact
+		high = 6.93147180369123816490e-01 / pieces // first 33 bits of log 2, so that n high is exact
 		low  = 1.90821492927058770002e-10 / pieces
-		bias = 1<<52 + 1<<51 // added and subtracted, it rounds to a whole number
+		bias = 1<<52 + 1<<51 // if added and then subtracted, it rounds to a whole number
 	)
 	for i, x := range values {
 		x -= most

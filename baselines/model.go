@@ -32,7 +32,7 @@ type Method interface {
 	// New returns an unfitted model for images of the given shape, (height, width) or (height, width, channels). Every random
 	// choice of its fit is determined by seed.
 	New(shape []int, seed uint64) (Model, error)
-	// MostIterations is the number of iterations of a fit that does not converge earlier.
+	// MostIterations returns the number of iterations of a fit that does not converge earlier.
 	MostIterations() int
 }
 
@@ -49,8 +49,8 @@ type settings interface {
 // images with a finished fit, Restore is sufficient.
 type Model interface {
 	metrics.Coder
-	// Begin takes the images to fit, which must not change afterwards, and prepares the initial or restored atoms for Step.
-	// The error is a [part.KeyError] for a setting that does not suit the images, a [*data.Error] for images that the method
+	// Begin takes the images to fit, which must not change afterwards, and prepares the initial or restored atoms for Step. It
+	// returns a [part.KeyError] for a setting that is not suitable for the images, a [*data.Error] for images that the method
 	// does not accept, and [ErrOtherImages] for images other than those of the restored fit.
 	Begin(ctx context.Context, images Images) error
 	// Step performs one iteration. When ctx ends it returns the error of ctx; the fit can resume from the model's state.
@@ -77,14 +77,14 @@ type Images interface {
 
 // Progress describes a fit after an iteration.
 type Progress struct {
-	Iteration int // iterations done
+	Iteration int // number of completed iterations
 	// Objective is the objective of the method, as a mean over images and pixels: the squared error, or the Kullback-Leibler
 	// divergence of nmf with loss = "kl".
 	Objective float64
 	Done      bool
 }
 
-// State contains the parameters of a model and the progress of its fit. Numbers survive a round trip through JSON.
+// State contains the parameters of a model and the progress of its fit. Numbers do not change in a round trip through JSON.
 type State struct {
 	Tensors map[string]Tensor
 	Numbers map[string]float64
@@ -98,13 +98,13 @@ type Tensor struct {
 
 // Names of tensors that several methods save.
 const (
-	atomsName = "atoms" // k x pixels
-	biasName  = "bias"  // pixels: added to every decoded image
-	codesName = "codes" // n x k, of the fitted images
+	atomsName = "atoms" // tensor of the atoms, k x pixels
+	biasName  = "bias"  // tensor of the bias, which is added to every decoded image: pixels
+	codesName = "codes" // tensor of the codes of the fitted images, n x k
 )
 
 // Fit fits m to images from its current state, calls report (which may be nil) after every iteration, and returns the last
-// progress. If ctx ends or report returns an error, Fit returns that error after a whole number of iterations or batches.
+// progress. If ctx ends or report returns an error, Fit returns this error after a complete iteration or batch.
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
 	if m == nil || images == nil || ctx == nil {
@@ -134,7 +134,7 @@ type Matrix struct {
 	pixels int
 }
 
-// NewMatrix returns images from their pixels, image after image. The slice is not copied.
+// NewMatrix returns images with the given values, one image after the other. The slice is not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
 		return Matrix{}, fmt.Errorf("baselines: got %d values, want whole images of %d pixels", len(values), pixels)
@@ -155,7 +155,7 @@ func (m Matrix) Batch(dst []float32, indices []int) {
 	}
 }
 
-// load returns all images as floats, missing entries as NaN. A Matrix is not copied.
+// load returns all images as floats, with NaN for missing entries. A Matrix is not copied.
 func load(images Images) []float32 {
 	if m, ok := images.(Matrix); ok {
 		return m.values
@@ -169,7 +169,7 @@ func load(images Images) []float32 {
 	return all
 }
 
-// span returns from, ..., to-1 in the given slice, which it grows if necessary.
+// span returns the indices from, ..., to-1 in the given slice, which is extended if necessary.
 func span(indices []int, from, to int) []int {
 	indices = indices[:0]
 	for i := from; i < to; i++ {
@@ -199,7 +199,7 @@ func TakesSigned(method Method, shape []int) bool {
 	return err != nil || !ok || a.takesSigned()
 }
 
-// ErrOtherImages is the error of Begin if the images are not those of the restored fit.
+// ErrOtherImages is the error of Begin if the images differ from those of the restored fit.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
 // acceptValues returns an error for the first value that is not finite, or that is negative unless signed is true. It accepts
@@ -274,12 +274,12 @@ type base struct {
 	signed        bool                           // images may have negative values
 	holes         bool                           // images may have missing entries (NaN)
 	fits          func(images, pixels int) error // checks the settings
-	iterations    int                            // maximum number
+	iterations    int                            // maximum number of iterations
 	tolerance     float64                        // the fit ends when an iteration lowers the objective by less than this fraction of it
 	rises         bool                           // the objective may rise, which does not end the fit
 
 	atoms []float32 // units x pixels
-	bias  []float32 // pixels, or nil
+	bias  []float32 // bias, pixels; nil if there is none
 
 	iteration int
 	objective float64

@@ -25,21 +25,21 @@ import (
 //
 // and reports this times 2/(n p) for the Euclidean loss, times 1/(n p) for the others. Without penalties, atoms are scaled to
 // norm 1 for the Euclidean loss and to sum 1 for the others. With penalties the scale is determined by the objective.
-// Penalties on codes or atoms alone are not allowed, because their scale would move to the other factor at no cost.
+// Penalties on codes or atoms alone are not allowed, because moving the scale to the other factor would avoid the penalty.
 //
 // Solver hals is hierarchical alternating least squares, a coordinate descent (euclidean only). One iteration takes two
 // products with the images, four sweeps over the atoms and four over the codes. It corresponds to about four iterations of
-// scikit-learn's coordinate descent, which does one sweep per product. Solver mu uses multiplicative rules, with one update
-// of the atoms and one of the codes per iteration. Neither solver ever raises the objective. A fit ends when an iteration
-// lowers it by less than the fraction tolerance, or after the given number of iterations.
+// scikit-learn's coordinate descent, which does one sweep per product. Solver mu uses multiplicative rules, with one update of
+// the atoms and one of the codes per iteration. Neither solver ever raises the objective. A fit ends when an iteration lowers
+// it by less than the fraction tolerance, or after the given number of iterations.
 //
-// With batch > 0 the images are read in shuffled mini-batches and are never all in memory; an iteration is one pass over
-// them, and the codes of fitted images are not stored.
+// With batch > 0 the images are read in shuffled mini-batches and are never all in memory; an iteration is one pass over them,
+// and the codes of fitted images are not stored.
 //
 // Sources: D. D. Lee, H. S. Seung, Algorithms for non-negative matrix factorization, NIPS 2000; N. Gillis, F. Glineur,
-// Accelerated multiplicative updates and hierarchical ALS algorithms for nonnegative matrix factorization, Neural
-// Computation 24(4), 2012; for other exponents than 1 and 2, C. Fevotte, J. Idier, Algorithms for nonnegative matrix
-// factorization with the beta-divergence, Neural Computation 23(9), 2011.
+// Accelerated multiplicative updates and hierarchical ALS algorithms for nonnegative matrix factorization, Neural Computation
+// 24(4), 2012; for other exponents than 1 and 2, C. Fevotte, J. Idier, Algorithms for nonnegative matrix factorization with
+// the beta-divergence, Neural Computation 23(9), 2011.
 type NMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent, four sweeps per iteration; mu: multiplicative rules"`
@@ -98,7 +98,8 @@ func (s *NMF) Check() error {
 	return errors.Join(s.checkPenalties(), checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// checkPenalties returns an error for penalties on one factor alone, whose scale would move to the other factor.
+// checkPenalties returns an error for penalties on only one factor, because moving the scale to the other factor would avoid
+// them.
 func (s *NMF) checkPenalties() error {
 	codes, atoms := s.L1Codes+s.L2Codes, s.L1Atoms+s.L2Atoms
 	switch {
@@ -112,7 +113,7 @@ func (s *NMF) checkPenalties() error {
 	return nil
 }
 
-// exponent is beta of the loss as a beta-divergence.
+// exponent returns the exponent beta of the loss, which is a beta-divergence.
 func (s *NMF) exponent() float64 {
 	switch s.Loss {
 	case "euclidean":
@@ -175,7 +176,7 @@ func (o *onlineNMF) encode(f *factors, images []float32, precision float64) []fl
 
 func (o *onlineNMF) penalty([]float32) float64 { return 0 }
 
-// improve sweeps over the atoms and scales them to norm 1; it scales the sums over codes accordingly.
+// improve sweeps over the atoms and scales them to norm 1; the sums over codes are scaled accordingly.
 func (o *onlineNMF) improve(f *factors) {
 	f.sweepAtoms(sweeps, f.codesGram, f.target)
 	ops, k, p := kernel.Float32(), f.units, f.pixels
@@ -201,7 +202,7 @@ var none penalties
 
 func (s *NMF) penalties() penalties { return penalties{s.L1Codes, s.L2Codes, s.L1Atoms, s.L2Atoms} }
 
-// value is the contribution of the penalties to the objective, divided by the numbers of images and pixels.
+// value returns the contribution of the penalties to the objective, divided by the numbers of images and pixels.
 func (w penalties) value(f *factors) float64 {
 	if w == none {
 		return 0
@@ -258,7 +259,7 @@ func (r *halsRule) encode(images []float32) []float32 {
 	return encodePenalised(images, r.f.atoms, r.f.units, r.f.pixels, p*r.penalties.l1Codes, p*r.penalties.l2Codes, encodePrecision)
 }
 
-// ridge returns the k x k matrix with by added to its diagonal; the matrix itself if by is 0.
+// ridge returns a copy of the k x k matrix with by added to its diagonal, or the matrix itself if by is 0.
 func ridge(gram []float32, k int, by float64) []float32 {
 	if by == 0 {
 		return gram
@@ -270,7 +271,7 @@ func ridge(gram []float32, k int, by float64) []float32 {
 	return gram
 }
 
-// lowered returns the values minus by; the slice itself if by is 0.
+// lowered returns a copy of the values minus by, or the slice itself if by is 0.
 func lowered(values []float32, by float64) []float32 {
 	if by == 0 {
 		return values
@@ -306,7 +307,7 @@ func (r *multiplicativeRule) encode(images []float32) []float32 {
 	return encodeSquared(images, r.f.atoms, r.f.units, r.f.pixels, encodePrecision)
 }
 
-// scaleAtoms is the multiplicative rule for the atoms.
+// scaleAtoms applies the multiplicative rule to the atoms.
 func (f *factors) scaleAtoms() {
 	const columns = 128
 	team.For(f.pixels, columns, func(from, to int) {
@@ -332,8 +333,8 @@ func scale(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int,
 //	W <- W * (H'R) / colsum(H)',  each atom scaled to sum 1 (the scale goes to its codes),  H <- H * (RW') / rowsum(W)'.
 type klRule struct {
 	f        *factors
-	codeSums []float32 // per atom: the sum of its codes
-	// updates the codes; nil for scaleKL
+	codeSums []float32 // sum of the codes of each atom
+	// updates the codes; nil means scaleKL
 	codesRule func(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32)
 }
 
@@ -344,7 +345,7 @@ func (r *klRule) improve() float64 {
 	return r.pass(true)
 }
 
-// scaleAtoms is the rule for the atoms, from H'R in f.target.
+// scaleAtoms applies the rule to the atoms, with H'R in f.target.
 func (r *klRule) scaleAtoms() {
 	f, ops := r.f, kernel.Float32()
 	team.For(f.units, 1, func(j, _ int) {
@@ -362,7 +363,7 @@ func (r *klRule) scaleAtoms() {
 	})
 }
 
-// pass improves the codes if requested, computes H'R and the sums of the codes, and returns the objective.
+// pass improves the codes if improve is true, computes H'R and the sums of the codes, and returns the objective.
 func (r *klRule) pass(improve bool) float64 {
 	f, scaleCodes := r.f, r.codesRule
 	if scaleCodes == nil {
@@ -445,7 +446,7 @@ func (r *klRule) encode(images []float32) []float32 {
 
 // refine applies a rule for the codes until it changes the codes (k x n) of a block by less than 1e-3 of their norm. The rule
 // gets the images x of the block and their products y with the codes. The initial codes should minimise the squared error; a
-// hundredth of their mean is added to them, because multiplicative rules keep zeros.
+// hundredth of their mean is added to them, because multiplicative rules do not change zeros.
 func (f *factors) refine(codes, images []float32, rule func(h, x, y []float32, n int, w *blockWork)) []float32 {
 	const (
 		precision = 1e-3
@@ -484,8 +485,8 @@ type betaRule struct {
 
 	atomsDown []float32   // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
 	downs     *laneSums   // per-lane sums for atomsDown
-	images    [][]float32 // per lane: scratch of a block of images
-	ownPart   float64     // the terms of the divergence that depend only on X
+	images    [][]float32 // scratch for a block of images, per lane
+	ownPart   float64     // sum of the terms of the divergence that depend only on X
 }
 
 func (r *betaRule) prepare() float64 {
@@ -537,7 +538,7 @@ func (r *betaRule) scale(values, up, down []float32, l1, l2 float64) {
 	})
 }
 
-// pass improves the codes if requested, computes the sums that the rule of the atoms needs, and returns the objective.
+// pass improves the codes if improve is true, computes the sums that the rule of the atoms needs, and returns the objective.
 func (r *betaRule) pass(improve bool) float64 {
 	f, gemm := r.f, kernel.Float32().Gemm
 	f.targets.reset()
@@ -596,7 +597,7 @@ func (r *betaRule) split(x, y, down []float32) {
 	}
 }
 
-// gatherColumns copies columns [from, to) of a (k x n).
+// gatherColumns returns a copy of columns [from, to) of a (k x n).
 func gatherColumns(a []float32, n, k, from, to int) []float32 {
 	b := to - from
 	columns := make([]float32, k*b)
@@ -614,7 +615,7 @@ func scatterColumns(a []float32, n, k, from, to int, columns []float32) {
 	}
 }
 
-// ownDivergence is the sum of the terms of the beta-divergence that depend only on x. divergenceFrom computes the other
+// ownDivergence returns the sum of the terms of the beta-divergence that depend only on x. divergenceFrom computes the other
 // terms.
 func ownDivergence(x []float32, b float64) float64 {
 	var sum float64
@@ -632,7 +633,7 @@ func ownDivergence(x []float32, b float64) float64 {
 	return sum
 }
 
-// divergenceFrom is the sum of the terms of the beta-divergence that depend on y, which is replaced by max(y, tiny).
+// divergenceFrom returns the sum of the terms of the beta-divergence that depend on y, and replaces y by max(y, tiny).
 func divergenceFrom(x, y []float32, b float64) float64 {
 	var sum float64
 	for i, value := range y {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// plainObjective is what an NMF minimises, by its definition in plain loops over the entries that are there.
+// plainObjective returns the objective of an NMF, computed from its definition by plain loops over the observed entries.
 func plainObjective(s *NMF, x, codes, atoms []float32, p int) float64 {
 	k, n := s.Components, len(x)/p
 	f := &plain{n, p, k, widen(x), widen(codes), widen(atoms)}
@@ -36,7 +36,7 @@ func plainObjective(s *NMF, x, codes, atoms []float32, p int) float64 {
 	return sum / count
 }
 
-// plainBeta is the beta-divergence of two numbers.
+// plainBeta returns the beta-divergence of two numbers.
 func plainBeta(x, y, b float64) float64 {
 	y = max(y, 1e-9)
 	switch {
@@ -50,7 +50,7 @@ func plainBeta(x, y, b float64) float64 {
 	return (math.Pow(x, b) + (b-1)*math.Pow(y, b) - b*x*math.Pow(y, b-1)) / (b * (b - 1))
 }
 
-// The plain multiplicative rules with Fevotte and Idier's exponent.
+// The expected values come from plain multiplicative rules with Fevotte and Idier's exponent.
 func TestBetaRulesAgreeWithPlainLoops(t *testing.T) {
 	for _, s := range []*NMF{
 		{Loss: "itakura_saito", Floor: 0.02}, {Loss: "beta", Beta: 0.5}, {Loss: "beta", Beta: 1.3}, {Loss: "beta", Beta: 3},
@@ -114,7 +114,7 @@ func (f *plain) beta(s *NMF) {
 	}
 }
 
-// At the end of a penalised coordinate descent no entry's gradient has a sign that a step could use.
+// At the end of a penalised coordinate descent, no step along the gradient of a single entry lowers the objective.
 func TestPenalisedCoordinateDescentIsStationary(t *testing.T) {
 	s := &NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 2000, L1Codes: 0.01, L2Codes: 0.01, L1Atoms: 0.02, L2Atoms: 0.01}
 	m := newModel(t, s, mixedShape, 1).(*factorisation)

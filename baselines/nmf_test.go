@@ -80,8 +80,8 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 	const huge = 10_000_000
 	for _, c := range []struct {
 		s    Method
-		want string // of the error before there are images, "" for none
-		then string // and with 100 of them
+		want string // part of the error without images; "" for none
+		then string // part of the error for 100 images
 	}{
 		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "number of pixels", ""},
 		{&NMF{Components: 30, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "", ""},
@@ -114,7 +114,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 	}
 }
 
-// says reports whether an error of a setting has that text, or is none where the text is "".
+// says reports whether an error contains the text. For an empty text it reports whether err is nil.
 func says(err error, text string) bool {
 	var of part.KeyError
 	return text == "" && err == nil || text != "" && errors.As(err, &of) && strings.Contains(err.Error(), text)
@@ -140,7 +140,7 @@ func TestSparseNMFOfFashionReachesThePublishedErrorAndSparsity(t *testing.T) {
 	}
 }
 
-// fitFashion fits the test images, as the study did, and returns the mean squared error.
+// fitFashion fits a method to the test images, as in the study, and returns the mean squared error.
 func fitFashion(t *testing.T, method Method) (mse float64, m Model) {
 	t.Helper()
 	images, begin := fashion(t, "t10k"), time.Now()
@@ -151,8 +151,8 @@ func fitFashion(t *testing.T, method Method) (mse float64, m Model) {
 	return mse, m
 }
 
-// The errors of all eigenvectors of the covariance, computed with LAPACK in float64. The study's 0.00767 and 0.00769 are
-// those of a randomised decomposition, which is a little worse.
+// The expected errors are those of all eigenvectors of the covariance, computed with LAPACK in float64. The study's errors,
+// 0.00767 and 0.00769, come from a less accurate randomised decomposition.
 func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 	train, test := fashion(t, "train"), fashion(t, "t10k")
 	m := newModel(t, &PCA{Components: 100}, []int{28, 28}, 1)
@@ -167,7 +167,7 @@ func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 	}
 }
 
-// Atoms have norm 1, as those of the full batch have, so that scales are in the codes.
+// As with the full batch, atoms have norm 1, so that the scale is in the codes.
 func TestAtomsOfBatchesHaveNormOne(t *testing.T) {
 	m := newModel(t, &NMF{Components: 4, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 30, Batch: 20, ForgetFactor: 0.7}, mixedShape, 1)
 	fit(t, m, mixed(60))

@@ -5,19 +5,19 @@ import (
 	"tessera/parallel/team"
 )
 
-// group is the number of variables that a sweep updates before it applies their changes to the others: large enough for a
-// fast matrix product, small enough to keep the vector operations within a group few.
+// group is the number of variables that a sweep updates before it applies their changes to the others: large enough for a fast
+// matrix product, and small enough for few vector operations within a group.
 const group = 8
 
-// sweeper does cyclic coordinate descent (hierarchical alternating least squares) on many non-negative least-squares
-// problems that share a matrix: for each column x >= 0 of X (k x n),
+// sweeper does cyclic coordinate descent (hierarchical alternating least squares) on many non-negative least-squares problems
+// with a common matrix: for each column x >= 0 of X (k x n),
 //
 //	min 1/2 x'Gx - a'x,   x[j] <- max(0, x[j] + (a[j] - G[j]x) / G[j][j])   for j = 0, ..., k-1.
 //
 // No step increases the objective of any column. A variable with G[j][j] = 0 has no effect and does not change.
 //
-// Source: A. Cichocki, A.-H. Phan, Fast local algorithms for large scale nonnegative matrix and tensor factorizations,
-// IEICE Trans. Fundamentals E92-A(3), 2009.
+// Source: A. Cichocki, A.-H. Phan, Fast local algorithms for large scale nonnegative matrix and tensor factorizations, IEICE
+// Trans. Fundamentals E92-A(3), 2009.
 type sweeper struct {
 	rest  []float32 // group x n: a - GX for the current group
 	delta []float32
@@ -73,7 +73,7 @@ func softThreshold(x []float32, t float32) {
 
 const (
 	encodeBlock     = 256  // number of images that are encoded together, with the same number of sweeps
-	encodePrecision = 1e-5 // for the codes of images that were not fitted
+	encodePrecision = 1e-5 // relative precision of the codes of images that were not fitted
 )
 
 // encodeSquared returns the codes (n x k) that minimise |X - HW|^2 over H >= 0 for fixed atoms: it sweeps, starting from 0,
@@ -82,14 +82,14 @@ func encodeSquared(images, atoms []float32, k, p int, precision float64) []float
 	return encodePenalised(images, atoms, k, p, 0, 0, precision)
 }
 
-// encodePenalised is encodeSquared with l1 |H|_1 + l2/2 |H|^2 added to half the squared error.
+// encodePenalised is like encodeSquared, with l1 |H|_1 + l2/2 |H|^2 added to half the squared error.
 func encodePenalised(images, atoms []float32, k, p int, l1, l2, precision float64) []float32 {
 	return encodeBlocks(images, atoms, k, p, l2, func(gram, a, h []float32, n int) {
 		solveNonNegative(gram, k, lowered(a, l1), h, n, precision)
 	})
 }
 
-// encodeLasso is encodePenalised for codes of any sign.
+// encodeLasso is like encodePenalised, for codes of any sign and without l2.
 func encodeLasso(images, atoms []float32, k, p int, l1, precision float64) []float32 {
 	return encodeBlocks(images, atoms, k, p, 0, func(gram, a, h []float32, n int) {
 		s := newSweeper(n)
@@ -119,7 +119,7 @@ func solveNonNegative(gram []float32, k int, a, h []float32, n int, precision fl
 	newSweeper(n).solve(gram, k, a, h, n, precision)
 }
 
-// solve is solveNonNegative with the settings of the sweeper.
+// solve is like solveNonNegative, with the settings of the sweeper.
 func (s *sweeper) solve(gram []float32, k int, a, h []float32, n int, precision float64) {
 	const most = 2000
 	for range most {

@@ -13,7 +13,7 @@ import (
 )
 
 // NNSAE is the non-negative sparse auto-encoder: an auto-encoder with tied weights W that learns online, without gradients
-// through its encoder. For each image x, shuffled again in every iteration:
+// through its encoder. For each image x, in an order that is shuffled again in every iteration:
 //
 //	g = W x,  h = 1 / (1 + exp(-a g - b)),  y = h W
 //	W <- W + eta h (x - y)',  eta = learning_rate / (regularisation + |h|^2)
@@ -21,9 +21,9 @@ import (
 //	d = plasticity_rate (1 - (2 + 1/mean) h + h^2 / mean),  b <- b + d,  a <- a + plasticity_rate / a + g d
 //
 // The last line, intrinsic plasticity, adapts slope a and offset b of each unit so that the distribution of its activations
-// approaches an exponential one with that mean. decay_negative = 1 keeps all weights non-negative. The initial values are W
-// uniform in (0.0125, 0.0625), a = 1, b = -3. An iteration is one pass over the images; the reported objective is the mean
-// squared error over the pass; each image is measured before it changes the weights.
+// approaches an exponential distribution with mean `mean`. decay_negative = 1 keeps all weights non-negative. The initial
+// values are W uniform in (0.0125, 0.0625), a = 1, b = -3. An iteration is one pass over the images; the reported objective is
+// the mean squared error over the pass; each image is measured before it changes the weights.
 //
 // Sources: A. Lemme, R. F. Reinhart, J. J. Steil, Online learning and generalization of parts-based image representations by
 // non-negative sparse autoencoders, Neural Networks 33, 2012; for the plasticity, J. Triesch, ICANN 2005.
@@ -70,10 +70,10 @@ type nnsae struct {
 	base
 	passes
 	settings NNSAE
-	slopes   []float32 // a, per unit
-	offsets  []float32 // b, per unit
+	slopes   []float32 // a, one value per unit
+	offsets  []float32 // b, one value per unit
 
-	drive, code, left []float32 // g, h and x - y of one image
+	drive, code, left []float32 // g, h and x - y for one image
 }
 
 // Names of the saved values other than the atoms.
@@ -120,7 +120,7 @@ func (m *nnsae) step(ctx context.Context) (float64, error) {
 	})
 }
 
-// learn learns from one image and returns its squared error.
+// learn updates the model by one image and returns its squared error.
 func (m *nnsae) learn(x []float32) float64 {
 	ops, s, left := kernel.Float32(), &m.settings, m.left
 	for j := range m.units {

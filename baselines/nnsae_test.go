@@ -8,7 +8,7 @@ import (
 	"tessera/internal/random"
 )
 
-// plainNNSAE is the rule as published, in float64 and plain loops, from the model's start.
+// plainNNSAE computes the published rule by plain loops in float64, from the model's start.
 func plainNNSAE(s *NNSAE, x, atoms []float32, p int, seed uint64) (w, a, b []float64, objectives []float64) {
 	k, n := s.Components, len(x)/p
 	w, a, b = make([]float64, k*p), make([]float64, k), make([]float64, k)
@@ -58,8 +58,8 @@ func plainNNSAE(s *NNSAE, x, atoms []float32, p int, seed uint64) (w, a, b []flo
 	return w, a, b, objectives
 }
 
-// faint returns mixed images of a tenth of their brightness: with few units, bright images make the rule chaotic, and two
-// precisions go different ways.
+// faint returns mixed images with a tenth of their brightness. With few units, bright images make the rule chaotic, so that
+// results in two precisions diverge.
 func faint(n int) Matrix {
 	images := mixed(n)
 	for i := range images.values {
@@ -113,7 +113,7 @@ func TestTheFirstWeightsOfNNSAEAreThePublishedOnes(t *testing.T) {
 	}
 }
 
-// Plasticity brings mean activations near the wanted mean.
+// Plasticity brings the mean activations near the target mean.
 func TestPlasticityReachesTheMean(t *testing.T) {
 	const mean = 0.2
 	s := registered(t, "nnsae").(*NNSAE)

@@ -17,7 +17,7 @@ type passes struct {
 	seed     uint64
 	order    []int   // order of the current pass
 	position int     // number of images of the current pass so far
-	errors   float64 // sum of their objectives
+	errors   float64 // sum of the objectives of these images
 }
 
 // shuffle draws the order of a pass, which depends on the seed and the number of the pass.
@@ -25,8 +25,8 @@ func (p *passes) shuffle(pass int) {
 	p.order = random.Stream(p.seed, "shuffle", uint64(pass)).Perm(p.images.Len())
 }
 
-// run performs one pass and returns the mean objective per image and pixel. learn adds the objectives of a batch to errors.
-// If ctx ends between two batches, the next call continues there.
+// run performs one pass and returns the mean objective per image and pixel. learn adds the objectives of a batch to errors. If
+// ctx ends between two batches, the next call continues with the next batch.
 func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error) (float64, error) {
 	if p.position == 0 {
 		p.shuffle(b.iteration)
@@ -75,9 +75,9 @@ func (p *passes) restore(s State) error {
 // 2010; for the forgetting, A. Lefevre, F. Bach, C. Fevotte, Online algorithms for nonnegative matrix factorization with the
 // Itakura-Saito divergence, WASPAA 2011.
 type online struct {
-	factors // of the current batch; its codesGram and target contain A and B
+	factors // factors of the current batch; codesGram and target contain A and B
 	passes
-	forget float64 // factor per pass for the weight of earlier passes
+	forget float64 // factor per pass for the weight of earlier batches
 	method onlineMethod
 }
 
@@ -87,7 +87,7 @@ type onlineMethod interface {
 	first(f *factors, sample []float32, n int) error
 	// encode returns the codes of images for the atoms of f.
 	encode(f *factors, images []float32, precision float64) []float32
-	// penalty is the regularisation term in the objective of images with those codes.
+	// penalty returns the regularisation term of the objective for images with the given codes.
 	penalty(codes []float32) float64
 	// improve updates the atoms from A and B.
 	improve(f *factors)
@@ -95,8 +95,8 @@ type onlineMethod interface {
 
 // Names of the sums over batches.
 const (
-	codesGramName = "codes_gram" // A, k x k
-	targetName    = "target"     // B, k x pixels
+	codesGramName = "codes_gram" // tensor of A, k x k
+	targetName    = "target"     // tensor of B, k x pixels
 )
 
 // newOnline returns an unfitted model.
@@ -106,7 +106,7 @@ func newOnline(b base, batch int, forget float64, seed uint64, method onlineMeth
 	return m
 }
 
-// sampleSize is the number of images from which an online fit is initialised: a few batches.
+// sampleSize returns the number of images from which an online fit is initialised: a few batches.
 func sampleSize(images, batch, components int) int {
 	return min(images, max(batch, 10*min(components, images)))
 }

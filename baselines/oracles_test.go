@@ -9,13 +9,13 @@ import (
 	"tessera/internal/random"
 )
 
-// plain is a factorisation in float64 and plain loops: x (n x p), h (n x k), w (k x p).
+// plain is a factorisation computed by plain loops in float64: x (n x p), h (n x k), w (k x p).
 type plain struct {
 	n, p, k int
 	x, h, w []float64
 }
 
-// plainOf copies the state of a model that has begun.
+// plainOf returns a plain copy of a model after Begin.
 func plainOf(m *factorisation) *plain {
 	return &plain{m.n, m.pixels, m.units, widen(m.x), widen(m.Codes()), widen(m.atoms)}
 }
@@ -28,7 +28,7 @@ func (f *plain) product(i, j int) float64 {
 	return y
 }
 
-// coordinateCode and coordinateAtom give one entry the value that minimises the squared error.
+// coordinateCode and coordinateAtom set one entry to the value that minimises the squared error.
 func (f *plain) coordinateCode(i, q int) {
 	var a, g float64
 	for j := range f.p {
@@ -70,7 +70,7 @@ func (f *plain) hals() {
 	}
 }
 
-// multiply is Lee and Seung's rules, with all factors of one matrix from before its update.
+// multiply applies Lee and Seung's rules. All factors for one matrix are computed before its update.
 func (f *plain) multiply(factor func(x, y float64) float64, denominator func(y float64) float64) {
 	for _, codes := range []bool{false, true} {
 		entries, other := f.w, f.h
@@ -138,7 +138,7 @@ func TestRulesAgreeWithPlainLoops(t *testing.T) {
 	}
 }
 
-// The plain divergence, with 0 log 0 = 0.
+// plainDivergence returns the divergence, with 0 log 0 = 0, computed by plain loops.
 func plainDivergence(x, codes, atoms []float32, k, p int) float64 {
 	f := &plain{len(x) / p, p, k, widen(x), widen(codes), widen(atoms)}
 	var sum float64
@@ -154,8 +154,8 @@ func plainDivergence(x, codes, atoms []float32, k, p int) float64 {
 	return sum / float64(len(x))
 }
 
-// The codes of unseen images satisfy the conditions of optimality: a gradient of 0 where the code is positive, not
-// negative where it is 0.
+// The codes of unseen images satisfy the optimality conditions: the gradient is 0 where the code is positive, and not negative
+// where it is 0.
 func TestEncodingWithFixedAtomsIsOptimal(t *testing.T) {
 	m := newModel(t, &NMF{Components: 9, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 20}, mixedShape, 1).(*factorisation)
 	images := mixed(400)
@@ -249,7 +249,8 @@ func TestPCAAgreesWithTheSingularValueDecomposition(t *testing.T) {
 	}
 }
 
-// Against the definition, with singular vectors from gonum: the dominant parts of u and v at norm sqrt(s m).
+// The expected values come from the definition, with singular vectors from gonum: the dominant parts of u and v, scaled to
+// norm sqrt(s m).
 func TestNNDSVDKeepsTheDominantParts(t *testing.T) {
 	for name, images := range map[string]Matrix{"more images than pixels": mixed(200), "fewer": {mixed(200).values[:20*30], 30}} {
 		const k, p = 4, 30

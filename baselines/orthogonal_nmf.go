@@ -68,7 +68,7 @@ func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
 }
 
 type orthogonalRule struct {
-	halsRule // provides the start and the codes of other images
+	halsRule // provides the start, and the codes of images that were not fitted
 	atoms    bool
 }
 
@@ -100,7 +100,7 @@ func (r *orthogonalRule) improve() float64 {
 	return f.squaredError()
 }
 
-// crossGram returns A B' for matrices of k rows and p columns.
+// crossGram returns A B' for matrices with k rows and p columns.
 func crossGram(a, b []float32, k, p int) []float32 {
 	product := make([]float32, k*k)
 	kernel.Float32().Gemm(false, true, k, k, p, 1, a, p, b, p, 0, product, k)

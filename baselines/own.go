@@ -12,35 +12,36 @@ import (
 	"tessera/internal/random"
 )
 
-// Algorithm is the part of a method that [NewModel] completes: it approximates samples X (n x values) by codes times atoms (units x values),
-// plus a bias (values) if there is one. All arrays are row-major.
+// Algorithm is the part of a method from which [NewModel] builds a model. It approximates samples X (n x values) by codes
+// times atoms (units x values), plus a bias (values) if there is one. All arrays are row-major.
 type Algorithm interface {
-	// Start makes the first atoms, and the bias or nil, for the samples x. Every random choice comes from r.
+	// Start returns the initial atoms for the samples x, and the bias or nil. All its random choices use r.
 	Start(x []float32, r *rand.Rand) (atoms, bias []float32, err error)
-	// Improve performs one iteration: it changes atoms and bias in place and returns the objective afterwards. If ctx ends, it returns
-	// the error of ctx and has changed nothing.
+	// Improve performs one iteration: it changes atoms and bias in place and returns the objective afterwards. If ctx ends, it
+	// returns the error of ctx without any change.
 	Improve(ctx context.Context, x, atoms, bias []float32) (objective float64, err error)
-	// Encode returns the codes of the samples x. It changes nothing.
+	// Encode returns the codes of the samples x. It does not change the model.
 	Encode(x, atoms, bias []float32) (codes []float32, err error)
 }
 
 // Keeper is implemented by algorithms with state other than atoms and bias, such as the weights of components.
 type Keeper interface {
 	Algorithm
-	// Keeps returns these values by their names. NewModel saves and restores them; a restored slice may have any length.
+	// Keeps returns pointers to these values by name. NewModel saves and restores the values; a restored slice may have any
+	// length.
 	Keeps() map[string]*[]float32
 }
 
-// Options are the properties of a model of [NewModel].
+// Options are the options of [NewModel].
 type Options struct {
-	Name      string  // of the method, in errors
+	Name      string  // name of the method, for errors
 	Tolerance float64 // the fit ends when an iteration lowers the objective by less than this fraction of it
 	Rises     bool    // the objective may rise, which does not end the fit
 	Signed    bool    // samples may have negative values
 }
 
-// NewModel returns the unfitted model of a method: the algorithm with all that models have in common, which is the checks of settings and
-// samples, the count of iterations, the state, and decoding. See [Method.New].
+// NewModel returns the unfitted model of a method: it combines the algorithm with the common part of all models: checks of
+// settings and samples, the count of iterations, the state, and decoding. See [Method.New].
 func NewModel(m Method, shape []int, seed uint64, o Options, a Algorithm) (Model, error) {
 	if m == nil || a == nil {
 		return nil, errors.New("baselines.NewModel: want a method and an algorithm, got nil")
@@ -55,7 +56,7 @@ func NewModel(m Method, shape []int, seed uint64, o Options, a Algorithm) (Model
 	return u, nil
 }
 
-// checked are the settings of a method of another module.
+// checked wraps the settings of a method of another module.
 type checked struct{ Method }
 
 // Check returns the error of the method's Check, if it has one.
@@ -74,7 +75,7 @@ func (c checked) Fits(images, pixels int) error {
 	return nil
 }
 
-// own is a model of NewModel.
+// own is a model returned by NewModel.
 type own struct {
 	base
 	algorithm Algorithm

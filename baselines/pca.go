@@ -17,19 +17,19 @@ import (
 )
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in the
-// order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64, and the first
-// `components` of them are kept. The sign of each makes its entry of the largest magnitude positive. With fewer images than
-// pixels, components beyond the rank are 0.
+// order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64; the first
+// `components` of them are the atoms. The sign of each atom is such that its entry of the largest magnitude is positive. With
+// fewer images than pixels, components beyond the rank are 0.
 //
 // With missing or hidden entries it is probabilistic PCA, x = mean + codes W + noise with normally distributed codes and
 // noise, fitted by expectation maximisation to the observed entries; its atoms are made orthonormal. If all entries are
-// observed, the two models are equal. An image with missing entries is encoded by its expected codes given the observed
-// entries, however the model was fitted. The objective of such a fit is minus the mean log-likelihood of an entry, in nats,
-// which never rises.
+// observed, the two models are equal. An image with missing entries is encoded by its expected code given the observed
+// entries, even if the model was fitted to complete images. The objective of such a fit is minus the mean log-likelihood of an
+// entry, in nats, which never rises.
 //
-// Sources: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002; M. Tipping, C. Bishop, Probabilistic principal
-// component analysis, JRSS B 61(3), 1999; A. Ilin, T. Raiko, Practical approaches to principal component analysis in the presence of
-// missing values, JMLR 11, 2010.
+// Sources: I. T. Jolliffe, Principal component analysis, 2nd edition, Springer 2002; M. Tipping, C. Bishop, Probabilistic
+// principal component analysis, JRSS B 61(3), 1999; A. Ilin, T. Raiko, Practical approaches to principal component analysis in
+// the presence of missing values, JMLR 11, 2010.
 type PCA struct {
 	Components int     `toml:"components" want:"> 0" doc:"atoms"`
 	Iterations int     `toml:"iterations" want:">= 0" optional:"true" doc:"with missing or hidden entries: maximum number of iterations; 0 takes 100"`
@@ -49,7 +49,7 @@ func (s *PCA) Fits(images, pixels int) error {
 	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
 }
 
-// MostIterations implements [Method]: one.
+// MostIterations implements [Method]: one for complete images.
 func (s *PCA) MostIterations() int { return 1 }
 
 // Biased implements [Method]: the bias is the mean image.
@@ -74,12 +74,12 @@ type pca struct {
 	images    Images
 	variances []float32 // variance of each component
 	noise     float64   // noise variance of a fit to images with missing entries; else 0
-	holed     *ppca     // the fit to images with missing entries; nil if there are none
+	holed     *ppca     // fit to images with missing entries; nil if there are none
 }
 
 const noiseName = "noise"
 
-// variancesName is the name of the tensor of the variances. It differs if a state must also contain the noise.
+// variancesName returns the name of the tensor of the variances, which differs if the state also contains the noise.
 func (m *pca) variancesName() string {
 	if m.noise > 0 {
 		return "variances with noise"
@@ -103,7 +103,7 @@ func (m *pca) begin(images Images) error {
 	return err
 }
 
-// gapped reports whether images may have missing entries. If not, they are read in blocks.
+// gapped reports whether images may have missing entries. Images without missing entries are read in blocks.
 func gapped(images Images) bool {
 	switch images := images.(type) {
 	case withNaN:
@@ -303,7 +303,7 @@ func (m *pca) save(s State) {
 	}
 }
 
-// restore implements algorithm. The state of an unfinished fit to complete images contains nothing.
+// restore implements algorithm. The state of an unfinished fit to complete images is empty.
 func (m *pca) restore(s State) error {
 	m.noise = s.Numbers[noiseName] // missing in fits to complete images
 	if err := m.restoreProgress(s); err != nil || !m.done && m.noise == 0 {
@@ -327,8 +327,8 @@ func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a
 // positive semi-definite symmetric matrix a (n x n) by block power iteration and a Rayleigh-Ritz step. The first ones are
-// accurate, the last ones accurate enough to initialise a factorisation. It is much faster than computing all eigenvectors
-// exactly.
+// accurate; the last ones are accurate enough to initialise a factorisation. This is much faster than computing all
+// eigenvectors exactly.
 //
 // Source: N. Halko, P.-G. Martinsson, J. Tropp, Finding structure with randomness, SIAM Review 53(2), 2011.
 func leading(a []float64, n, count int, seed uint64) (values, v []float64, err error) {

@@ -14,11 +14,11 @@ import (
 
 const (
 	pcaIterations  = 100   // default number of iterations of expectation maximisation
-	pcaTolerance   = 1e-4  // default, in nats per entry
-	leastNoise     = 1e-9  // as a fraction of the mean variance of the entries
-	leastDirection = 1e-12 // variance of a component, as a fraction of the largest one
+	pcaTolerance   = 1e-4  // default tolerance, in nats per entry
+	leastNoise     = 1e-9  // minimum noise variance, as a fraction of the mean variance of the entries
+	leastDirection = 1e-12 // minimum variance of a component, as a fraction of the largest one
 	imagesAtOnce   = 512
-	valuesAtOnce   = 64 // number of values, or images, per task
+	valuesAtOnce   = 64 // number of values, or of images, per task
 )
 
 // ppca is probabilistic PCA for images with missing entries:
@@ -29,22 +29,23 @@ const (
 // Without missing entries the maximum is the PCA. The noise variance v prevents large codes of images with few observed
 // entries, which a least squares fit to these entries may have.
 //
-// E: the posterior of h given the entries of an image, a normal distribution. M: for every value, the regression on h with an
-// offset, over the images in which the value is observed; then v. A change of W and m gives the h mean 0 and covariance I
-// (parameter expansion), which speeds up convergence without changing the limit.
+// The E step computes the posterior of h given the observed entries of an image, a normal distribution. The M step computes,
+// for every pixel, the regression on h with an offset over the images in which the pixel is observed; then v. Then W and m are
+// changed such that h has mean 0 and covariance I (parameter expansion), which speeds up convergence without changing the
+// limit.
 //
 // Sources: M. Tipping, C. Bishop, Probabilistic principal component analysis, JRSS B 61(3), 1999; A. Ilin, T. Raiko, Practical
-// approaches to principal component analysis in the presence of missing values, JMLR 11, 2010; C. Liu, D. Rubin, Y. Wu, Parameter
-// expansion to accelerate EM: the PX-EM algorithm, Biometrika 85(4), 1998.
+// approaches to principal component analysis in the presence of missing values, JMLR 11, 2010; C. Liu, D. Rubin, Y. Wu,
+// Parameter expansion to accelerate EM: the PX-EM algorithm, Biometrika 85(4), 1998.
 type ppca struct {
 	m       *pca
 	n, p, k int
-	x       []float32 // NaN where missing
+	x       []float32 // images, with NaN for missing entries
 	missing *missing
-	origin  []float64 // mean of the observed entries of each value, which is subtracted
+	origin  []float64 // mean of the observed entries of each pixel, which is subtracted
 	floor   float64   // minimum noise variance
 
-	w      []float64 // p x k: s W of each value
+	w      []float64 // s W, transposed: p x k
 	offset []float64 // m - origin
 }
 
@@ -83,7 +84,7 @@ func newPPCA(m *pca, images Images) (*ppca, error) {
 	return f, nil
 }
 
-// start sets the initial parameters: the PCA of the images with missing entries replaced by the mean of the value.
+// start sets the initial parameters: the PCA of the images with missing entries replaced by the mean of their pixel.
 func (f *ppca) start(ctx context.Context) error {
 	m := f.m
 	images := m.images
@@ -174,7 +175,7 @@ func (f *ppca) step(ctx context.Context) (float64, error) {
 	return -likelihood / float64(f.missing.observed), f.maximise(sums, targets, squares, all)
 }
 
-// triangle is the number of values of the upper triangle of a k x k matrix. Triangles are stored row by row.
+// triangle returns the number of values of the upper triangle of a k x k matrix. Triangles are stored row by row.
 func triangle(k int) int { return k * (k + 1) / 2 }
 
 // outer returns, for each of n rows of k values, the products of all pairs of values as an upper triangle.
@@ -276,7 +277,7 @@ func (f *ppca) maximise(sums, targets, squares, all []float64) error {
 	return f.settle(all)
 }
 
-// quadratic is y'Ay for the upper triangle of A.
+// quadratic returns y'Ay for the upper triangle of A.
 func quadratic(a, y []float64) (total float64) {
 	for ; len(y) > 0; y = y[1:] {
 		total += y[0] * (2*kernel.Float64().Dot(a[:len(y)], y) - a[0]*y[0])
@@ -351,8 +352,8 @@ func (m *pca) scales() []float64 {
 	return scales
 }
 
-// noiseVariance is the variance of the entries around the components. For a fit to complete images it is that of the omitted
-// components.
+// noiseVariance returns the variance of the entries around the components. For a fit to complete images this is the mean
+// variance of the omitted components.
 func (m *pca) noiseVariance() float64 {
 	if m.noise > 0 {
 		return m.noise

@@ -48,7 +48,7 @@ func wantSame(t *testing.T, name string, got, want []float32) {
 	}
 }
 
-// Centres coincide where there are more of them than different samples: the code still names one.
+// If there are more centres than different samples, some centres coincide. The code still selects a single centre.
 func TestTheProgramOfKMeansNamesOneOfEqualCentres(t *testing.T) {
 	x := []float32{1, 0, 1, 0, 0, 1}
 	m := newModel(t, &KMeans{Components: 3, Iterations: 10, Restarts: 1}, []int{2}, 1)

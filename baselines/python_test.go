@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// oracles is testdata/oracles.json, which testdata/oracles.py writes.
+// oracles is the contents of testdata/oracles.json, written by testdata/oracles.py.
 type oracles struct {
 	Images, Pixels, Components, Iterations int
 	X, Signed, Codes, Atoms, Weights       []float32
@@ -28,7 +28,7 @@ func readOracles(t *testing.T) *oracles {
 	return &o
 }
 
-// methods are the settings of each case of the oracles.
+// methods returns the settings of each case of the oracles.
 func (o *oracles) methods() map[string]Method {
 	const random = "random"
 	k, most := o.Components, o.Iterations
@@ -87,7 +87,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 	}
 }
 
-// start makes a model begin as the oracles do. Separable factorisation has no start.
+// start sets the initial factors of a model to those of the oracles. Separable factorisation has no initial factors.
 func (o *oracles) start(m *factorisation) {
 	if m.name == "separable_nmf" {
 		return

@@ -16,19 +16,20 @@ import (
 type RankError struct {
 	Components int     `json:"components"`
 	MSE        float64 `json:"mse"`            // mean squared error of the held-out pixels
-	Deviation  float64 `json:"standard_error"` // standard error of that mean over the blocks
+	Deviation  float64 `json:"standard_error"` // standard error of this mean over the blocks
 }
 
-// BiCrossValidate measures numbers of components of a PCA or an NMF by bi-cross-validation: images and pixels are each
-// divided into folds at random, and every block A of one fold of images and one fold of pixels is predicted from the others,
+// BiCrossValidate compares numbers of components of a PCA or an NMF by bi-cross-validation: images and pixels are each divided
+// into folds at random, and every block A of one fold of images and one fold of pixels is predicted from the others,
 //
 //	X = [A B; C D],   D = H W fitted,   A predicted by H(B) W(C),
 //
 // where H(B) are the codes of B's images for the atoms W, and W(C) the least-squares atoms of C's pixels for the codes H,
 // which are non-negative for an NMF. For a PCA this is B D^+ C with the truncated pseudo-inverse, after pixel means of the
-// fitted images are subtracted. All other settings are those of method. The error falls while components describe what images
-// have in common, and rises when they describe noise: the number with the smallest error is the best choice. Two folds hold
-// out the largest blocks. report, which may be nil, is called after each of the folds x folds blocks.
+// fitted images are subtracted. All other settings are those of method. The error falls while additional components describe
+// structure that images have in common, and rises when they describe noise: the number with the smallest error is the best
+// choice. With two folds the held-out blocks are largest. report, which may be nil, is called after each of the folds x folds
+// blocks.
 //
 // Source: A. B. Owen, P. O. Perry, Bi-cross-validation of the SVD and the nonnegative matrix factorization, Annals of Applied
 // Statistics 3(2), 2009.
@@ -84,7 +85,7 @@ func standardError(values []float64) float64 {
 	return math.Sqrt(squares / (n - 1) / n)
 }
 
-// validation holds the inputs that all blocks share.
+// validation contains the inputs that all blocks share.
 type validation struct {
 	method     Method
 	components []int
@@ -167,7 +168,7 @@ func count(values []int, value int) (times int) {
 	return times
 }
 
-// predictor predicts A by k components.
+// predictor predicts A with k components.
 type predictor func(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error)
 
 // predictNMF fits D again for each number of components.
@@ -195,7 +196,7 @@ func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixel
 	return decode(left, transpose(byPixel, held, k), nil, k, held)
 }
 
-// predictPCA fits D once, because the components of the largest number contain those of the others.
+// predictPCA fits D once, for the largest number of components: the first components are those of a smaller number.
 func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (predictor, error) {
 	most := slices.Max(v.components)
 	model, err := (&PCA{Components: most}).New([]int{pixels}, v.seed)

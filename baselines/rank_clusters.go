@@ -8,21 +8,22 @@ import (
 	"tessera/part"
 )
 
-// RankClusters measures how well a number of centres describes images.
+// RankClusters contains the errors of k-means with a given number of centres.
 type RankClusters struct {
 	Components int      `json:"components"`
-	MSE        float64  `json:"mse"`            // mean squared error of all images by their nearest centres, of a fit to all
-	HeldOut    float64  `json:"held_out_mse"`   // of images by the centres of a fit to others
-	Deviation  float64  `json:"standard_error"` // standard error of that mean over the folds
-	Silhouette *float64 `json:"silhouette"`     // mean silhouette of the clusters of the fit to all; nil if there is one cluster only
+	MSE        float64  `json:"mse"`            // mean squared error of all images by their nearest centres, for a fit to all images
+	HeldOut    float64  `json:"held_out_mse"`   // mean squared error of held-out images by their nearest centres
+	Deviation  float64  `json:"standard_error"` // standard error of this mean over the folds
+	Silhouette *float64 `json:"silhouette"`     // mean silhouette of the clusters of the fit to all images; nil for a single cluster
 }
 
-// CrossValidateClusters measures numbers of centres of k-means: the images are dealt into folds at random, and each fold is measured by a fit
-// to the others. The errors fall with more centres, slower from the true number on: [Elbow]. The silhouette is highest for clusters that are far
-// apart. All other settings are those of method. report, which may be nil, is called after each of the (folds + 1) x len(components) fits.
+// CrossValidateClusters compares numbers of centres of k-means. The images are divided into folds at random, and the error on
+// each fold is measured by a fit to the other folds. The errors fall with more centres, and more slowly above the true number:
+// see [Elbow]. The silhouette is highest for clusters that are far apart. All other settings are those of method. report,
+// which may be nil, is called after each of the (folds + 1) x len(components) fits.
 //
-// Source: P. J. Rousseeuw, Silhouettes: a graphical aid to the interpretation and validation of cluster analysis, Journal of Computational
-// and Applied Mathematics 20, 1987.
+// Source: P. J. Rousseeuw, Silhouettes: a graphical aid to the interpretation and validation of cluster analysis, Journal of
+// Computational and Applied Mathematics 20, 1987.
 func CrossValidateClusters(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) (results []RankClusters, err error) {
 	settings, ok := method.(*KMeans)
@@ -51,7 +52,7 @@ func CrossValidateClusters(ctx context.Context, method Method, images Images, co
 	return results, err
 }
 
-// coderOf is the best fit of several.
+// coderOf returns the best fit of a model with restarts.
 func coderOf(m Model) Model {
 	if r, ok := m.(*restarted); ok {
 		return r.Model
@@ -59,7 +60,7 @@ func coderOf(m Model) Model {
 	return m
 }
 
-// squares is the sum of the squared distances of images from their nearest centres.
+// squares returns the sum of the squared distances of images from their nearest centres.
 func (m *kmeans) squares(images []float32) (total float64) {
 	nearest, among, p := make([]int32, len(images)/m.pixels), m.search(), m.pixels
 	among.nearest(images, nearest)
@@ -73,8 +74,8 @@ func (m *kmeans) squares(images []float32) (total float64) {
 	return total
 }
 
-// silhouetteOf is the mean silhouette of images in the clusters of the largest values of their codes, of at most [metrics.MostSilhouette] images, evenly
-// spaced; nil if there is only one cluster.
+// silhouetteOf returns the mean silhouette of at most [metrics.MostSilhouette] evenly spaced images. The cluster of an image
+// is the index of the largest value of its code. The result is nil if there is only one cluster.
 func silhouetteOf(m Model, x []float32, p int) (*float64, error) {
 	n := len(x) / p
 	every := (n + metrics.MostSilhouette - 1) / metrics.MostSilhouette
@@ -92,8 +93,8 @@ func silhouetteOf(m Model, x []float32, p int) (*float64, error) {
 	return nil, nil
 }
 
-// Elbow returns the index of the point of a falling curve that is farthest below the straight line from its first to its last point, with
-// both axes scaled to [0,1]; -1 for fewer than three points. x ascends.
+// Elbow returns the index of the point of a falling curve that is farthest below the straight line from its first to its last
+// point, with both axes scaled to [0,1]; It returns -1 for fewer than three points. x is ascending.
 //
 // Source: V. Satopaa, J. Albrecht, D. Irwin, B. Raghavan, Finding a "kneedle" in a haystack, ICDCS Workshops 2011.
 func Elbow(x, y []float64) int {

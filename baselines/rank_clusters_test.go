@@ -10,7 +10,7 @@ import (
 	"tessera/part"
 )
 
-// corners are images around count points that are far apart.
+// corners returns n images around count points that are far apart.
 func corners(n, count int) Matrix {
 	rng := random.Stream(3, "corners", 0)
 	x := make([]float32, n*4)

@@ -10,24 +10,25 @@ import (
 	"tessera/part"
 )
 
-// RankDensity measures how well a density with a given number of components describes images.
+// RankDensity contains the log density of held-out images, and BIC, for a given number of components.
 type RankDensity struct {
 	Components    int     `json:"components"`
 	LogLikelihood float64 `json:"log_likelihood"` // mean log density of held-out images, in nats
-	Deviation     float64 `json:"standard_error"` // standard error of that mean over the folds
+	Deviation     float64 `json:"standard_error"` // standard error of this mean over the folds
 	BIC           float64 `json:"bic"`            // Bayesian information criterion of a fit to all images
-	// Silhouette is the mean silhouette of the clusters of a mixture that is fitted to all images: each image in its most probable component. It is nil for
-	// one cluster and for models that are no mixtures.
+	// Silhouette is the mean silhouette of the clusters of a mixture that is fitted to all images, where the cluster of an
+	// image is its most probable component. It is nil for a single cluster, and for models other than mixtures.
 	Silhouette *float64 `json:"silhouette,omitempty"`
 }
 
-// CrossValidateDensity measures numbers of components of a density (gmm, bmm, factor_analysis): the images are divided into
-// folds at random, and each fold is measured by a fit to the other folds. The number with the largest held-out log-likelihood
-// predicts best; the number with the least BIC is, for many images, the true one if there is one. All other settings are
-// those of method. report, which may be nil, is called after each of the (folds + 1) x len(components) fits.
+// CrossValidateDensity compares numbers of components of a density (gmm, bmm, factor_analysis). The images are divided into
+// folds at random, and the log-likelihood of each fold is measured by a fit to the other folds. The number with the largest
+// held-out log-likelihood predicts best. For many images, the number with the smallest BIC is the true number, if one exists.
+// All other settings are those of method. report, which may be nil, is called after each of the (folds + 1) x len(components)
+// fits.
 //
-// Sources: P. Smyth, Model selection for probabilistic clustering using cross-validated likelihood, Statistics and Computing 10(1),
-// 2000; G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978.
+// Sources: P. Smyth, Model selection for probabilistic clustering using cross-validated likelihood, Statistics and Computing
+// 10(1), 2000; G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978.
 func CrossValidateDensity(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) (results []RankDensity, err error) {
 	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
@@ -59,11 +60,11 @@ type foldwise struct {
 	seed       uint64
 	report     func(done int)
 	method     func(k int) (Method, error)
-	sum        func(m Model, rows []float32) (float64, error) // of a measure over rows
+	sum        func(m Model, rows []float32) (float64, error) // returns the sum of a measure over rows
 }
 
-// run calls each for every number of components with a fit to all images: the measure of all images by this fit, and the sum and the standard error
-// of the mean of the measures of images by fits to others.
+// run calls each for every number of components, with a fit m to all images and the measure of all images by this fit. total
+// and deviation are the sum, and the standard error of the mean, of the measures of held-out images.
 func (v *foldwise) run(ctx context.Context, method Method, each func(k int, m Model, all, total, deviation float64, x []float32) error) error {
 	if ctx == nil || method == nil || v.images == nil {
 		return errors.New("baselines: cross-validation: no method, no images or no context")
@@ -135,7 +136,7 @@ func (v *foldwise) fitted(ctx context.Context, k, p int, rows []float32) (Model,
 	return m, err
 }
 
-// sizedDensity is the method with k components.
+// sizedDensity returns the method with k components.
 func sizedDensity(method Method, k int) (Method, error) {
 	switch s := method.(type) {
 	case *GMM:

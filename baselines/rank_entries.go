@@ -10,18 +10,19 @@ import (
 	"tessera/part"
 )
 
-// RankEntries measures how well a matrix factorisation with a given number of components predicts entries.
+// RankEntries contains the errors of a matrix factorisation with a given number of components.
 type RankEntries struct {
 	Components int     `json:"components"`
-	HeldOut    float64 `json:"rmse"`           // root mean squared error of entries that were not fitted, over all folds
-	Deviation  float64 `json:"standard_error"` // standard error of that over the folds
-	Fitted     float64 `json:"rmse_fitted"`    // root mean squared error of the entries that were fitted
+	HeldOut    float64 `json:"rmse"`           // root mean squared error of held-out entries, over all folds
+	Deviation  float64 `json:"standard_error"` // standard error of HeldOut over the folds
+	Fitted     float64 `json:"rmse_fitted"`    // root mean squared error of fitted entries
 }
 
-// CrossValidateEntries measures numbers of components of a matrix_factorisation: the observed entries of a matrix are dealt into folds at random, and those of each fold
-// are predicted by a fit to the others. The fitted error falls with every component; the held-out error falls while components describe what rows and columns have in
-// common, and rises when they describe noise. All other settings are those of method, which must not be for implicit feedback. report, which may be nil, is called after each of the folds x
-// len(components) fits.
+// CrossValidateEntries compares numbers of components of a matrix_factorisation. The observed entries of a matrix are divided
+// into folds at random, and the entries of each fold are predicted by a fit to the other folds. The error on fitted entries
+// falls with every component. The error on held-out entries falls while components describe structure that rows and columns
+// have in common, and rises when they describe noise. All other settings are those of method, which must not be for implicit
+// feedback. report, which may be nil, is called after each of the folds x len(components) fits.
 func CrossValidateEntries(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) ([]RankEntries, error) {
 	if ctx == nil || method == nil || images == nil {
@@ -75,7 +76,7 @@ func CrossValidateEntries(ctx context.Context, method Method, images Images, com
 	return results, nil
 }
 
-// dealt are the entries of a matrix, dealt into folds.
+// dealt contains the entries of a matrix with their assignment to folds.
 type dealt struct {
 	x      observations
 	folds  int
@@ -93,7 +94,7 @@ func (d dealt) folded(row, n int) []int {
 	return fold
 }
 
-// without are the entries of all folds but one.
+// without returns the entries of all folds except one.
 func (d dealt) without(fold int) gatheredImages {
 	g := &gathered{starts: make([]int, d.x.Len()+1)}
 	for i := range d.x.Len() {
@@ -108,7 +109,7 @@ func (d dealt) without(fold int) gatheredImages {
 	return gatheredImages{g, d.pixels}
 }
 
-// squares is the sum of the squared errors of the entries of a fold, and their number.
+// squares returns the sum of the squared errors of the entries of a fold, and the number of these entries.
 func (d dealt) squares(m *matrixFactorisation, fold int) (sum float64, count int) {
 	for i := range d.x.Len() {
 		columns, values := d.x.Entries(i)
@@ -123,19 +124,19 @@ func (d dealt) squares(m *matrixFactorisation, fold int) (sum float64, count int
 	return sum, count
 }
 
-// gatheredImages are entries as images.
+// gatheredImages provides the entries of a matrix as images.
 type gatheredImages struct {
 	*gathered
 	pixels int
 }
 
-// Sparse reports that Entries returns the entries of a row.
+// Sparse reports true: Entries returns the observed entries of a row.
 func (g gatheredImages) Sparse() bool { return true }
 
 // Pixels implements [Images].
 func (g gatheredImages) Pixels() int { return g.pixels }
 
-// Batch implements [Images], with NaN for what is not observed.
+// Batch implements [Images], with NaN for entries that are not observed.
 func (g gatheredImages) Batch(dst []float32, indices []int) {
 	nan := float32(math.NaN())
 	for k, i := range indices {

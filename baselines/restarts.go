@@ -12,9 +12,9 @@ import (
 	"tessera/part"
 )
 
-// restarted fits a method several times, each time completely and from a different random start, and keeps the fit with the
-// smallest objective. The first start is that of a single fit with the same seed. Iterations are counted over all fits, and
-// the reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.
+// restarted fits a method several times, each time completely and from a different random start. The result is the fit with
+// the smallest objective. The first fit equals a single fit with the same seed. Iterations are counted over all fits, and the
+// reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.
 type restarted struct {
 	Model
 	one      func(seed uint64) (Model, error)
@@ -22,7 +22,7 @@ type restarted struct {
 	restarts int
 	images   Images
 
-	restart int     // index of the current fit; restarts if all have ended
+	restart int     // index of the current fit; restarts if all fits have ended
 	before  int     // number of iterations of the other fits
 	least   float64 // objective of kept
 	kept    State   // state of the best completed fit, unless it is the current one
@@ -36,7 +36,7 @@ const (
 	keptPrefix  = "kept/"
 )
 
-// newRestarted returns a single fit, or a model with restarts if there are any.
+// newRestarted returns the model of a single fit, or a model with restarts if restarts > 1.
 func newRestarted(restarts int, seed uint64, one func(seed uint64) (Model, error)) (Model, error) {
 	m, err := one(seed)
 	if err != nil || restarts <= 1 {
@@ -53,7 +53,7 @@ func checkRestarts(restarts int, init string) error {
 	return nil
 }
 
-// mostIterations is the number of iterations of all fits together, at most the largest int.
+// mostIterations returns the number of iterations of all fits together, at most the largest int.
 func mostIterations(iterations, restarts int) int {
 	if restarts > 1 && iterations > math.MaxInt/restarts {
 		return math.MaxInt
@@ -94,8 +94,8 @@ func (m *restarted) Step(ctx context.Context) (Progress, error) {
 	return p, err
 }
 
-// next ends the current fit and starts another one or, after the last, returns to the best. own is the number of iterations
-// of the current fit.
+// next ends the current fit. It starts another fit or, after the last one, restores the best fit. own is the number of
+// iterations of the current fit.
 func (m *restarted) next(ctx context.Context, p Progress, own int) (done bool, err error) {
 	if m.kept.Tensors == nil || p.Objective < m.least {
 		m.kept, m.least = cloneState(m.Model.State()), p.Objective

@@ -150,8 +150,8 @@ func solveAtoms(gram, target, atoms []float32, k, p int) {
 	})
 }
 
-// cholesky returns the lower triangle L with L L' = G, and which pivots are large enough to be used. The columns of other
-// pivots are 0.
+// cholesky returns the lower triangle L with L L' = G, and reports which pivots are large enough to be used. The columns of
+// other pivots are 0.
 func cholesky(gram []float32, k int) (l []float64, used []bool) {
 	l, used = make([]float64, k*k), make([]bool, k)
 	for j := range k {

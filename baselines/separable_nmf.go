@@ -9,19 +9,21 @@ import (
 )
 
 // SeparableNMF factorises non-negative images, X = H W with H, W >= 0, from anchors that the successive projection algorithm
-// finds: first the row or column with the largest norm, then the one that is farthest from the span of the first, and so on.
+// finds: first the row or column with the largest norm, then the row or column that is farthest from the span of the first,
+// and so on.
 //
 //	anchors = "pixels"   H is k columns of X: each part has a pixel that no other part has. W is the non-negative
-//	                     least-squares solution for these codes, then H the one for these atoms
+//	                     least-squares solution for these codes, then H the solution for these atoms
 //	anchors = "images"   W is k images: each part is seen alone in one image. H is the non-negative least-squares solution
 //
 // With normalised = true rows or columns are divided by their sums first, as the theory requires if their scales differ; in
-// noisy data this may select dark ones. Components beyond the rank of X are 0. The fit is one iteration without randomness.
-// The objective is the mean squared error. Atoms have norm 1 with anchors = "pixels".
+// noisy data this may select dark rows or columns. Components beyond the rank of X are 0. The fit is one iteration without
+// randomness. The objective is the mean squared error. Atoms have norm 1 with anchors = "pixels".
 //
 // Sources: M. C. U. Araujo et al., The successive projections algorithm for variable selection in spectroscopic multicomponent
 // analysis, Chemometrics and Intelligent Laboratory Systems 57(2), 2001; N. Gillis, S. A. Vavasis, Fast and robust recursive
-// algorithms for separable nonnegative matrix factorization, IEEE Trans. Pattern Analysis and Machine Intelligence 36(4), 2014.
+// algorithms for separable nonnegative matrix factorization, IEEE Trans. Pattern Analysis and Machine Intelligence 36(4),
+// 2014.
 type SeparableNMF struct {
 	Components int    `toml:"components" want:"> 0" doc:"atoms"`
 	Anchors    string `toml:"anchors" oneof:"pixels images" doc:"what is chosen: pixels that one part alone has, or images that show one part alone"`

@@ -21,16 +21,16 @@ import (
 //
 // Solver gradient is Hoyer's nmfsc, which the study used. In each iteration the codes and then the atoms take one projected
 // gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error does
-// not rise, and the next step starts a fifth longer; unlike in Hoyer's program, a step is also doubled while the error falls
-// further. It is the only solver for per = "image". Solver hals is Potluru's method: two sweeps per iteration set the atoms,
-// and the activations of the atoms, one after the other to the constrained minimiser, which is the projection of the
-// unconstrained one. It needs a tenth of the iterations. No iteration of either solver raises the error.
+// not rise, and the initial length of the next step is a fifth longer; unlike in Hoyer's program, a step is also doubled while
+// the error falls further. Only this solver supports per = "image". Solver hals is Potluru's method: two sweeps per iteration
+// set the atoms, and the activations of the atoms, one after the other to the constrained minimiser, which is the projection
+// of the unconstrained one. It needs a tenth of the iterations. No iteration of either solver raises the error.
 //
-// Images that were not fitted are encoded by non-negative least squares, with per = "image" under the constraint. A
-// constraint over all fitted images does not apply to other images.
+// Images that were not fitted are encoded by non-negative least squares, with per = "image" under the constraint. A constraint
+// over all fitted images does not apply to other images.
 //
-// Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis,
-// J. Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
+// Sources: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004; V. Potluru, S. Plis, J.
+// Le Roux, B. Pearlmutter, V. Calhoun, T. Hayes, Block coordinate descent for sparse NMF, ICLR 2013.
 type SparseNMF struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	CodeSparsity float64 `toml:"code_sparsity" want:"in [0,1]" doc:"Hoyer sparsity of the codes; 0 does not constrain them"`
@@ -107,7 +107,7 @@ type sparsity struct {
 	settings SparseNMF
 }
 
-// projectStart makes the initial codes and atoms feasible.
+// projectStart projects the initial codes and atoms onto the constraints.
 func (s *sparsity) projectStart() {
 	if s.settings.CodeSparsity > 0 {
 		s.projectCodes(s.f.codes, s.f.n)
@@ -149,7 +149,7 @@ func (s *sparsity) projectCodes(codes []float32, n int) {
 	})
 }
 
-// projectAtoms replaces each atom by the nearest one with the required sparsity and the same norm.
+// projectAtoms replaces each atom by the nearest vector with the required sparsity and the same norm.
 func (s *sparsity) projectAtoms(atoms []float32) {
 	p := s.f.pixels
 	l1 := hoyer.Norm(p, s.settings.AtomSparsity)
@@ -174,12 +174,12 @@ func (s *sparsity) encode(images []float32) []float32 {
 
 // sparseHALSRule updates one atom, or the activations of one atom, at a time: it computes the best fit within the constraint
 // while all others are fixed. Let c be the target minus the contribution of the others. For activations h of norm 1 the error
-// depends only on <h, c>, so the best h is the projection of c. The norm of an atom is free: its direction u is the
-// projection of c, its length <u, c> / |h|^2.
+// depends only on <h, c>, so the best h is the projection of c. The norm of an atom is not constrained: its direction u is the
+// projection of c, and its length is <u, c> / |h|^2.
 type sparseHALSRule struct {
 	*sparsity
-	correlations []float32 // k x n: W X'
-	rest         []float32 // group x n, for codes and for atoms
+	correlations []float32 // W X', k x n
+	rest         []float32 // scratch, group x n, for codes and for atoms
 	delta        []float32
 }
 
@@ -191,7 +191,7 @@ func (r *sparseHALSRule) prepare() float64 {
 }
 
 func (r *sparseHALSRule) improve() float64 {
-	const sweeps = 2 // number per product with the images
+	const sweeps = 2 // number of sweeps per product with the images
 	f := r.f
 	r.improveAtoms(sweeps)
 	f.atomsGram()
@@ -229,8 +229,8 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 	}
 }
 
-// sweepRows replaces one row x[j] of x (k x n) after the other by best(c) with c = a[j] - sum over l != j of G[j][l] x[l];
-// best works in place and gets G[j][j]. Rows with G[j][j] = 0 have no effect and do not change.
+// sweepRows replaces the rows x[j] of x (k x n), one after the other, by best(c), where c = a[j] - sum over l != j of G[j][l]
+// x[l]. best changes c in place and gets G[j][j] as diagonal. Rows with G[j][j] = 0 have no effect and do not change.
 func (r *sparseHALSRule) sweepRows(gram, a, x []float32, n int, best func(c []float32, diagonal float32)) {
 	const columns = 1024
 	ops, k := kernel.Float32(), r.f.units
@@ -309,9 +309,9 @@ func (r *gradientRule) restore(s State) error {
 }
 
 // descend performs one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), where x is k x n. The step is halved until the
-// objective does not rise. If it was not halved, it is doubled while that lowers the objective further. The next step starts
-// a fifth longer than the last one ended. If no step lowers the objective, x does not change. It returns the change of the
-// objective.
+// objective does not rise. If the step was not halved, it is doubled while doubling lowers the objective further. The initial
+// length of the next step is a fifth longer than the final length of this one. If no step lowers the objective, x does not
+// change. It returns the change of the objective.
 func descend(gram []float32, k int, a, x []float32, n int, step *float64, project func([]float32)) float64 {
 	const halvings = 60
 	l := newLineSearch(gram, k, a, x, n, project)
@@ -351,7 +351,7 @@ func newLineSearch(gram []float32, k int, a, x []float32, n int, project func([]
 
 // try writes the projected step of the given length to candidate and returns the change of the objective. It computes the
 // change from the difference d, as <d, gradient> + 1/2 <dd', G>, because the objective itself has too few digits near the
-// end.
+// minimum.
 func (l *lineSearch) try(step float64) float64 {
 	ops := kernel.Float32()
 	ops.AddScaled(l.candidate, l.x, l.gradient, float32(-step))
@@ -361,7 +361,7 @@ func (l *lineSearch) try(step float64) float64 {
 	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
 }
 
-// lengthen doubles a step while that lowers the objective further; change is the change for the current step.
+// lengthen doubles a step while doubling lowers the objective further; change is the change for the current step.
 func (l *lineSearch) lengthen(step *float64, change float64) float64 {
 	for {
 		best := slices.Clone(l.candidate)

@@ -50,8 +50,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// No feasible change of one atom's activations, or of one atom, lowers the error after its own update: tried are the
-// values after a step in many directions, projected.
+// No feasible change of the activations of one atom, or of one atom, lowers the error after the update of this row. The test
+// tries steps in many directions, with projection.
 func TestOneRowGetsTheBestFeasibleValues(t *testing.T) {
 	const n, k = 60, 4
 	images := mixed(n)
@@ -73,7 +73,7 @@ func TestOneRowGetsTheBestFeasibleValues(t *testing.T) {
 	}
 }
 
-// Both solvers minimise the same error; the exact one needs fewer iterations.
+// Both solvers minimise the same error. The solver hals needs fewer iterations.
 func TestBothSparseSolversComeToSimilarErrors(t *testing.T) {
 	images := mixed(300)
 	errs := map[string]float64{}
@@ -110,7 +110,7 @@ func TestSettingsThatExcludeEachOtherAreReported(t *testing.T) {
 	}
 }
 
-// Hoyer's program has 0.023178, 0.020564 and 0.019213, means of three seeds: see testdata/nmfsc.py.
+// The errors of Hoyer's program are 0.023178, 0.020564 and 0.019213, means over three seeds: see testdata/nmfsc.py.
 func TestTheGradientSolverNeedsNoMoreIterationsThanHoyersProgram(t *testing.T) {
 	images := fashion(t, "t10k")
 	s := &SparseNMF{Components: 40, CodeSparsity: 0.6, Per: "atom", Solver: "gradient", Init: "random", Iterations: 150}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// For names of columns that do not exist or are not suitable, there are errors with a position that list the valid
-// names.
+// Errors for columns that do not exist or are not suitable have a position and list the valid names.
 func TestColumnsThatDoNotFitAreLocated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
 	if err := os.WriteFile(path, []byte("a,b,w,u,v,g\n1,2,0.5,1,0,f\n3,4,0.25,0,1,m\n"), 0o600); err != nil {

@@ -524,8 +524,8 @@ func (l *lineage) cycle(chain []string, extends *table.Node) {
 	l.found = append(l.found, table.Diagnostic{At: extends.At, Problem: "extends: a cycle: " + strings.Join(chain, " -> ")}.In(extends))
 }
 
-// ancestors lists a model and its ancestors in this file, each once. It stops at an unknown model or at a model in
-// clean.
+// ancestors lists a model and its ancestors in this file, each once. It stops at an unknown model, and at a model in
+// the set clean.
 func (f *File) ancestors(name string, clean map[string]bool) (list []string) {
 	seen := map[string]bool{}
 	for f.models.Child(name) != nil && !seen[name] && !clean[name] {
@@ -552,7 +552,8 @@ func (f *File) suggestParent(name, parent string) string {
 // number of models.
 const mostSuggested = 100
 
-// suggest suggests the model whose name is most similar to name, except for the model not.
+// suggest suggests the model whose name is most similar to name. It never suggests the model whose name is the argument
+// not.
 func (f *File) suggest(name, not string) string {
 	if f.suggested++; f.suggested > mostSuggested {
 		return ""

@@ -274,7 +274,7 @@ func plainName(name string) string {
 }
 
 // unsupported explains that a name belongs to another vocabulary, or that a well-known name cannot be declared. It
-// returns "" for other names. what is the noun of the vocabulary, or "key".
+// returns "" for other names. The text what is the noun of the vocabulary, or "key".
 func unsupported(what, name string) string {
 	for _, v := range language.Vocabularies {
 		asKey := v.What == "hook" && !slices.Contains(table.Keys(&Model{}, Autoencoder), name)

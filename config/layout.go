@@ -130,7 +130,7 @@ func (l *Layout) Sources(name string, given ...string) (sources []string) {
 	return sources
 }
 
-// DependsOn reports whether the value name is computed from the value other, or equals it.
+// DependsOn reports whether a value is computed from another value, or is the same value.
 func (l *Layout) DependsOn(name, other string) bool {
 	return slices.Contains(l.closure([]string{name}, nil), other)
 }

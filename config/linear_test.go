@@ -75,7 +75,7 @@ func models(one func(i, n int) string) func(n int) string {
 	}
 }
 
-// name returns names whose alphabetical order is the order of their numbers.
+// name returns the i-th of a series of names whose alphabetical order is their numerical order.
 func name(i int) string { return fmt.Sprintf("h%06d", i) }
 
 // heads declares one model with n heads. Head i reads the value from(i, n). The name of head n, which does not exist,

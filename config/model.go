@@ -134,11 +134,11 @@ type Dataset struct {
 	reads []string // names of the columns other than images and labels that the model reads
 }
 
-// Need returns which data fitting and validating the model read: the splits, and the columns other than images and
-// labels.
+// Need returns the data that the fit and the validation of the model read: the splits, and the columns other than
+// images and labels.
 func (d *Dataset) Need() data.Need { return d.Selection.Need().WithColumns(d.reads) }
 
-// NeedOf returns which data measuring the model on a split reads.
+// NeedOf returns the data that the measurement of the model on a split reads.
 func (d *Dataset) NeedOf(split data.Split) data.Need {
 	return data.NeedOf(d.Source, d.Selection, split).WithColumns(d.reads)
 }

@@ -12,7 +12,7 @@ import (
 	"tessera/part"
 )
 
-// Arrays contains the keys that the data sets idx and npy share: your own samples and labels in array files, whose format
+// Arrays contains the keys that the data sets idx and npy share: user-defined samples and labels in array files. The format
 // (IDX or NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
 // value/255, floats are used unchanged. Samples are vectors, (n, values), or images, (n, height, width) or (n, height, width,
 // channels). With the keys height and width each row of values is an image.
@@ -30,7 +30,7 @@ type Arrays struct {
 // HasTest implements [Tester].
 func (a *Arrays) HasTest() bool { return a.TestImages != "" }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns [OwnFiles]: there is nothing to download.
 func (*Arrays) Origin() Origin { return OwnFiles }
 
 // Check returns an error for a key that requires another, missing key.
@@ -91,7 +91,7 @@ func (a *Arrays) Shape(Dirs) ([]int, bool) {
 	return shape, err == nil
 }
 
-// reading implements [reader]. Other files with columns have several arrays, which have the names of the columns.
+// reading implements [reader]. A further file with several columns contains one array for each, with the name of the column.
 func (a *Arrays) reading() reading {
 	r := reading{layout: a.Layout, held: ColumnNames{}}
 	for name := range a.Columns {
@@ -128,7 +128,7 @@ func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error)
 	return set, sameShape(set, a.TestImages)
 }
 
-// split reads one file of samples, unless it is "" one of labels, and those of the columns that are needed.
+// split reads the file of samples at path, the file labels unless it is "", and the files of the needed columns.
 func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held ColumnNames, need []string) (*Images, error) {
 	values, file, err := readArray(ctx, path)
 	if err != nil {
@@ -171,7 +171,8 @@ func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held 
 	return images, nil
 }
 
-// sameShape checks that the test images, from path, have the shape of the training images, and completes the set.
+// sameShape returns an error if the test images, from path, have another shape than the training images. Without training
+// images it sets the shape of the set.
 func sameShape(set *Set, path string) error {
 	if set.Train == nil {
 		set.Shape = set.Test.Shape
@@ -197,7 +198,8 @@ func init() {
 		func() Source { return &NPY{} })
 }
 
-// NPY is the user's data set in NumPy's .npy files: uint8, float16, float32 or float64 of (n, p), (n, h, w) or (n, h, w, c).
+// NPY is a user-defined data set in NumPy's .npy files: uint8, float16, float32 or float64 of (n, p), (n, h, w) or (n, h, w,
+// c).
 type NPY struct{ Arrays }
 
 // Load implements [Source].
@@ -210,7 +212,7 @@ func init() {
 		func() Source { return &IDX{} })
 }
 
-// IDX is the user's data set in IDX files, like those of MNIST: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
+// IDX is a user-defined data set in IDX files, like those of MNIST: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
 type IDX struct{ Arrays }
 
 // Load implements [Source].
@@ -218,18 +220,18 @@ func (s *IDX) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return s.load(ctx, "idx", need)
 }
 
-// array is the content of a file of numbers, row-major: exactly one of bytes, floats, ints and texts.
+// array is the content of a file of numbers, row-major: exactly one of bytes, floats, ints and texts is not nil.
 type array struct {
 	dims   []int
 	bytes  []byte
 	floats []float32
-	ints   []int    // other integers: labels, but not pixels
+	ints   []int    // other integers, for labels but not for pixels
 	texts  []string // names or labels
 }
 
 // arrayHeader describes the values that follow the header of an NPY or IDX file.
 type arrayHeader struct {
-	kind    string // "u1", "f4", ... in NPY's notation
+	kind    string // type in NPY's notation: "u1", "f4", ...
 	order   binary.ByteOrder
 	fortran bool // column-major: the first axis varies fastest
 	dims    []int
@@ -247,7 +249,7 @@ func parseArrayHeader(b []byte) (arrayHeader, error) {
 }
 
 // readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
-// Floats are converted while they are read, so that the file is not in memory twice.
+// It converts floats while it reads them, so that only one copy of the file is in memory.
 func readArray(ctx context.Context, path string) (array, File, error) {
 	start, err := head(path, npyHeaderMost)
 	if err != nil {
@@ -421,7 +423,7 @@ func integers(b []byte, width int, order binary.ByteOrder, n int, signed bool) [
 }
 
 // images returns the array as images of shape dims[1:]; images with one channel become (height, width). If missing is true,
-// NaN stands for a missing entry.
+// NaN means a missing entry.
 func (a array) images(missing bool) (*Images, error) {
 	if len(a.dims) < 2 || len(a.dims) > 4 {
 		return nil, fmt.Errorf("the array has %d axes, want (images, values), (images, height, width) or "+
@@ -449,7 +451,7 @@ func (a array) images(missing bool) (*Images, error) {
 	return images, nil
 }
 
-// otherFormat replaces the error for a file that is not an array file if another data set can read it.
+// otherFormat replaces the error for a file that is not an array file if another data set could read the file.
 func otherFormat(path string, err error) error {
 	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
 		return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
@@ -457,7 +459,7 @@ func otherFormat(path string, err error) error {
 	return err
 }
 
-// reads returns the name of the data set that reads a file, "" if there is none.
+// reads returns the name of a data set that can read the file, "" if there is none.
 func reads(path string) string {
 	start, _ := head(path, 16)
 	if f := detected(start, path); f != nil {
@@ -493,7 +495,7 @@ func (a array) labels() ([]int, error) {
 	return labels, nil
 }
 
-// Layout contains the keys that all data sets of array files share: they determine how the values of a file are interpreted.
+// Layout contains the keys of all data sets of array files that determine how the values of a file are interpreted.
 type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, where a row of values is an image"`
@@ -546,7 +548,7 @@ func (l *Layout) sampleShape(dims []int) ([]int, error) {
 	return dropOneChannel([]int{l.Height, l.Width, values / size}), nil
 }
 
-// samples returns the samples of an array, from path, and adds doubts about them to the notes of the set.
+// samples returns the samples of an array, from path, and adds warnings about doubtful samples to the set.
 func (l *Layout) samples(set *Set, path string, a array) (*Images, error) {
 	images, doubt, err := l.read(a)
 	if err != nil {
@@ -558,7 +560,7 @@ func (l *Layout) samples(set *Set, path string, a array) (*Images, error) {
 	return images, nil
 }
 
-// read returns the samples of an array, and the reason if they are doubtful.
+// read returns the samples of an array, and an error doubt if they are probably not what the user intended.
 func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	dims := a.dims
 	if len(dims) == 4 && l.Axes == channelsFirst {
@@ -591,7 +593,7 @@ func (l *Layout) ofBytes(a array) {
 // mostDoubted is the largest value of a byte: floats up to this value are doubtful as images, because they may be unscaled bytes.
 const mostDoubted = 255
 
-// doubt returns the reason why the values of an array are probably not what the user intended, nil if they seem to be.
+// doubt returns an error if the values of an array are probably not what the user intended.
 func (l *Layout) doubt(dims []int, images *Images) *Error {
 	if len(dims) == 2 && len(images.Shape) == 3 && l.Axes == channelsFirst {
 		return &Error{

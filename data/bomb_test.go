@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// zeros is a reader without an end.
+// zeros is a reader of endless zeros.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -22,7 +22,7 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// inflating writes a gzip file of a header and that number of zeros.
+// inflating writes a gzip file with a header and the given number of zeros, and returns its path.
 func inflating(t *testing.T, header []byte, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bomb.gz")
@@ -39,7 +39,7 @@ func inflating(t *testing.T, header []byte, size int64) string {
 	return path
 }
 
-// idxOf is the header of an IDX file of bytes.
+// idxOf returns the header of an IDX file of bytes.
 func idxOf(dims ...uint32) []byte {
 	header := []byte{0, 0, idxUint8, byte(len(dims))}
 	for _, d := range dims {
@@ -48,7 +48,8 @@ func idxOf(dims ...uint32) []byte {
 	return header
 }
 
-// Memory is taken for what a header says and the file holds, not for what a file inflates to.
+// Memory is allocated only for bytes that the header declares and the file contains, not for all bytes to which a file
+// inflates.
 func TestAFileThatInflatesToMoreOrLessThanItsHeaderSaysTakesLittleMemory(t *testing.T) {
 	leftOutShort(t)
 	const size, most = 48 << 20, 8 << 20

@@ -24,7 +24,7 @@ type Type string
 
 // The types.
 const (
-	Bytes   Type = "bytes"   // 0 to 255, representing value/255
+	Bytes   Type = "bytes"   // 0 to 255, which represent value/255
 	Float32 Type = "float32" // used unchanged
 	Whole   Type = "whole"   // whole numbers below 2^24, which float32 represents exactly; a negative class is unknown
 )
@@ -32,25 +32,25 @@ const (
 // wholeBound is the smallest whole number whose successor is not a float32.
 const wholeBound = 1 << 24
 
-// Column describes one column of a set. A column has one value, of a fixed shape, for each sample.
+// Column describes one column of a set. A column contains one value for each sample, all of the same shape.
 type Column struct {
 	Name  string   `json:"name"`
 	Shape []int    `json:"shape"`             // shape of the value of one sample; empty for one number
-	Type  Type     `json:"type"`              // "" if it is unknown without the file
+	Type  Type     `json:"type"`              // type of the values; "" if it is unknown without the file
 	Names []string `json:"classes,omitempty"` // names of the classes that the whole numbers index, if the file contains them
 
-	Drawn    bool `json:"drawn,omitempty"`   // drawn at random instead of read, see [Draw]
-	AsImages bool `json:"-"`                 // a drawn column of image values, which is scaled like the images
-	Missing  bool `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 there and 1 elsewhere
+	Drawn    bool `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
+	AsImages bool `json:"-"`                 // drawn values of images, which are scaled like the images
+	Missing  bool `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 for them and 1 for other entries
 }
 
-// Size is the number of values for one sample.
+// Size returns the number of values for one sample.
 func (c Column) Size() int { return volume.Of(c.Shape) }
 
 // Columned is implemented by sources that may have columns other than images and labels.
 type Columned interface {
-	// DescribeColumns describes the columns other than images and labels. It reads only as much as their types require. If
-	// files are missing, a column has a name but no type.
+	// DescribeColumns describes the columns other than images and labels. It reads only the parts of files that determine the
+	// types. If files are missing, a column has a name but no type.
 	DescribeColumns(dirs Dirs) []Column
 }
 
@@ -62,7 +62,7 @@ func ColumnsOf(s Source, dirs Dirs) []Column {
 	return nil
 }
 
-// Values is a column with the values of all rows, row by row. Exactly one of bytes, floats and whole contains them.
+// Values is a column with the values of all rows, row by row. Exactly one of bytes, floats and whole is not nil.
 type Values struct {
 	Column
 	bytes  []byte
@@ -86,7 +86,7 @@ func WholeColumn(name string, shape []int, values []int32) *Values {
 	return &Values{Column: Column{Name: name, Shape: slices.Clone(shape), Type: Whole}, whole: values}
 }
 
-// length is the number of values of all rows.
+// length returns the number of values of all rows.
 func (v *Values) length() int { return max(len(v.bytes), len(v.floats), len(v.whole)) }
 
 // rows returns the number of samples.
@@ -186,7 +186,7 @@ func (m *Images) WithColumns(columns ...*Values) (*Images, error) {
 	return &other, nil
 }
 
-// stock is the number of rows in memory. A subset uses only some of them.
+// stock returns the number of rows in memory, of which a subset uses only some.
 func (m *Images) stock() int {
 	if m.entries != nil {
 		return m.entries.rows()
@@ -361,7 +361,7 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 	return "", 0
 }
 
-// firstDrawn is [Images.FirstOutside] for a drawn column.
+// firstDrawn is like [Images.FirstOutside], for a drawn column.
 func (m *Images) firstDrawn(d *drawnColumn, wanted func(float32) bool) (place string, value float32) {
 	values := make([]float32, d.Size())
 	for i := range m.n {
@@ -479,7 +479,7 @@ func (c ColumnNames) one(name string) string {
 	return ""
 }
 
-// checkOne returns an error for a column with several sources, for files in which each column is one array.
+// checkOne returns an error for a column with several sources, because in some files each column is a single array.
 func (c ColumnNames) checkOne(what string) error {
 	for name, list := range c {
 		if len(list) > 1 {
@@ -489,7 +489,7 @@ func (c ColumnNames) checkOne(what string) error {
 	return nil
 }
 
-// values returns an array as a column of n samples. If missing is true, NaN stands for a missing entry.
+// values returns an array as a column of n samples. If missing is true, NaN means a missing entry.
 func (a array) values(name string, n int, missing bool) (*Values, error) {
 	if len(a.dims) == 0 || a.dims[0] != n {
 		return nil, fmt.Errorf("column %q: the array has the axes %v, want %d samples first", name, a.dims, n)
@@ -514,7 +514,7 @@ func (a array) values(name string, n int, missing bool) (*Values, error) {
 	return v, v.unsound()
 }
 
-// typeOf returns the type of a column for an array of a kind, in NPY's notation; "" if the array cannot be a column.
+// typeOf returns the type of a column whose array has the given kind, in NPY's notation; "" if the array cannot be a column.
 func typeOf(kind string) Type {
 	switch {
 	case kind == "u1":

@@ -18,7 +18,7 @@ import (
 	"tessera/internal/safetensors"
 )
 
-// AllowMissing returns a source like s for [ReadRows] whose files may have missing entries: NaN and empty cells.
+// AllowMissing returns a source with the keys of s, for [ReadRows]. Its files may have missing entries: NaN and empty cells.
 func AllowMissing(s Source) Source {
 	h := allowing{Source: s}
 	if r, ok := s.(reader); ok {
@@ -42,9 +42,9 @@ func (a allowing) reading() reading { return a.r }
 func (a allowing) pictures() pictures { return a.p }
 
 // Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
-// empty cells), and writes the result in the same format. fill returns the values of all samples, row by row, of which only
-// the missing entries are used. All other bytes of cells, entries and arrays stay the same. A file without missing entries,
-// and an out in another format, are an *Error.
+// empty cells), and writes the result in the same format. fill returns the values of all samples, row by row; only those of
+// missing entries are used. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
+// It returns an *Error for a file without missing entries, and if out has another format.
 func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float32, error)) (completed int, err error) {
 	if f := formatNamed(in); f == nil || f.fill == nil || formatNamed(out) != f {
 		return 0, &Error{Path: in, Problem: fmt.Sprintf("a file whose name ends in one of %s is completed as a file of the same kind, not as %s",
@@ -110,7 +110,7 @@ func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
 	return b, h.array(b[head.length:], head)
 }
 
-// fillCSV replaces the cells of missing values. The text between these cells stays the same.
+// fillCSV replaces the cells of missing values. The rest of the text is not changed.
 func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	f, _, err := openCSV(ctx, path)
 	if err != nil {
@@ -160,7 +160,7 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 	return append(out, f.rest[done:]...), nil
 }
 
-// cellLength is the length of the first cell of b, which contains no quotes.
+// cellLength returns the length of the first cell of b, which contains no quotes.
 func cellLength(b []byte, comma rune) int {
 	quoted := 0
 	if len(b) > 0 && b[0] == '"' {
@@ -176,6 +176,7 @@ func cellLength(b []byte, comma rune) int {
 // fillNPZ replaces values in the array of the samples and copies other arrays.
 func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	o, _, err := openNPZ(ctx, path)
+	defer o.close()
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +233,7 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 // fillSafetensors replaces values in the tensor of the samples.
 func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	o, _, err := openSafetensors(ctx, path)
+	defer o.close()
 	if err != nil {
 		return nil, err
 	}

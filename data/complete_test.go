@@ -14,7 +14,7 @@ import (
 	"tessera/internal/safetensors"
 )
 
-// nines fills every missing entry with 9 and its index.
+// nines returns 9 + i/16 for a missing entry with index i, and -1 for other entries, which must not be used.
 func nines(rows *Rows) ([]float32, error) {
 	values := rows.Raw()
 	for i, v := range values {
@@ -43,7 +43,8 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	}
 }
 
-// Arrays of every type of float, in both orders, with channels first, in every format: exactly the missing entries change.
+// The test covers every type of float, both byte orders, channels first, and every format. Only the missing entries may
+// change.
 func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 	halves := []uint16{0x3c00, 0x7e00, 0x0001, 0xc500, 0x7e01, 0x3555} // 1, NaN, the least, -5, NaN, 1/3
 	bytesOf := func(kind string) (b []byte) {
@@ -62,7 +63,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind, order string
-		at          [2]int // the index in the samples of the missing values in the file
+		at          [2]int // indices, among the samples, of the missing values in the file
 	}{
 		{"<f2", "False", [2]int{1, 4}}, {">f4", "False", [2]int{1, 4}}, {"<f8", "False", [2]int{1, 4}},
 		{"<f2", "True ", [2]int{3, 2}}, // (2,3): places 1 and 4 are (1,0) and (0,2)
@@ -134,7 +135,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 	}
 }
 
-// A tensor of bfloat16 with the channels first.
+// The tensor contains bfloat16 values with channels first.
 func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 	values := make([]byte, 2*2*3*2*2)
 	for i := 0; i < len(values); i += 2 {
@@ -178,7 +179,7 @@ func TestWhatCannotBeCompleted(t *testing.T) {
 	}
 }
 
-// toHalf and toBrain are the inverses of fromHalf and fromBrain, and round to the nearest.
+// toHalf and toBrain are the inverses of fromHalf and fromBrain, and round other values to the nearest.
 func TestHalvesAreRoundedToTheNearest(t *testing.T) {
 	for h := range 0x7c00 {
 		v := fromHalf(uint16(h))

@@ -15,9 +15,9 @@ func init() {
 		})
 }
 
-// Credit is a data set for the study of fairness. A sample is a vector of six numbers, its class is whether the loan was repaid (0 default,
-// 1 repaid), and its group, 0 (a) or 1 (b), is the column `group`. The group is no part of the vector. With g the group, n_i independent standard
-// normal numbers and sigmoid(x) = 1/(1+exp(-x)),
+// Credit is a generated data set for the study of fairness. A sample is a vector of six numbers. Its class is 1 if the loan
+// was repaid and 0 otherwise (default). The group, 0 (a) or 1 (b), is the column `group` and not part of the vector. With the
+// group g, independent standard normal numbers n_i, and sigmoid(x) = 1/(1+exp(-x)),
 //
 //	g is 1 with probability share
 //	means s = n_0 - gap g                         what the applicant can repay
@@ -29,11 +29,13 @@ func init() {
 //	work     = 0.5 proxy (2 g - 1) + 0.3 s + n_5
 //	age      = n_6
 //
-// The label is the truth, except that a loan repaid by group b is recorded as default with probability label_bias. There are five biases, each
-// with a key that is 0 where there is none (share: 0.5): group b is a minority (share), has smaller means (gap) and features that say less
-// about them (noise), the district and the work betray the group (proxy), and its labels are wrong in one direction (label_bias).
+// The label equals the truth, except that a repaid loan of group b is recorded as default with probability label_bias. Five
+// keys set the biases, and the value 0 (for share: 0.5) means no bias: group b is a minority (share), has smaller means (gap)
+// and less informative features (noise); district and work reveal the group (proxy); labels of group b are wrong in one
+// direction (label_bias).
 //
-// Equal keys give equal samples. Each applicant has random numbers of its own: more samples begin with the same ones.
+// Equal keys give equal samples. Each applicant has a separate random stream, so that a larger set begins with the samples of
+// a smaller one.
 type Credit struct {
 	Count     int     `toml:"count" want:"in [1,1000000]" doc:"number of training samples"`
 	Test      int     `toml:"test" want:"in [0,1000000]" doc:"number of test samples; with 0 there is no test split"`
@@ -84,7 +86,7 @@ func (c *Credit) Load(context.Context, Dirs, Need) (*Set, error) {
 	return set, err
 }
 
-// draw draws n applicants.
+// draw returns n applicants.
 func (c *Credit) draw(stream string, n int) (*Images, error) {
 	values, labels := make([]float32, 0, n*creditValues), make([]int, n)
 	groups, truth := make([]int32, n), make([]int32, n)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// creditOf loads applicants and returns what depends on the group: the shares of repaid loans, by the label and in truth, and the means and
-// deviations of the values.
+// creditOf loads applicants and returns, for each group, the shares of repaid loans by the label and by the truth, and the
+// means and standard deviations of the values.
 func creditOf(t *testing.T, edit func(*Credit)) (images *Images, count [2]int, label, truth [2]float64, mean, deviation [2][creditValues]float64) {
 	t.Helper()
 	e, _ := Registry.Lookup("credit")
@@ -43,7 +43,7 @@ func creditOf(t *testing.T, edit func(*Credit)) (images *Images, count [2]int, l
 	return images, count, label, truth, mean, deviation
 }
 
-// Every bias does what its key says, and nothing where it is 0.
+// Every key causes the documented bias, and causes none if it has its neutral value.
 func TestCreditHasTheBiasesThatItDocuments(t *testing.T) {
 	near := func(what string, got, want, by float64) {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A glob does not take a column that another key names exactly; exact names may be given twice.
+// A glob does not match a column that another key names exactly. An exact name may be given twice.
 func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.csv")
 	if err := os.WriteFile(file, []byte("m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n"), 0o600); err != nil {

@@ -25,7 +25,7 @@ func writeText(t *testing.T, name, text string) string {
 	return path
 }
 
-// A numbered line, or a class as a number, is easily left among the values.
+// A column of line numbers, or of classes as numbers, is easily read as a column of values by mistake.
 func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 	const rows = "id,mass,age,target,kind\n1,0.5,3,0,a\n2,0.7,5,1,b\n3,0.1,4,2,a\n4,0.9,9,0,b\n5,0.6,7,1,a\n"
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestMissingCellsAreCounted(t *testing.T) {
 	}
 }
 
-// A file that belongs to no data set has no keys that the message could advise.
+// For a file that belongs to no data set, the message must not advise to set keys.
 func TestRowsOfNoDataSetAreNotAdvisedToUseKeys(t *testing.T) {
 	_, err := ReadRows(context.Background(), writeText(t, "x.csv", "a,b,kind\n1,2,x\n"), []int{3}, nil)
 	if err == nil || !strings.Contains(err.Error(), `column "kind"`) || strings.Contains(err.Error(), "key") {
@@ -94,7 +94,7 @@ func TestRowsOfNoDataSetAreNotAdvisedToUseKeys(t *testing.T) {
 	}
 }
 
-// returns is a source of another module.
+// returns is a source of another module that returns a given set.
 type returns struct{ set *Set }
 
 func (returns) Shape(Dirs) ([]int, bool)                         { return []int{2}, true }
@@ -165,7 +165,7 @@ func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
 	}
 }
 
-// bombPNG is the start of a PNG file: all that its size is read from.
+// bombPNG returns the beginning of a PNG file, which is sufficient to read the size of the image.
 func bombPNG(width, height uint32, depth, colour byte) []byte {
 	chunk := append([]byte("IHDR"), make([]byte, 8)...)
 	binary.BigEndian.PutUint32(chunk[4:], width)
@@ -176,12 +176,12 @@ func bombPNG(width, height uint32, depth, colour byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(chunk))
 }
 
-// An image is bounded by the bytes that it takes, not by its pixels.
+// Images are limited by their size in bytes, not by their number of pixels.
 func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 	for _, c := range []struct {
 		side          uint32
 		depth, colour byte
-		bytes         int64 // 0 for an image that is refused
+		bytes         int64 // size in bytes; 0 for an image that is rejected
 	}{{16384, 8, 0, 1 << 30}, {16385, 8, 0, 0}, {16384, 8, 6, 1 << 30}, {16384, 16, 6, 0}, {11585, 16, 6, 8 * 11585 * 11585}, {11586, 16, 6, 0}} {
 		f, err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))))
 		if c.bytes == 0 {
@@ -220,7 +220,7 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// An array of floats is in memory once: reading it and taking its values allocates no second copy.
+// Only one copy of an array of floats is in memory: reading the array and accessing its values allocates no second copy.
 func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
 	leftOutShort(t)
 	const n, pixels = 1 << 14, 1 << 9

@@ -18,10 +18,10 @@ import (
 // layout of a data folder: $TESSERA_MIRROR/fashion-mnist/train-images-idx3-ubyte.gz.
 const EnvMirror = "TESSERA_MIRROR"
 
-// Download configures how published data sets are fetched. The zero value is ready to use.
+// Download contains the settings for downloading published data sets. The zero value is ready to use.
 type Download struct {
-	Mirrors  []string       // tried in order, each with the layout of a data folder; nil selects $TESSERA_MIRROR, else the known mirrors
-	Client   *http.Client   // nil selects http.DefaultClient
+	Mirrors  []string       // mirrors, tried in order, each with the layout of a data folder; nil selects $TESSERA_MIRROR, else the known mirrors
+	Client   *http.Client   // HTTP client; nil selects http.DefaultClient
 	Progress func(Progress) // called on the caller's goroutine while bytes arrive; may be nil
 	Stall    time.Duration  // maximum time without data from a mirror; 0 selects 30 seconds
 
@@ -36,12 +36,13 @@ type Progress struct {
 	Err           error // why this mirror failed; the next one is tried
 }
 
-// Get downloads the named data set into dir and returns its files. Files with the right checksum are kept, others are
-// replaced. A file is written to NAME.gz.part, which a later call resumes, and is renamed once its uncompressed bytes have
-// the known checksum. If a mirror closes the connection early, Get requests the missing bytes. If a mirror does not have the
-// file, or has other bytes, Get tries the next mirror.
+// Get downloads the named data set into dir and returns its files. Files with the right checksum remain; others are replaced.
+// A file is written to NAME.gz.part, which a later call resumes, and is renamed once its uncompressed bytes have the known
+// checksum. If a mirror closes the connection early, Get requests the missing bytes. If a mirror does not have the file, or
+// has other bytes, Get tries the next mirror.
 //
-// If every mirror fails, the error is an *Error with the reason for each. Errors of the file system are returned unchanged.
+// If every mirror fails, it returns an *Error with the reason for each mirror. Errors of the file system are returned
+// unchanged.
 func (d Download) Get(ctx context.Context, name, dir string) ([]File, error) {
 	set, err := publishedSet(name)
 	if err != nil {
@@ -123,7 +124,7 @@ func (d Download) urls(set *published, f publishedFile) []string {
 	return urls
 }
 
-// oneLine joins errors into one whose message is one line.
+// oneLine joins errors into a single error with a message of one line.
 func oneLine(errs []error) error {
 	texts := make([]string, len(errs))
 	for i, err := range errs {
@@ -140,7 +141,7 @@ type transfer struct {
 	url  string
 	part string
 	etag string // entity tag of the data in part, so that a mirror does not continue another version
-	best int64  // the maximum size that part has reached
+	best int64  // maximum size that part has reached
 }
 
 // diskError is a write error: trying another mirror would not help.
@@ -153,7 +154,7 @@ func (e statusError) Error() string {
 	return fmt.Sprintf("the mirror answers %d %s", e.code, http.StatusText(e.code))
 }
 
-// final reports whether repeating the request would give the same answer.
+// final reports whether a repeated request would have the same response.
 func (e statusError) final() bool {
 	return e.code < 500 && e.code != http.StatusTooManyRequests && e.code != http.StatusRequestTimeout &&
 		e.code != http.StatusRequestedRangeNotSatisfiable
@@ -196,8 +197,8 @@ func (t *transfer) empty() bool {
 	return err != nil || info.Size() == 0
 }
 
-// fetch completes part. It requests the missing bytes as long as part grows, and gives up after three consecutive requests
-// without progress.
+// fetch completes part. It requests missing bytes while part grows, and gives up after three consecutive requests without
+// progress.
 func (t *transfer) fetch(ctx context.Context) error {
 	const tries = 3
 	for barren := 0; ; {
@@ -272,7 +273,7 @@ func (t *transfer) request(ctx context.Context) error {
 	return nil
 }
 
-// ask sends the request for the bytes from offset have on.
+// ask requests the bytes of the file from offset have on.
 func (t *transfer) ask(ctx context.Context, have int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
@@ -316,7 +317,7 @@ func (t *transfer) begin(response *http.Response, have int64) (start int64, comp
 	return 0, false, statusError{response.StatusCode}
 }
 
-// restart discards part, so that the next request asks for the complete file, and returns why.
+// restart discards part, so that the next request is for the complete file. It returns the error why.
 func (t *transfer) restart(why error) error {
 	if err := os.Truncate(t.part, 0); err != nil {
 		return diskError{err}

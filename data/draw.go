@@ -13,10 +13,10 @@ import (
 // concurrent use.
 type Draw interface {
 	// Column describes the shape and the type of the values for one sample; its Name is ignored. other describes another
-	// column of the samples (images, labels or further ones, but no drawn ones). A type of "" means that the shape of another
+	// column of the samples (images, labels or another column that is not drawn). A type of "" means that the shape of another
 	// column is not known yet.
 	Column(other func(name string) (Column, bool)) (Column, error)
-	// Draw sets dst, the values for one sample, using the random stream r.
+	// Draw writes the values for one sample to dst. It uses the random stream r.
 	Draw(dst []float32, s Drawing, r *rand.Rand)
 }
 
@@ -30,17 +30,17 @@ type DrawReader interface {
 // Draws contains every kind of drawn column.
 var Draws = part.New[Draw]("column")
 
-// Drawing identifies the sample that a draw is for, and gives access to all samples of its set: the fitted samples in
-// training, otherwise the samples that are measured or passed to the model.
+// Drawing identifies the sample for which values are drawn, and gives access to all samples of its set. In training these are
+// the fitted samples, otherwise the samples that are measured or passed to the model.
 type Drawing struct {
 	images *Images
 	sample int
 }
 
-// Sample is the index of the sample in its set.
+// Sample returns the index of the sample in its set.
 func (d Drawing) Sample() int { return d.sample }
 
-// Samples is the number of samples.
+// Samples returns the number of samples.
 func (d Drawing) Samples() int { return d.images.Len() }
 
 // Values sets dst to the values of a column for a sample of the set.
@@ -48,7 +48,7 @@ func (d Drawing) Values(dst []float32, column string, sample int) {
 	d.images.Gather(dst, column, []int{sample})
 }
 
-// Shaped contains the keys of drawn columns whose values may have any shape.
+// Shaped contains the keys of drawn columns whose values can have any shape.
 type Shaped struct {
 	Shape []int  `toml:"shape" optional:"true" doc:"shape of the value of one sample; one number by default"`
 	Like  string `toml:"like" optional:"true" doc:"column whose shape it has, in place of shape"`
@@ -68,7 +68,7 @@ func (s *Shaped) Check() error {
 	return nil
 }
 
-// Reads implements [DrawReader]: the column whose shape is used.
+// Reads implements [DrawReader]: the column that determines the shape.
 func (s *Shaped) Reads() []string {
 	if s.Like == "" {
 		return nil
@@ -76,7 +76,7 @@ func (s *Shaped) Reads() []string {
 	return []string{s.Like}
 }
 
-// Of describes a column with the declared shape and type t; other is the argument of [Draw.Column].
+// Of returns a description of a column with the declared shape and the type t; other is the argument of [Draw.Column].
 func (s *Shaped) Of(t Type, other func(name string) (Column, bool)) (Column, error) {
 	c := Column{Shape: s.Shape, Type: t}
 	if s.Like == "" {
@@ -98,8 +98,8 @@ type Drawn struct {
 	Draw Draw
 }
 
-// Described returns the column c, from [Draw.Column], under the name of the drawn column. A column of image values is scaled
-// like the images.
+// Described returns the description c, from [Draw.Column], with the name of the drawn column. Image values are scaled like the
+// images.
 func (d Drawn) Described(c Column) Column {
 	c.AsImages = c.Name == ImagesColumn
 	c.Name, c.Missing, c.Drawn = d.Name, false, true
@@ -134,7 +134,7 @@ func (m *Images) WithDrawn(seed uint64, columns ...Drawn) (*Images, error) {
 	return &other, nil
 }
 
-// drawnBy returns the drawn column of that name, nil if there is none.
+// drawnBy returns the named drawn column, nil if there is none.
 func (m *Images) drawnBy(name string) *drawnColumn {
 	if i := slices.IndexFunc(m.drawn, func(d drawnColumn) bool { return d.Name == name }); i >= 0 {
 		return &m.drawn[i]
@@ -145,7 +145,7 @@ func (m *Images) drawnBy(name string) *drawnColumn {
 // IsDrawn reports whether a column is drawn.
 func (m *Images) IsDrawn(column string) bool { return m.drawnBy(column) != nil }
 
-// DrawnSize is the number of values of a drawn column for one sample.
+// DrawnSize returns the number of values of a drawn column for one sample.
 func (m *Images) DrawnSize(column string) int { return m.drawnBy(column).Size() }
 
 // DrawInto sets dst to values of a drawn column for the samples with these indices, drawn from r one after the other.

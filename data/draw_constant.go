@@ -2,8 +2,8 @@ package data
 
 import "math/rand/v2"
 
-// DrawConstant gives every value the same number. It uses no random numbers. It is the target for a term that wants the same
-// output for all samples, such as that of a discriminator.
+// DrawConstant sets every value to the same number. It is the target for a term with the same target for all samples, for
+// example of a discriminator.
 type DrawConstant struct {
 	Shaped
 	Value float64 `toml:"value" doc:"the number"`

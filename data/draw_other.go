@@ -7,7 +7,7 @@ import (
 )
 
 // DrawOther gives each sample the value of a column for another sample, drawn uniformly from all other samples of the set: a
-// negative. In a set of one sample it is the sample's own value.
+// negative. In a set with a single sample, the sample gets its own value.
 type DrawOther struct {
 	Of string `toml:"of" doc:"column whose values of another sample it has"`
 }

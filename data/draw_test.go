@@ -11,7 +11,7 @@ import (
 	"tessera/internal/random"
 )
 
-// lines are n samples of two values: twice the number of the sample, and twice that number plus one.
+// lines returns n samples of two values: twice the index of the sample, and twice the index plus one.
 func lines(t *testing.T, n int) *Images {
 	t.Helper()
 	values := make([]float32, 2*n)
@@ -25,7 +25,7 @@ func lines(t *testing.T, n int) *Images {
 	return m
 }
 
-// drawnOf returns a column of these samples.
+// drawnOf returns a column for the samples with the given indices.
 func drawnOf(m *Images, column string, indices ...int) []float32 {
 	c, _ := m.Column(column)
 	all := make([]float32, len(indices)*c.Size())
@@ -65,7 +65,7 @@ func TestDrawnColumnsHaveTheirDistribution(t *testing.T) {
 	}
 }
 
-// Without a step a value depends on the seed, the name of the column and the place of the sample only.
+// Outside of a training step, a value depends only on the seed, the name of the column and the position of the sample.
 func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
 	m, err := lines(t, 20).WithDrawn(3, Drawn{"x", &DrawNormal{Shaped{Shape: []int{2, 3}}, 0, 1}}, Drawn{"y", &DrawNormal{Shaped{Like: "images"}, 0, 1}})
 	if err != nil {
@@ -113,7 +113,7 @@ func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
 	}
 }
 
-// Negatives are scaled as images are; read from a file they are as they were read, with NaN.
+// Negatives are scaled like images. DrawnAsRead returns them unscaled, with NaN for missing entries.
 func TestNegativesAreScaledAsImages(t *testing.T) {
 	m := lines(t, 2).Scaled(&Scaling{Shift: []float32{1, 1}, Factor: []float32{10, 10}})
 	columns := []Drawn{{"negative", &DrawOther{Of: "images"}}}
@@ -134,7 +134,7 @@ func TestNegativesAreScaledAsImages(t *testing.T) {
 	}
 }
 
-// Drawn classes are one-hot like those of a file, and a term that cannot take a value of a drawn column finds it.
+// Drawn classes are one-hot like those of a file. A value of a drawn column that a term cannot use is detected.
 func TestADrawnColumnOfClasses(t *testing.T) {
 	m, err := lines(t, 30).WithDrawn(1, Drawn{"turn", &DrawWhole{Below: 3}})
 	if err != nil {

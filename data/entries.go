@@ -12,15 +12,15 @@ import (
 	"tessera/internal/random"
 )
 
-// Entries are the entries of a sparse matrix, row by row in ascending order of columns: 8 bytes for each. Of a matrix with hidden entries,
-// those of a row that are hidden come after the others.
+// Entries contains the entries of a sparse matrix, row by row in ascending order of columns, with 8 bytes per entry. In each
+// row, hidden entries follow the others.
 type Entries struct {
-	starts  []int // of each row, and the end of the last one
+	starts  []int // index of the first entry of each row, and the end of the last row
 	columns []int32
 	values  []float32
-	hidden  []int // where the hidden entries of each row begin; nil for none
+	hidden  []int // index of the first hidden entry of each row; nil if no entries are hidden
 
-	rowNames []string // nil for numbers
+	rowNames []string // names of the rows; nil for numbers
 }
 
 // row returns the entries of row i that are not hidden.
@@ -42,12 +42,12 @@ func (e *Entries) held(i int) (columns []int32, values []float32) {
 	return e.columns[from:to], e.values[from:to]
 }
 
-// rows is the number of rows.
+// rows returns the number of rows.
 func (e *Entries) rows() int { return len(e.starts) - 1 }
 
-// NewEntries returns the samples of a sparse matrix with that many columns: one sample per row, whose missing entries are those that are
-// not given. The entries of row i are those from starts[i] to starts[i+1], in ascending order of columns. Slices are not copied. An entry that is out of
-// range, not finite or given twice is an error.
+// NewEntries returns the samples of a sparse matrix with width columns, one sample per row. All other entries of a row are
+// missing. The entries of row i are those from starts[i] to starts[i+1], in ascending order of columns. Slices are not copied.
+// An entry that is out of range, not finite or given twice is an error.
 func NewEntries(starts []int, columns []int32, values []float32, width int) (*Images, error) {
 	n := len(starts) - 1
 	if n < 1 || width < 1 || starts[0] != 0 || starts[n] != len(columns) || len(columns) != len(values) || !slices.IsSorted(starts) {
@@ -75,18 +75,18 @@ func newEntryImages(e *Entries, width int, columnNames []string) *Images {
 	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: true, columns: columnNames}
 }
 
-// Sparse reports whether the samples are rows of a sparse matrix, of which [Images.Entries] returns the entries without the cost of a row
-// of all columns.
+// Sparse reports whether the samples are rows of a sparse matrix. [Images.Entries] then returns their entries without the cost
+// of a complete row.
 func (m *Images) Sparse() bool { return m != nil && m.entries != nil }
 
 // Entries returns the entries of sample i of a sparse matrix that are neither missing nor hidden, in ascending order of columns. The slices
 // must not be changed.
 func (m *Images) Entries(i int) (columns []int32, values []float32) { return m.entries.row(m.row(i)) }
 
-// HeldOut returns the entries of sample i of a sparse matrix that are hidden on purpose (`hide`).
+// HeldOut returns the entries of sample i of a sparse matrix that are hidden deliberately (`hide`).
 func (m *Images) HeldOut(i int) (columns []int32, values []float32) { return m.entries.held(m.row(i)) }
 
-// RowNames returns the names of the samples of a sparse matrix, nil where these are their numbers.
+// RowNames returns the names of the samples of a sparse matrix, nil if the names are numbers.
 func (m *Images) RowNames() []string {
 	if !m.Sparse() || m.entries.rowNames == nil && m.rows == nil {
 		return nil
@@ -98,7 +98,7 @@ func (m *Images) RowNames() []string {
 	return names
 }
 
-// ValueNames returns the names of the values of a sample, nil where they have none.
+// ValueNames returns the names of the values of a sample, nil if they have no names.
 func (m *Images) ValueNames() []string { return slices.Clone(m.columns) }
 
 func (e *Entries) nameOf(row int) string {
@@ -108,7 +108,7 @@ func (e *Entries) nameOf(row int) string {
 	return e.rowNames[row]
 }
 
-// copySparse writes the values of a row, with 0 for all that are not observed.
+// copySparse writes the values of a row, with 0 for entries that are not observed.
 func (m *Images) copySparse(dst []float32, row int) {
 	clear(dst)
 	columns, values := m.entries.row(row)
@@ -151,8 +151,8 @@ func (e *Entries) observedAt(row, column int) bool {
 	return found
 }
 
-// withColumns returns the same rows with other columns, by name: names, or numbers, of as many columns as shape says. An entry in a column that is not among
-// them is an error.
+// withColumns returns the same rows with other columns, which are identified by names or, if names is nil, by numbers; shape
+// contains their number. It returns an error for an entry in any other column.
 func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
 	if len(shape) != 1 || names != nil && len(names) != shape[0] {
 		return nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
@@ -196,7 +196,7 @@ func (m *Images) eachEntry(do func(column int, v float32)) {
 	}
 }
 
-// sparseRange is the least and the largest entry.
+// sparseRange returns the smallest and the largest entry.
 func (m *Images) sparseRange() (low, high float32) {
 	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
 	m.eachEntry(func(_ int, v float32) { low, high = min(low, v), max(high, v) })
@@ -206,7 +206,8 @@ func (m *Images) sparseRange() (low, high float32) {
 	return low, high
 }
 
-// hideEntries hides each entry with a probability, drawn by the seed in the order of rows and columns.
+// hideEntries hides each entry with the probability fraction. The random numbers depend on the seed and are drawn in the order
+// of rows and columns.
 func (m *Images) hideEntries(fraction float64, seed, split uint64) *Images {
 	e := *m.entries
 	e.columns, e.values, e.hidden = slices.Clone(e.columns), slices.Clone(e.values), make([]int, e.rows())
@@ -234,7 +235,7 @@ func (m *Images) hideEntries(fraction float64, seed, split uint64) *Images {
 	return &other
 }
 
-// sortRow orders the entries of a row by column, and returns a column that is given twice; -1 if there is none.
+// sortRow sorts the entries of a row by column. It returns a column that occurs twice, -1 if there is none.
 func (e *Entries) sortRow(row int) (twice int) {
 	from, to := e.starts[row], e.starts[row+1]
 	columns, values := e.columns[from:to], e.values[from:to]

@@ -18,7 +18,7 @@ import (
 // errTooLarge is the error for a file with more bytes than the reader allows.
 var errTooLarge = errors.New("the file is too large")
 
-// readFile returns the uncompressed bytes of a file, at most most, and their SHA-256.
+// readFile returns the uncompressed bytes of a file, limited to most bytes, and their SHA-256.
 func readFile(ctx context.Context, path string, most int64) (b []byte, file File, err error) {
 	file, err = streamFile(ctx, path, most, func(piece []byte, size int64) {
 		if b == nil {
@@ -29,9 +29,10 @@ func readFile(ctx context.Context, path string, most int64) (b []byte, file File
 	return b, file, err
 }
 
-// streamFile passes the uncompressed bytes of a file, at most most, to do in pieces, which are valid only during the call.
-// The first piece contains the header, if any. size is the probable number of bytes. streamFile returns the SHA-256 of the
-// bytes. It detects from the content whether the file is gzipped. Bytes are hashed while the next ones are being inflated.
+// streamFile passes the uncompressed bytes of a file, limited to most bytes, to do in pieces. A piece is valid only during the
+// call. The first piece contains the header, if the file has one. size is the probable number of bytes. streamFile detects
+// from the content whether the file is gzipped, and returns the SHA-256 of the bytes. It hashes a piece while it inflates the
+// next one.
 func streamFile(ctx context.Context, path string, most int64, do func(piece []byte, size int64)) (File, error) {
 	f, size, err := openFile(path)
 	if err != nil {
@@ -101,6 +102,39 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), err
 }
 
+// contents gives access to the parts of a file of several arrays, so that arrays that nobody reads are not in memory.
+type contents struct {
+	*os.File
+	path string
+	info os.FileInfo // at the time of opening
+}
+
+func openContents(path string) (*contents, error) {
+	f, _, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &contents{f, path, info}, nil
+}
+
+// checksum returns the SHA-256 of the whole file.
+func (c *contents) checksum(ctx context.Context) (File, error) {
+	return streamFile(ctx, c.path, c.info.Size(), func([]byte, int64) {})
+}
+
+// unchanged returns an error if the file at the path is not the one that was opened, or has changed since.
+func (c *contents) unchanged() error {
+	now, err := os.Stat(c.path)
+	if err == nil && (!os.SameFile(c.info, now) || now.Size() != c.info.Size() || !now.ModTime().Equal(c.info.ModTime())) {
+		err = errors.New("has changed while it was read")
+	}
+	return err
+}
+
 // isGzip reports whether f starts like a gzip file.
 func isGzip(f io.ReaderAt) bool {
 	var magic [2]byte
@@ -113,7 +147,7 @@ func isGzip(f io.ReaderAt) bool {
 const (
 	countFrom  = 32 << 20
 	countRatio = 16
-	bestRatio  = 1032 // the best ratio that deflate can reach
+	bestRatio  = 1032 // maximum ratio of deflate
 )
 
 // plausible returns an error for a file that is too small to contain the values after its header.
@@ -202,7 +236,7 @@ func badFile(dataset, path string, err error) error {
 	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
 }
 
-// errSize is the error for a file that is longer or shorter than its header says.
+// errSize is the error for a file that is longer or shorter than its header declares.
 func errSize(want, got int64) error {
 	return fmt.Errorf("the header says %d bytes follow it, the file has %d", want, got)
 }

@@ -23,11 +23,11 @@ func init() {
 		func() Source { return &PNG{Folders{Channels: 1, Resize: "crop"}} })
 }
 
-// Folders contains the keys that the data sets images and png share: folders of image files, in the order of their names. If
-// a folder contains only sub-folders, each sub-folder is a class; labels are the indices of the class names in alphabetical
-// order. Paths are relative to the current directory. Colours become grey by 0.299 R + 0.587 G + 0.114 B, or are kept with
-// channels = 3; transparency is blended over black. JPEG images are rotated by their EXIF orientation. Of an animated GIF
-// only the first image is used.
+// Folders contains the keys that the data sets images and png share: folders of image files, in the order of their names. If a
+// folder contains only sub-folders, each sub-folder is a class; labels are the indices of the class names in alphabetical
+// order. Paths are relative to the current directory. Colours become grey by 0.299 R + 0.587 G + 0.114 B, unless channels = 3;
+// transparency is blended over black. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the first
+// image is used.
 type Folders struct {
 	Images     string `toml:"images" required:"true" doc:"folder of the training images"`
 	TestImages string `toml:"test_images" doc:"folder of the test images; without it the set has no test split"`
@@ -37,19 +37,19 @@ type Folders struct {
 	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted images, kept with the model), or a factor"`
 }
 
-// ImageFolders is the user's data set in folders of image files. Images of a class may be in folders of any depth.
+// ImageFolders is a user-defined data set in folders of image files. Images of a class may be in folders of any depth.
 type ImageFolders struct{ Folders }
 
-// PNG is the user's data set in folders of PNG files. Other files, and folders inside class folders, are ignored.
+// PNG is a user-defined data set in folders of PNG files. Other files, and folders inside class folders, are ignored.
 type PNG struct{ Folders }
 
 // HasTest implements [Tester].
 func (f *Folders) HasTest() bool { return f.TestImages != "" }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns [OwnFiles]: there is nothing to download.
 func (*Folders) Origin() Origin { return OwnFiles }
 
-// Check reports an invalid number of channels.
+// Check returns an error for an invalid number of channels.
 func (f *Folders) Check() error {
 	if f.Channels != 1 && f.Channels != 3 {
 		return part.KeyErrorf("channels", "got %d, want 1 or 3", f.Channels)
@@ -215,8 +215,8 @@ func folder(ctx context.Context, set *Set, p pictures, path string, l listing) (
 // pictures contains the settings for reading image files.
 type pictures struct {
 	channels int
-	size     Size   // zero: unchanged; all files must then have the same size
-	resize   string // how images are brought to that size
+	size     Size   // size of the images; zero: unchanged, and all files must have the same size
+	resize   string // method of resizing to that size
 	only     string // the only accepted extension, "" for all formats
 	flat     bool   // sub-folders of class folders are ignored
 }
@@ -477,7 +477,7 @@ func (p pictures) none(folder string) error {
 	return e
 }
 
-// below returns the images of a folder and, unless the listing is flat, of all folders below it.
+// below returns the images of a folder and, unless flat is set, of all folders below it.
 func (p pictures) below(l *listing, folder, name string, depth int) ([]string, error) {
 	files, folders, err := p.entries(l, filepath.Join(folder, name), name)
 	if err != nil {
@@ -536,8 +536,8 @@ func (p pictures) reads(path string) bool {
 	return slices.ContainsFunc(imageFormats, func(f imageFormat) bool { return slices.Contains(f.extensions, extension) })
 }
 
-// countBy sets the labels of the images in a folder to indices of the training images' classes. An unknown class is an error.
-// Without classes nothing changes.
+// countBy converts the labels of the images in a folder to indices into the classes of the training images. It returns an
+// error for an unknown class. Without classes the labels do not change.
 func (l *listing) countBy(classes []string, folder string) error {
 	if len(l.classes) == 0 {
 		return nil
@@ -553,7 +553,7 @@ func (l *listing) countBy(classes []string, folder string) error {
 	return nil
 }
 
-// notes lists warnings: skipped files, and signs of a wrong folder.
+// notes lists warnings: skipped files, and indications of a wrong folder.
 func (p pictures) notes(folder string, l listing) (notes []string) {
 	const most = 5
 	if n := len(l.skipped); n > 0 {

@@ -17,7 +17,7 @@ import (
 // A new format is a file format_NAME.go with its functions, a line in formats and, for training on such files, a data set
 // like those of tables.go.
 type format struct {
-	dataset  string                  // the data set that reads such files
+	dataset  string                  // name of the data set that reads such files
 	suffixes []string                // suffixes of the names of such files
 	is       func(start []byte) bool // reports whether start is the beginning of such a file; nil if only the name identifies it
 
@@ -28,8 +28,8 @@ type format struct {
 	bytes  bool                                                         // values are written as bytes: the format is only for images
 }
 
-// formats lists all formats. When a file is read, its content determines the format if possible; when it is written, its name
-// does.
+// formats lists all formats. When a file is read, its content determines the format, if possible; when a file is written, its
+// name determines the format.
 var formats = []format{
 	{dataset: "npy", suffixes: []string{".npy"}, is: begins(npyMagic), header: parseNPYHeader, write: written.npy, fill: fillNPY},
 	{dataset: "npz", suffixes: []string{".npz"}, is: begins(zipMagic), open: openNPZ, write: written.npz, fill: fillNPZ},
@@ -48,7 +48,7 @@ type written struct {
 	rows   Rows // names, labels, classes and columns
 }
 
-// to writes the file atomically.
+// to writes the data atomically to a file.
 func (f *format) to(out written) error {
 	return atomicfile.Write(out.path, func(w io.Writer) error { return f.write(out, w) })
 }

@@ -17,7 +17,7 @@ import (
 
 var background = context.Background()
 
-// idxBytes writes an IDX file by the format's description, independently of writeIDX.
+// idxBytes returns an IDX file according to the description of the format, independently of writeIDX.
 func idxBytes(kind byte, dims []int, values ...any) []byte {
 	var b bytes.Buffer
 	b.Write([]byte{0, 0, kind, byte(len(dims))})
@@ -30,7 +30,7 @@ func idxBytes(kind byte, dims []int, values ...any) []byte {
 	return b.Bytes()
 }
 
-// npyBytes writes an NPY file of any header.
+// npyBytes returns an NPY file with any header.
 func npyBytes(descr, fortran, shape string, order binary.ByteOrder, values any) []byte {
 	text := "{'descr': '" + descr + "', 'fortran_order': " + fortran + ", 'shape': " + shape + ", }\n"
 	b := append([]byte(npyMagic), 1, 0)
@@ -63,7 +63,8 @@ func write(t *testing.T, dir, name string, b []byte) string {
 	return path
 }
 
-// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html; the tests of the package export ask NumPy itself.
+// The description is https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The tests of package export use
+// NumPy itself.
 func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	values := []float32{1.5, -2, 3e-9, 4, 5, 6}
 	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
@@ -122,7 +123,7 @@ func FuzzArraysNeverPanic(f *testing.F) {
 	})
 }
 
-// pngBytes encodes an image whose pixels are given by f.
+// pngBytes returns a PNG file of an image with the pixels f(x, y).
 func pngBytes(t *testing.T, img interface {
 	image.Image
 	Set(x, y int, c color.Color)

@@ -26,7 +26,7 @@ type csvFile struct {
 // csvColumns assigns the columns of a file to values, labels, names and the further columns of the set.
 type csvColumns struct {
 	values        []int
-	labels, names int // -1 if there is none
+	labels, names int // indices of the columns of labels and names; -1 if there is none
 	further       []csvColumn
 }
 
@@ -126,7 +126,7 @@ func csvError(err error) error {
 const nameColumn, labelColumn = "name", "label"
 
 // columns assigns the columns. A column of labels or names that a key names must exist, unless the caller needs only the
-// values; the column may then have the name that WriteRows gives it.
+// values; then the name that WriteRows uses is also accepted.
 func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	first := f.header[:max(0, len(f.header)-r.size())] // those that WriteRows wrote before the values
 	find := func(name string, usual []string, written string) (int, error) {
@@ -158,7 +158,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	return c, nil
 }
 
-// size is the required number of values per sample; 0 for any.
+// size returns the required number of values per sample; 0 for any.
 func (r reading) size() int {
 	n, err := product(r.shape)
 	if r.shape == nil || err != nil { // a wrong shape is refused later
@@ -167,8 +167,8 @@ func (r reading) size() int {
 	return n
 }
 
-// namedBy reports whether a column of the file is one of those of a key: by its exact name, or by a glob if no key of the data
-// set has its exact name.
+// namedBy reports whether the keys select a column of the file: by its exact name, or by a glob if no key of the data set
+// contains its exact name.
 func (r reading) namedBy(keys []string, column string) bool {
 	if slices.Contains(keys, column) {
 		return true
@@ -204,8 +204,8 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 }
 
 // values returns the columns of values: those that the key columns selects, or all except labels, names and further columns.
-// Columns with the numbers that WriteRows writes are selected if there are as many as required. If the caller knows the names
-// of the columns, they are in the caller's order.
+// If the file contains the required number of columns with the numeric names that WriteRows writes, these are selected. If the
+// caller specifies the names of the columns, the result has the caller's order.
 func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	var all []int
 	var names []string
@@ -228,7 +228,8 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	return f.inOrder(chosen, r.order)
 }
 
-// inOrder returns columns in the order of names if they are exactly the columns with these names; otherwise unchanged.
+// inOrder returns columns in the order of names if they are exactly the columns with these names; otherwise it returns them
+// unchanged.
 func (f *csvFile) inOrder(columns []int, names []string) []int {
 	at := map[string]int{}
 	for _, i := range columns {
@@ -356,7 +357,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	return t, nil
 }
 
-// isMissing reports whether a cell stands for a missing value.
+// isMissing reports whether a cell means a missing value.
 func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
 }
@@ -376,7 +377,7 @@ var (
 )
 
 const (
-	fewRows        = 5   // fewer rows are not sufficient for a guess
+	fewRows        = 5   // minimum number of rows for a guess
 	mostClasses    = 20  // maximum number of distinct whole numbers in a column of classes
 	mostDeviations = 100 // accepted ratio between the standard deviations of columns
 )
@@ -384,12 +385,12 @@ const (
 // columnStatistics contains statistics of one column of values, for guessing its meaning.
 type columnStatistics struct {
 	counts    bool // every value is the previous one plus one
-	classes   int  // number of distinct values if all are whole numbers; 0 if there are more than mostClasses
+	classes   int  // number of distinct values if all are whole numbers; 0 for more than mostClasses
 	deviation float64
 }
 
-// notes returns warnings about columns of values that probably have another meaning, and about columns with very different
-// standard deviations. It does not warn about columns that the key columns names.
+// notes returns warnings about columns of values that probably are not values, and about columns with very different standard
+// deviations. It does not warn about columns that the key columns names.
 func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	if len(t.columns) == 0 || t.values.dims[0] < fewRows {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// csvValues collects the cells of one further column. Its values are whole numbers if all cells are, classes if it is a
-// single column of the file with text, and floats otherwise.
+// csvValues collects the cells of one further column. Its values are whole numbers if all cells are whole numbers, classes if
+// it consists of a single column with text, and floats otherwise.
 type csvValues struct {
 	csvColumn
 	floats []float32
 	texts  []string // cells of a single column with text
 	whole  bool     // all cells so far are whole numbers
 	number bool     // all cells so far are numbers
-	bad    string   // the first cell that is not a number
-	allows bool     // empty cells are missing entries
+	bad    string   // first cell that is not a number
+	allows bool     // empty cells are missing entries instead of errors
 	holes  bool     // some entries are missing
 }
 

@@ -48,7 +48,7 @@ func begins(magic string) func([]byte) bool {
 	return func(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }
 }
 
-// isBMP also checks the reserved bytes, because a text may begin with BM.
+// isBMP also checks the reserved bytes, because a text file may also begin with BM.
 func isBMP(start []byte) bool {
 	return len(start) >= 10 && string(start[:2]) == "BM" && bytes.Equal(start[6:10], make([]byte, 4))
 }
@@ -65,8 +65,8 @@ func formatOf(start []byte) *imageFormat {
 	return nil
 }
 
-// mostDecoded is the maximum size in bytes of all images that are decoded at the same time, and so of each image. A small
-// file can claim any size.
+// mostDecoded is the maximum total size in bytes of the images that are decoded at the same time, and therefore of each image.
+// The header of a small file can declare any size.
 const mostDecoded = 1 << 30
 
 // depth returns the number of bytes per pixel: at least 4, because rotating an image or converting its colours needs a copy
@@ -87,7 +87,7 @@ type imageFile struct {
 	*os.File
 	format      *imageFormat
 	orientation int
-	size        Size  // from the header, after rotation by the orientation
+	size        Size  // size from the header, after rotation by the orientation
 	decoded     int64 // size of the decoded image in bytes
 }
 
@@ -177,7 +177,7 @@ func useImage(path string, do func(image.Image) error) error {
 // decoding limits the bytes of the images that are decoded at the same time.
 var decoding = newBudget(mostDecoded)
 
-// budget is an amount that goroutines share.
+// budget is a number of units that goroutines share.
 type budget struct {
 	mutex sync.Mutex
 	given *sync.Cond
@@ -190,7 +190,7 @@ func newBudget(n int64) *budget {
 	return b
 }
 
-// take waits until n units are available and takes them. n must not exceed the whole budget.
+// take waits until n units are available and takes them. n must not exceed the total.
 func (b *budget) take(n int64) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -250,7 +250,7 @@ func resized(m image.Image, size image.Point, how string) image.Image {
 	return out
 }
 
-// share is n a / b, rounded, at least 1.
+// share returns n a / b, rounded, at least 1.
 func share(n, a, b int) int {
 	return int(max(1, (2*int64(n)*int64(a)+int64(b))/(2*int64(b))))
 }
@@ -282,7 +282,7 @@ func copyPixels(dst []byte, m image.Image, colour bool) {
 	}
 }
 
-// cut replaces an unexpected end of the file by a message for users.
+// cut replaces the error for an unexpected end of the file by a message for users.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -290,8 +290,8 @@ func cut(err error) error {
 	return err
 }
 
-// orientationTag is the EXIF tag with the rotation for display: cameras store a photo as the sensor recorded it. It is the
-// only tag needed, so it is read here: libraries that read all of EXIF are large or no longer maintained.
+// orientationTag is the EXIF tag with the rotation for display: cameras store a photo as the sensor recorded it. No other tag
+// is needed, and libraries for EXIF are large or no longer maintained, so this file reads the tag.
 //
 // Source: Exif 2.32 (CIPA DC-008), 4.6.4: tag 0x0112 of the first directory, values 1 to 8.
 const orientationTag = 0x0112
@@ -444,8 +444,8 @@ var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF or BMP image")
 
 // DecodePicture decodes an image file and returns its pixels as bytes. shape is (height, width) in grey, by 0.299 R + 0.587 G
 // + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over black; JPEG images are rotated by
-// their EXIF orientation, as in [Folders]. A picture of another size is an error before its pixels are decoded, because a
-// small file can claim any size. For other files the error is [ErrNoPicture].
+// their EXIF orientation, as in [Folders]. For a picture of another size it returns an error before it decodes pixels, because
+// the header of a small file can declare any size. For other files it returns [ErrNoPicture].
 func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	if !pictured(shape) {
 		return nil, fmt.Errorf("picture: images of shape %v are not pictures: want (height, width) or (height, width, 3)", shape)

@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// npyMagic begins a file in NumPy's NPY layout (numpy.lib.format, versions 1 to 3): magic bytes, the version, the length of
-// the header, the header (a Python dictionary with descr, fortran_order and shape), then the values. No library is used,
-// because existing libraries trust the header and panic on damaged files.
+// npyMagic is the beginning of a file in NumPy's NPY layout (numpy.lib.format, versions 1 to 3): magic bytes, the version, the
+// length of the header, the header (a Python dictionary with descr, fortran_order and shape), then the values. No library is
+// used, because existing libraries trust the header and panic on damaged files.
 const npyMagic = "\x93NUMPY"
 
-// npyHeaderMost is the maximum length of a header: far more than any array of numbers needs.
+// npyHeaderMost is the maximum length of a header: far more than the header of any array of numbers.
 const npyHeaderMost = 1 << 16
 
 var (
@@ -155,7 +155,7 @@ func npyHeaderOf(descr string, dims []int) []byte {
 	return append(header, text...)
 }
 
-// npy writes the values.
+// npy writes the values as an NPY file.
 func (out written) npy(w io.Writer) error { return writeNPY(w, out.dims, out.values) }
 
 // writeNPY writes float32 values, row-major, as NPY version 1.

@@ -2,33 +2,25 @@ package data
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 )
 
-// zipMagic begins an NPZ file of NumPy: a zip archive of NPY files, stored or deflated. The name of an array is that of its
-// file without .npy.
+// zipMagic is the beginning of an NPZ file of NumPy: a zip archive of NPY files, stored or deflated. The name of an array is
+// the name of its file without .npy.
 const zipMagic = "PK\x03\x04"
 
 // openNPZ lists the arrays of an NPZ file.
-func openNPZ(ctx context.Context, path string) (opened, File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return opened{}, File{}, err
+func openNPZ(_ context.Context, path string) (o opened, file File, err error) {
+	if o.contents, err = openContents(path); err != nil {
+		return o, file, err
 	}
-	b, file, err := readFile(ctx, path, info.Size())
+	archive, err := zip.NewReader(o.contents, o.contents.info.Size())
 	if err != nil {
-		return opened{}, file, err
+		return o, file, fmt.Errorf("is not an .npz file: %w", err)
 	}
-	archive, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		return opened{}, file, fmt.Errorf("is not an .npz file: %w", err)
-	}
-	var parts []tablePart
 	for _, entry := range archive.File {
 		name, ok := strings.CutSuffix(entry.Name, ".npy")
 		if !ok {
@@ -36,14 +28,14 @@ func openNPZ(ctx context.Context, path string) (opened, File, error) {
 		}
 		p, err := npzPart(name, entry)
 		if err != nil {
-			return opened{}, file, fmt.Errorf("array %.60q: %w", name, err)
+			return o, file, fmt.Errorf("array %.60q: %w", name, err)
 		}
-		parts = append(parts, p)
+		o.parts = append(o.parts, p)
 	}
-	if len(parts) == 0 {
-		return opened{}, file, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
+	if len(o.parts) == 0 {
+		return o, file, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
 	}
-	return opened{parts: parts}, file, nil
+	return o, file, nil
 }
 
 // npzPart reads the header of one array. An array of an unsupported type has no kind and fails when it is read.

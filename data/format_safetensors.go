@@ -1,12 +1,11 @@
 package data
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,36 +17,32 @@ var safetensorsKinds = map[string]string{"F64": "f8", "F32": "f4", "F16": "f2", 
 	"U64": "u8", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
 
 // openSafetensors lists the tensors of a file by name.
-func openSafetensors(ctx context.Context, path string) (opened, File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return opened{}, File{}, err
+func openSafetensors(_ context.Context, path string) (o opened, file File, err error) {
+	if o.contents, err = openContents(path); err != nil {
+		return o, file, err
 	}
-	b, file, err := readFile(ctx, path, info.Size())
+	header, err := safetensors.Read(o.contents, o.contents.info.Size())
 	if err != nil {
-		return opened{}, file, err
+		return o, file, fmt.Errorf("safetensors: %w", err)
 	}
-	header, err := safetensors.Read(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		return opened{}, file, fmt.Errorf("safetensors: %w", err)
-	}
-	var parts []tablePart
 	for _, t := range header.Tensors {
 		p := tablePart{name: t.Name, dims: t.Shape, kind: safetensorsKinds[t.Dtype]}
 		p.read = func() (array, error) {
-			a, err := tensorOf(p, t.Dtype, b[header.Length:][t.Offsets[0]:t.Offsets[1]])
-			if err != nil {
+			b := make([]byte, t.Offsets[1]-t.Offsets[0])
+			_, err := o.contents.ReadAt(b, int64(header.Length+t.Offsets[0]))
+			a, refused := tensorOf(p, t.Dtype, b)
+			if err = cmp.Or(err, refused); err != nil {
 				err = fmt.Errorf("tensor %.60q: %w", t.Name, err)
 			}
 			return a, err
 		}
-		parts = append(parts, p)
+		o.parts = append(o.parts, p)
 	}
-	if len(parts) == 0 {
-		return opened{}, file, errors.New("has no tensors")
+	if len(o.parts) == 0 {
+		return o, file, errors.New("has no tensors")
 	}
-	slices.SortFunc(parts, func(a, b tablePart) int { return strings.Compare(a.name, b.name) })
-	return opened{parts: parts}, file, nil
+	slices.SortFunc(o.parts, func(a, b tablePart) int { return strings.Compare(a.name, b.name) })
+	return o, file, nil
 }
 
 // tensorOf returns the values of a tensor.

@@ -14,14 +14,15 @@ import (
 	"strings"
 )
 
-// sparseNPZ is a file of scipy.sparse.save_npz: the arrays format, shape and data with row and col (COO) or indices and indptr (CSR, CSC).
+// sparseNPZ is a file written by scipy.sparse.save_npz, with the arrays format, shape and data with row and col (COO) or
+// indices and indptr (CSR, CSC).
 type sparseNPZ struct {
 	file          *os.File
 	entries       map[string]*zip.File
 	format        string
 	rows, columns int
-	count         int   // entries
-	starts        []int // indptr
+	count         int   // number of entries
+	starts        []int // values of indptr
 }
 
 // openSparseNPZ reads the headers of a file.
@@ -136,7 +137,7 @@ func (f *sparseNPZ) small(name string) (array, error) {
 	return array{}, fmt.Errorf("array %q: %w", name, err)
 }
 
-// each calls do for every entry, in the order of the file.
+// each calls do for every entry, in the order of the file; place is the index of the entry.
 func (f *sparseNPZ) each(ctx context.Context, do func(place, row, column int, v float32) error) error {
 	values, err := f.stream("data")
 	if err != nil {
@@ -212,7 +213,7 @@ type arrayStream struct {
 	buffer [8]byte
 }
 
-// stream opens an array of one axis.
+// stream opens an array with one axis.
 func (f *sparseNPZ) stream(name string) (*arrayStream, error) {
 	entry := f.entries[name]
 	if entry == nil {
@@ -248,7 +249,7 @@ func (f *sparseNPZ) stream(name string) (*arrayStream, error) {
 	return &arrayStream{name: name, r: r, kind: kind, width: width, signed: kind == 'i', order: h.order, left: n}, err
 }
 
-// next reads the bytes of a number.
+// next returns the bytes of the next number.
 func (s *arrayStream) next() ([]byte, error) {
 	b := s.buffer[:s.width]
 	if _, err := io.ReadFull(s.r, b); err != nil {
@@ -260,7 +261,7 @@ func (s *arrayStream) next() ([]byte, error) {
 	return b, nil
 }
 
-// end checks the rest of the array, and with it the checksum that the archive has.
+// end checks that the array has ended. It thus also verifies the checksum of the archive.
 func (s *arrayStream) end() error {
 	if s == nil {
 		return nil
@@ -272,7 +273,7 @@ func (s *arrayStream) end() error {
 	return fmt.Errorf("array %q: %w", s.name, cmp.Or(err, errors.New("is longer than its header says")))
 }
 
-// whole reads a whole number.
+// whole returns the next number, which must be a whole number.
 func (s *arrayStream) whole() (int, error) {
 	b, err := s.next()
 	if err != nil {
@@ -296,7 +297,7 @@ func (s *arrayStream) whole() (int, error) {
 	return int(v), nil
 }
 
-// index reads the number of a row or of a column.
+// index returns the next number, which must be a valid index of a row or column below limit.
 func (s *arrayStream) index(place, limit int) (int, error) {
 	i, err := s.whole()
 	if err == nil && (i < 0 || i >= limit) {
@@ -305,7 +306,7 @@ func (s *arrayStream) index(place, limit int) (int, error) {
 	return i, err
 }
 
-// float reads a value.
+// float returns the next value.
 func (s *arrayStream) float() (float32, error) {
 	if s.kind != 'f' {
 		i, err := s.whole()

@@ -131,7 +131,8 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 	}
 }
 
-// The bytes that this header claims, 2^46 texts of 2^18 bytes each, overflow to 0: as many as the file has.
+// The header declares 2^46 texts of 2^18 bytes each. Their total size overflows to 0, which equals the number of bytes in the
+// file.
 func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 	npy := npyHeaderOf("<U65536", []int{1 << 46})
 	var npz bytes.Buffer
@@ -178,7 +179,7 @@ func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		path  string
 		shape []int
-		want  string // of the error, "" for none
+		want  string // part of the error; "" for none
 	}{
 		{flat, []int{2, 3}, ""}, {flat, []int{6}, ""}, {flat, nil, ""}, {square, []int{2, 3}, ""}, {square, []int{6}, ""},
 		{square, []int{3, 2}, "the images are 2x3, want 3x2"},

@@ -20,7 +20,7 @@ func load(t *testing.T, s Source) *Set {
 	return set
 }
 
-// partsOf returns which parts an image contains, and whether it is exactly their union.
+// partsOf returns the parts that an image contains, and reports whether the image is exactly their union.
 func partsOf(image []float32, parts [][]float32) (present []int, union bool) {
 	rest := slices.Clone(image)
 	for p, part := range parts {

@@ -18,29 +18,29 @@ import (
 type Images struct {
 	// Shape is the shape of one sample: (height, width) or (height, width, channels) for an image, (values) for a vector.
 	Shape []int
-	// Parts are the true parts of the images, one image each; nil if unknown.
+	// Parts contains the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
 
 	pixels int       // values per image
 	bytes  []byte    // rows of pixels; nil if floats is set
 	floats []float32 // rows of pixels; nil if bytes is set
-	labels []int     // one per row; nil if there are none
-	rows   []int     // the row of each image; nil for all rows in order
+	labels []int     // one label per row; nil if there are none
+	rows   []int     // row of each image; nil for all rows in order
 	n      int
 
 	further []*Values // columns other than images and labels
 	drawn   []drawnColumn
-	missing bool      // NaN stands for a missing entry, which is read as 0
-	vacant  []float32 // what missing and hidden entries are read as, by value; nil for 0
-	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil for none
+	missing bool      // NaN means a missing entry, which is read as 0
+	vacant  []float32 // values as which missing and hidden entries are read, one per value of a sample; nil for 0
+	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil if there are none
 
 	columns []string // names of the values; nil for none
 	lines   []int    // line numbers of the rows in a text file; nil for other files
 	finite  bool     // floats are known to be finite
 
-	scaling *Scaling // applied when values are read; nil for none
+	scaling *Scaling // scaling that is applied when values are read; nil for none
 
-	entries *Entries // of a sparse matrix, instead of bytes and floats; nil for others
+	entries *Entries // entries of a sparse matrix, in place of bytes and floats; nil for other images
 }
 
 // NewBytes returns images from their pixels as bytes, image after image: n x shape values. Labels may be nil. The slices are
@@ -191,7 +191,7 @@ func (m *Images) First(n int) *Images {
 	return &subset
 }
 
-// WithShape returns the same images with another shape of equal size: (784) as (28, 28).
+// WithShape returns the same images with another shape of equal size, for example (28, 28) instead of (784).
 func (m *Images) WithShape(shape []int) (*Images, error) {
 	pixels, err := product(shape)
 	if err != nil {
@@ -244,8 +244,8 @@ func (m *Images) copyRow(dst []float32, i int) {
 	m.fillRow(dst, row)
 }
 
-// arrayBytes returns the number of values of an array and their size in bytes; size is that of one value. Sizes that no file
-// can have are an error.
+// arrayBytes returns the number of values of an array and their size in bytes; size is the number of bytes of one value. It
+// returns an error for sizes that no file can have.
 func arrayBytes(dims []int, size int) (n int, length int64, err error) {
 	if n, err = product(dims); err != nil {
 		return 0, 0, err

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// counting returns n images of that shape whose byte at position j of image i is 7 i + j modulo 256, labelled 10 i.
+// counting returns n images of the given shape. The byte at position j of image i is 7 i + j modulo 256, and the label is 10
+// i.
 func counting(t *testing.T, n int, shape ...int) *Images {
 	t.Helper()
 	pixels, err := product(shape)
@@ -66,7 +67,8 @@ func TestFirstTakesAsManyAsThereAre(t *testing.T) {
 	}
 }
 
-// Subsets of subsets, taken by indices and from the front in any order, hold the same images as a plain list of numbers does.
+// Subsets of subsets, selected by indices and from the front in any order, contain the same images as a list of indices that
+// is selected in the same way.
 func TestSubsetsHoldTheImagesThatAPlainListSays(t *testing.T) {
 	const n = 40
 	all := counting(t, n, 3, 2)

@@ -23,7 +23,7 @@ type Classed interface {
 	Classes(dirs Dirs) (n int, ok bool)
 }
 
-// Unlabelled is implemented by sources that can tell, without reading pixels, that their images have no labels.
+// Unlabelled is implemented by sources that can determine, without reading pixels, that their images have no labels.
 type Unlabelled interface{ Unlabelled() bool }
 
 // IsUnlabelled reports whether a source with these keys is known to have no labels.
@@ -38,11 +38,11 @@ func (*Swimmer) Unlabelled() bool { return true }
 // Unlabelled implements [Unlabelled].
 func (*Bars) Unlabelled() bool { return true }
 
-// Unlabelled implements [Unlabelled]: true without a file of labels.
+// Unlabelled implements [Unlabelled]: it reports true without a file of labels.
 func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
 
-// Unlabelled implements [Unlabelled]: true if the images are in this process and all labels of the training images are
-// unknown.
+// Unlabelled implements [Unlabelled]: it reports true if the images are in this process and all labels of the training images
+// are unknown.
 func (m *Memory) Unlabelled() bool {
 	return m != nil && m.train != nil && classesOf(m.train.labels) == 0
 }
@@ -76,8 +76,8 @@ func WhyNoClasses(s Source, dirs Dirs) string {
 	return "the number of classes is not known: " + err.Error()
 }
 
-// WhyNoColumn explains why a declared column of a source has no known size: the error of its files; "" if they are missing or
-// readable.
+// WhyNoColumn explains why the size of a declared column is unknown: it returns the error of the files as text, "" if they are
+// missing or readable.
 func WhyNoColumn(s Source, dirs Dirs, column string) string {
 	if !IsOwn(s) {
 		return ""
@@ -165,8 +165,8 @@ func (m *Memory) Classes(Dirs) (n int, ok bool) {
 	return n, n > 0
 }
 
-// hideLabels keeps the labels of a fraction of the fitted images and sets the others to [UnknownLabel]. Each class keeps its
-// share, rounded, and at least one image. The choice depends only on the seed.
+// hideLabels keeps the labels of a fraction of the fitted images and sets the others to [UnknownLabel]. In each class, the
+// fraction (rounded, at least one image) keeps its label. The choice depends only on the seed.
 func (s *Splits) hideLabels(fraction float64, seed uint64) error {
 	labels := s.Fit.Labels()
 	if classesOf(labels) == 0 {
@@ -197,7 +197,8 @@ func (m *Images) WithLabels(labels []int) *Images {
 	return &other
 }
 
-// scattered returns values, size per image, as values of all rows in memory. Rows that are not among the images get none.
+// scattered returns values for all rows in memory, given size values per image. The values of rows that are not among the
+// images are none.
 func scattered[T any](m *Images, values []T, size int, none T) []T {
 	if m.rows == nil {
 		return values
@@ -212,8 +213,8 @@ func scattered[T any](m *Images, values []T, size int, none T) []T {
 // isUnknown reports whether the text of a label means an unknown class.
 func isUnknown(label string) bool { return label == "" || label == strconv.Itoa(UnknownLabel) }
 
-// countLabels converts labels to numbers if all of them are whole numbers of 0 or more, or unknown. It keeps the texts: if
-// the labels of the training samples are names of classes, these labels are names, too.
+// countLabels converts labels to numbers if all of them are whole numbers of 0 or more, or unknown. It does not delete the
+// texts: if the labels of the training samples are names of classes, these labels are names, too.
 func (t *table) countLabels() {
 	labels := make([]int, len(t.texts))
 	for i, text := range t.texts {
@@ -250,9 +251,9 @@ func (t *table) signs() bool {
 }
 
 // resolve converts labels that are names of classes to numbers, and returns the names. The numbers are indices into classes.
-// The first samples read (first) have no classes yet: their own names, in order, become the classes. Labels that are numbers
-// are indices into the names in the file; if these differ from classes, each number becomes the index of the same name in
-// classes.
+// For the first samples (first is true) there are no classes yet: their names become the classes, in order. Labels that are
+// numbers are indices into the names in the file; if these differ from classes, each number becomes the index of the same name
+// in classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	if t.texts == nil && t.labels != nil && t.classes != nil && classes != nil && !slices.Equal(t.classes, classes) {
 		if err := t.nameLabels(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"tessera/part"
 )
 
-// labelledSet returns training images with those labels, and three test images.
+// labelledSet returns training images with the given labels, and three test images.
 func labelledSet(t *testing.T, labels []int) *Set {
 	t.Helper()
 	train, err := NewFloats([]int{1, 1}, make([]float32, len(labels)), labels)
@@ -23,7 +23,7 @@ func labelledSet(t *testing.T, labels []int) *Set {
 	return &Set{Name: "three", Shape: []int{1, 1}, Train: train, Test: test, HasTest: true}
 }
 
-// threeClasses are 100 labels 0, 60 labels 1, 3 labels 2 and 7 that are not known, mixed.
+// threeClasses returns 100 labels 0, 60 labels 1, 3 labels 2 and 7 unknown labels, in mixed order.
 func threeClasses() []int {
 	labels := slices.Concat(make([]int, 100), slices.Repeat([]int{1}, 60), slices.Repeat([]int{2}, 3), slices.Repeat([]int{-5}, 7))
 	mixed := make([]int, len(labels))
@@ -118,7 +118,7 @@ func TestTheNumberOfClassesIsKnownWithoutPixels(t *testing.T) {
 	}
 	for _, c := range []struct {
 		source Source
-		want   int // 0 for not known
+		want   int // 0 for unknown
 	}{
 		{FashionMNIST(), 10}, {MNIST(), 10}, {&Swimmer{}, 0}, {&Bars{}, 0},
 		{&IDX{Arrays{Labels: labels}}, 3}, {&NPY{Arrays{Labels: labels, TestLabels: more}}, 7}, {&IDX{}, 0},

@@ -12,7 +12,7 @@ import (
 	"tessera/laws"
 )
 
-// files write what a source reads and return its keys. The other sources need none.
+// files contains functions that write the files of a source and return its keys. Other sources need no files.
 var files = map[string]func(t *testing.T, dir string) map[string]any{
 	"csv": func(t *testing.T, dir string) map[string]any {
 		text := "a,b,species,w,u,v\n"

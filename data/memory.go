@@ -20,7 +20,8 @@ func init() {
 }
 
 // Memory is a data set in memory: training images, and test images if [Memory.WithTest] adds them. [FromFloats] creates it.
-// The config.toml of a run contains only its checksum. To resume or evaluate such a run, supply the images again.
+// The config.toml of a run contains only the checksum of the images. To resume or evaluate such a run, supply the images
+// again.
 type Memory struct {
 	SHA256 string `toml:"sha256" doc:"checksum of the images and labels, set by the Go program"`
 	Tests  bool   `toml:"tests" doc:"whether there are test images"`
@@ -32,8 +33,8 @@ type Memory struct {
 
 // FromFloats returns a data set of training images or vectors. values contains n samples, row by row, of shape (height,
 // width), (height, width, channels), or (values) for vectors. labels has one class per image, negative if the class is
-// unknown, or is nil. The slices are not copied and must not change afterwards. Non-finite values and inconsistent lengths
-// are an [*Error].
+// unknown, or is nil. The slices are not copied and must not change afterwards. It returns an [*Error] for non-finite values
+// and inconsistent lengths.
 func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
 	images, err := memoryImages("training images", values, shape, labels)
 	if err != nil {
@@ -59,7 +60,8 @@ func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 //
 //	data.FromColumns(data.FloatColumn("images", []int{28, 28}, pixels), data.FloatColumn("weight", nil, weights))
 //
-// The slices are not copied and must not change afterwards. Non-finite values and inconsistent lengths are an [*Error].
+// The slices are not copied and must not change afterwards. It returns an [*Error] for non-finite values and inconsistent
+// lengths.
 func FromColumns(columns ...*Values) (*Memory, error) {
 	images, err := columnImages("training samples", columns)
 	if err != nil {
@@ -140,7 +142,7 @@ func columnImages(what string, columns []*Values) (*Images, error) {
 	return images, err
 }
 
-// DescribeColumns implements [Columned]: only names if the samples are not in this process.
+// DescribeColumns implements [Columned]. If the samples are not in this process, it returns only names.
 func (m *Memory) DescribeColumns(Dirs) (list []Column) {
 	if m == nil {
 		return nil
@@ -175,7 +177,7 @@ func memoryImages(what string, values []float32, shape []int, labels []int) (*Im
 	return images, nil
 }
 
-// checksumOf identifies images with their shape and labels.
+// checksumOf returns a checksum of images with their shape and labels.
 func checksumOf(all ...*Images) string {
 	h := sha256.New()
 	var b []byte
@@ -209,7 +211,7 @@ func checksumOf(all ...*Images) string {
 // HasTest implements [Tester].
 func (m *Memory) HasTest() bool { return m != nil && m.Tests }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns [OwnFiles]: there is nothing to download.
 func (*Memory) Origin() Origin { return OwnFiles }
 
 // Shape implements [Source].
@@ -220,7 +222,7 @@ func (m *Memory) Shape(Dirs) ([]int, bool) {
 	return slices.Clone(m.train.Shape), true
 }
 
-// Load implements [Source]. It returns all images, whatever is needed.
+// Load implements [Source]. It returns all images, regardless of need.
 func (m *Memory) Load(context.Context, Dirs, Need) (*Set, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
@@ -229,7 +231,7 @@ func (m *Memory) Load(context.Context, Dirs, Need) (*Set, error) {
 		Files: []File{{Path: MemoryName, SHA256: m.SHA256}}}, nil
 }
 
-// For returns the data set for the declaration of a data set in memory, which must contain its checksum.
+// For returns this data set for a declared data set in memory, or an error if the declaration contains another checksum.
 func (m *Memory) For(declared Source) (Source, error) {
 	want, ok := declared.(*Memory)
 	switch {

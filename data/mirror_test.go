@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// mirror serves files and keeps the ranges that it was asked for.
+// mirror serves files and records the requested ranges.
 type mirror struct {
 	*httptest.Server
 	mu       sync.Mutex
 	requests []string // "GET /tiny/NAME bytes=5-"
 }
 
-// newMirror serves the files of a set, each packed at that level, by serve, or by http.ServeContent where that is nil.
+// newMirror serves the given files by serve, or by http.ServeContent if serve is nil.
 func newMirror(t *testing.T, files map[string][]byte, serve func(w http.ResponseWriter, r *http.Request, b []byte, nth int)) *mirror {
 	t.Helper()
 	m := &mirror{}
@@ -46,7 +46,7 @@ func newMirror(t *testing.T, files map[string][]byte, serve func(w http.Response
 	return m
 }
 
-// packed returns the files of a set as a mirror that compresses at that level has them.
+// packed returns the files of a set, compressed with the given level, as a mirror would have them.
 func packed(t *testing.T, set *published, contents [4][]byte, level int) map[string][]byte {
 	files := map[string][]byte{}
 	for i, f := range set.files {
@@ -55,7 +55,7 @@ func packed(t *testing.T, set *published, contents [4][]byte, level int) map[str
 	return files
 }
 
-// cutAfter serves n bytes of what was asked for and then drops the connection.
+// cutAfter serves n bytes of the requested range and then closes the connection.
 func cutAfter(w http.ResponseWriter, r *http.Request, b []byte, n int) {
 	recorder := httptest.NewRecorder()
 	recorder.Header().Set("ETag", w.Header().Get("ETag")) // ServeContent compares If-Range with it
@@ -82,7 +82,7 @@ func fetch(t *testing.T, set *published, dir string, mirrors ...*mirror) error {
 	return err
 }
 
-// wantComplete checks that dir holds the set and nothing else.
+// wantComplete checks that dir contains the files of the set and no others.
 func wantComplete(t *testing.T, set *published, dir string) {
 	t.Helper()
 	if _, err := set.Load(background, Dirs{dir}, Both); err != nil {
@@ -121,7 +121,7 @@ func TestAMirrorThatAlwaysStartsAnewAndCutsIsGivenUp(t *testing.T) {
 	}
 }
 
-// Mirrors compress differently: what one began cannot be continued by another.
+// Mirrors compress files differently, so a partial file from one mirror cannot be completed by another.
 func TestBytesOfAnotherMirrorAreDiscardedAndFetchedOnceMore(t *testing.T) {
 	set, contents := tiny("tiny")
 	other := packed(t, set, contents, gzip.NoCompression)

@@ -11,13 +11,13 @@ import (
 )
 
 // Columns for missing entries. A data set with the key missing = "nan" may contain NaN, or empty cells of a .csv file: they
-// stay NaN in memory and are read as 0 after any scaling. Entries may also be hidden deliberately (the key hide of every data
-// set), so that their reconstruction can be measured. The columns below distinguish missing, hidden and observed entries.
+// remain NaN in memory and are read as 0 after any scaling. Entries may also be hidden deliberately (the key hide of every
+// data set), so that their reconstruction can be measured. The columns below distinguish missing, hidden and observed entries.
 // They take no memory.
 const (
-	// ObservedColumn is the mask of the images: 1 for an observed entry, 0 for a missing or hidden one.
+	// ObservedColumn contains the mask of the images: 1 for an observed entry, 0 for a missing or hidden one.
 	ObservedColumn = "observed"
-	// HeldOutColumn is 1 for an entry that was hidden deliberately, 0 for others.
+	// HeldOutColumn contains 1 for an entry that was hidden deliberately, 0 for others.
 	HeldOutColumn = "held_out"
 	// CompleteColumn contains the images with the true values of deliberately hidden entries; missing entries are 0.
 	CompleteColumn = "complete"
@@ -82,8 +82,8 @@ func (m *Images) fillRow(dst []float32, row int) {
 	}
 }
 
-// hasVirtual reports whether the images have a column of that name that takes no memory: a mask of missing or hidden entries,
-// or a drawn column.
+// hasVirtual reports whether the images have a column with this name that takes no memory: a mask of missing or hidden
+// entries, or a drawn column.
 func (m *Images) hasVirtual(name string) bool {
 	switch name {
 	case ObservedColumn:
@@ -141,7 +141,7 @@ func (m *Images) copyVirtual(dst []float32, name string, i int) {
 	}
 }
 
-// fill sets every element of dst to 1 where is returns true, and to 0 elsewhere.
+// fill sets element k of dst to 1 if is(k) is true, otherwise to 0.
 func fill(dst []float32, is func(k int) bool) {
 	for k := range dst {
 		dst[k] = 0
@@ -218,7 +218,7 @@ func (m *Images) hide(fraction float64, seed uint64, split uint64) *Images {
 	return &other
 }
 
-// noneObserved returns an error for a value that is not observed in any fitted sample: a model could learn nothing about it.
+// noneObserved returns an error for a value that is not observed in any fitted sample, because a model cannot learn it.
 func (m *Images) noneObserved() error {
 	if !m.missing {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// gathered returns a column of all samples.
+// gathered returns the values of a column for all samples.
 func gathered(t *testing.T, m *Images, name string) []float32 {
 	t.Helper()
 	c, ok := m.Column(name)
@@ -26,7 +26,8 @@ func gathered(t *testing.T, m *Images, name string) []float32 {
 
 const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,30,2.5,4,f,y\n"
 
-// Missing cells are 0 after any scaling, whose statistics are those of the entries that are there, and the masks say where they are.
+// Missing cells are 0 after any scaling. The statistics of the scaling are those of the observed entries, and the masks mark
+// the missing cells.
 func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
 	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Scale: Scale{Method: scaleStandardise},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
@@ -65,7 +66,8 @@ func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
 	}
 }
 
-// NaN of arrays are missing entries where the data set says so; infinities never are, and without the key NaN is an error that names it.
+// NaN in arrays are missing entries if the data set declares them. Infinite values never are. Without the key, the error for
+// NaN names the key.
 func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	nan := float32(math.NaN())
 	write := func(name string, values ...float32) string {
@@ -103,7 +105,8 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	}
 }
 
-// Hidden entries depend on the seed and their place alone: not on the selection of samples. Statistics do not see them.
+// Hidden entries depend only on the seed and their position, not on the selection of samples. Statistics ignore hidden
+// entries.
 func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 	values := make([]byte, 400*10)
 	for i := range values {
@@ -156,7 +159,7 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 	}
 }
 
-// A packed set has its columns and its missing entries.
+// A packed set contains its columns and its missing entries.
 func TestAPackedSetHasItsColumns(t *testing.T) {
 	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
@@ -181,7 +184,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 	}
 }
 
-// A value that no fitted sample has cannot be scaled or learned.
+// A value that is missing in all fitted samples cannot be scaled or learned.
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
 	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n")}, Missing: "nan", Scale: Scale{Method: scaleMinmax}}
 	set, err := Load(t.Context(), s, nil, Both)

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// ownFiles is what testdata/own_files.py says its files hold.
+// ownFiles contains the expected contents of the files that testdata/own_files.py writes.
 type ownFiles struct {
 	Samples, Brain, Half, Standardise, Minmax [][]float32
 	Classes                                   []string
@@ -40,7 +40,7 @@ func own(t *testing.T) (o ownFiles) {
 	return o
 }
 
-// withoutPictures leaves out the lists of bytes, which encoding/json would read as texts.
+// withoutPictures removes the lists of bytes, which encoding/json would read as texts.
 func withoutPictures(t *testing.T, text []byte) []byte {
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -67,7 +67,7 @@ func toPixels(rows [][][]int) (out [][][]byte) {
 	return out
 }
 
-// holds wants samples to have these values.
+// holds checks that samples have the expected values, up to a difference of most.
 func holds(t *testing.T, what string, m *Images, want [][]float32, most float64) {
 	t.Helper()
 	got := m.Float32()
@@ -145,7 +145,7 @@ func TestVectorsAreReadFromEveryFormat(t *testing.T) {
 	}
 }
 
-// picked are two columns.
+// picked returns two columns of rows.
 func picked(rows [][]float32, a, b int) (out [][]float32) {
 	for _, row := range rows {
 		out = append(out, []float32{row[a], row[b]})
@@ -214,13 +214,13 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 	}
 }
 
-// safetensorsOf is a file with this header and that many bytes of values.
+// safetensorsOf returns a file with the given header and the given number of bytes of values.
 func safetensorsOf(header string, values int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, values)...)
 }
 
-// A table as pandas writes it with tabs: a column of row numbers without a name, a label that is missing.
+// The table has the form that pandas writes with tabs: a column of row numbers without a name, and a missing label.
 func TestEmptyCellsBetweenTabs(t *testing.T) {
 	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
 	rows, err := ReadRows(background, path, []int{2}, nil)
@@ -232,7 +232,7 @@ func TestEmptyCellsBetweenTabs(t *testing.T) {
 	}
 }
 
-// A tensor of one number, or of one axis, is an error where it is read; asking for its shape never panics.
+// Reading a tensor of one number, or with one axis, returns an error. Determining its shape never panics.
 func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
 	var zipped bytes.Buffer
 	err := writeNPZ(&zipped, []namedArray{

@@ -168,7 +168,7 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	}
 }
 
-// claimingPNG is a grey PNG file that ends after a header of that size.
+// claimingPNG returns a grey PNG file that ends after a header with the given size.
 func claimingPNG(height, width uint32) []byte {
 	header := append([]byte("IHDR"), make([]byte, 8)...)
 	binary.BigEndian.PutUint32(header[4:], width)

@@ -47,7 +47,7 @@ type packedImages struct {
 	Columns []Column    `json:",omitempty"` // columns other than images and labels, whose values follow the images
 }
 
-// Pack writes a loaded set, from which [Unpack] makes an equal set on another machine: a header in JSON, then the values of
+// Pack writes a loaded set, from which [Unpack] restores an equal set on another machine: a header in JSON, then the values of
 // the images, little-endian.
 func (s *Set) Pack(to io.Writer) error {
 	if err := s.check(); err != nil {

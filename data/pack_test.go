@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// packedSet returns a small set packed: bytes with labels in another order, floats with a scaling.
+// packedSet returns a small packed set: bytes with labels in another order, floats with a scaling.
 func packedSet(t testing.TB) (*Set, []byte) {
 	t.Helper()
 	train, err := NewBytes([]int{2, 2}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, []int{0, 1, -1})
@@ -27,7 +27,7 @@ func packedSet(t testing.TB) (*Set, []byte) {
 	return s, b.Bytes()
 }
 
-// sameImages compares what can be seen of images.
+// sameImages compares all observable properties of images.
 func sameImages(t *testing.T, got, want *Images) {
 	t.Helper()
 	if (got == nil) != (want == nil) {

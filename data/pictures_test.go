@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// near wants a picture in colour, with values that differ from want by at most most.
+// near checks that a colour picture differs from want by at most most.
 func near(t *testing.T, what string, m *Images, want [][][]byte, most int) {
 	t.Helper()
 	if shape := []int{len(want), len(want[0]), 3}; !slices.Equal(m.Shape, shape) {
@@ -28,7 +28,7 @@ func near(t *testing.T, what string, m *Images, want [][][]byte, most int) {
 	}
 }
 
-// copied is a folder with copies of files of testdata, by their new names.
+// copied returns a folder with copies of files of testdata under new names.
 func copied(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

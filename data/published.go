@@ -51,7 +51,7 @@ func idxFiles(sums [4]string) [4]publishedFile {
 // HasTest implements [Tester].
 func (*published) HasTest() bool { return true }
 
-// Origin tells `tessera data list` that the files can be downloaded.
+// Origin returns [Downloaded].
 func (*published) Origin() Origin { return Downloaded }
 
 // Shape implements [Source]. It does not need the files.
@@ -152,7 +152,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 	return b, file, err
 }
 
-// Origin tells where the images of a data set come from. A source that is not [Generated] has the method Origin() Origin.
+// Origin is where the images of a data set come from. A source that is not [Generated] has the method Origin() Origin.
 type Origin string
 
 // The origins.
@@ -220,8 +220,8 @@ func origin(s Source) Origin {
 	return Generated
 }
 
-// Verify reads the files of a downloaded set and compares their checksums. The status contains the results. The error is for
-// a name that is not a downloaded set, or for a cancelled context.
+// Verify reads the files of a downloaded set and compares their checksums. The status contains the results. It returns an
+// error for a name that is not a downloaded set, and for a cancelled context.
 func Verify(ctx context.Context, name string, dirs Dirs) (Status, error) {
 	set, err := publishedSet(name)
 	if err != nil {
@@ -266,7 +266,7 @@ func publishedSet(name string) (*published, error) {
 	return set, nil
 }
 
-// locate returns the status of each file of a set: where it is.
+// locate returns the status of each file of a set, with its path.
 func (p *published) locate(dirs Dirs) []FileStatus {
 	var files []FileStatus
 	for _, f := range p.files {
@@ -319,7 +319,7 @@ func (d Dirs) find(dataset, name string) (path string, ok bool) {
 	return "", false
 }
 
-// missing is the error for a file that is in none of the folders.
+// missing returns the error for a file that is in none of the folders.
 func (d Dirs) missing(dataset, name string) error {
 	places := make([]string, len(d))
 	for i, dir := range d {

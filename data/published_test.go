@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// realData returns the folder of the real images, or leaves the test out and says so.
+// realData returns the folder of the real images, or skips the test if there is none.
 func realData(t testing.TB) Dirs {
 	dir := os.Getenv(EnvDir)
 	if dir == "" {
@@ -25,7 +25,8 @@ func realData(t testing.TB) Dirs {
 	return Dirs{dir}
 }
 
-// leftOutShort leaves out a test that reads tens of megabytes on one goroutine, where the race detector would find nothing.
+// leftOutShort skips, with -short, a test that reads tens of megabytes on one goroutine: the race detector would not find
+// anything.
 func leftOutShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -33,7 +34,7 @@ func leftOutShort(t testing.TB) {
 	}
 }
 
-// tiny returns a published set of that name with files of a few images, and their uncompressed bytes.
+// tiny returns a published set with the given name and files of a few images, and their uncompressed bytes.
 func tiny(name string) (*published, [4][]byte) {
 	pixels := make([]byte, 3*28*28)
 	for i := range pixels {
@@ -150,7 +151,8 @@ func TestFoldersAreSearchedFlagThenEnvironmentThenCache(t *testing.T) {
 	}
 }
 
-// The published MD5 sums of the uncompressed files, and, for Fashion-MNIST, mean and deviation of the training pixels.
+// The files must have the published MD5 sums of the uncompressed files, and, for Fashion-MNIST, the mean and standard
+// deviation of the training pixels.
 func TestTheRealFilesHaveThePublishedChecksums(t *testing.T) {
 	dirs := realData(t)
 	for name, sums := range map[string][4]string{
@@ -231,7 +233,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// wrapped compresses at another level, as another mirror does.
+// wrapped returns bytes compressed with another level, like those of another mirror.
 func wrapped(t *testing.T, b []byte, level int) []byte {
 	t.Helper()
 	var out bytes.Buffer

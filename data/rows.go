@@ -19,7 +19,7 @@ type Rows struct {
 	*Images
 	Names   []string // one per row, such as the relative path of an image; nil for none
 	Classes []string // names of the classes; nil if unknown
-	Columns []string // names of the values; WriteRows writes them to .csv files if ReadRows can read them back; nil for numbers
+	Columns []string // names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil for numbers
 	Notes   []string // warnings, such as skipped files
 }
 
@@ -30,10 +30,10 @@ type reader interface {
 	pictures() pictures
 }
 
-// InOrder returns a source like s for [ReadRows] that reads the columns of a .csv file in the order of these names, if the
-// file has exactly these columns of values, each once. Files with other columns are read in their own order. The names are
-// those of [Namer]; without names it returns s. The entries of a sparse matrix are assigned to the columns with these names, or
-// without names to the columns with the same numbers.
+// InOrder returns a source with the keys of s, for [ReadRows]. If a .csv file has exactly the named columns of values, each
+// once, they are read in the order of the names; other files are read in their own order. The names come from [Namer]; without
+// names InOrder returns s. The entries of a sparse matrix are assigned to the columns with these names, or without names to
+// the columns with the same numbers.
 func InOrder(s Source, columns []string) Source {
 	if t, ok := s.(*Triples); ok {
 		return knownColumns{t, columns}
@@ -44,7 +44,7 @@ func InOrder(s Source, columns []string) Source {
 	return s
 }
 
-// knownColumns is a sparse matrix whose columns are those of another one, by name.
+// knownColumns is a source of sparse matrices whose columns are assigned by name to those of another matrix.
 type knownColumns struct {
 	*Triples
 	columns []string
@@ -76,9 +76,9 @@ func (o ordered) reading() reading {
 	return r
 }
 
-// Reading returns a source like s for [ReadRows] that also reads these columns (other than images) from the same file, with
-// the types and classes of the training. A source without keys for files, such as a published or generated set, takes the
-// columns, or arrays, with the names of these columns.
+// Reading returns a source with the keys of s, for [ReadRows], that also reads the given columns (other than images) from the
+// same file, with the types and classes of the training. If s has no keys for files, like a published or generated set, the
+// columns or arrays with the same names are read.
 func Reading(s Source, columns ...Column) Source {
 	columns = inFiles(columns)
 	r, ok := s.(reader)
@@ -91,7 +91,7 @@ func Reading(s Source, columns ...Column) Source {
 	return withColumns{s, r, columns}
 }
 
-// byName are the keys of a source without keys for files: columns of a file have their own names.
+// byName replaces a source without keys for files. The columns of a file are identified by their own names.
 type byName []Column
 
 // reading implements [reader].
@@ -140,14 +140,13 @@ func (w withColumns) reading() reading {
 }
 
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy or IDX, gzipped or not, .npz,
-// .safetensors, .csv, one image, or a folder of images. The format is detected from the content, except for .csv. uint8
-// values become value/255, floats are used unchanged; arrays are (n, values), (n, height, width) or (n, height, width,
-// channels).
+// .safetensors, .csv, one image, or a folder of images. The format is detected from the content, except for .csv. uint8 values
+// become value/255, floats are used unchanged; arrays are (n, values), (n, height, width) or (n, height, width, channels).
 //
-// shape is the shape of one sample that the caller needs. Samples of equal size are reshaped to it, others are an error; a
-// single vector, (values), is one sample. Images are read in grey unless shape has three channels. With a nil shape, the file
-// determines the shape. like, if not nil, is a source whose keys apply if the file is of its kind: columns, names of arrays,
-// axes, the size of images; see [InOrder] for the order of columns. All errors about the file are an *Error.
+// shape is the shape of one sample that the caller needs. Samples of equal size are reshaped to this shape; other samples are
+// an error. A single vector, (values), is one sample. Images are read in grey unless shape has three channels. With a nil
+// shape, the file determines the shape. If like is not nil, its keys apply to files of its kind: columns, names of arrays,
+// axes, the size of images; see [InOrder] for the order of columns. All errors about the file are of type *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
 	if k, ok := like.(knownColumns); ok {
 		return k.rows(ctx, path, shape)
@@ -175,7 +174,7 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	return rows, err
 }
 
-// ReadImages is [ReadRows] without names and without a source.
+// ReadImages is like [ReadRows], without names and without a source.
 func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) {
 	rows, err := ReadRows(ctx, path, shape, nil)
 	if err != nil {
@@ -231,8 +230,8 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	return &Rows{Images: images, Names: t.names, Classes: classes}, err
 }
 
-// classNames returns the names of the classes of the training if the labels are one of the columns to read; known is false if
-// they are not: the classes of the file are then its own.
+// classNames returns the class names of the training if the labels are one of the columns to read. Otherwise known is false,
+// and the classes are those of the file.
 func (r reading) classNames() (names []string, known bool) {
 	i := slices.IndexFunc(r.known, func(c Column) bool { return c.Name == LabelsColumn })
 	if i < 0 {
@@ -255,7 +254,8 @@ func (r *Rows) lacks(keys reading) error {
 	return nil
 }
 
-// plain returns the samples of an array according to the keys. If shape is that of codes, they are not interpreted as images.
+// plain returns the samples of an array according to the keys. If shape is the shape of codes, the values are not interpreted
+// as images.
 func (l *Layout) plain(a array, shape []int) (*Images, error) {
 	if len(shape) < 2 {
 		l.ofBytes(a)
@@ -348,7 +348,7 @@ func fits(path string, n int, got, want []int) error {
 	return nil
 }
 
-// WriteImages is [WriteRows] for images, or codes, without names and labels.
+// WriteImages is like [WriteRows], for images, or codes, without names and labels.
 func WriteImages(path string, shape []int, values []float32) error {
 	return WriteRows(path, "images", shape, values, Rows{})
 }

@@ -9,8 +9,8 @@ import (
 	names "tessera/part/table"
 )
 
-// Scale is `scale = "bytes"`, `"minmax"`, `"standardise"` or a factor: how the values of a data set are scaled before a model
-// reads them. The zero value does not scale; values of type byte always become value/255.
+// Scale is the key scale: "bytes", "minmax", "standardise" or a factor. It determines how the values of a data set are scaled
+// before a model reads them. The zero value does not scale; values of type byte always become value/255.
 //
 //	"bytes"        x / 255, when a file is read: for files that store bytes as floats
 //	"minmax"       (x - min) / (max - min), clipped to [0,1] for samples that were not fitted
@@ -81,11 +81,11 @@ func (s Scale) TOML() any {
 
 // Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. It is stored with the model.
 type Scaling struct {
-	Shift, Factor []float32 // one per value of a sample
+	Shift, Factor []float32 // one number per value of a sample
 	Clip          bool      // y is clipped to [0,1]
 }
 
-// Fit returns the scaling of samples by s, nil if nothing is scaled. A non-finite factor is an error.
+// Fit returns the scaling of samples by s, nil if s does not scale. It returns an error for a non-finite factor.
 func (s Scale) Fit(m *Images) (*Scaling, error) {
 	if s == (Scale{}) || s.Method == scaleBytes {
 		return nil, nil
@@ -115,7 +115,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 	return scaling, nil
 }
 
-// fixed returns the scaling for a method without statistics.
+// fixed returns shift and factor for a method without statistics.
 func (s Scale) fixed(int) (shift, factor float64) { return 0, s.Factor }
 
 // statistic contains statistics of one value, or of one channel, over all samples.
@@ -187,7 +187,7 @@ func (s *Scaling) Apply(samples []float32) {
 	}
 }
 
-// Undo is the inverse of [Scaling.Apply], up to rounding and clipping.
+// Undo restores samples that [Scaling.Apply] has scaled, up to rounding and clipping.
 func (s *Scaling) Undo(samples []float32) {
 	if s == nil {
 		return
@@ -209,9 +209,9 @@ func (s *Scaling) Applied(samples []float32) []float32 {
 	return scaled
 }
 
-// Scaled returns the same samples with another scaling, nil for none, in place of the current one. Values are scaled when
-// they are read. Missing and hidden entries are 0 after scaling; without a scaling they have the value that the previous
-// scaling maps to 0.
+// Scaled returns the same samples with another scaling, in place of the current one; nil for none. Values are scaled when they
+// are read. Missing and hidden entries are 0 after scaling; without a scaling they have the value that the previous scaling
+// maps to 0.
 func (m *Images) Scaled(s *Scaling) *Images {
 	if m == nil || m.scaling == s {
 		return m
@@ -227,8 +227,8 @@ func (m *Images) Scaled(s *Scaling) *Images {
 // Scaling returns the current scaling, nil for none.
 func (m *Images) Scaling() *Scaling { return m.scaling }
 
-// Scaled returns the same set with all samples scaled by the scaling of a model, nil for none, instead of the scaling that
-// the keys declare.
+// Scaled returns the same set with all samples scaled by the scaling of a model, instead of the scaling that the keys declare;
+// nil for none.
 func (s *Set) Scaled(scaling *Scaling) *Set {
 	other := *s
 	other.Scale = Scale{}

@@ -24,8 +24,8 @@ type Selection struct {
 	Drawn *[]Drawn
 }
 
-// DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation
-// (none for a generated set, nor of a sparse matrix, of which entries are hidden instead).
+// DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation (none
+// for a generated set, and none for a sparse matrix, in which entries are hidden instead).
 func DefaultSelection(s Source) Selection {
 	if _, sparse := s.(*Triples); origin(s) == Generated || sparse {
 		return Selection{Fit: "train"}
@@ -38,8 +38,8 @@ func (s Selection) Need() Need {
 	return Need{Train: s.Fit != "test", Test: s.Fit == "test" || s.Validation.Test}
 }
 
-// Validation is `validation = "test"`, the test images, or the fraction in [0,1) of the fitted images that is held out; with
-// 0 there is no validation set.
+// Validation is the key validation: "test" for the test images, or the fraction in [0,1) of the fitted images that is held
+// out. With 0 there is no validation set.
 type Validation struct {
 	Test     bool
 	Fraction float64
@@ -80,8 +80,8 @@ func (v Validation) TOML() any {
 // Splits contains the images of one run.
 type Splits struct {
 	Fit        *Images
-	Validation *Images // nil without validation images: there is then no val_mse
-	Test       *Images // for the evaluation: see [Set.Evaluation]; nil if the test images were not loaded
+	Validation *Images // validation images; nil if there are none, and then there is no val_mse
+	Test       *Images // images for the evaluation: see [Set.Evaluation]; nil if the test images were not loaded
 
 	Scaling *Scaling // scaling of all splits, fitted to Fit; nil if the set has no scale
 }
@@ -175,8 +175,8 @@ func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	return splits, splits.holdOut(sel.Validation.Fraction, seed)
 }
 
-// HeldOut is the number of images, of n, that a fraction holds out for validation. Both parts must have at least one image. A
-// fraction that is invalid for n images is also invalid for fewer.
+// HeldOut returns the number of images, of n, that a fraction holds out for validation. Both parts must have at least one
+// image. A fraction that is invalid for n images is also invalid for fewer.
 func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {
@@ -208,7 +208,7 @@ type Split string
 const (
 	TestSplit       Split = "test"       // the test images
 	ValidationSplit Split = "validation" // the images that Selection.Validation holds out of the fitted ones
-	TrainSplit      Split = "train"      // the images that Selection.Validation holds out
+	TrainSplit      Split = "train"      // the fitted images without held-out ones
 	AllSplit        Split = "all"        // all images of a set without a test split, including the fitted ones
 )
 
@@ -217,7 +217,7 @@ func SplitNames() []string {
 	return []string{string(TrainSplit), string(ValidationSplit), string(TestSplit)}
 }
 
-// Check returns an error for an unknown name of a split. The zero value stands for [TestSplit].
+// Check returns an error for an unknown name of a split. The zero value means [TestSplit].
 func (s Split) Check() error {
 	if s != "" && !slices.Contains(SplitNames(), string(s)) {
 		return fmt.Errorf("unknown split %q, want %s", s, strings.Join(SplitNames(), ", "))
@@ -238,7 +238,8 @@ func NeedOf(source Source, sel Selection, split Split) Need {
 }
 
 // Measured returns the images of a split, according to sel and seed, and the name of the split: [AllSplit] in place of
-// [TestSplit] if the set has no test images. The validation split of a model that holds no images out is an [*Error].
+// [TestSplit] if the set has no test images. It returns an [*Error] for the validation split of a model without held-out
+// images.
 func (s *Set) Measured(sel Selection, seed uint64, split Split) (*Images, Split, error) {
 	if err := split.Check(); err != nil {
 		return nil, "", fmt.Errorf("data: %w", err)

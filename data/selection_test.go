@@ -20,7 +20,7 @@ func TestSplitTakesWhatTheSelectionSays(t *testing.T) {
 		name                  string
 		test                  int
 		sel                   Selection
-		fit, validation, eval int // how many, -1 for none
+		fit, validation, eval int // numbers of images; -1 for none
 	}{
 		{"the study's convention", 10, Selection{Fit: "train", Validation: Validation{Test: true}}, 30, 10, 10},
 		{"nothing validates", 10, Selection{Fit: "train"}, 30, -1, 10},
@@ -158,7 +158,7 @@ func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
 	}
 }
 
-// A source of somebody else's may return what it must not.
+// A user-defined source may return an invalid set.
 func TestASetOfImagesOfAnotherShapeIsAnError(t *testing.T) {
 	images, err := NewFloats([]int{2, 3}, make([]float32, 60), nil)
 	if err != nil {

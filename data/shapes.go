@@ -16,15 +16,15 @@ func init() {
 		})
 }
 
-// Shapes is a planted dictionary: its images are sums of known parts. A part is a disc, a line or a rectangle of brightness 1
+// Shapes is a generated data set whose images are sums of known parts. A part is a disc, a line or a rectangle of brightness 1
 // at a fixed place. An image is the sum of the parts that are present in it, each times a brightness that is uniform in [0.3,
 // 1]. A part is present with probability `density`. The parts 2k and 2k+1 are a pair: with probability `correlation` the
-// second is present exactly if the first is, otherwise independently. `correlation` is thus the correlation of their
-// presence.
+// second part is present if and only if the first one is, otherwise independently of it. `correlation` is thus the correlation
+// of their presence.
 //
 // If `clipped`, the pixels of an image are min(1, sum); otherwise all images are divided by the largest pixel of the training
 // images. Noise is added at the end, and pixels are clipped to [0,1] again. `overlap` bounds the cosine similarity of any two
-// parts: with 0 they are disjoint. Each part is drawn until it obeys this bound; 10,000 failed draws are an error.
+// parts: with 0 they are disjoint. Each part is drawn until it satisfies this bound; 10,000 failed draws are an error.
 //
 // Equal keys give equal parts and images. `count`, `test`, `density`, `correlation`, `clipped` and `noise` do not affect the
 // parts, and each image has its own random stream: before the division, a larger set begins with the images of a smaller one.
@@ -155,7 +155,7 @@ func (s *Shapes) part(kind int, r *rand.Rand) (pixels []float32, name string) {
 	return pixels, "rectangle"
 }
 
-// overlapOf is the cosine similarity of two non-zero images. Their pixels are 0 and 1, so the sums are exact.
+// overlapOf returns the cosine similarity of two non-zero images. Their pixels are 0 and 1, so the sums are exact.
 func overlapOf(a, b []float32) float64 {
 	var dot, aa, bb float64
 	for i, v := range a {

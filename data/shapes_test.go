@@ -59,8 +59,8 @@ func TestShapesWithoutRoomAreAnError(t *testing.T) {
 	}
 }
 
-// Least squares with the true parts gives the brightnesses back: the presence of a part, its mean and its correlation with its
-// pair are those that are declared.
+// Least squares with the true parts recovers the brightness of each part in each image. The frequency of the parts, their mean
+// brightness and the correlation of each pair equal the declared values.
 func TestShapesHaveTheDeclaredDensityAndCorrelation(t *testing.T) {
 	s := shapes()
 	s.Count, s.Overlap, s.Correlation, s.Density = 4000, 0, 0.6, 0.25

@@ -24,8 +24,8 @@ type Source interface {
 	// Shape returns the shape of one sample, (height, width) or (height, width, channels) for an image, (values) for a
 	// vector, without reading values. ok is false if the shape depends on missing files.
 	Shape(dirs Dirs) (shape []int, ok bool)
-	// Load reads or generates the images of the splits in need. A missing file, a wrong checksum and a wrong size are an
-	// *Error. A source without a test split returns its images as Train, whatever is needed.
+	// Load reads or generates the images of the splits in need. It returns an *Error for a missing file, a wrong checksum and
+	// a wrong size. A source without a test split returns its images as Train, regardless of need.
 	Load(ctx context.Context, dirs Dirs, need Need) (*Set, error)
 }
 
@@ -49,7 +49,7 @@ type Namer interface {
 
 // Describer is implemented by sources that select columns of a file.
 type Describer interface {
-	// Describe describes the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+	// Describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 	Describe(ctx context.Context) (string, error)
 }
 
@@ -69,7 +69,7 @@ func HasTest(s Source) bool {
 // Registry contains every data set.
 var Registry = part.New[Source]("dataset")
 
-// Load calls s.Load and checks the result. It returns an [*Error] for a source that returns no set, images of another shape
+// Load calls s.Load and checks the result. It returns an [*Error] for a source that returns no set, images with another shape
 // than the set's, or values that are NaN or infinite.
 func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 	set, err := s.Load(ctx, dirs, need)
@@ -113,8 +113,8 @@ func (s *Set) Columns() []Column {
 	return nil
 }
 
-// Need selects the data to load: an evaluation on 10,000 images does not read the other 60,000, and unused columns are not
-// loaded.
+// Need selects the data to load, so that an evaluation on 10,000 images does not read the other 60,000, and unused columns are
+// not loaded.
 type Need struct {
 	Train, Test bool
 	Columns     []string // names of columns other than images and labels
@@ -138,13 +138,13 @@ var Both = Need{Train: true, Test: true}
 type Set struct {
 	Name    string
 	Shape   []int       // shape of one sample: (height, width), (height, width, channels), or (values) for a vector
-	Train   *Images     // nil if not needed
-	Test    *Images     // nil if not needed, or if the set has no test split
-	HasTest bool        // whether the set has a test split, loaded or not
-	Parts   [][]float32 // the true parts, one image each; nil if unknown
-	Kinds   []string    // the kind of each true part, such as "limb"
+	Train   *Images     // training images; nil if not needed
+	Test    *Images     // test images; nil if not needed, or if the set has no test split
+	HasTest bool        // the set has a test split, loaded or not
+	Parts   [][]float32 // true parts, one image each; nil if unknown
+	Kinds   []string    // kind of each true part, such as "limb"
 	Classes []string    // names of the classes; nil if unknown
-	Files   []File      // the files that were read, which the run records
+	Files   []File      // files that were read, which the run records
 	Scale   Scale       // declared scaling by statistics of the fitted samples: see [Set.Split]
 	Notes   []string    // warnings, such as skipped files and doubtful columns
 
@@ -152,7 +152,7 @@ type Set struct {
 }
 
 // Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another
-// order. Its hint tells what to declare in either case. A new run rejects such values; a resumed run accepts them.
+// order. Its hint describes what to declare in either case. A new run rejects such values; a resumed run accepts them.
 func (s *Set) Doubt() error {
 	if s == nil || s.doubt == nil {
 		return nil
@@ -183,7 +183,7 @@ func (s *Set) Check() error {
 	return nil
 }
 
-// check is Check without reading values.
+// check is like Check, but does not read values.
 func (s *Set) check() error {
 	if s == nil {
 		return &Error{Problem: "the source of the data set returned no set and no error"}
@@ -216,10 +216,10 @@ func (s *Set) Evaluation() (*Images, error) {
 // location, the problem and a hint.
 type Error struct {
 	Dataset string // name of the data set, "" for a file that belongs to none
-	Path    string // the file or folder
-	Problem string // what is wrong
-	Hint    string // what to do; "" if unknown
-	Err     error  // the cause; nil if there is none
+	Path    string // file or folder
+	Problem string // description of the problem
+	Hint    string // remedy; "" if unknown
+	Err     error  // cause; nil if there is none
 }
 
 // NotFound is the problem of a missing file or folder.

@@ -41,7 +41,7 @@ func TestASplitIsWhatTheModelIsMeasuredOn(t *testing.T) {
 	}
 }
 
-// What is measured as validation is what the training held out, image by image.
+// The measured validation images are those that the training held out, image by image.
 func TestTheMeasuredValidationImagesAreThoseHeldOut(t *testing.T) {
 	sel, set := Selection{Fit: "train", Validation: Validation{Fraction: 0.3}}, testSet(t, 30, 10)
 	splits, err := set.Split(sel, 7)

@@ -15,11 +15,11 @@ func init() {
 
 // Swimmer is the set of Donoho and Stodden, "When does non-negative matrix factorization give a correct decomposition into
 // parts?" (2003), in this project's layout: 256 binary images of 32x32. Each image contains the torso, rows 10 to 21 of
-// columns 15 and 16, and four limbs of 7 pixels, each in one of four positions, which gives 4^4 images. The true parts are
-// the torso and the 16 limbs, pairwise disjoint. Image a + 4 b + 16 c + 64 d has the upper left limb in position a, the upper
+// columns 15 and 16, and four limbs of 7 pixels, each in one of four positions, which gives 4^4 images. The true parts are the
+// torso and the 16 limbs, pairwise disjoint. Image a + 4 b + 16 c + 64 d has the upper left limb in position a, the upper
 // right one in b, the lower left one in c, the lower right one in d.
 //
-// With `thicken` every part is dilated by a square of that radius: limbs then overlap the torso and each other. Overlapping
+// With `thicken` every part is dilated by a square with this radius: limbs then overlap the torso and each other. Overlapping
 // pixels are 1, not 2. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
 type Swimmer struct {
 	Thicken int     `toml:"thicken" want:"in [0,8]" doc:"radius in pixels of the square that dilates every part; overlapping parts are clipped to 1"`
@@ -33,7 +33,7 @@ const (
 	limbLength    = 7
 )
 
-// limbs lists the start of the four limbs and their directions: v is -1 upwards, h is -1 to the left.
+// limbs contains the start of the four limbs and their directions: v is -1 upwards, h is -1 to the left.
 var limbs = [4]struct{ row, column, v, h int }{
 	{10, 14, -1, -1}, {10, 17, -1, +1}, {21, 14, +1, -1}, {21, 17, +1, +1},
 }

@@ -13,7 +13,7 @@ import (
 	"tessera/part"
 )
 
-// Tables contains the keys that the data sets csv, npz and safetensors share: your own samples and labels in one file,
+// Tables contains the keys that the data sets csv, npz and safetensors share: user-defined samples and labels in one file,
 // identified by name. The format is detected from the content. Paths are relative to the current directory. Samples have the
 // same form as in [Arrays].
 type Tables struct {
@@ -39,7 +39,7 @@ func init() {
 	Registry.Register("safetensors", "your own vectors or images in .safetensors files, tensors by name", func() Source { return &Safetensors{} })
 }
 
-// CSV is the user's data set in .csv files. The separator may be the comma, the semicolon or the tab.
+// CSV is a user-defined data set in .csv files. The separator may be the comma, the semicolon or the tab.
 type CSV struct {
 	Tables
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, where a line is an image; without height and width it is a vector"`
@@ -52,24 +52,25 @@ type CSV struct {
 	Columns ColumnNames `toml:"columns" doc:"further columns by name, such as { weight = \"w\", target = [\"age\", \"dose\"] }, each by names or globs in the file; images = names or globs, or the list alone, are the columns of the values, by default all that are nothing else"`
 }
 
-// NPZ is the user's data set in .npz files, as written by numpy.savez.
+// NPZ is a user-defined data set in .npz files, as written by numpy.savez.
 type NPZ struct {
 	Tables
 	Layout
 	Named
 }
 
-// Safetensors is the user's data set in .safetensors files.
+// Safetensors is a user-defined data set in .safetensors files.
 type Safetensors struct {
 	Tables
 	Layout
 	Named
 }
 
-// path is the file of the training samples.
+// path returns the file of the training samples.
 func (t *Tables) path() string { return cmp.Or(t.File, t.Images) }
 
-// OneSpelling gives the keys of a source that have two spellings the first of them: equal declarations then are one trial.
+// OneSpelling replaces the second spelling of keys that have two spellings by the first one, so that equal declarations have
+// equal text and are one trial.
 func OneSpelling(s Source) {
 	if t, ok := s.(interface{ oneSpelling() }); ok {
 		t.oneSpelling()
@@ -82,7 +83,7 @@ func (t *Tables) oneSpelling() {
 	}
 }
 
-// check reports two spellings of the same key.
+// check returns an error if both spellings of a key are used.
 func (t *Tables) check() error {
 	if t.File != "" && t.Images != "" {
 		return part.KeyErrorf("images", "is another spelling of file, which is given too: leave out one of them")
@@ -99,7 +100,7 @@ func (s *NPZ) HasTest() bool { return s.Tables.HasTest() || s.TestTensor != "" }
 // HasTest implements [Tester]: test samples may be in the file of the training samples.
 func (s *Safetensors) HasTest() bool { return s.Tables.HasTest() || s.TestTensor != "" }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns [OwnFiles]: there is nothing to download.
 func (*Tables) Origin() Origin { return OwnFiles }
 
 // Check returns an error for a key that requires another, missing key.
@@ -160,7 +161,7 @@ func (s *NPZ) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 // Shape implements [Source] from the header of the file.
 func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 
-// ValueNames implements [Namer] from the first line of the file of the training samples. It reads the whole file for the
+// ValueNames implements [Namer] from the first line of the file of the training samples. It reads the complete file for the
 // checksum.
 func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	f, file, err := openCSV(ctx, s.path())
@@ -243,6 +244,7 @@ func (n *Named) readings(t *Tables, l Layout, need []string) [2]reading {
 
 func (t *Tables) shape(r reading) ([]int, bool) {
 	o, _, ok, err := openTable(context.Background(), t.path())
+	defer o.close()
 	if err != nil || !ok {
 		return nil, false
 	}
@@ -316,24 +318,24 @@ type table struct {
 	values  array
 	columns []string // names of the values, in order, if the file contains them
 	lines   []int    // line numbers of the samples in a text file; nil for other files
-	names   []string // one per sample, nil for none
-	labels  []int    // one per sample, nil for none
-	texts   []string // labels as text, which are or may be names of classes; labels is nil if they are not numbers
+	names   []string // one name per sample; nil if there are none
+	labels  []int    // one label per sample; nil if there are none
+	texts   []string // labels as text, which may be names of classes; labels is nil if they are not numbers
 	classes []string // names of the classes, if the file contains them
 	further []*Values
 }
 
 // reading contains the keys of a data set for reading a file of samples.
 type reading struct {
-	layout  Layout      // how to interpret the values
-	tensor  string      // array of the samples, in a file of several; "" for the only candidate
-	labels  string      // array or column of the labels; "" for one with a usual name
-	names   string      // column of the names; "" for one with a usual name
+	layout  Layout      // how values are interpreted
+	tensor  string      // name of the array of the samples in a file of several arrays; "" for the only candidate
+	labels  string      // name of the array or column of the labels; "" for a usual name
+	names   string      // name of the column of the names; "" for a usual name
 	columns []string    // globs of the columns of values; nil for all others
 	held    ColumnNames // sources of the further columns in the file
 	need    []string    // the further columns to read
 	known   []Column    // the further columns of the training samples, for test samples
-	loose   bool        // the file belongs to no data set: there are no keys
+	loose   bool        // the file belongs to no data set, so there are no keys
 	apart   bool        // arrays with usual names belong to other samples in the file
 	order   []string    // names of the columns of values in the required order; nil for the order of the file
 	shape   []int       // required shape of one sample; nil for any
@@ -349,8 +351,15 @@ type tablePart struct {
 
 // opened is a file of samples of which only the header was read.
 type opened struct {
-	parts []tablePart
-	csv   *csvFile // set instead of parts
+	parts    []tablePart
+	contents *contents // of the file with these parts, which the caller closes
+	csv      *csvFile  // the columns of a .csv file, in place of parts
+}
+
+func (o opened) close() {
+	if o.contents != nil {
+		_ = o.contents.Close() // nothing was written
+	}
 }
 
 // Usual names of arrays and columns that are not samples.
@@ -377,6 +386,7 @@ func openTable(ctx context.Context, path string) (o opened, file File, ok bool, 
 // readTable reads a file of samples in any format: .npy, IDX, .npz, .safetensors, .csv.
 func readTable(ctx context.Context, path string, r reading) (t table, file File, err error) {
 	o, file, ok, err := openTable(ctx, path)
+	defer o.close()
 	switch {
 	case err != nil:
 		return t, file, err
@@ -385,7 +395,10 @@ func readTable(ctx context.Context, path string, r reading) (t table, file File,
 	case o.csv != nil:
 		t, err = o.csv.table(r)
 	default:
-		t, err = tableOf(o.parts, r)
+		if file, err = o.contents.checksum(ctx); err == nil {
+			t, err = tableOf(o.parts, r)
+		}
+		err = cmp.Or(err, o.contents.unchanged())
 	}
 	if err == nil {
 		err = t.complete(r.shape)
@@ -482,6 +495,7 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 // names.
 func (t *Tables) columnsOf(r reading) (list []Column) {
 	o, _, ok, err := openTable(context.Background(), t.path())
+	defer o.close()
 	for _, name := range r.held.further() {
 		c := Column{Name: name}
 		switch {
@@ -568,7 +582,7 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
 }
 
-// sameSize reports whether an array with these axes contains samples of that shape, or a single such vector.
+// sameSize reports whether an array with these axes contains samples of the given shape, or a single such vector.
 func sameSize(dims, shape []int) bool {
 	if shape == nil || len(dims) == 0 {
 		return false

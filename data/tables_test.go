@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// samplesArray is an array of samples of one value.
+// samplesArray returns an array of samples of one value.
 func samplesArray(name string, values ...float32) namedArray {
 	return namedArray{name, func(w io.Writer) error { return writeNPY(w, []int{len(values), 1}, values) }}
 }
@@ -67,7 +67,7 @@ func TestTheTextsMinusOneAndOneAreTwoClasses(t *testing.T) {
 
 func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
 	for name, c := range map[string]struct {
-		train, test string // one letter or number for each sample
+		train, test string // one letter or digit for each sample
 		classes     []string
 		fitted      []int
 		tested      []int
@@ -97,7 +97,7 @@ func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
 	}
 }
 
-// labelFile is a table of samples with these labels, separated by spaces; _ is an empty cell.
+// labelFile writes a table of samples with labels, which are separated by spaces; _ is an empty cell. It returns the path.
 func labelFile(t *testing.T, dir, name, labels string) string {
 	t.Helper()
 	text := "label,a\n"

@@ -24,10 +24,11 @@ func init() {
 		func() Source { return &Triples{Empty: refuseEmpty} })
 }
 
-// Triples is the user's sparse matrix, of which only some entries are known: who rated what, and how. A sample is a row of the matrix, all
-// other entries are missing. A .csv file has a line for each entry; rows and columns have any names, and are sorted by them, as numbers if all are whole
-// numbers. An .npz file is one of scipy.sparse.save_npz in the layout COO, CSR or CSC, whose rows and columns are numbers. Files are read
-// twice from the disk; in memory an entry takes 8 bytes.
+// Triples is a user-defined sparse matrix of which only some entries are known, for example ratings of films by users. A
+// sample is a row of the matrix; all other entries are missing. A .csv file has a line for each entry. Rows and columns may
+// have any names and are sorted by name, or as numbers if all names are whole numbers. An .npz file has the form of
+// scipy.sparse.save_npz in the layout COO, CSR or CSC; its rows and columns are numbered. Files are read twice from the disk;
+// in memory an entry takes 8 bytes.
 type Triples struct {
 	File   string `toml:"file" required:"true" doc:"file of the entries, .csv or .npz"`
 	Row    string `toml:"row" doc:"column of a .csv file with the names of rows; by default the first"`
@@ -36,7 +37,7 @@ type Triples struct {
 	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which leaves them out; the others keep their numbers as names"`
 }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns [OwnFiles]: there is nothing to download.
 func (*Triples) Origin() Origin { return OwnFiles }
 
 func (*Triples) hasMissing() bool { return true }
@@ -44,7 +45,7 @@ func (*Triples) hasMissing() bool { return true }
 // Unlabelled implements [Unlabelled].
 func (*Triples) Unlabelled() bool { return true }
 
-// Check reports keys that need another one.
+// Check returns an error for a key that requires another, missing key.
 func (s *Triples) Check() error {
 	if name := cmp.Or(s.Row, s.Column); name != "" && (s.Row == s.Column || s.Row == s.Value || s.Column == s.Value) {
 		return part.KeyErrorf("column", "row, column and value are three columns of the file: got %q, %q and %q", s.Row, s.Column, s.Value)
@@ -52,7 +53,7 @@ func (s *Triples) Check() error {
 	return nil
 }
 
-// Shape implements [Source]. The number of columns of a .csv file shows only after all lines are read.
+// Shape implements [Source]. The number of columns of a .csv file is known only after all lines are read.
 func (s *Triples) Shape(Dirs) ([]int, bool) {
 	if s.Empty == dropEmpty {
 		return nil, false
@@ -76,7 +77,7 @@ func (s *Triples) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	return set, nil
 }
 
-// Size returns the number of rows, columns and entries, and reads no values of an .npz file.
+// Size returns the numbers of rows, columns and entries. It does not read the values of an .npz file.
 func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err error) {
 	start, err := head(s.File, 16)
 	switch {
@@ -103,7 +104,7 @@ func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err err
 // The values of the key `empty`.
 const refuseEmpty, dropEmpty = "refuse", "drop"
 
-// mostRows bounds the rows, and the columns, of a matrix: their numbers are int32.
+// mostRows is the maximum number of rows, and of columns, of a matrix, because their indices are int32.
 const mostRows = math.MaxInt32
 
 // read reads a file of entries.
@@ -161,16 +162,16 @@ func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) 
 	return newEntryImages(e, columns.n, columns.names()), file, nil
 }
 
-// axis are the rows, or the columns, of a matrix of numbers.
+// axis describes the rows, or the columns, of a matrix whose rows and columns are numbered.
 type axis struct {
-	counts []int32 // entries by number
-	index  []int32 // by number, without those that are left out; nil for all
+	counts []int32 // number of entries of each row or column
+	index  []int32 // index of each row or column without the omitted ones; nil if none is omitted
 	n      int
 }
 
 func newAxis(n int) *axis { return &axis{counts: make([]int32, n), n: n} }
 
-// compact leaves out what has no entry, or returns an error.
+// compact omits rows or columns without an entry, or returns an error, depending on the key empty.
 func (a *axis) compact(what, empty string) error {
 	first := slices.Index(a.counts, 0)
 	if first < 0 {
@@ -197,7 +198,7 @@ func (a *axis) compact(what, empty string) error {
 	return nil
 }
 
-// at is the index of a number.
+// at returns the index of the row or column with the given number.
 func (a *axis) at(number int) int {
 	if a.index == nil {
 		return number
@@ -205,7 +206,7 @@ func (a *axis) at(number int) int {
 	return int(a.index[number])
 }
 
-// number is the number of an index.
+// number returns the number of the row or column with the given index.
 func (a *axis) number(at int) int {
 	if a.index == nil {
 		return at
@@ -215,7 +216,7 @@ func (a *axis) number(at int) int {
 	return from - 1
 }
 
-// names are the numbers, nil if none was left out.
+// names returns the numbers as texts, nil if none is omitted.
 func (a *axis) names() []string {
 	if a.index == nil {
 		return nil
@@ -227,7 +228,7 @@ func (a *axis) names() []string {
 	return names
 }
 
-// collect gathers entries by row. Those of a row are in the order of the file.
+// collect returns the entries by row. The entries of a row are in the order of the file.
 func collect(rows, columns *axis, each func(add func(i, j int, v float32) error) error) (*Entries, error) {
 	e := &Entries{starts: make([]int, rows.n+1)}
 	for i, c := range rows.counts[:rows.n] {
@@ -296,7 +297,7 @@ func (s *Triples) readCSV(ctx context.Context, path string) (*Images, File, erro
 	return newEntryImages(e, len(columnNames), columnNames), file, nil
 }
 
-// twice is the error of an entry that is given twice.
+// twice returns the error for an entry that occurs twice.
 func (s *Triples) twice(ctx context.Context, path, row, column string) error {
 	var at []int
 	err := s.lines(ctx, path, io.Discard, func(line int, r, c string, _ float32) error {
@@ -311,7 +312,7 @@ func (s *Triples) twice(ctx context.Context, path, row, column string) error {
 	return cmp.Or(err, fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", at[1], row, column, at[0]))
 }
 
-// named are the rows, or the columns, of a matrix by name.
+// named contains the rows, or the columns, of a matrix by name.
 type named struct {
 	index  map[string]int32
 	counts []int32
@@ -330,10 +331,10 @@ func (n *named) count(name string) {
 	n.counts[i]++
 }
 
-// axis returns the counts in the order of the indices.
+// axis returns the numbers of entries in the order of the indices.
 func (n *named) axis() *axis { return &axis{counts: n.counts, n: len(n.counts)} }
 
-// sort orders the names: as numbers if all are whole numbers, else as texts.
+// sort sorts the names and returns them: as numbers if all are whole numbers, else as texts.
 func (n *named) sort() []string {
 	names := make([]string, 0, len(n.index))
 	numbers := true
@@ -370,9 +371,9 @@ func (s *Triples) lines(ctx context.Context, path string, w io.Writer, do func(l
 	})
 }
 
-// eachLine calls do with the cells of named columns in every line of a .csv file, and writes the bytes of the file to w. A column without
-// a name is the one at its place. A cell that is empty, of the first columns that are needed, is an error. Of columns that are not needed, cells are "" if the
-// file has no such column.
+// eachLine calls do with the cells of named columns in every line of a .csv file, and writes the bytes of the file to w. An
+// empty name selects the column at this position. An empty cell in one of the first needed columns is an error. If the file
+// lacks a column that is not needed, its cells are "".
 func eachLine(ctx context.Context, path string, w io.Writer, names []string, needed int, do func(line int, cells []string) error) error {
 	f, _, err := openFile(path)
 	if err != nil {
@@ -430,7 +431,7 @@ func eachLine(ctx context.Context, path string, w io.Writer, names []string, nee
 	return err
 }
 
-// findColumns returns where the columns of those names are, -1 for one that is not needed and not there.
+// findColumns returns the index of each named column, -1 for a missing column that is not needed.
 func findColumns(header, names []string, needed int) ([]int, error) {
 	at := make([]int, len(names))
 	for i, name := range names {
@@ -454,14 +455,15 @@ func findColumns(header, names []string, needed int) ([]int, error) {
 	return at, nil
 }
 
-// Pairs are the entries of a matrix that a model predicts.
+// Pairs contains pairs of a row and a column, for which a model predicts entries of a matrix.
 type Pairs struct {
-	Rows, Columns []string  // their names
-	Values        []float32 // what they are; nil if the file does not say
-	Lines         []int     // of a .csv file
+	Rows, Columns []string  // names of the rows and columns
+	Values        []float32 // values of the entries; nil if the file does not contain them
+	Lines         []int     // line numbers in a .csv file
 }
 
-// ReadPairs reads the rows and columns of a .csv file, with the values if it has them, by the keys of the data set like, nil for the first three columns.
+// ReadPairs reads pairs of rows and columns from a .csv file, with their values if the file contains them. The keys of like
+// name the columns; nil selects the first three columns.
 func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) {
 	if like == nil {
 		like = &Triples{}
@@ -489,8 +491,8 @@ func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) 
 	return p, badFile("", path, err)
 }
 
-// ReadTriples reads a file of entries by the keys of the data set like, nil for the default: the samples of other rows than those that a model was fitted
-// to.
+// ReadTriples reads a file of entries by the keys of the data set like; nil means the defaults. It is used for samples of rows
+// to which a model was not fitted.
 func ReadTriples(ctx context.Context, path string, like *Triples) (*Images, error) {
 	if like == nil {
 		like = &Triples{}

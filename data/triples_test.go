@@ -23,7 +23,7 @@ func loadTriples(t *testing.T, s *Triples) *Images {
 	return set.Train
 }
 
-// entriesOf lists the entries of all rows.
+// entriesOf returns the entries of all rows.
 func entriesOf(m *Images) (columns [][]int32, values [][]float32) {
 	for i := range m.Len() {
 		c, v := m.Entries(i)
@@ -32,7 +32,7 @@ func entriesOf(m *Images) (columns [][]int32, values [][]float32) {
 	return columns, values
 }
 
-// The layouts of SciPy are the same matrix, and a sample of it is a row with missing entries.
+// All layouts of SciPy give the same matrix. A sample is a row with missing entries.
 func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 	wantColumns := [][]int32{{1, 3}, {2}, {0, 2}, {1, 4}}
 	wantValues := [][]float32{{1, -3}, {4}, {2, 5.25}, {6, 0.5}}
@@ -67,7 +67,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 	}
 }
 
-// Rows and columns of a .csv file have any names, in any order; whole numbers are sorted as such.
+// Rows and columns of a .csv file may have any names in any order. Whole numbers are sorted as numbers.
 func TestTriplesOfACSVFileHaveNames(t *testing.T) {
 	path := write(t, t.TempDir(), "ratings.csv", []byte("when;user;film;stars\r\n1;10;Alien;4\r\n2;9;\"Sense; Sensibility\";5\r\n3;10;Zodiac;1.5\r\n4;9;Alien; 3\r\n"))
 	m := loadTriples(t, &Triples{File: path, Row: "user", Column: "film", Value: "stars"})
@@ -88,7 +88,7 @@ func TestTriplesOfACSVFileHaveNames(t *testing.T) {
 	}
 }
 
-// Each entry is hidden with the probability that is asked for, by the seed; those that are hidden and the others together are all entries.
+// Each entry is hidden with the given probability, depending on the seed. Hidden and other entries together are all entries.
 func TestEntriesAreHiddenBySeed(t *testing.T) {
 	const n, width = 300, 20
 	starts, columns, values := []int{0}, []int32(nil), []float32(nil)
@@ -144,7 +144,7 @@ func TestEntriesAreHiddenBySeed(t *testing.T) {
 	}
 }
 
-// Files that are wrong are refused with the place.
+// The error for an invalid file contains the location.
 func TestDamagedTriplesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, want string }{
@@ -179,7 +179,7 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 	}
 }
 
-// Every damaged .npz file is refused, or is still the same matrix; none panics.
+// For every damaged .npz file, reading returns either an error or the same matrix, and never panics.
 func TestDamagedSparseFilesAreRefused(t *testing.T) {
 	array := func(descr string, dims string, b ...byte) []byte {
 		text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n", descr, dims)

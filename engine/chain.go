@@ -185,7 +185,8 @@ func (in *instruction[T]) do(t *chainThread[T], n int) {
 	}
 }
 
-// compileChain turns a group into a chain for at most threads threads. cells maps every base value to its buffer.
+// compileChain turns a group into a chain for the given maximum number of threads. cells maps every base value to its
+// buffer.
 func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.Value]*cell[T], threads int) (*chain[T], error) {
 	b := &chainBuilder[T]{fusion: f, group: g, cells: cells, place: map[*ir.Value]int{}, number: map[*ir.Value]int{},
 		chain: &chain[T]{kernels: k, members: g.members, units: g.bounds[len(g.bounds)-1] / g.bounds[max(0, len(g.bounds)-2)]}}

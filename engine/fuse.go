@@ -117,9 +117,9 @@ func (f *fusion) join(g, h *group) {
 	}
 }
 
-// needsComplete reports whether the group to can start only after the group from has ended. This is so if to reads a
-// reduction or a broadcast of from, or if a path through other values connects the two. A path that enters another
-// group continues from all members of that group.
+// needsComplete reports whether one group can start only after another group has ended. This is so if the group to
+// reads a reduction or a broadcast of the group from, or if a path through other values connects them. A path that
+// enters another group continues from all members of that group.
 func (f *fusion) needsComplete(from, to *group) bool {
 	seen := map[*ir.Value]bool{}
 	var reached func(values []*ir.Value) bool
@@ -280,8 +280,8 @@ func split(axes []axis, bounds []int) []axis {
 	return out
 }
 
-// collapse merges neighbouring axes that every access can traverse as one. The slowest axis is merged only if flat is
-// true and all axes become one. All lists in all have the same number of axes.
+// collapse merges neighbouring axes that every access can traverse as one axis. The slowest axis is merged only if flat
+// is true and all axes become one. All lists of axes must have the same length.
 func collapse(all [][]axis, flat bool) (joined [][]axis) {
 	if len(all) == 0 || len(all[0]) == 0 {
 		return all

@@ -100,7 +100,7 @@ func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Tea
 }
 
 // step runs both back ends with the same weights on the same images and noise, and compares all results. Then it moves
-// the weights along the gradients of the reference.
+// the weights along the negative gradients of the reference.
 //
 // In float32, rounding may move the input of a leaky relu across 0, where the derivative jumps. With the millions of
 // inputs of a deep encoder this is common. A batch in float32 therefore also passes if the engine is about as close to

@@ -166,7 +166,7 @@ func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list 
 }
 
 // attentionModule converts an attention layer to nn.MultiheadAttention. Queries, keys and values are one matrix, or
-// three if keys and values have a different number of features. PyTorch's keys have a bias, which is 0.
+// three if keys and values have a different number of features. PyTorch has a bias of the keys, which is set to 0.
 func attentionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	n := own["query"].Shape[0]
 	weights := []checkpoint.Tensor{{Name: "in_proj_weight", Shape: []int{3 * n, n}}}

@@ -145,7 +145,7 @@ func (h *Head) Gradient(objective attack.Objective, images, targets []float32) (
 	return h.run(Adversary(objective, h.name), images, targets)
 }
 
-// run runs the program that computes want for one batch and returns its first two taps.
+// run runs the program for the output want on one batch, and returns its first two taps.
 func (h *Head) run(want string, inputs ...[]float32) (first, second []float32, err error) {
 	n := len(inputs[0]) / h.coder.model.Pixels()
 	p, err := h.coder.program(Request{Want: []string{want}, Batch: n})

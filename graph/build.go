@@ -20,7 +20,8 @@ import (
 
 // Names of outputs of a program other than the values of the model ("code", "output", a head).
 const (
-	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter that it depends on.
+	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter on which it
+	// depends.
 	Loss = "loss"
 	// Terms are the weighted terms of the objective that can be measured without training ([losses.Reads.Validates]).
 	// Each term is a tap "loss.TERM". A scheduled weight has its final value, an adaptive multiplier its initial value.
@@ -578,7 +579,7 @@ func (b *builder) parameter(path string) (*gorgonia.Node, error) {
 	return n, nil
 }
 
-// transposed returns the node of a parameter that is the transpose of the parameter of.
+// transposed returns the node of a parameter that is the transpose of another parameter.
 func (b *builder) transposed(path, of string) (*gorgonia.Node, error) {
 	w, err := b.parameter(of)
 	if err != nil {

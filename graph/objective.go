@@ -144,9 +144,9 @@ func ofPlayer(p config.Moving, err error) error {
 	return fmt.Errorf("player %q: %w", p.Name, err)
 }
 
-// weighted builds all terms, multiplied by their weights and by factor. It returns the terms for which read is true, by
-// index, and their sum, which is nil if there are none. Other terms are built only because they add inputs. The
-// returned terms are tapped, unless the request is for the input gradient.
+// weighted builds all terms, multiplied by their weights and by factor. It returns those terms, by index, for which the
+// function read returns true, and their sum, which is nil if there are none. Other terms are built only because they
+// add inputs. The returned terms are tapped, unless the request is for the input gradient.
 func (b *builder) weighted(terms []int, factor float64, read func(i int) bool) (nodes map[int]*gorgonia.Node, sum *gorgonia.Node, err error) {
 	nodes = map[int]*gorgonia.Node{}
 	for _, i := range terms {
@@ -216,10 +216,10 @@ func scaled(n *gorgonia.Node, weight float64) (*gorgonia.Node, error) {
 	return gorgonia.Mul(ops.Scalar(n, weight), n)
 }
 
-// gradients adds the derivatives of a loss with respect to the trainable parameters of the given players that the loss depends
-// on to their gradients, and taps them if the loss is a term whose gradient is wanted. Parameters that no loss depends on have
-// no gradient. differentiate is [gorgonia.Grad], which a graph allows once, or [ops.Gradient]. It reports whether there is such
-// a parameter.
+// gradients adds the derivatives of a loss to the gradients of the trainable parameters of the given players. It skips
+// parameters on which the loss does not depend; depends reports whether there are others. If the loss is a single term
+// whose gradient is requested separately, the derivatives are also tapped. differentiate is [gorgonia.Grad], which a
+// graph allows once, or [ops.Gradient].
 func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.Node, ...*gorgonia.Node) (gorgonia.Nodes, error),
 	players []config.Moving, terms ...int) (depends bool, err error) {
 	moves := func(path string) bool {

@@ -193,8 +193,9 @@ var simd = sync.OnceValue(func() selection {
 
 var choice = sync.OnceValue(func() *chosen { return choose(simd(), os.Getenv("TESSERA_BLAS")) })
 
-// choose opens the BLAS that wanted names. If wanted is empty, it opens a BLAS only if this package has no assembly for
-// the machine.
+// choose returns the usable back ends, and opens a BLAS if necessary. wanted is the value of TESSERA_BLAS: the name or
+// path of a library, "none", or "". If it is "", the best installed library is opened, but only if this package has no
+// assembly for the machine.
 func choose(s selection, wanted string) *chosen {
 	c := &chosen{selection: s}
 	for _, b := range c.backends {

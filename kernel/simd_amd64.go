@@ -31,8 +31,8 @@ var (
 // hasAssembly reports whether this package has assembly for the machine, even if TESSERA_SIMD switches it off.
 func hasAssembly() bool { return hasAVX2() }
 
-// simdBackends lists the instruction sets that the CPU has and that limit, the value of TESSERA_SIMD, allows, with the
-// best one first. It also returns the reason why no better one is used.
+// simdBackends returns the instruction sets that the CPU has, with the best one first. The value of TESSERA_SIMD,
+// limit, may exclude the best ones. It also returns the reason why no better one is used.
 func simdBackends(limit string) (s selection) {
 	switch limit {
 	case "", "avx512", "avx2":

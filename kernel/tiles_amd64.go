@@ -80,8 +80,8 @@ func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
 // tiledDepth returns the depth of the blocks into which the sums over k are divided.
 func tiledDepth(k int) int { return (evenly(k, blockK) + 7) &^ 7 }
 
-// evenly returns the size of a tile if total is divided into as few tiles of nearly equal size as possible, of at most
-// limit each.
+// evenly divides total into as few tiles of nearly equal size as possible, and returns the size of a tile. No tile is
+// larger than limit.
 func evenly(total, limit int) int {
 	tiles := (total + limit - 1) / limit
 	return (total + tiles - 1) / tiles

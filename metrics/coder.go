@@ -33,6 +33,26 @@ type Coder interface {
 	WithAtoms(*Atoms) (Coder, error)
 }
 
+// Sampler is a model of which images can be drawn: a density, or a generator.
+type Sampler interface {
+	// Draw returns n images, row-major, drawn at random by the seed. Image i depends only on the seed and i.
+	Draw(n int, seed uint64) (images []float32, err error)
+}
+
+// As returns c, or the coder that c wraps, as a T; ok is false if neither is one.
+func As[T any](c Coder) (is T, ok bool) {
+	for {
+		if is, ok = c.(T); ok {
+			return is, true
+		}
+		wrapper, wraps := c.(interface{ Unwrap() Coder })
+		if !wraps {
+			return is, false
+		}
+		c = wrapper.Unwrap()
+	}
+}
+
 // Atoms is the dictionary of a decoder's last linear map.
 type Atoms struct {
 	Shape  []int     // of one image

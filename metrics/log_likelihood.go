@@ -14,20 +14,6 @@ type Density interface {
 	Freedom() int
 }
 
-// densityOf returns c, or the coder that c wraps, as a [Density]; nil if neither is one.
-func densityOf(c Coder) Density {
-	for {
-		switch is := c.(type) {
-		case Density:
-			return is
-		case interface{ Unwrap() Coder }:
-			c = is.Unwrap()
-		default:
-			return nil
-		}
-	}
-}
-
 // The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The metric also computes
 // the information criteria BIC and AIC, which compare models of different sizes.
 //
@@ -45,8 +31,8 @@ func init() {
 		},
 		Reads: ReadsImages, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
-		density := densityOf(s.Coder)
-		if density == nil {
+		density, ok := As[Density](s.Coder)
+		if !ok {
 			none := NotApplicable("the model is not a density")
 			return Fixed(none, none, none), nil
 		}

@@ -119,7 +119,7 @@ func (a Attention) sequence() tensor.Shape { return tensor.Shape{a.Tokens, a.Fea
 func (a Attention) other() tensor.Shape    { return tensor.Shape{a.others(), a.Features} }
 func (a Attention) pairs() tensor.Shape    { return tensor.Shape{a.Heads, a.Tokens, a.others()} }
 
-// fits returns an error unless the shape of x is (batch) followed by want.
+// fits returns an error unless x has a batch axis followed by the axes in want.
 func (a Attention) fits(x *gorgonia.Node, want tensor.Shape) error {
 	if s := x.Shape(); len(s) != len(want)+1 || !s[1:].Eq(want) {
 		return fmt.Errorf("attention: got shape %v, want (batch) and %v", s, want)

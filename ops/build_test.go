@@ -10,7 +10,7 @@ import (
 	"tessera/ops"
 )
 
-// A description that is not complete is an error with the op's name, never a panic.
+// An incomplete description of an op gives an error with the name of the op, never a panic.
 func TestAnIncompleteDescriptionIsRefused(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(2, 3), gorgonia.WithName("x"))

@@ -227,7 +227,7 @@ func (c *Chain) Flatten(x *gorgonia.Node) *gorgonia.Node {
 	return c.Reshape(x, shape[0], tensor.Shape(shape[1:]).TotalSize())
 }
 
-// Scalar returns the constant v in the precision of like. A float32 graph does not accept float64 constants.
+// Scalar returns the constant v in the precision of the node like. A float32 graph does not accept float64 constants.
 func Scalar(like *gorgonia.Node, v float64) *gorgonia.Node {
 	if like.Dtype() == tensor.Float64 {
 		return gorgonia.NewConstant(v)
@@ -357,7 +357,7 @@ func (a *affine) dependent(n *gorgonia.Node) bool {
 	return d
 }
 
-// follow reports whether n, a node that depends on the input, is an elementwise function of the only product. It sets
+// follow reports whether n, a node that depends on the input, is an elementwise function of a single product. It sets
 // a.product when it first reaches the product.
 func (a *affine) follow(n *gorgonia.Node, seen map[*gorgonia.Node]bool) bool {
 	if seen[n] {

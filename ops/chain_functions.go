@@ -43,8 +43,8 @@ func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	})
 }
 
-// Rows returns count slices of x (n, ...) along its first axis, starting at from: (count, ...). If the range covers all
-// rows, it returns x itself.
+// Rows returns the slices from, ..., from+count-1 of x (n, ...) along its first axis: (count, ...). If the range covers
+// all rows, it returns x itself.
 func (c *Chain) Rows(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	if c.err != nil {
 		return nil

@@ -275,8 +275,8 @@ func gatherPatches[T Float](l *lowering, rows, image []T, group, from, to int) {
 	})
 }
 
-// copyRuns copies runs runs of run values each. The runs start dstStep values apart in dst and srcStep values apart in
-// src. It avoids the cost of calling copy for short runs.
+// copyRuns copies several runs of equal length run. The runs start dstStep values apart in dst and srcStep values apart
+// in src. It avoids the cost of calling copy for short runs.
 func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	if run > 16 || run%4 != 0 {
 		for i := range runs {

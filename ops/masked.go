@@ -75,8 +75,8 @@ func softmaxWhere[T Float](y, x, mask []T) {
 	}
 }
 
-// FirstPlaces returns a matrix (batch, of) with a row for each length n in lengths (batch, 1): the first n elements are
-// 1, the others 0. Lengths have no gradient.
+// FirstPlaces returns a matrix with one row of `of` elements for each length n in lengths (batch, 1): the first n
+// elements are 1, the others 0. Lengths have no gradient.
 func FirstPlaces(lengths *gorgonia.Node, of int) (*gorgonia.Node, error) {
 	if s := lengths.Shape(); s.TotalSize() != s[0] || of < 1 {
 		return nil, fmt.Errorf("first places: got lengths of shape %v and %d places, want one length for each sample and at least one place", s, of)

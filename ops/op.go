@@ -19,8 +19,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// Derivative returns the gradients of an op with respect to its inputs in. y is the output and grad the upstream
-// gradient. The result has one expression per input, nil for fixed inputs. An expression of differentiable ops can be
+// Derivative returns the gradients of an op with respect to its inputs. y is the output and grad the upstream gradient.
+// The result has one expression per input, nil for fixed inputs. An expression of differentiable ops can be
 // differentiated again.
 type Derivative func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error)
 
@@ -187,7 +187,7 @@ func (o *op) UsePreallocDo(dst gorgonia.Value, in ...gorgonia.Value) (gorgonia.V
 	return dst, nil
 }
 
-// compute applies f, a kernel of o, to the elements of in. It allocates the output if dst is nil.
+// compute applies f, a kernel of o, to the elements of the inputs. It allocates the output if dst is nil.
 func compute[T Float](o *op, f func(dst []T, in [][]T), dst gorgonia.Value, in []gorgonia.Value) (gorgonia.Value, error) {
 	elements := make([][]T, len(in))
 	for i, v := range in {
@@ -407,8 +407,8 @@ func (u Unitwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, in...)
 }
 
-// op returns the op for the inputs in, without the op of the prepared input. It returns an error if the description is
-// incomplete.
+// op returns the op for the given inputs, without the op of the prepared input. It returns an error if the description
+// is incomplete.
 func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 	o := &unitwise{describe: u}
 	var err error

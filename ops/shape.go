@@ -75,8 +75,8 @@ type (
 	FoldOp struct{ Times int }
 )
 
-// Tile repeats the vector x (n) times times: the result is y (times*n) with y[t*n+i] = x[i]. It broadcasts one number
-// per channel over an image whose channels come last. Its derivative is [Fold].
+// Tile concatenates several copies of the vector x (n): the result is y (times*n) with y[t*n+i] = x[i]. It broadcasts
+// one number per channel over an image whose channels come last. Its derivative is [Fold].
 func Tile(x *gorgonia.Node, times int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 1 || times < 1 {
 		return nil, fmt.Errorf("tile: got shape %v %d times, want a vector at least once", x.Shape(), times)
@@ -168,7 +168,7 @@ func Join(x, y *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x, y)
 }
 
-// Columns returns count columns of the matrix x, starting at column from.
+// Columns returns columns from, ..., from+count-1 of the matrix x.
 func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || from < 0 || count < 1 || from+count > x.Shape()[1] {
 		return nil, fmt.Errorf("columns: got columns %d to %d of shape %v", from, from+count, x.Shape())
@@ -188,8 +188,8 @@ func Columns(x *gorgonia.Node, from, count int) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Widen puts the matrix x (n, m) into columns from, from+1, ... of a matrix (n, of) of zeros. It is the transpose and the derivative of
-// [Columns].
+// Widen returns a matrix of zeros with `of` columns in which the matrix x (n, m) fills the columns from, from+1, ... It
+// is the transpose and the derivative of [Columns].
 func Widen(x *gorgonia.Node, from, of int) (*gorgonia.Node, error) {
 	if len(x.Shape()) != 2 || from < 0 || from+x.Shape()[1] > of {
 		return nil, fmt.Errorf("widen: got shape %v, which does not fit into columns %d to %d", x.Shape(), from, of)
@@ -297,7 +297,8 @@ func unpartner(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// square returns the number of rows of the square matrix x. what names the op in the error for other shapes.
+// square returns the number of rows of the square matrix x, and an error for other shapes. The text what names the op
+// in the error.
 func square(what string, x *gorgonia.Node) (int, error) {
 	shape := x.Shape()
 	if len(shape) != 2 || shape[0] != shape[1] {

@@ -184,8 +184,9 @@ func (l *largest[T]) least(x []T) (least T, equal int) {
 	return least, equal
 }
 
-// kLargest moves the k largest values of found, none of which is NaN, to the front and returns them and their minimum. It
-// partitions found around pivots (quickselect), and sorts the rest after too many bad pivots.
+// kLargest moves the k largest elements of found to the front and returns them and their minimum. None of the k largest
+// may be NaN. It partitions found around pivots (quickselect). After too many bad pivots it sorts the remaining
+// elements.
 func kLargest[T Float](found []T, k int) (kept []T, least T) {
 	place := len(found) - k // index of the smallest kept value if found were in ascending order
 	low, high := 0, len(found)-1

@@ -128,7 +128,8 @@ func (d *descent) first() error {
 	return nil
 }
 
-// look evaluates a point. Its value is infinite if the value or the gradient is not finite.
+// look evaluates the objective at a point. If the value or the gradient is not finite, it sets the value of the point
+// to infinity.
 func (d *descent) look(p *point) (err error) {
 	if p.value, err = d.objective.Evaluate(p.w, p.g); err != nil {
 		return err
@@ -203,9 +204,9 @@ func (d *descent) search(length float64) (found *point, err error) {
 	return nil, nil
 }
 
-// line runs one line search with at most most evaluations. It stores in lowest the point where the search ends or, if
-// that fails, the lowest evaluated point. It returns the number of remaining evaluations. again is true if the search
-// met a non-finite point before any lower point.
+// line runs one line search. The limit most is the maximum number of evaluations. It stores in lowest the point where
+// the search ends or, if that fails, the lowest evaluated point. It returns the number of remaining evaluations. again
+// is true if the search met a non-finite point before any lower point.
 func (d *descent) line(length, longest float64, most int) (left int, again bool, err error) {
 	line := &optimize.LinesearchMethod{
 		Linesearcher:    &optimize.MoreThuente{DecreaseFactor: 1e-4, CurvatureFactor: 0.9, MaximumStep: longest},

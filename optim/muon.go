@@ -91,7 +91,7 @@ type workspace struct{ x, y, z, next []float32 }
 
 var workspaces = sync.Pool{New: func() any { return &workspace{} }}
 
-// take returns n values of the slice that of points to. It enlarges the slice if necessary.
+// take returns a slice of n values from one of the slices of the workspace, which it enlarges if necessary.
 func (*workspace) take(of *[]float32, n int) []float32 {
 	if len(*of) < n {
 		*of = make([]float32, n)

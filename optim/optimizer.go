@@ -88,7 +88,8 @@ type Schedule interface {
 var Schedules = part.New[Schedule]("schedule")
 
 // Rate returns the learning rate of a step: the base rate, times the schedule's factor at the beginning of the step,
-// times the warm-up factor. The step counts from 1 over the whole run, which has epochs epochs of stepsPerEpoch steps.
+// times the warm-up factor. The step counts from 1 over the whole run. The run has the given number of epochs, each of
+// stepsPerEpoch steps.
 //
 // The warm-up factor rises linearly, step/(warmupEpochs*stepsPerEpoch), and reaches 1 at the last step of the warm-up.
 // It does not start at 0, which would waste a step. 0 epochs disable the warm-up. The schedule starts at the first
@@ -135,9 +136,9 @@ func SquareSum(g []float32) float64 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// ClipFactor returns the factor for all gradients that limits their global norm, min(1, limit/(norm + 1e-6)), as in
-// PyTorch's clip_grad_norm_. A limit of 0 disables clipping. If norm is NaN, the factor is NaN, because clipping must
-// not hide a diverged step.
+// ClipFactor returns the factor by which all gradients are multiplied to limit their global norm, min(1, limit/(norm +
+// 1e-6)), as in PyTorch's clip_grad_norm_. A limit of 0 disables clipping. If norm is NaN, the factor is NaN, because
+// clipping must not hide a diverged step.
 func ClipFactor(norm, limit float64) float64 {
 	if limit == 0 {
 		return 1

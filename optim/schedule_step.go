@@ -2,8 +2,8 @@ package optim
 
 import "math"
 
-// Step reduces the learning rate once every epochs epochs: the multiplier is factor^floor(epoch/epochs). It is constant
-// within an epoch. It equals PyTorch's StepLR with step_size = epochs and gamma = factor.
+// Step reduces the learning rate at regular intervals of several epochs: the multiplier is factor^floor(epoch/epochs).
+// It is constant within an epoch. It equals PyTorch's StepLR with step_size = epochs and gamma = factor.
 type Step struct {
 	Epochs int     `toml:"epochs" want:"> 0" doc:"number of epochs between two steps"`
 	Ratio  float64 `toml:"factor" want:"in (0,1]" doc:"factor of the learning rate at each step"`

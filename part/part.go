@@ -30,7 +30,7 @@ type Registry[T any] struct {
 	entries map[string]Entry[T]
 }
 
-// New returns an empty registry. what is the word for one part in messages, such as "layer".
+// New returns an empty registry. The text what is the word for one part in messages, such as "layer".
 func New[T any](what string) *Registry[T] {
 	return &Registry[T]{what: what, entries: map[string]Entry[T]{}}
 }

@@ -9,8 +9,8 @@ type Bin struct {
 	Confidence, Accuracy float64 // means over the samples
 }
 
-// Reliability divides the samples whose class is known into bins by their confidence. The M = bins bins have equal
-// width; bin m is ((m-1)/M, m/M]. It returns the bins that are not empty, in ascending order. ece is the expected
+// Reliability divides the samples whose class is known into bins by their confidence. There are M = bins intervals of
+// equal width; bin m is ((m-1)/M, m/M]. It returns the bins that are not empty, in ascending order. ece is the expected
 // calibration error, sum_m |B_m|/n |accuracy - confidence|.
 func Reliability(logits []float32, labels []int, bins int) (list []Bin, ece float64) {
 	if len(labels) == 0 {

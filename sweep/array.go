@@ -134,9 +134,9 @@ func (s *Sweep) replacesManifest(m Manifest) error {
 		" of other trials or settings, whose tasks may still be waiting or running; if none is, remove that file"}
 }
 
-// Matches returns an error if the trials of s are not those of the manifest at the indices places, or all trials of the
-// manifest if there are no places. The trials differ if the data, or the defaults of this version of tessera, have
-// changed.
+// Matches returns an error if the trials of s differ from those of the manifest. places are the indices of the trials
+// of s in the manifest; without indices, s must have all trials. The trials differ if the data, or the defaults of this
+// version of tessera, have changed.
 func (m *Manifest) Matches(s *Sweep, places ...int) error {
 	if len(places) == 0 {
 		for i := range m.Trials {
@@ -356,7 +356,7 @@ type FrozenTrial struct {
 // differently.
 type values []any
 
-// MarshalJSON implements [json.Marshaler]. It writes a float64 such as 1e6 so that it does not look like an integer.
+// MarshalJSON implements [json.Marshaler]. It writes float64 values such as 1e6 in a form that differs from integers.
 func (v values) MarshalJSON() ([]byte, error) {
 	all := append([]any{}, v...)
 	for i, one := range all {

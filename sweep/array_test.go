@@ -33,7 +33,7 @@ func emitted(t *testing.T, text, name string) (string, *Manifest) {
 	return dir, m
 }
 
-// part returns a sweep of the trials of a manifest with the indices places, or of all trials without places.
+// part returns a sweep of some trials of a manifest, given by their indices, or of all trials without indices.
 func part(t *testing.T, dir string, m *Manifest, o Options, places ...int) *Sweep {
 	t.Helper()
 	declared, err := m.Declare(places...)

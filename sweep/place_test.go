@@ -14,7 +14,7 @@ import (
 func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
-		err   error // nil if a sweep may resume in the folder
+		err   error // expected error; nil if a sweep may resume in the folder
 	}{
 		"nothing":              {nil, nil},
 		"an old sweep":         {[]string{"notes.md", ResultsFile}, nil},

@@ -96,6 +96,32 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	}
 	text := b.must(0, append(args, "--from", "runs/other")...).stdout
 	b.contains("attack --from", text, "norm   epsilon  method  by", "clean", "95 % interval", "examples computed on runs/other")
+
+	b.must(0, "figure", "robustness", "runs/flowers", "runs/other", "--norm", "linf", "--epsilon", "3,0.5", "--steps", "5", "--limit", "20", "-o", "r.svg")
+	b.contains("figure robustness", b.read("r.svg"), "flowers", "other", "(a) linf", "epsilon", "accuracy")
+	b.must(0, "figure", "gradients", "runs/flowers", "runs/other", "--images", "0,1", "-o", "g.svg")
+	b.contains("figure gradients", b.read("g.svg"), "flowers: accuracy ", "other: accuracy ", "sample 1")
+	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")
+	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</th><td>0.5</td>", ">pgd</th><td>3</td>", "score, first ", "<h2>Classes</h2>")
+	chosen := []string{"--metrics", "robust_accuracy", "--with", "epsilon=3", "--with", "steps=5"}
+	if b.must(0, append([]string{"eval", "runs/flowers", "--json"}, chosen...)...).stdout != b.must(0, append([]string{"eval", "runs/flowers", "--json"}, chosen...)...).stdout {
+		t.Error("the metric differs when it is measured again")
+	}
+	b.contains("compare", b.must(0, append([]string{"compare", "runs/flowers", "runs/other"}, chosen...)...).stdout, "robust_accuracy")
+	for args, want := range map[string]string{
+		"figure robustness runs/flowers --epsilon 1":               "--epsilon: radii are of one norm; add --norm linf or --norm l2",
+		"figure robustness runs/flowers --norm l2 --epsilon -1":    "--epsilon: got -1, want > 0",
+		"figure robustness runs/flowers --norm l7":                 `--norm: got "l7"`,
+		"figure atoms runs/flowers --steps 3":                      "figure atoms: only robustness has --steps",
+		"report runs/flowers --epsilon 3":                          "--epsilon: got radii without attacks; add --attack linf",
+		"report runs/flowers --attack l2 --epsilon 0":              "--epsilon: got 0, want > 0",
+		"report runs/flowers --attack l7":                          "--attack: got \"l7\"",
+		"eval runs/flowers --metrics robustness --with norm=l7":    "--with: norm: got \"l7\", want one of",
+		"eval runs/flowers --metrics accuracy --with epsilon=0.1":  "none of the selected metrics has a setting \"epsilon\"",
+		"compare runs/flowers runs/other --metrics mse --with x=1": "none of the selected metrics has a setting \"x\"",
+	} {
+		b.contains(args, b.must(exitUsage, strings.Fields(args)...).stderr, want)
+	}
 }
 
 func TestBlackBoxesShowTheirQueries(t *testing.T) {

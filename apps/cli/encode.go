@@ -132,6 +132,11 @@ func (f *codeFlags) decode(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
+	return f.writeImages(cmd, r, format, values, rows)
+}
+
+// writeImages writes images, or vectors, in the units of the training.
+func (f *codeFlags) writeImages(cmd *cobra.Command, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
 	low, high := r.Range()
 	switch format {
 	case "csv":

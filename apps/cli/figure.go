@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/attack"
 	"tessera/show/figures"
 	"tessera/sweep"
 	"tessera/train/folder"
@@ -42,6 +43,8 @@ func figureKinds() []figureKind {
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},
 		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"reliability", "accuracy of classifiers over their confidence, before and after a calibration", 1, many, drawReliability},
+		{"gradients", "images and the gradients of a classifier's cross entropy with respect to them: red raises it, blue lowers it", 1, many, drawGradients},
+		{"robustness", "accuracy of classifiers under attack (pgd) over the radius of the ball, with 95 % intervals over images", 1, many, drawRobustness},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
@@ -59,6 +62,10 @@ type figureWork struct {
 	atoms     []int  // atoms that the figure atoms draws
 	title     string // title above the figure
 	width     int    // width of a PNG in pixels
+
+	norms        []string // of the figure robustness, as are the next three
+	epsilons     []float64
+	steps, limit int
 
 	ctx     context.Context
 	runs    []string
@@ -90,6 +97,11 @@ func figureCommand() *cobra.Command {
 			kind, err := w.check(kinds, args)
 			if err != nil {
 				return err
+			}
+			for _, flag := range []string{"norm", "epsilon", "steps", "limit"} {
+				if cmd.Flags().Changed(flag) && kind.name != "robustness" {
+					return usagef("figure %s: only robustness has --%s", kind.name, flag)
+				}
 			}
 			w.ctx = cmd.Context()
 			f, err := kind.draw(&w)
@@ -124,6 +136,13 @@ func figureCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
 	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
 	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
+	cmd.Flags().StringSliceVar(&w.norms, "norm", []string{string(attack.LInf), string(attack.L2)}, "norms of the perturbations of the figure robustness")
+	cmd.Flags().Float64SliceVar(&w.epsilons, "epsilon", nil, "radii of the figure robustness, of one norm (default 0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2)")
+	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
+	w.steps = 40
+	cmd.Flags().Var((*positive)(&w.steps), "steps", "number of steps of pgd of the figure robustness")
+	w.limit = 1000
+	cmd.Flags().Var((*positive)(&w.limit), "limit", "number of images that the figure robustness attacks, from the first")
 	addChoice(cmd, &w.published, "published", shallowPublished, []string{shallowPublished, deepPublished, nonePublished}, "published points to show")
 	return cmd
 }

@@ -72,6 +72,7 @@ type display struct {
 	images   []float32
 	given    []float32 // the same images with NaN for missing and hidden entries
 	names    []string  // names of the images: their indices
+	labels   []int     // their classes, negative if unknown; nil without any
 	measured *metrics.Result
 	scaling  *data.Scaling
 }
@@ -115,6 +116,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		if d.given = d.images; all.Holed() {
 			d.given = all.Subset(indices).Raw()
 		}
+		d.labels = all.Subset(indices).Labels()
 		for _, i := range indices {
 			d.names = append(d.names, fmt.Sprintf("sample %d", i))
 		}

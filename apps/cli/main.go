@@ -103,6 +103,7 @@ func newRoot(width int) *cobra.Command {
 		completeCommand(),
 		encodeCommand(),
 		decodeCommand(),
+		sampleCommand(),
 		exportCommand(),
 		rankCommand(),
 		checkCommand(),

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"tessera/attack"
 	"tessera/data"
 	"tessera/internal/atomicfile"
 	"tessera/show/page"
@@ -28,6 +29,9 @@ func reportCommand() *cobra.Command {
 		ValidArgsFunction: completeFolders,
 	}
 	f.add(cmd, "report.html", "file that is written")
+	addChoice(cmd, &f.attack, "attack", "", attack.Norm("").Choices(), "attack the heads of classifiers in balls of this norm, and show it")
+	cmd.Flags().Float64SliceVar(&f.radii, "epsilon", nil, "radii of the balls of --attack (default 0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2)")
+	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
 	return cmd
 }
 
@@ -36,6 +40,9 @@ type pageFlags struct {
 	runFlags
 	metricFlags
 	out, split string
+
+	attack string    // of report, as is the next one
+	radii  []float64 // radii of the attacks
 }
 
 func (f *pageFlags) add(cmd *cobra.Command, out, usage string) {
@@ -54,6 +61,16 @@ func (f *pageFlags) check(paths []string) (o page.Options, err error) {
 	if o.Metrics, err = f.chosen(); err != nil {
 		return o, err
 	}
+	if len(f.radii) > 0 && f.attack == "" {
+		return o, usagef("--epsilon: got radii without attacks; add --attack %s", attack.LInf)
+	}
+	for _, epsilon := range f.radii {
+		a := attack.Attack{Method: attack.FGSM, Norm: attack.Norm(f.attack), Epsilon: epsilon}
+		if err := a.Check(); err != nil {
+			return o, usagef("--%v", err)
+		}
+	}
+	o.Attack, o.Radii = attack.Norm(f.attack), f.radii
 	return o, errors.Join(refuseFolder(f.out), findFolder(paths...))
 }
 

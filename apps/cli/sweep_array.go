@@ -40,7 +40,7 @@ func (f *arrayFlags) add(cmd *cobra.Command) {
 	f.perTask, f.mostJob = 1, 1001
 	flags.Var((*positive)(&f.perTask), "per-task", "with --emit: trials of one task, one after the other")
 	flags.Var((*positive)(&f.mostJob), "max-array", "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
-	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                             // tasks may still be running
+	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                                     // tasks may still be running
 	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm", "with"} { // the manifest has these
 		cmd.MarkFlagsMutuallyExclusive("collect", other)
 	}

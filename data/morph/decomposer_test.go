@@ -41,7 +41,7 @@ func TestEveryLevelHasTheValueOfItsSource(t *testing.T) {
 	}
 }
 
-// <g, A(x)> = <A'(g), x> for all g and x says that A' is the adjoint of the linear map A.
+// A' is the adjoint of the linear map A if <g, A(x)> = <A'(g), x> for all g and x.
 func TestTheGradientOfCombineIsItsAdjoint(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 7))
 	draw := func(n int) []float64 {

@@ -12,7 +12,7 @@ import (
 type Method string
 
 // Decompositions of an image x into levels l = 1..L with disks of radius r_l. OpenRec_l is the reconstruction by dilation,
-// under x, of the opening of x; CloseRec_l the reconstruction by erosion, above x, of its closing; level 0 is x.
+// under x, of the opening of x; CloseRec_l is the reconstruction by erosion, above x, of the closing of x; level 0 is x.
 const (
 	// AMD: R_l = ((OpenRec_(l-1) - OpenRec_l) - (CloseRec_l - CloseRec_(l-1))) / 2, S = (CloseRec_L + OpenRec_L) / 2.
 	AMD Method = "amd"
@@ -30,7 +30,7 @@ type Decomposition struct {
 	Levels   int  // L, at least 1; the study used 5
 	Start    int  // first radius, at least 0; the study used 1
 	Step     int  // increase of the radius per level, at least 0; the study used 1
-	Original bool // the image itself precedes its residuals
+	Original bool // the decomposed image begins with the image itself
 }
 
 // Apply returns the decomposed images, with the channels [x,] R_1, ..., R_L, S, and the shape of one of them,
@@ -78,7 +78,7 @@ func (d Decomposition) Check() error {
 	return nil
 }
 
-// Groups is the number of images that a decomposed image consists of.
+// Groups returns the number of images that a decomposed image consists of.
 func (d Decomposition) Groups() int {
 	if d.Original {
 		return d.Levels + 2
@@ -86,7 +86,7 @@ func (d Decomposition) Groups() int {
 	return d.Levels + 1
 }
 
-// Stack is the number of images that [Decomposer.LevelsOf] writes for each image.
+// Stack returns the number of images that [Decomposer.LevelsOf] writes for each image.
 func (d Decomposition) Stack() int {
 	if d.Method == AMD {
 		return 2 * d.Levels
@@ -102,7 +102,7 @@ type Decomposer struct {
 	closings      []*Filter
 	reconstructor *reconstructor
 	order         []int32   // the pixels of an image, sorted by value
-	ranks, chosen []float32 // the image of ranks, and its levels
+	ranks, chosen []float32 // image of ranks, and its levels
 }
 
 // NewDecomposer returns the decomposer for images of the given shape.
@@ -147,8 +147,8 @@ func (w *Decomposer) LevelsOf(dst, image []float32) {
 
 // Sources writes, for every value of [Decomposer.LevelsOf], the index of the pixel that has this value. The levels commute
 // with increasing maps, so the levels of the image of ranks identify pixels. Equal pixels are ranked in reading order, as if
-// each were slightly larger than the previous one. The derivative along the sources is therefore that of an image arbitrarily
-// close to this one, which is a subgradient for this image.
+// each were slightly larger than the previous one. The derivative that follows the sources is therefore that of an image
+// arbitrarily close to this one, and thus a subgradient.
 func Sources[T float32 | float64](w *Decomposer, dst []int32, image []T) {
 	if w.order == nil {
 		w.order, w.ranks = make([]int32, len(image)), make([]float32, len(image))
@@ -225,14 +225,14 @@ func CombineGradient[T float32 | float64](d Decomposition, channels int, image, 
 // mask that the marker touches and removes the others. With flipped keys it computes the dual, the reconstruction by erosion
 // above the mask.
 //
-// The buffers hold one channel of the marker and the mask as keys. A frame of outside pixels gives every pixel eight
+// The buffers contain one channel of the marker and the mask as keys. A frame of outside pixels gives every pixel eight
 // neighbours. A frame pixel equals its mask and is below all other pixels, so it never changes and is never queued.
 //
-// Source: L. Vincent, Morphological grayscale reconstruction in image analysis, IEEE Trans. Image Processing 2(2), 1993:
-// the hybrid algorithm, two raster scans and a queue.
+// Source: L. Vincent, Morphological grayscale reconstruction in image analysis, IEEE Trans. Image Processing 2(2), 1993: the
+// hybrid algorithm, two raster scans and a queue.
 type reconstructor struct {
 	grid         grid
-	stride       int // of a framed row
+	stride       int // length of a row with its frame
 	marker, mask []int32
 	queue        []int
 }

@@ -54,7 +54,7 @@ func checkSum(t *testing.T, d Decomposition, images, values []float32, out, shap
 	}
 }
 
-// Every channel against the definition, from plain loops only.
+// Every channel is compared with its definition, computed by plain loops.
 func TestDecompositionsEqualTheirDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	g := grid{10, 9, 1}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// elements are symmetric ones and one that is not, with the pixels that they have at radius 2.
+// elements contains symmetric elements and one asymmetric element, each with a function that selects its pixels for radius 2.
 var elements = map[Element]func(dy, dx int) bool{
 	Square:            func(dy, dx int) bool { return max(dy, -dy, dx, -dx) <= 2 },
 	Row:               func(dy, dx int) bool { return dy == 0 && max(dx, -dx) <= 2 },
@@ -20,7 +20,7 @@ var elements = map[Element]func(dy, dx int) bool{
 	"010\n110\n000  ": func(dy, dx int) bool { return dy == 0 && dx == 0 || dy == -1 && dx == 0 || dy == 0 && dx == -1 },
 }
 
-// extreme is the greatest of sign x(p + sign b) over the pixels b of an element, times sign, by plain loops.
+// extreme returns sign times the maximum of sign x(p + side b) over the pixels b of an element, computed by plain loops.
 func extreme(image []float32, g grid, has func(dy, dx int) bool, side int, sign float32) []float32 {
 	out := make([]float32, len(image))
 	for i := range out {
@@ -62,7 +62,7 @@ func TestOperatorsByOtherElementsEqualPlainLoops(t *testing.T) {
 	}
 }
 
-// An opening never lies above the image, a closing never below, also by an element that is not symmetric.
+// For any element, also an asymmetric one, an opening is never above the image, and a closing never below.
 func TestOpeningsAndClosingsOfAnyElementBoundTheImage(t *testing.T) {
 	shape := []int{9, 8, 2}
 	x := randomImages(rand.New(rand.NewPCG(7, 8)), 3, shape)

@@ -6,8 +6,8 @@ import (
 	"tessera/data/morph"
 )
 
-// A dilation by the disk of radius 1 spreads each value to its four neighbours; an opening removes what is smaller than
-// the disk.
+// A dilation by the disk of radius 1 extends each value to its four neighbours. An opening removes structures that are smaller
+// than the disk.
 func ExampleApply() {
 	image := []float32{
 		0, 0, 0, 0,

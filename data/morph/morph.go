@@ -34,13 +34,12 @@ func (Operator) Choices() []string {
 }
 
 // Apply applies the operator with a disk of the given radius in pixels to every image; a radius of 0 changes nothing. It
-// returns an error for an unknown operator, a negative radius, a shape that is not an image's, or values that are not whole
-// images.
+// returns an error for an unknown operator, a negative radius, a shape other than that of an image, or an incomplete image.
 func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, error) {
 	return ApplyBy(op, Disk, radius, images, shape)
 }
 
-// ApplyBy is [Apply] with another structuring element.
+// ApplyBy is like [Apply], with another structuring element.
 func ApplyBy(op Operator, element Element, radius int, images []float32, shape []int) ([]float32, error) {
 	if _, err := NewFilterBy(op, element, radius, shape); err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ type grid struct{ height, width, channels int }
 
 func (g grid) pixels() int { return g.height * g.width * g.channels }
 
-// gridOf returns the grid of an image and the number n of images. It is an error if values are not whole images.
+// gridOf returns the grid of an image and the number n of images, or an error if the last image is incomplete.
 func gridOf(values []float32, shape []int) (g grid, n int, err error) {
 	if g, err = newGrid(shape); err != nil {
 		return g, 0, err
@@ -213,7 +212,7 @@ func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
 	return NewFilterBy(op, Disk, radius, shape)
 }
 
-// NewFilterBy is [NewFilter] with another structuring element.
+// NewFilterBy is like [NewFilter], with another structuring element.
 func NewFilterBy(op Operator, element Element, radius int, shape []int) (*Filter, error) {
 	if !slices.Contains(op.Choices(), string(op)) {
 		return nil, fmt.Errorf("morph: unknown operator %q, want one of %v", op, op.Choices())
@@ -262,7 +261,7 @@ func (f *Filter) Image(dst, src []float32) {
 	fromKeys(dst, f.b, last)
 }
 
-// dilate writes the dilation of the keys a to b. With eroding it uses the reflected element, as an erosion requires.
+// dilate writes the dilation of the keys a to b. If eroding is true, it uses the reflected element, as an erosion requires.
 func (f *Filter) dilate(eroding bool) {
 	if f.offsets != nil {
 		f.grid.dilateBy(f.b, f.a, f.offsets, eroding)
@@ -280,7 +279,7 @@ func key(v float32) int32 {
 	return bits ^ (bits >> 31 & math.MaxInt32)
 }
 
-// unkey is the inverse of key.
+// unkey returns the float of a key.
 func unkey(k int32) float32 { return math.Float32frombits(uint32(k ^ (k >> 31 & math.MaxInt32))) }
 
 // toKeys writes the keys of src, xored with flipped.
@@ -291,7 +290,7 @@ func toKeys(dst []int32, src []float32, flipped int32) {
 	}
 }
 
-// fromKeys is the inverse of toKeys.
+// fromKeys writes the floats of the keys src, after xor with flipped.
 func fromKeys(dst []float32, src []int32, flipped int32) {
 	src = src[:len(dst)]
 	for i, k := range src {
@@ -316,9 +315,9 @@ func isqrt(n int) int { return int(math.Sqrt(float64(n))) }
 // outside is the key of a pixel outside the image. It is below the key of every number.
 const outside = math.MinInt32
 
-// dilate writes the dilation of src by the disk with these half widths to dst; row and wide are buffers of one row. For each
-// row it computes the maxima over windows of increasing width and combines them with the rows above and below at which the
-// disk has that width: O(radius) steps per pixel.
+// dilate writes the dilation of src by the disk with the given half widths to dst; row and wide are buffers of one row. For
+// each row it computes the maxima over windows of increasing width and combines them with the rows above and below at which
+// the disk has that width: O(radius) steps per pixel.
 func (g grid) dilate(dst, src []int32, widths []int, row, wide []int32) {
 	radius := len(widths) - 1
 	if radius == 0 {
@@ -370,7 +369,7 @@ func widen(dst, src []int32, step int) {
 	}
 }
 
-// dilateCross is dilate for radius 1, the study's structuring element, in one pass.
+// dilateCross is like dilate for radius 1, the study's structuring element, but needs only one pass.
 func (g grid) dilateCross(dst, src []int32) {
 	stride := g.width * g.channels
 	for y := range g.height {

@@ -8,7 +8,7 @@ import (
 
 // The oracles: every definition as plain loops over float32 pixels, border pixels checked one by one.
 
-// plainDilate is the maximum (or, for sign -1, the minimum) over the neighbours that reach(dx,dy) accepts.
+// plainDilate returns the maximum (or, for sign -1, the minimum) over the neighbours for which reach(dx,dy) is true.
 func plainDilate(image []float32, g grid, radius int, sign float32, reach func(dx, dy int) bool) []float32 {
 	out := make([]float32, len(image))
 	for y := range g.height {
@@ -76,10 +76,10 @@ func equal(a, b []float32) bool {
 	return len(a) == len(b)
 }
 
-// testShapes include single rows, columns and pixels, and images smaller than the disks.
+// testShapes contains shapes of single rows, columns and pixels, and images smaller than the disks.
 var testShapes = [][]int{{1, 1}, {1, 9}, {7, 1}, {2, 3}, {6, 5}, {13, 11}, {5, 6, 3}, {9, 8, 2}}
 
-// randomImages mixes smooth values, ties, negative values and both zeros.
+// randomImages returns images with smooth values, ties, negative values and both zeros.
 func randomImages(r *rand.Rand, n int, shape []int) []float32 {
 	for _, s := range shape {
 		n *= s

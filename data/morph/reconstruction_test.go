@@ -56,7 +56,7 @@ func TestReconstructionEqualsItsDefinition(t *testing.T) {
 	}
 }
 
-// A path that winds against both scans: only the queue carries the marker to its end.
+// The path changes direction such that both scans fail to follow it. Only the queue propagates the marker to its end.
 func TestReconstructionFollowsAWindingPath(t *testing.T) {
 	mask := []float32{
 		1, 1, 1, 1, 1, 1, 1,

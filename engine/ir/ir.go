@@ -135,7 +135,7 @@ func (m *Module) Wanted() []*Value {
 	return list
 }
 
-// Values returns [Sorted] of the wanted values.
+// Values returns every value on which the wanted values depend; see [Sorted].
 func (m *Module) Values() []*Value { return Sorted(m.Wanted()) }
 
 // Sorted returns every value that the wanted values depend on, including these, with args before the values that read

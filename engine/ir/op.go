@@ -441,8 +441,8 @@ type Divisible interface {
 	Units
 	// Division returns how the op is divided among processes.
 	Division() Division
-	// Part returns the kernel that computes units units of an op with the division ByUnits. Its unit i is unit at(i) of
-	// the op.
+	// Part returns the kernel for some of the units of an op with the division ByUnits. It has the given number of
+	// units; its unit i is unit at(i) of the op.
 	Part(units int, at func(unit int) int) Units
 }
 

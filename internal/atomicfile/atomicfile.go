@@ -60,7 +60,7 @@ func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	defer func() { // deferred, so that it also runs after a panic
 		for _, written := range files[:begun] {
 			if !whole {
-				_ = disk.Remove(written.Temporary) // frees the space; the first error is the one returned
+				_ = disk.Remove(written.Temporary) // frees the space; the first error is returned
 			}
 		}
 	}()
@@ -113,7 +113,7 @@ func Tidy(disk Disk, folder string, names ...string) {
 	}
 }
 
-// IsTemporary reports whether name is the name of a temporary file of [Write] for a file named in of.
+// IsTemporary reports whether name is the name of a temporary file of [Write] for one of the given file names.
 func IsTemporary(name string, of ...string) bool {
 	for _, whole := range of {
 		middle, ok := strings.CutPrefix(name, "."+whole[:min(len(whole), longestName)]+".")

@@ -319,7 +319,7 @@ func (p *Pool) results(b *bucket, probes [3][]float32, shift int) (all [3][]floa
 	return all, nil
 }
 
-// gives reports whether batches of a size give the results want for the probes, at every position and next to every
+// gives reports whether batches of a size give the expected results for the probes, at every position and next to every
 // other probe.
 func (p *Pool) gives(b *bucket, probes, want [3][]float32) (bool, error) {
 	for shift := range probes {

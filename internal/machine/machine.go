@@ -53,7 +53,7 @@ const Release = "0.2.0-dev"
 // module is the path of this module. It is derived from a package path, so that only go.mod contains it as text.
 var module = strings.TrimSuffix(reflect.TypeFor[versions]().PkgPath(), "/internal/machine")
 
-// versions is a type whose package path is that of this package.
+// versions is a type of this package, from which the path of the package is read.
 type versions struct{}
 
 // Version returns [Release], followed by the commit if the program was built from this module's repository. The commit

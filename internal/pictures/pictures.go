@@ -12,7 +12,7 @@ import (
 // Tolerances of the comparison. Processors that fuse multiplications may draw the edges of letters and lines
 // differently. A bound for the whole picture would miss a lost label, so every tile has a bound.
 const (
-	tolerance = 24 // maximum difference of a colour channel, of 255
+	tolerance = 24 // maximum difference of a colour channel, whose values are 0 to 255
 	side      = 16 // side of a tile in pixels; tiles overlap by half, so that no mark is divided among four of them
 	mayDiffer = 6  // maximum number of differing pixels in a tile
 )

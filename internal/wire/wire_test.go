@@ -76,7 +76,7 @@ type tree struct {
 	Inner *tree `pb:"1"`
 }
 
-// Bytes that are not a message give an error. A message that was read is encoded to the same message.
+// Bytes that are not a message give an error. Encoding a decoded message and decoding it again gives the same message.
 func FuzzRead(f *testing.F) {
 	f.Add(wire.Append(nil, outer{Number: 1, Text: "a", Inner: &inner{2}, Many: []inner{{3}}, Single: 4, Numbers: []int64{5}, Yes: true}))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -230,7 +230,7 @@ func combined[T float32 | float64 | uint64](op Op, parts []any) {
 	}
 }
 
-// concatenate copies the parts to all, one after the other.
+// concatenate writes the concatenation of the parts to the slice all.
 func concatenate(parts []any, all any) {
 	switch to := all.(type) {
 	case []float32:

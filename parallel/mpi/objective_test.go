@@ -97,8 +97,8 @@ func compiled(p *graph.Program, g collective.Group) (*engine.Plan[float64], erro
 	return engine.CompileShared[float64](m, nil, g)
 }
 
-// bind binds the images and the noise of a step: the whole batch to the plan alone, and the rows of this process to the
-// plan together.
+// bind binds the images and the noise of one step to two plans. The plan alone gets the whole batch, the plan together
+// gets the rows of this process.
 func bind(p *graph.Program, alone, together *engine.Plan[float64], g *mpi.Group, step int) error {
 	from, to := shard.Rows(p.Batch, g.Rank(), g.Size())
 	for i, in := range p.Inputs {

@@ -171,7 +171,7 @@ func (o *operation) after() (more bool) {
 	return false
 }
 
-// bytesOf returns the bytes of a view of memory at the given address, as long as like.
+// bytesOf returns memory at the given address as a byte slice. It has the size of the view like.
 func bytesOf(at unsafe.Pointer, like view) []byte {
 	return unsafe.Slice((*byte)(at), like.n*like.width)
 }

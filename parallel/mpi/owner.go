@@ -39,7 +39,7 @@ type owner struct {
 
 	mu          sync.Mutex // guards the fields below
 	asleep      bool
-	waiters     int // number of callers in wait, which poll
+	waiters     int // number of callers in the method wait; they poll
 	active      []*operation
 	polling     []*operation // operations that were active at the beginning of a poll
 	group       *Group
@@ -251,7 +251,8 @@ func (o *owner) receiveFailure() error {
 	return o.peerFailure
 }
 
-// advanceAll advances every active operation and adds passed to its waiting time.
+// advanceAll advances every active operation. It adds the time since the last poll, passed, to the waiting time of
+// each.
 func (o *owner) advanceAll(passed time.Duration) (progressed bool) {
 	o.polling = append(o.polling[:0], o.active...)
 	for _, op := range o.polling {

@@ -131,7 +131,7 @@ func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, 
 	}
 }
 
-// unknownPart reports that the value at does not name a valid part.
+// unknownPart reports a value that does not name a valid part.
 func (d *Decoder) unknownPart(p spot, at Span, n *Node, problem, hint string) {
 	d.report(p, at, n, problem, hint)
 	d.Origin.doubting(p.part).whole = true

@@ -78,7 +78,7 @@ const mostShown = 400
 // shown returns a text in its printed form: shortened, without invisible characters.
 func shown(text string) string { return printable(shortened(text, mostShown)) }
 
-// shortened returns at most the first most characters of a text.
+// shortened returns the beginning of a text, with at most the given number of characters.
 func shortened(text string, most int) string {
 	n := 0
 	for i := range text {

@@ -42,8 +42,8 @@ type Language struct {
 	// returns "" if the list of valid keys should be suggested. near is true if a valid key is similar. Hint may be
 	// nil.
 	Hint func(part, key string, n *Node, kind string, near bool) string
-	// Lacks explains why a well-known name is not a valid name; what is "key", "layer", ... It returns "" for other
-	// names. Lacks may be nil.
+	// Lacks explains why a well-known name does not exist in a vocabulary. The vocabulary is named by what: "key",
+	// "layer", ... It returns "" for other names. Lacks may be nil.
 	Lacks func(what, name string) string
 }
 
@@ -102,8 +102,8 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
-// NameOf returns the name of a part in a declaration. It is the name in the file, recorded by the origin o for the
-// location at. If there is none, it is the first name under which the type of the part is registered, or "".
+// NameOf returns the name of a part in a declaration. It is the name in the file, which the origin o records by the
+// part's location. If there is none, it is the first name under which the type of the part is registered, or "".
 func (l *Language) NameOf(o *Origin, at string, part any) string {
 	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {

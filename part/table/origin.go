@@ -72,7 +72,7 @@ func (n *Node) find(d Diagnostic, key string) Diagnostic {
 	return d
 }
 
-// Any reports whether the part itself is in doubt, or a key for which is returns true.
+// Any reports whether the part itself is in doubt, or a key that satisfies a condition.
 func (d *Doubt) Any(is func(Field) bool) bool {
 	return d != nil && (d.whole || slices.ContainsFunc(d.fields, is))
 }

@@ -148,7 +148,8 @@ func (n *Node) single() bool {
 	return true
 }
 
-// NewChange returns the change that sets the key at a path of names to n. at contains the positions of the names.
+// NewChange returns the change that sets the key at a path of names to the value n. The spans are the positions of the
+// names.
 func NewChange(path []string, at []Span, n *Node) Change {
 	value := *n
 	value.Key = at[len(at)-1]

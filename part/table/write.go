@@ -18,8 +18,8 @@ type Writer struct {
 	Kind     string  // kind of the outermost table
 
 	// Given omits zero values instead of writing all defaults, so that a struct literal becomes a table with the keys
-	// that it sets. Required numbers are always written, because 0 may be one of their valid values. The kind of a part
-	// may then be empty.
+	// that it sets. Required numbers are always written, because 0 may be one of their valid values. With Given the
+	// kind of a part may be empty.
 	Given bool
 
 	err error

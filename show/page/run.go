@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/shell"
@@ -24,6 +25,8 @@ type Options struct {
 	Open    tessera.Options   // options for opening runs
 	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
 	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
+	Attack  attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
+	Radii   []float64         // radii of these balls; nil for [attack.Norm.Radii]
 	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
 }
 
@@ -47,6 +50,8 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Heads    []HeadPlots
+	Attacks  []AttackPlots
+	Tables   []Table
 	Settings []comparison.Line
 	Origin   Origin
 }
@@ -105,7 +110,8 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if split == "" {
 		split = evaluation.PlanOf(opened.Model).First
 	}
-	sample, err := opened.Sample(ctx, split)
+	o.Metrics = ofClasses(opened, o)
+	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
@@ -120,23 +126,26 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	}
 	r.Measured = measuredOn(opened.Model, result, r.Noun)
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
-	r.Numbers, r.Hints = numbersOf(result), r.hints(opened, result)
+	r.Numbers, r.Hints, r.Tables = numbersOf(result), r.hints(opened, result), tablesOf(result)
 	if result.Fitted != nil {
 		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
 	}
-	if err := r.draw(opened, sample, result); err != nil {
+	if err := r.draw(ctx, opened, sample, result, o); err != nil {
 		return fmt.Errorf("%s: %w", r.Path, err)
 	}
 	return nil
 }
 
 // draw adds the pictures and the statistics of the units to the page.
-func (r *Run) draw(opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report) error {
+func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report, o Options) error {
 	v, err := newView(opened, sample)
 	if err != nil {
 		return err
 	}
 	if r.Heads, err = v.heads(); err != nil {
+		return err
+	}
+	if r.Attacks, err = v.attacks(ctx, o); err != nil {
 		return err
 	}
 	if r.Samples, err = v.samples(); err != nil {

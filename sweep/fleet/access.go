@@ -144,7 +144,7 @@ const (
 	OtherHost            // the server's certificate is for another name
 	NotTrusted           // the server's certificate is not signed by the authority, or not valid at this time
 	TLSFailed            // other TLS errors; for example, the server requires a client certificate
-	NotAQueue            // another program is listening there
+	NotAQueue            // another program is listening on the address
 	NoPersistence        // the server has no JetStream
 )
 

@@ -300,7 +300,7 @@ func (a *attempt) sendCheckpoint(ctx context.Context, trying bool) error {
 	return nil
 }
 
-// without returns a copy of the manifest m without the parts that other also has.
+// without returns a copy of the manifest m without the parts that the other manifest also has.
 func without(m, other *manifest) *manifest {
 	if m == nil || m == other {
 		return m

@@ -35,7 +35,7 @@ type Options struct {
 	Disk        folder.Disk   // disk of the sweep's folder; nil: that of the operating system
 	Log         func(string)  // called with log lines about workers; may be nil
 
-	Listening func(address, url string)    // called when the server listens: its address, and the URL for workers; nil: Log
+	Listening func(address, url string)    // called with its address and the URL for workers when the server listens; nil: Log
 	Mixed     func(kernels, others string) // called once when workers have different kernels; nil: Log
 }
 

@@ -145,7 +145,7 @@ func (b *bench) run(ctx context.Context) <-chan error {
 // address returns the URL of the server.
 func (b *bench) address() string { return "nats://" + b.coordinator.server.Addr().String() }
 
-// until waits until holds returns true. what describes the condition.
+// until waits until the function holds returns true. The text what describes the condition.
 func (b *bench) until(what string, holds func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(5 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {

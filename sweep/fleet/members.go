@@ -169,7 +169,8 @@ func (c *Coordinator) reportAbsent() {
 	}
 }
 
-// await waits until holds returns true for every present worker, but at most for the time most.
+// await waits until the function holds returns true for every present worker. It returns at the latest after the given
+// time.
 func (c *Coordinator) await(most time.Duration, holds func(*member) bool) {
 	for began := time.Now(); time.Since(began) < most; time.Sleep(20 * time.Millisecond) {
 		all := true

@@ -178,7 +178,7 @@ func decode(b []byte, m message) error {
 	return nil
 }
 
-// want returns an error unless holds is true. what names the invalid value.
+// want returns an error unless holds is true. The error names the invalid value by the text what.
 func want(holds bool, what string) error {
 	if holds {
 		return nil

@@ -86,7 +86,7 @@ func (s *store) putPart(ctx context.Context, p piece, b []byte) error {
 	})
 }
 
-// get returns the files of a manifest. It returns an error if they have more than most bytes.
+// get returns the files of a manifest. It returns an error if the files are larger than the given number of bytes.
 func (s *store) get(ctx context.Context, m *manifest, most int64) ([]folder.File, error) {
 	if n := m.size(); n > most {
 		return nil, fmt.Errorf("manifest: the files have %d bytes, want at most %d for this model", n, most)

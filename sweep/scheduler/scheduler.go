@@ -47,7 +47,7 @@ const (
 // slurmJob is one job of Slurm.
 type slurmJob struct {
 	Job
-	Path        string // name of the script
+	Path        string // path of the script
 	First, Last int    // First is the index of the first trial, which is array task 0. The array ends at Last.
 	Logs        string
 }

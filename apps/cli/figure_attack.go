@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera"
+	"tessera/apps/internal/study"
+	"tessera/attack"
+	"tessera/data"
+	"tessera/show/figures"
+)
+
+// drawGradients draws test images and, for each run, the gradients of the cross entropy of its head with respect to them.
+func drawGradients(w *figureWork) (*figures.Figure, error) {
+	var rows []figures.ImageRow
+	err := w.displays(func(d display) error {
+		heads := d.run.ClassHeads()
+		if len(heads) == 0 {
+			return usagef("figure gradients: %s predicts no classes", d.label)
+		}
+		if rows == nil {
+			original := d.scale(study.Originals(d.run.Shape(), d.images))
+			original.Names = d.names
+			original.Values, _ = d.run.ValueNames(w.ctx)
+			rows = append(rows, original)
+		}
+		for _, head := range heads {
+			if column := d.run.ClassColumn(head); column != data.LabelsColumn {
+				return usagef("figure gradients: %s: the head %q predicts the column %q, not the labels", d.label, head, column)
+			}
+			if len(d.labels) == 0 || slices.Min(d.labels) < 0 {
+				return usagef("figure gradients: %s: the class of an image is not known; choose others by --images", d.label)
+			}
+			g, err := d.run.InputGradients(head, d.images, d.labels)
+			if err != nil {
+				return err
+			}
+			caption := d.label
+			if len(heads) > 1 {
+				caption += ", " + head
+			}
+			row := figures.ImageRow{Caption: study.Caption(caption, "accuracy", d.measured.Values, accuracyOf(heads, head)), Shape: d.run.Shape(), Images: g, Tone: figures.Signed, Names: d.names}
+			row.Values, _ = d.run.ValueNames(w.ctx)
+			rows = append(rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return drawRows(rows, figures.HeatMaps)
+}
+
+// accuracyOf is the name of the accuracy of a head.
+func accuracyOf(heads []string, head string) string {
+	if len(heads) > 1 {
+		return head + ".accuracy"
+	}
+	return "accuracy"
+}
+
+// drawRobustness attacks the heads of runs in balls of growing radii.
+func drawRobustness(w *figureWork) (*figures.Figure, error) {
+	if len(w.epsilons) > 0 && len(w.norms) > 1 {
+		return nil, usagef("--epsilon: radii are of one norm; add --norm %s or --norm %s", attack.LInf, attack.L2)
+	}
+	var list []figures.Robust
+	var trials []attack.Trial
+	for _, norm := range w.norms {
+		if !slices.Contains(attack.Norm("").Choices(), norm) {
+			return nil, usagef("--norm: got %q, want one of %s", norm, strings.Join(attack.Norm("").Choices(), ", "))
+		}
+		radii := slices.Clone(w.epsilons)
+		if len(radii) == 0 {
+			radii = attack.Norm(norm).Radii()
+		}
+		slices.Sort(radii)
+		for _, epsilon := range slices.Compact(radii) {
+			t := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: attack.Norm(norm), Epsilon: epsilon, Steps: w.steps}, Early: true}
+			if err := t.Check(); err != nil {
+				return nil, usagef("--%v", err)
+			}
+			trials = append(trials, t)
+		}
+	}
+	err := w.each(func(label string, r *tessera.Run) error {
+		heads := r.ClassHeads()
+		if len(heads) == 0 {
+			return usagef("figure robustness: %s predicts no classes", label)
+		}
+		for _, head := range heads {
+			of := label
+			if len(heads) > 1 {
+				of += ", " + head
+			}
+			j, err := r.AttackHead(w.ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: w.limit})
+			if err != nil {
+				return fmt.Errorf("figure robustness: %s: %w", label, err)
+			}
+			for _, norm := range w.norms {
+				one := figures.Robust{Label: of, Norm: attack.Norm(norm), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
+				for _, t := range j.Trials {
+					if t.Norm == one.Norm {
+						one.Radii, one.Accuracy = append(one.Radii, t.Epsilon), append(one.Accuracy, t.Accuracy)
+					}
+				}
+				list = append(list, one)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return figures.Robustness(list...)
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSampleDrawsNewImages(t *testing.T) {
+	b := newBench(t)
+	rows := "a,b\n"
+	for i := range 40 {
+		rows += []string{"100,1\n", "140,3\n", "104,2\n", "142,5\n"}[i%4]
+	}
+	b.write("rows.csv", rows)
+	b.write("models.toml", `[model.rows]
+kind = "gmm"
+components = 2
+dataset = { name = "csv", file = "rows.csv", scale = "standardise", validation = 0 }
+
+[model.pictures]
+kind = "bmm"
+components = 2
+dataset = { name = "bars", count = 40 }
+
+[model.other]
+kind = "kmeans"
+components = 2
+dataset = { name = "bars", count = 40 }
+`)
+	for _, name := range []string{"rows", "pictures", "other"} {
+		b.must(0, "train", name)
+	}
+	b.must(0, "sample", "runs/rows", "--count", "500", "-o", "x.npy")
+	b.must(0, "sample", "runs/rows", "--count", "20", "-o", "few.npy")
+	x, mean := b.values("x.npy", 2), 0.0
+	for i := 0; i < len(x); i += 2 {
+		mean += float64(x[i]) / float64(len(x)/2)
+	}
+	if len(x) != 1000 || mean < 115 || mean > 128 { // in the units of the file, whose mean is 121.5
+		t.Errorf("%d values, mean of the first column %g", len(x), mean)
+	}
+	if !slices.Equal(x[:40], b.values("few.npy", 2)) {
+		t.Error("fewer images are other images")
+	}
+	b.must(0, "sample", "runs/rows", "--count", "20", "--seed", "2", "-o", "other.npy")
+	if slices.Equal(x[:40], b.values("other.npy", 2)) {
+		t.Error("another seed draws the same images")
+	}
+	b.must(0, "sample", "runs/rows", "--count", "3", "-o", "x.csv")
+	if text := b.read("x.csv"); !strings.HasPrefix(text, "a,b\n") || strings.Count(text, "\n") != 4 {
+		t.Errorf("got %q", text)
+	}
+	b.must(0, "sample", "runs/pictures", "--count", "2", "-o", "drawn")
+	for text, want := range map[string]string{
+		"runs/other --count 3 -o y.npy":      "the model is no distribution of images",
+		"runs/rows --count 0 -o y.npy":       "--count: got 0, want at least 1",
+		"runs/rows --count 3 -o y.png":       "vectors of 2 values are not images",
+		"runs/pictures --count 2 -o drawn":   "drawn is a folder with files",
+		"runs/pictures --count -1 -o y.npy":  "--count: got -1",
+		"runs/pictures --count 9e9 -o y.npy": "--count",
+		"runs/pictures -o y.npy":             "count",
+	} {
+		b.contains(text, b.must(exitUsage, append([]string{"sample"}, strings.Fields(text)...)...).stderr, want)
+	}
+}

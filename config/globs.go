@@ -1,0 +1,160 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"tessera/part/table"
+)
+
+// glob checks that the glob in a key matches at least one parameter, or one of the additional names.
+func (w *walk) glob(part, kind, key, glob string, also ...string) bool {
+	if _, err := path.Match(glob, ""); err != nil {
+		w.report(part, kind, key, fmt.Sprintf("%s: malformed glob %q", key, glob), "")
+		return false
+	}
+	matched := func(parameter string) bool { return MatchPath(glob, parameter) }
+	for _, list := range [][]string{w.own, w.names, also} {
+		if slices.ContainsFunc(list, matched) {
+			return true
+		}
+	}
+	if slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return true
+	}
+	w.report(part, kind, key, fmt.Sprintf("%s: %q matches no parameter", key, glob), w.suggestGlob(glob, also))
+	return false
+}
+
+// trainable checks that the glob `on` of a constraint or hook matches a parameter that training changes. The function
+// still reports whether training leaves a parameter unchanged.
+func (w *walk) trainable(part, kind, glob string, still func(path string) bool, also ...string) {
+	if !w.glob(part, kind, "on", glob, also...) || w.model.inDoubt("freeze") {
+		return
+	}
+	moved := func(path string) bool { return MatchPath(glob, path) && !still(path) }
+	if slices.ContainsFunc(w.names, moved) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(glob, layer) }) {
+		return // unknown whether it is trained
+	}
+	for _, p := range w.all {
+		own := cmp.Or(p.Of, p.Path)
+		named := p.Of == "" || slices.Contains(also, p.Path)
+		if named && MatchPath(glob, p.Path) && !p.State && !still(own) {
+			return
+		}
+	}
+	w.report(part, kind, "on", fmt.Sprintf("on: %q matches no trainable parameter: all are frozen, or updated by their layer", glob),
+		"leave it out, or train some of them")
+}
+
+// paths returns the paths of all parameters whose names are known.
+func (w *walk) paths() []string { return append(slices.Clip(w.own), w.names...) }
+
+// views returns the aliases of parameters. Losses and constraints use them to select the atoms of a tied decoder.
+func (w *walk) views() []string { return w.other }
+
+// listed collects the parameters of the layout, against which all globs are matched.
+func (w *walk) listed() {
+	w.all = w.layout.Parameters()
+	for _, p := range w.all {
+		if p.Of == "" {
+			w.own = append(w.own, p.Path)
+		} else {
+			w.other = append(w.other, p.Path)
+		}
+	}
+}
+
+// suggestGlob suggests the most similar parameter path or common glob, or else lists all common globs. For the name of
+// a list or a layer it suggests the weights.
+func (w *walk) suggestGlob(glob string, also []string) string {
+	paths := append(w.paths(), also...)
+	usual := starred(paths)
+	for _, g := range append(usual, paths...) {
+		if glob != "" && strings.HasPrefix(g, glob) && strings.HasSuffix(g, ".weight") {
+			return table.Suggest(g, []string{g})
+		}
+	}
+	if near, ok := table.Nearest(glob, append(usual, paths...)); ok {
+		return table.Suggest(near, []string{near})
+	}
+	return table.Suggest(glob, usual)
+}
+
+// mayMatch reports whether a glob may match a parameter of a layer whose parameter names are unknown.
+func mayMatch(glob, layer string) bool {
+	literal := glob
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		literal = glob[:i]
+	}
+	return strings.HasPrefix(literal, layer+".") || strings.HasPrefix(layer+".", literal)
+}
+
+// starred returns globs that match a parameter name in all layers of a list: "decoder.*.weight".
+func starred(paths []string) []string {
+	var globs []string
+	for _, p := range paths {
+		part := strings.Split(p, ".")
+		g := part[0] + ".*." + part[len(part)-1]
+		if !slices.Contains(globs, g) {
+			globs = append(globs, g)
+		}
+	}
+	return globs
+}
+
+// Frozen reports whether a glob of the key freeze matches a parameter path.
+func (m *Model) Frozen(parameter string) bool {
+	return slices.ContainsFunc(m.Freeze, func(glob string) bool { return MatchPath(glob, parameter) })
+}
+
+// AllFrozen reports whether the parameters with the given names in the layer at path are all frozen. It returns false
+// without names.
+func (m *Model) AllFrozen(path string, names ...string) bool {
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !m.Frozen(path + "." + name) })
+}
+
+// freeze checks the globs of frozen parameters, and that a trainable parameter remains.
+func (w *walk) freeze() {
+	if w.model.inDoubt("freeze") {
+		return
+	}
+	before := len(w.found)
+	for i, glob := range w.model.Freeze {
+		w.glob("", "", fmt.Sprintf("freeze[%d]", i), glob)
+	}
+	if len(w.model.Freeze) == 0 || len(w.found) > before || len(w.names) > 0 || len(w.open) > 0 {
+		return // true also if parameters are unknown
+	}
+	for _, p := range w.all {
+		if !p.State && p.Of == "" && !w.model.Frozen(p.Path) {
+			return
+		}
+	}
+	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
+}
+
+// Start declares another run, from which a new run of the model takes its initial parameters.
+type Start struct {
+	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
+	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
+}
+
+// Defaults sets the default glob.
+func (s *Start) Defaults() { s.On = "*" }
+
+// start checks that a run is named and that the glob matches a parameter. The other run is read only when the training
+// begins.
+func (w *walk) start() {
+	s := w.model.Start
+	if s == nil || w.model.inDoubt("start") {
+		return
+	}
+	if s.Run == "" {
+		w.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+	}
+	w.glob("start", "", "on", s.On)
+}

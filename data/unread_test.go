@@ -1,0 +1,99 @@
+package data
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"tessera/internal/safetensors"
+)
+
+// An array that nobody reads is not in memory: only the checksum of the file depends on it.
+func TestUnreadArraysAreNotInMemory(t *testing.T) {
+	const most, unread = 8 << 20, 16 << 20 // bytes
+	declared := Named{Tensor: "x", Columns: ColumnNames{"far": {"far"}}}
+	samples := []float32{1, 2, 3, 4}
+	path := filepath.Join(t.TempDir(), "samples")
+
+	var archive bytes.Buffer
+	z := zip.NewWriter(&archive)
+	for name, values := range map[string][]float32{"x": samples, "far": make([]float32, unread/4)} {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
+		if err == nil {
+			err = writeNPY(w, []int{2, len(values) / 2}, values)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tensors, err := safetensors.AppendHeader(nil, map[string]string{}, []safetensors.Tensor{{Name: "x", Shape: []int{2, 2}}, {Name: "far", Shape: []int{2, unread / 8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tensors = append(tensors, make([]byte, 4*len(samples)+unread)...)
+
+	for name, of := range map[string]struct {
+		content []byte
+		source  func(path string) Source
+	}{
+		"npz":         {archive.Bytes(), func(path string) Source { return &NPZ{Tables: Tables{File: path}, Named: declared} }},
+		"safetensors": {tensors, func(path string) Source { return &Safetensors{Tables: Tables{File: path}, Named: declared} }},
+	} {
+		if err := os.WriteFile(path+"."+name, of.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := of.source(path + "." + name)
+		if _, known := s.Shape(Dirs{}); !known {
+			t.Errorf("%s: the shape is unknown", name)
+		}
+		set, err := s.Load(context.Background(), Dirs{}, Need{Train: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > most {
+			t.Errorf("%s: allocates %d bytes, want at most %d", name, got, most)
+		}
+		if got := set.Train.Len(); got != 2 {
+			t.Errorf("%s: got %d samples, want 2", name, got)
+		}
+	}
+}
+
+// A file that another program writes while it is read is an error.
+func TestAFileThatChangesWhileItIsReadIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "samples.npz")
+	write := func(name string, n int) {
+		if err := os.WriteFile(name, make([]byte, n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, change := range map[string]func(){
+		"longer":   func() { write(path, 20) },
+		"replaced": func() { write(path+".new", 10); _ = os.Rename(path+".new", path) },
+		"removed":  func() { _ = os.Remove(path) },
+	} {
+		write(path, 10)
+		c, err := openContents(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.unchanged(); err != nil {
+			t.Errorf("%s, before: %v", name, err)
+		}
+		change()
+		if err := c.unchanged(); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+		_ = c.Close()
+	}
+}
