@@ -72,7 +72,8 @@ func (m *measured) distance(b ball) float64 {
 	return math.Inf(1)
 }
 
-// parts prints a table for each head and data set, and one that compares pgd with square, and draws a figure for each norm.
+// parts prints a table for each head and data set, and one that compares pgd with square, and draws a figure of the
+// linear heads for each norm.
 func (s *study) parts() error {
 	lines := map[attack.Norm][]figures.SweptLine{}
 	compared := make([][]string, len(representations))
@@ -102,7 +103,9 @@ func (s *study) parts() error {
 				row(cells...)
 				compared[i] = append(compared[i], pair...)
 				for _, b := range balls {
-					lines[b.norm] = drawn(lines[b.norm], i, r, b, panel(dataset, head.name), runs)
+					if head == heads[0] {
+						lines[b.norm] = drawn(lines[b.norm], i, r, b, panel(dataset), runs)
+					}
 				}
 			}
 		}
@@ -113,8 +116,12 @@ func (s *study) parts() error {
 	for i, r := range representations {
 		row(append([]string{r.title}, compared[i]...)...)
 	}
+	var panels []string
+	for _, dataset := range datasets {
+		panels = append(panels, panel(dataset))
+	}
 	for _, b := range balls {
-		f, err := figures.Swept("radius of the "+string(b.norm)+" ball", panels(), lines[b.norm])
+		f, err := figures.Swept("radius of the "+string(b.norm)+" ball", panels, lines[b.norm])
 		if err != nil {
 			return err
 		}
@@ -125,18 +132,8 @@ func (s *study) parts() error {
 	return nil
 }
 
-// panels are the titles of the panels of a figure.
-func panels() (names []string) {
-	for _, head := range heads {
-		for _, dataset := range datasets {
-			names = append(names, panel(dataset, head.name))
-		}
-	}
-	return names
-}
-
-// panel is the title of a panel.
-func panel(dataset, head string) string { return "accuracy, " + dataset + ", " + head + " head" }
+// panel is the title of the panel of a data set.
+func panel(dataset string) string { return "accuracy, " + dataset + ", " + heads[0].name + " head" }
 
 // rowOf returns the row of a representation, and for each ball the accuracies under pgd and square.
 func rowOf(r representation, runs []*measured) (cells, pairs []string) {
