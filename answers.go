@@ -27,16 +27,16 @@ func init() {
 		func() data.Source { return &Answers{} })
 }
 
-// Answers is the data set `run`: the samples of a data set, with values of a run in place of the samples, of the labels, or
-// as further columns.
+// Answers is the data set `run`. It contains the samples of another data set, with values that a run computes in place of the
+// samples or of the labels, or as additional columns.
 //
 //	dataset = { run = "runs/parts", value = "code" }                                                  # a density of codes
 //	dataset = { run = "runs/teacher", labels = "class", of = "fashion-mnist" }                        # hard labels: stealing
 //	dataset = { run = "runs/teacher", columns = { teacher = "class" } }                               # logits: distillation
 //
-// Splits, labels and columns are those of the data set that the run reads. Values are computed in blocks of 256 samples by
-// the parameters that [Open] opens, calibrations and thresholds included. Their checksum is recorded like that of a file: a
-// training does not resume, and is not evaluated, after the run has changed.
+// Splits, labels and columns are those of the data set that the run reads. Values are computed in blocks of 256 samples, with
+// the parameters that [Open] reads, including calibrations and thresholds. The checksum of the parameters is recorded like
+// that of a file: after the run has changed, a training on its values can be neither resumed nor evaluated.
 type Answers struct {
 	Run     string           `toml:"run" required:"true" doc:"folder of the run"`
 	Value   string           `toml:"value" optional:"true" doc:"value of the run that takes the place of the samples: code, output, a head, or another value by its name; by default the samples stay"`
@@ -55,7 +55,7 @@ type Samples struct {
 // answersName is the name of the data set.
 const answersName = "run"
 
-// Check returns an error for keys that take nothing of the run, or several values for one column.
+// Check returns an error if the keys name no value of the run, or several values for one column.
 func (s *Answers) Check() error {
 	if s.Value == "" && s.Labels == "" && len(s.Columns) == 0 {
 		return parts.KeyErrorf("run", `nothing of the run is used: want value = "code", labels = HEAD or columns = { NAME = VALUE }`)
@@ -71,7 +71,7 @@ func (s *Answers) Check() error {
 	return nil
 }
 
-// WithInner returns the data set with another one in place of the one that the run reads; it is nil for the run's own.
+// WithInner implements [data.Outer]. Without the key `of` it returns s unchanged.
 func (s *Answers) WithInner(other func(data.Source) data.Source) data.Source {
 	if s.Of == nil {
 		return s
@@ -81,15 +81,15 @@ func (s *Answers) WithInner(other func(data.Source) data.Source) data.Source {
 	return &placed
 }
 
-// Origin tells `tessera data list` that nothing can be downloaded.
+// Origin returns where the data come from: there is nothing to download.
 func (*Answers) Origin() data.Origin { return data.OwnFiles }
 
-// asked is an open run with the data set whose samples it reads.
+// asked is an open run, with the data set whose samples the run reads.
 type asked struct {
 	*Run
 	source data.Source
 	dirs   data.Dirs
-	own    bool // the data set is the run's own
+	own    bool // the run reads the samples of its own data set
 }
 
 // open opens the run.
@@ -118,8 +118,8 @@ func (s *Answers) unreadable(err error) error {
 	return &data.Error{Dataset: answersName, Path: s.Run, Err: err}
 }
 
-// circular returns an error for a run that was trained on its own values, as after an overwritten folder. It reads the declarations
-// as tables: checking them would open the runs.
+// circular returns an error for a run that was trained on its own values, which can happen if a folder is overwritten. It
+// reads the declarations as tables, because checking them would open the runs.
 func (s *Answers) circular() error {
 	at, err := filepath.Abs(s.Run)
 	if err == nil && readsItself(at, nil) {
@@ -128,7 +128,7 @@ func (s *Answers) circular() error {
 	return err
 }
 
-// readsItself reports whether the data set of a run is made of values of one of the runs below, or of the run itself.
+// readsItself reports whether the data set of a run consists of values of the run itself, or of one of the runs below.
 func readsItself(run string, below []string) bool {
 	if slices.Contains(below, run) {
 		return true
@@ -295,7 +295,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 	return &out, nil
 }
 
-// read loads the samples that the run reads, with the columns that it or the model needs.
+// read loads the samples that the run reads, with the columns that the run or the model needs.
 func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.Set, error) {
 	inner := need
 	inner.Columns = slices.DeleteFunc(slices.Clone(need.Columns), func(name string) bool { return s.Columns[name] != nil })
@@ -317,7 +317,7 @@ func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.S
 	return set, err
 }
 
-// values lists the values of the run that a model with these columns needs, without those of the labels.
+// values lists the values of the run that a model with these columns reads, except the values that replace the labels.
 func (s *Answers) values(columns []string) (names []string) {
 	if s.Value != "" {
 		names = append(names, s.Value)
@@ -330,7 +330,7 @@ func (s *Answers) values(columns []string) (names []string) {
 	return names
 }
 
-// reads describes the columns from which the run computes what the model needs.
+// reads returns descriptions of the columns from which the run computes the values that the model reads.
 func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
 	for _, value := range s.values(columns) {
 		list = append(list, run.Columns(value)...)
@@ -345,7 +345,7 @@ func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
 // block is the number of samples that are computed together.
 const block = 256
 
-// answered returns samples with the values of the run.
+// answered returns the samples with the values of the run added.
 func (s *Answers) answered(ctx context.Context, run *Run, images *data.Images, columns []string) (*data.Images, error) {
 	if images == nil {
 		return nil, nil
@@ -406,8 +406,8 @@ func (s *Answers) uncomputed(err error) error {
 	return &data.Error{Dataset: answersName, Path: s.Run, Err: err}
 }
 
-// answersSum identifies what the run computes: the checksum of its parameters, joined with that of its calibrations and
-// thresholds if there are any.
+// answersSum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its
+// calibrations and thresholds if there are any.
 func (r *Run) answersSum() (string, error) {
 	if len(r.postHoc) == 0 {
 		return r.digest, nil

@@ -23,14 +23,14 @@ head.class.layers = [{ kind = "dense" }]
 loss = [{ kind = "cross_entropy", on = "class" }]
 train.epochs = 1`
 
-// answering trains a small classifier of credit in the folder "teacher" of the current directory.
+// answering trains a small classifier of the data set credit in the folder "teacher" of the current directory.
 func answering(t *testing.T) *tessera.Run {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	return declared(t, teacherText, "teacher")
 }
 
-// declared trains the model of that text in a folder.
+// declared trains a declared model in a folder.
 func declared(t *testing.T, text, out string) *tessera.Run {
 	t.Helper()
 	run, err := trainedIn(t, text, out)
@@ -54,7 +54,7 @@ func trainedIn(t *testing.T, text, out string) (*tessera.Run, error) {
 	return tessera.Train(t.Context(), m, tessera.Options{Out: out, Force: true, Threads: 1})
 }
 
-// sourceOf returns the data set of a model of that text.
+// sourceOf returns the data set of a declared model.
 func sourceOf(t *testing.T, dataset string) data.Source {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte("[model.m]\nkind = \"gmm\"\ncomponents = 2\ndataset = "+dataset))
@@ -118,7 +118,8 @@ func TestADataSetHasTheValuesOfARun(t *testing.T) {
 	}
 }
 
-// A density of codes finds its samples again from another folder; it neither resumes nor is measured after the run has changed.
+// A density of codes finds its samples also from another working directory. After the run has changed, the density can be
+// neither resumed nor measured.
 func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 	answering(t)
 	const text = "kind = \"gmm\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }\n"

@@ -317,8 +317,8 @@ func wrapped(line, indent string) string {
 	return b.String() + "\n"
 }
 
-// keyLines describes the keys of a part: default, range, meaning. For a shared key it contains only the default, and only if
-// the parts have different defaults.
+// keyLines returns descriptions of the keys of a part: default, range, meaning. For a shared key it contains only the default,
+// and only if the parts have different defaults.
 func keyLines(keys []table.KeyDescription, shared map[string]bool) string {
 	var b strings.Builder
 	for _, k := range keys {

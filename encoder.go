@@ -63,8 +63,8 @@ type Encoder struct {
 	postHoc posthoc.Head  // calibration and thresholds of the computed head
 }
 
-// Columns describes the columns from which the value is computed, in the order in which [Encoder.Encode] takes them. Most
-// models read only images.
+// Columns returns descriptions of the columns from which the value is computed, in the order in which [Encoder.Encode] takes
+// them. Most models read only images.
 func (e *Encoder) Columns() []data.Column {
 	if e == nil {
 		return nil
@@ -389,7 +389,7 @@ func (e *Encoder) Close() error {
 // whole computes with a coder that has no compiled programs, in one call at a time. It shares the run's lock.
 type whole struct {
 	mu      *turns        // the run's lock
-	coder   metrics.Coder // nil after Close
+	coder   metrics.Coder // the coder; nil after Close
 	in      int           // number of values of an image
 	decoded bool          // the value is the output, not the code
 }

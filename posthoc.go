@@ -360,8 +360,8 @@ func (r *Run) Thresholds(head string) *posthoc.Thresholds {
 	return r.postHoc[head].Thresholds
 }
 
-// DecisionColumns describes the columns on which the predicted classes of a head depend: the columns of [Run.Columns] and, if
-// the head has thresholds, the groups.
+// DecisionColumns returns descriptions of the columns on which the predicted classes of a head depend: the columns of
+// [Run.Columns] and, if the head has thresholds, the groups.
 func (r *Run) DecisionColumns(head string) []data.Column {
 	columns := r.Columns(head)
 	t := r.Thresholds(head)

@@ -31,11 +31,11 @@ type Run struct {
 	Path   string        // folder of the run, or name of the file from which the run was read
 	Epoch  int           // epoch of the parameters, with early stopping the best one; for a baseline, iterations
 	Step   int           // number of optimizer steps of the parameters
-	Result *train.Result // how the training ended; nil for a run that was read from a file
+	Result *train.Result // result of the training; nil for a run that was read from a file
 
 	mu      turns         // locked during computations
-	coder   metrics.Coder // nil in the zero Run
-	network *graph.Model  // nil for a baseline
+	coder   metrics.Coder // the coder; nil in the zero Run
+	network *graph.Model  // the auto-encoder; nil for a baseline
 	scaling *data.Scaling // scaling of samples for the coder; nil if there is none
 	span    [2]float32    // range of the fitted samples
 	classes []string      // names of the classes; nil if unknown
@@ -262,6 +262,30 @@ func (r *Run) Draw(n int, seed uint64) (images []float32, err error) {
 	return images, err
 }
 
+// Components returns the components of a mixture in the units before scaling, nil for another model.
+func (r *Run) Components() (list []metrics.Component) {
+	_ = r.computing(func(c metrics.Coder) error {
+		if m, ok := metrics.As[metrics.Mixture](c); ok {
+			list = m.Components()
+		}
+		return nil
+	})
+	if r == nil || r.scaling == nil {
+		return list
+	}
+	for _, c := range list {
+		for i, f := range r.scaling.Factor {
+			c.Mean[i] = c.Mean[i]/float64(f) + float64(r.scaling.Shift[i])
+			for j := range c.Mean {
+				if c.Covariance != nil {
+					c.Covariance[i*len(c.Mean)+j] /= float64(f) * float64(r.scaling.Factor[j])
+				}
+			}
+		}
+	}
+	return list
+}
+
 // Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
 // code. A baseline decodes.
 func (r *Run) Decodes() error {
@@ -286,8 +310,8 @@ func (r *Run) Reconstructs() error {
 	return nil
 }
 
-// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels
-// among them. A baseline reads images.
+// Columns returns descriptions of the columns from which a value is computed: images, and the columns that a head or a layer
+// reads, labels among them. A baseline reads images.
 func (r *Run) Columns(value string) []data.Column {
 	if r == nil || r.network == nil {
 		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
@@ -295,8 +319,8 @@ func (r *Run) Columns(value string) []data.Column {
 	return r.named(r.network.ColumnsOf(value))
 }
 
-// InFile describes the columns that a file must contain for [Run.Given] to return the given columns. Drawn columns are
-// replaced by the columns from which they are drawn.
+// InFile returns descriptions of the columns that a file must contain for [Run.Given] to return the given columns. Drawn
+// columns are replaced by the columns from which they are drawn.
 func (r *Run) InFile(columns []data.Column) []data.Column {
 	if r == nil || r.Model == nil {
 		return columns

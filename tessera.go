@@ -287,8 +287,8 @@ func (o Options) backend() (ir.Backend, *team.Team, error) {
 	return engine.Backend{Team: team}, team, nil
 }
 
-// Plan describes how the engine runs one training step of a model: every operation with its shapes, bytes and FLOPs, and the
-// data that two processes exchange in a distributed training.
+// Plan returns a description of how the engine runs one training step of a model: every operation with its shapes, bytes and
+// FLOPs, and the data that two processes exchange in a distributed training.
 func Plan(m *graph.Model) (string, error) {
 	if m == nil || m.Spec == nil {
 		return "", errors.New("tessera: no model to plan: make one with graph.New")

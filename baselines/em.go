@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/metrics"
 	"tessera/parallel/team"
 )
 
@@ -95,11 +97,26 @@ func (m *em) begin(images Images) error {
 		m.origin[j] /= float64(m.n)
 	}
 	inPairs(m.origin)
+	if err := m.tooLarge(); err != nil {
+		return err
+	}
 	if err := m.hidden.start(m, images); err != nil {
 		return err
 	}
 	m.objective = math.MaxFloat64
 	return m.settle()
+}
+
+// tooLarge returns an error for values whose squares overflow: the fits that start a model compute in float32.
+func (m *em) tooLarge() error {
+	most := math.Sqrt(math.MaxFloat32/float64(m.n)/float64(m.pixels)) / 2 // the distance from the mean is less than twice that
+	for i, v := range m.x {
+		if !(math.Abs(float64(v)) < most) {
+			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want less than %.3g", i/m.pixels, i%m.pixels, v, most),
+				Hint: `write scale = "standardise" in the dataset table`}
+		}
+	}
+	return nil
 }
 
 // settle rounds new parameters and computes the values that are derived from them.
@@ -238,6 +255,27 @@ func (m *em) Draw(n int, seed uint64) ([]float32, error) {
 		}
 	})
 	return images, nil
+}
+
+// Components implements [metrics.Mixture].
+func (m *em) Components() []metrics.Component {
+	h, ok := m.hidden.(*mixture)
+	if !ok || m.atoms == nil {
+		return nil
+	}
+	means, _ := h.means()
+	list := make([]metrics.Component, h.components)
+	for k := range list {
+		mean := slices.Clone(means[k*m.pixels : (k+1)*m.pixels])
+		for j, o := range m.origin {
+			mean[j] += o
+		}
+		list[k] = metrics.Component{Weight: h.weights[k], Mean: mean}
+		if g, ok := h.family.(*gaussian); ok {
+			list[k].Covariance = g.covarianceOf(k)
+		}
+	}
+	return list
 }
 
 // Freedom implements [metrics.Density].

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/internal/random"
@@ -516,4 +517,42 @@ func moments(t *testing.T, m Model, d int) (mean, covariance []float64) {
 		}
 	}
 	return mean, covariance
+}
+
+// Values whose squares are no float32 numbers are an error that names the first of them, not a density of NaN.
+func TestTooLargeValuesAreNamed(t *testing.T) {
+	x := blobs(1, 20, 2, 1, 1)
+	x[7] = 1e20
+	for _, method := range []Method{&GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 5, Restarts: 1}, &FactorAnalysis{Components: 1, Floor: 1e-3, Iterations: 5}} {
+		err := newModel(t, method, []int{2}, 1).Begin(t.Context(), Matrix{x, 2})
+		if err == nil || !strings.Contains(err.Error(), "sample 3, value 1: got 1e+20") {
+			t.Errorf("%T: got %v", method, err)
+		}
+	}
+}
+
+// The components that a mixture reports have its moments.
+func TestComponentsHaveTheMomentsOfTheMixture(t *testing.T) {
+	const n, d = 60, 2
+	x := blobs(5, n, d, 2, 2)
+	for _, covariance := range []string{full, diagonal, spherical, tied} {
+		m := newModel(t, &GMM{Components: 2, Covariance: covariance, Init: "kmeans", Floor: 1e-3, Iterations: 20, Restarts: 2}, []int{d}, 1)
+		fit(t, m, Matrix{x, d})
+		mixed, _ := metrics.As[metrics.Mixture](m)
+		mean, want := moments(t, m, d)
+		got, total := make([]float64, d*d), 0.0
+		for _, c := range mixed.Components() {
+			total += c.Weight
+			for i := range d {
+				for j := range d {
+					got[i*d+j] += c.Weight * (c.Covariance[i*d+j] + (c.Mean[i]-mean[i])*(c.Mean[j]-mean[j]))
+				}
+			}
+		}
+		for i := range got {
+			if math.Abs(got[i]-want[i]) > 1e-9 || math.Abs(total-1) > 1e-9 {
+				t.Errorf("%s: got %v and the weights %g, want %v and 1", covariance, got, total, want)
+			}
+		}
+	}
 }

@@ -567,7 +567,7 @@ func start(init string, x []float32, n, p, k int, seed uint64) (atoms, codes []f
 	return atoms, codes, nil
 }
 
-// randomFactors draws |N(0,1)| entries, scaled so that a product of them has about the mean of X.
+// randomFactors draws |N(0,1)| entries, scaled such that the mean of their product is close to that of X.
 func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float32) {
 	scale := math.Sqrt(mean(x) / float64(k))
 	draw := func(name string, length int) []float32 {

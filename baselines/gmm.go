@@ -108,7 +108,7 @@ type gaussian struct {
 	share              float64 // floor, as a fraction of the mean variance of the pixels
 
 	centres    []float64 // components x pixels, minus the origin
-	variances  []float64 // per component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
+	variances  []float64 // variances of each component: pixels x pixels, pixels, or 1 values; pixels x pixels once if tied
 	floor      []float64 // minimum variance, one value
 	scatter    []float64 // mean of the products of all rows; only for a tied covariance
 	precisions []float64 // inverse of the covariance; only for a tied covariance
@@ -487,4 +487,18 @@ func (g *gaussian) sampler() func(row []float64, component int, r *rand.Rand) {
 			row[j] = m
 		}
 	}
+}
+
+// covarianceOf returns the covariance of a component, pixels x pixels.
+func (g *gaussian) covarianceOf(component int) []float64 {
+	d, each := g.pixels, g.each()
+	v := g.variances[component*each%len(g.variances):][:each]
+	if each == d*d && g.covariance != diagonal {
+		return slices.Clone(v)
+	}
+	wide := make([]float64, d*d)
+	for j := range d {
+		wide[j*d+j] = v[j%each]
+	}
+	return wide
 }

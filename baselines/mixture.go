@@ -31,7 +31,7 @@ type mixture struct {
 	eta       []float64 // natural parameters, components x features
 	constants []float64 // log w_k + c_k
 
-	unused sync.Pool // of *scratch
+	unused sync.Pool // contains *scratch
 }
 
 // family is the distribution of the components.

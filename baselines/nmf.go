@@ -484,7 +484,7 @@ type betaRule struct {
 	penalties penalties
 
 	atomsDown []float32   // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
-	downs     *laneSums   // per-lane sums for atomsDown
+	downs     *laneSums   // sums for atomsDown, per lane
 	images    [][]float32 // scratch for a block of images, per lane
 	ownPart   float64     // sum of the terms of the divergence that depend only on X
 }

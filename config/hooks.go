@@ -89,6 +89,32 @@ func (w *walk) decomposing() {
 	}
 }
 
+// misplaced reports layers whose input cannot be what they read: decorrelate inside a block, which nothing fits there, and
+// layers that look up whole numbers but read the values of a layer with parameters or of a relative block.
+func (w *walk) misplaced() {
+	for _, p := range w.layout.Layers() {
+		inner := w.layout.at[p.Path] == nil
+		if _, ok := p.Layer.(*layers.Decorrelate); ok && inner {
+			w.report(placeOf(p.Path), p.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, not inside a block", "")
+		}
+		if _, ok := p.Layer.(layers.Indexing); !ok {
+			continue
+		}
+		computed := ""
+		if inner && p.From == nil {
+			computed = "a relative block scales its input"
+		}
+		for _, name := range p.From {
+			if q, published := w.layout.Of(name); q != nil && published == "" && len(q.Parameters) > 0 {
+				computed = fmt.Sprintf("%s (%s) computes other numbers", q.Path, q.Kind)
+			}
+		}
+		if computed != "" {
+			w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("%s looks up whole numbers, but %s", p.Kind, computed), "let it read a column of whole numbers (from)")
+		}
+	}
+}
+
 // Hook is a declared hook of a model.
 type Hook struct {
 	Name string // name of the table, and of the hook's state in a checkpoint: "average"

@@ -58,8 +58,6 @@ func TestWholeNumbersAreCheckedWhereverALayerReadsThem(t *testing.T) {
 		`{ kind = "concat", layers = [` + embedding + `] }`:                                                                                   true,
 		`{ kind = "concat", layers = [{ kind = "residual", layers = [` + embedding + `, { kind = "dense", units = 2 }] }] }`:                  true,
 		`{ kind = "flatten" }, { kind = "concat", layers = [{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, ` + embedding + `] }`: true,
-		`{ kind = "relative", layers = [` + embedding + `] }`:                                                                                 false, // of numbers that the block scales
-		`{ kind = "concat", layers = [{ kind = "relative", layers = [{ kind = "flatten" }] }, ` + embedding + `] }`:                           false,
 	} {
 		f, err := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "LIST", list).Replace(`
 [model.m]
@@ -82,6 +80,22 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 		found := slices.ContainsFunc(m.Wanted(layout), func(w Wanted) bool { return w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) })
 		if found != want {
 			t.Errorf("%s: got %v, want numbers below 5 in ids: %v", list, m.Wanted(layout), want)
+		}
+	}
+}
+
+func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
+	for list, want := range map[string]string{
+		`{ kind = "dense", units = 4 }, { kind = "embedding", vocabulary = 5, units = 3 }`:                          `encoder[2] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
+		`{ kind = "relative", layers = [{ kind = "embedding", vocabulary = 5, units = 3 }] }`:                       `encoder[1].layers[0] (embedding): embedding looks up whole numbers, but a relative block scales its input`,
+		`{ kind = "residual", layers = [{ kind = "decorrelate", column = "c" }, { kind = "dense", units = 256 }] }`: `encoder[1].layers[0] (decorrelate): decorrelate is fitted to the images`,
+	} {
+		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\ndecoder = []\nloss = [{ kind = \"l1\", on = \"code\" }]\nencoder = [{ kind = \"flatten\" }, "+list+"]\n"))
+		if err == nil {
+			_, err = f.Model("m")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", list, err, want)
 		}
 	}
 }

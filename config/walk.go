@@ -286,6 +286,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
 	}
 	w.decomposing()
+	w.misplaced()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		w.search()
 	}

@@ -49,12 +49,12 @@ func (c Column) Size() int { return volume.Of(c.Shape) }
 
 // Columned is implemented by sources that may have columns other than images and labels.
 type Columned interface {
-	// DescribeColumns describes the columns other than images and labels. It reads only the parts of files that determine the
-	// types. If files are missing, a column has a name but no type.
+	// DescribeColumns returns descriptions of the columns other than images and labels. It reads only the parts of files that
+	// determine the types. If files are missing, a column has a name but no type.
 	DescribeColumns(dirs Dirs) []Column
 }
 
-// ColumnsOf describes the columns of a source other than images and labels.
+// ColumnsOf returns descriptions of the columns of a source other than images and labels.
 func ColumnsOf(s Source, dirs Dirs) []Column {
 	if c, ok := s.(Columned); ok {
 		return c.DescribeColumns(dirs)
@@ -194,7 +194,7 @@ func (m *Images) stock() int {
 	return max(len(m.bytes), len(m.floats)) / m.pixels
 }
 
-// Columns describes the columns other than images and labels.
+// Columns returns descriptions of the columns other than images and labels.
 func (m *Images) Columns() []Column {
 	if m == nil {
 		return nil
@@ -214,7 +214,8 @@ func (m *Images) column(name string) *Values {
 	return nil
 }
 
-// Column describes a column by its name, including images and labels; ok is false if the samples have no such column.
+// Column returns the description of a column by its name, including images and labels; ok is false if the samples have no such
+// column.
 func (m *Images) Column(name string) (c Column, ok bool) {
 	switch name {
 	case ImagesColumn:
@@ -375,7 +376,7 @@ func (m *Images) firstDrawn(d *drawnColumn, wanted func(float32) bool) (place st
 	return "", 0
 }
 
-// placeIn describes the location of value k of a row of a column, for a message.
+// placeIn returns a description of the location of value k of a row of a column, for a message.
 func (m *Images) placeIn(v *Values, row, k int) string {
 	place := fmt.Sprintf("sample %d", row)
 	if m.lines != nil {

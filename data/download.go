@@ -33,7 +33,7 @@ type Progress struct {
 	Dataset, File string
 	URL           string
 	Done, Total   int64 // compressed bytes; Total is -1 if the mirror does not send it
-	Err           error // why this mirror failed; the next one is tried
+	Err           error // error of this mirror; the next mirror is tried
 }
 
 // Get downloads the named data set into dir and returns its files. Files with the right checksum remain; others are replaced.

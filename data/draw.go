@@ -12,9 +12,9 @@ import (
 // Draw is a kind of column whose values are drawn at random instead of read: noise, masks, negatives. It must be safe for
 // concurrent use.
 type Draw interface {
-	// Column describes the shape and the type of the values for one sample; its Name is ignored. other describes another
-	// column of the samples (images, labels or another column that is not drawn). A type of "" means that the shape of another
-	// column is not known yet.
+	// Column returns the shape and the type of the values for one sample; the Name is ignored. other describes another column
+	// of the samples (images, labels or another column that is not drawn). A type of "" means that the shape of another column
+	// is not known yet.
 	Column(other func(name string) (Column, bool)) (Column, error)
 	// Draw writes the values for one sample to dst. It uses the random stream r.
 	Draw(dst []float32, s Drawing, r *rand.Rand)

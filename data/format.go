@@ -23,7 +23,7 @@ type format struct {
 
 	open   func(context.Context, string) (opened, File, error)          // opens a file of several arrays, or of columns; nil for a single array
 	header func(start []byte) (arrayHeader, error)                      // parses the header of a single array
-	write  func(written, io.Writer) error                               // nil if the format cannot be written
+	write  func(written, io.Writer) error                               // writes a file; nil if the format cannot be written
 	fill   func(context.Context, holes, string, []byte) ([]byte, error) // fills missing entries; nil if the format does not support this
 	bytes  bool                                                         // values are written as bytes: the format is only for images
 }

@@ -271,7 +271,7 @@ func (f *csvFile) columnList() string {
 	return strings.Join(texts, ", ")
 }
 
-// describe describes the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+// describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 func (f *csvFile) describe(c csvColumns) string {
 	names := f.valueNames(c)
 	if n := len(names); n > 6 {
@@ -437,7 +437,7 @@ func (t *table) statistics(column int) columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
 	s := columnStatistics{counts: true}
 	classes, whole := map[float32]bool{}, true
-	var mean, squares, count float64 // by Welford's recurrence
+	var mean, squares, count float64 // mean and sum of squares by Welford's recurrence
 	for i := range n {
 		v := t.values.floats[i*width+column]
 		if v != v { // missing

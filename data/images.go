@@ -265,8 +265,8 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
-// Place describes the location of value v of image i for a message: `line 7, column "mass"` for a .csv file; otherwise by
-// numbers from 0, as `sample 5, value 3` or `image 5, row 2, column 7`.
+// Place returns a description of the location of value v of image i for a message: `line 7, column "mass"` for a .csv file;
+// otherwise by numbers from 0, as `sample 5, value 3` or `image 5, row 2, column 7`.
 func (m *Images) Place(i, v int) string {
 	row := m.row(i)
 	place := fmt.Sprintf("sample %d", row)

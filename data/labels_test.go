@@ -118,7 +118,7 @@ func TestTheNumberOfClassesIsKnownWithoutPixels(t *testing.T) {
 	}
 	for _, c := range []struct {
 		source Source
-		want   int // 0 for unknown
+		want   int // expected number; 0 for unknown
 	}{
 		{FashionMNIST(), 10}, {MNIST(), 10}, {&Swimmer{}, 0}, {&Bars{}, 0},
 		{&IDX{Arrays{Labels: labels}}, 3}, {&NPY{Arrays{Labels: labels, TestLabels: more}}, 7}, {&IDX{}, 0},

@@ -28,7 +28,7 @@ type Memory struct {
 	// Further lists the names of the columns other than images and labels.
 	Further []string `toml:"columns" optional:"true" doc:"names of further columns, set by the Go program"`
 
-	train, test *Images // nil in a declaration read from a file
+	train, test *Images // images; nil in a declaration read from a file
 }
 
 // FromFloats returns a data set of training images or vectors. values contains n samples, row by row, of shape (height,

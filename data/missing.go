@@ -99,7 +99,7 @@ func (m *Images) hasVirtual(name string) bool {
 	return ok && v != nil && v.Missing
 }
 
-// virtual describes a column that takes no memory.
+// virtual returns the description of a column that takes no memory.
 func (m *Images) virtual(name string) Column {
 	if d := m.drawnBy(name); d != nil {
 		return d.Column
@@ -218,9 +218,9 @@ func (m *Images) hide(fraction float64, seed uint64, split uint64) *Images {
 	return &other
 }
 
-// noneObserved returns an error for a value that is not observed in any fitted sample, because a model cannot learn it.
-func (m *Images) noneObserved() error {
-	if !m.missing {
+// NoneObserved returns an error for a value that is missing in all samples, because a model cannot learn it.
+func (m *Images) NoneObserved() error {
+	if m == nil || !m.missing {
 		return nil
 	}
 	seen := make([]bool, m.pixels)

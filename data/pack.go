@@ -73,7 +73,7 @@ func (s *Set) Pack(to io.Writer) error {
 	return w.Flush() // the error of the first write that failed
 }
 
-// header describes the images; nil if there are none.
+// header returns a description of the images; nil if there are none.
 func (m *Images) header() *packedImages {
 	if m == nil {
 		return nil

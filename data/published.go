@@ -25,7 +25,7 @@ type published struct {
 // publishedFile is one file of a published set. Mirrors compress it differently, so only the uncompressed bytes have a known
 // checksum.
 type publishedFile struct {
-	name   string // without .gz, the usual suffix on mirrors and on disk
+	name   string // name without .gz, which is the usual suffix on mirrors and on disk
 	size   int64  // size of the uncompressed bytes
 	sha256 string // checksum of the uncompressed bytes
 }
@@ -173,7 +173,7 @@ type Status struct {
 // FileStatus describes one file of a downloaded set.
 type FileStatus struct {
 	Name    string `json:"name"`
-	Path    string `json:"path,omitempty"`   // "" if the file was not found
+	Path    string `json:"path,omitempty"`   // path; "" if the file was not found
 	Bytes   int64  `json:"bytes,omitempty"`  // size on disk
 	Problem error  `json:"-"`                // an *Error if the file is missing or, after Verify, wrong
 	SHA256  string `json:"sha256,omitempty"` // checksum of the uncompressed bytes, after Verify

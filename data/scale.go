@@ -20,7 +20,7 @@ import (
 // Minimum, maximum, mean and deviation are computed over the fitted samples, for each value of a vector, or for each channel
 // of images over all pixels. If all samples have the same value, the divisor is 1.
 type Scale struct {
-	Method string  // "", "bytes", "minmax" or "standardise"
+	Method string  // name of the method: "", "bytes", "minmax" or "standardise"
 	Factor float64 // the factor if not 0; Method is then ""
 }
 
@@ -99,7 +99,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 				groups = m.Shape[2]
 			}
 		}
-		if err := m.noneObserved(); err != nil {
+		if err := m.NoneObserved(); err != nil {
 			return nil, err
 		}
 		stats := m.statistics(groups)

@@ -145,7 +145,7 @@ func (s Selection) drawn(images *Images, seed uint64) (*Images, error) {
 	return images.WithDrawn(seed, *s.Drawn...)
 }
 
-// split takes the images.
+// split returns the images of the splits, before scaling and draws.
 func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	var splits Splits
 	if err := s.check(); err != nil {

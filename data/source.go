@@ -103,7 +103,7 @@ func columnNames(further []Column) string {
 	return strings.Join(names, ", ")
 }
 
-// Columns describes the loaded columns other than images and labels.
+// Columns returns descriptions of the loaded columns other than images and labels.
 func (s *Set) Columns() []Column {
 	for _, images := range []*Images{s.Train, s.Test} {
 		if images != nil {
@@ -148,7 +148,7 @@ type Set struct {
 	Scale   Scale       // declared scaling by statistics of the fitted samples: see [Set.Split]
 	Notes   []string    // warnings, such as skipped files and doubtful columns
 
-	doubt *Error // see [Set.Doubt]
+	doubt *Error // warning about the values; see [Set.Doubt]
 }
 
 // Doubt returns an [*Error] for values that are probably unintended: floats up to 255 without a scale, or axes in another

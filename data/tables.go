@@ -491,8 +491,8 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 	return nil
 }
 
-// columnsOf describes the further columns of a file without reading their values. If the file is unreadable, they have only
-// names.
+// columnsOf returns descriptions of the further columns of a file without reading their values. If the file is unreadable,
+// they have only names.
 func (t *Tables) columnsOf(r reading) (list []Column) {
 	o, _, ok, err := openTable(context.Background(), t.path())
 	defer o.close()

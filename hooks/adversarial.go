@@ -72,10 +72,10 @@ type adversary struct {
 	training Training
 	now      attack.Attack // the attack with the epsilon of this step
 	pixels   int
-	program  Program     // for attacks on the reconstruction; else nil
-	head     HeadProgram // for attacks on a head
+	program  Program     // program for attacks on the reconstruction; else nil
+	head     HeadProgram // program for attacks on a head; else nil
 
-	x, clean, gradient []float32        // of this step
+	x, clean, gradient []float32        // images and gradient of this step
 	targets            []float32        // targets of the head
 	update             func(thread int) // stored because each method value allocates
 }

@@ -70,7 +70,7 @@ func (d *Decomposition) Attach(t Training) (*Active, error) {
 type decomposing struct {
 	of       morph.Decomposition
 	training Training
-	fitted   *decomposed // for the training images; nil if no program reads them
+	fitted   *decomposed // preparation of the training images; nil if no program reads it
 }
 
 func (h *decomposing) prepare(images *data.Images) (Prepared, error) {
@@ -117,7 +117,7 @@ type decomposed struct {
 
 // workspace is the memory of one goroutine for a decomposition.
 type workspace struct {
-	*morph.Decomposer // nil until first used
+	*morph.Decomposer // created on first use
 	image, levels     []float32
 }
 

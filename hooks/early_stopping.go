@@ -39,7 +39,7 @@ type stopping struct {
 	*EarlyStopping
 	training Training
 	of       []*Parameter
-	best     *bestRecord // nil before the first epoch is complete
+	best     *bestRecord // the best epoch; nil before the first epoch is complete
 	values   [][]float32 // parameters of the best epoch
 }
 

@@ -21,7 +21,7 @@ type fake struct {
 	projected   []string
 }
 
-// newFake has images of 4 pixels and 3 units.
+// newFake returns a training with images of 4 pixels and 3 units.
 func newFake(t *testing.T, images ...[]float32) *fake {
 	t.Helper()
 	made, err := data.NewFloats([]int{4}, slices.Concat(images...), nil)

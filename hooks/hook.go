@@ -90,8 +90,8 @@ type Distorting interface{ Distorts() }
 // whose values losses select by the name of the hook (key teacher).
 type Lender interface{ Lends() }
 
-// Separating is implemented by hooks that read the gradients of single loss terms ([Gradients.Terms]). Only then do the
-// programs of the steps compute them.
+// Separating is implemented by hooks that read the gradients of single loss terms ([Gradients.Terms]). The programs of the
+// steps compute these gradients only for such a hook.
 type Separating interface {
 	// Separates lists the names of these terms, nil for all terms of the model.
 	Separates() []string
@@ -221,7 +221,7 @@ type Gradients struct {
 	Values [][]float32
 
 	// Terms contains the gradients of the weighted loss terms that [Separating] hooks of the model name, in the order of the
-	// model. They must not be written. Values contains the sum of all terms, these and the others.
+	// model. A hook must not write to them. Values contains the sum over all terms of the model.
 	Terms []TermGradient
 
 	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters after the
@@ -231,15 +231,15 @@ type Gradients struct {
 }
 
 // TermGradient is the gradient of one loss term with respect to each parameter of [Gradients.Of]. It is nil for a parameter
-// that the term does not depend on, and for one whose player does not minimise the term in this step.
+// that the term does not depend on, and for a parameter whose player does not minimise the term in this step.
 type TermGradient struct {
-	Term   string // its name, as in metrics.jsonl without "loss."
+	Term   string // name of the term in metrics.jsonl, without "loss."
 	Values [][]float32
 }
 
 // Epoch describes a complete epoch.
 type Epoch struct {
-	Epoch   int            // from 1
+	Epoch   int            // number of the epoch, from 1
 	Step    int            // steps done since the beginning of the training
 	Metrics metrics.Values // the loss, its terms and the metrics, with the keys of metrics.jsonl
 }
@@ -275,7 +275,7 @@ type BestEpoch struct {
 	Epoch  int
 	Step   int
 	Error  float64
-	Values [][]float32 // of all parameters, in the order of the model
+	Values [][]float32 // values of all parameters, in the order of the model
 }
 
 // Training gives a hook access to the training.
@@ -320,7 +320,7 @@ type Training interface {
 
 // Parameter is one named tensor of a model.
 type Parameter struct {
-	Index     int    // in the model
+	Index     int    // index in the model
 	Path      string // encoder.0.weight
 	Shape     []int
 	Data      []float32   // row-major
@@ -362,7 +362,7 @@ type HeadProgram interface {
 // and hook/NAME.
 type State struct {
 	Tensors []Tensor
-	Record  json.RawMessage // nil if there is no record
+	Record  json.RawMessage // the JSON record; nil if there is none
 }
 
 // Tensor is one named array of a state. Values is read when the checkpoint is encoded, which is before the next step.

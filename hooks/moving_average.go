@@ -14,7 +14,7 @@ import (
 type average struct {
 	of     []*Parameter
 	values [][]float32 // averages by parameter
-	rate   float32     // of the current step
+	rate   float32     // weight of the new values in the current step
 }
 
 // movingAverage returns the functions of a hook with a moving average. rate returns the weight of w in each step, counted

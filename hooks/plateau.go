@@ -41,7 +41,7 @@ func (p *Plateau) Attach(Training) (*Active, error) {
 type plateau struct {
 	*Plateau `json:"-"`
 	Rate     float64  `json:"rate"`             // product of all reductions
-	Lowest   *float64 `json:"lowest,omitempty"` // nil before the first epoch is complete
+	Lowest   *float64 `json:"lowest,omitempty"` // lowest error so far; nil before the first epoch is complete
 	Bad      int      `json:"bad"`              // epochs since an improvement or a reduction
 	Cooling  int      `json:"cooling"`          // remaining epochs of the cooldown
 }

@@ -7,15 +7,15 @@ import (
 	"tessera/part"
 )
 
-// Surgery is gradient surgery (PCGrad): where the gradients of two loss terms conflict, each step leaves out of one what works
-// against the other. Let g_i be the gradient of the weighted term i. If the inner product of p_i, which begins as g_i, with
-// g_j is negative, then
+// Surgery is gradient surgery (PCGrad). If the gradients of two loss terms conflict, each step removes from one gradient its
+// component along the other. Let g_i be the gradient of the weighted term i. Starting with p_i = g_i, for every other term j
+// in random order, if the inner product of p_i and g_j is negative, then
 //
 //	p_i <- p_i - (p_i·g_j / |g_j|²) g_j
 //
-// for every other term j, in random order. The step takes the sum of all p_i, and the gradients of terms that terms does not
-// name unchanged. Inner products are over the parameters that both terms depend on. All gradients are computed by one
-// backward pass per term. Without conflicts the hook changes nothing.
+// The step uses the sum of all p_i plus the unchanged gradients of the terms that the key terms does not name. Inner products
+// are over the parameters that both terms depend on. The gradients require one backward pass per term. Without conflicts the
+// hook changes nothing.
 //
 // Source: Yu et al., Gradient surgery for multi-task learning, 2020.
 type Surgery struct {
@@ -51,7 +51,7 @@ func (*Surgery) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (h *Surgery) Attach(t Training) (*Active, error) {
-	var sums, p [][]float32 // memory for the changed gradients and for p_i
+	var sums, p [][]float32 // buffers for the changed gradients and for p_i
 	return &Active{Gradients: func(g *Gradients) error {
 		terms := slices.DeleteFunc(slices.Clone(g.Terms), func(of TermGradient) bool {
 			return len(h.Terms) > 0 && !slices.Contains(h.Terms, of.Term)
@@ -80,14 +80,14 @@ func (h *Surgery) Attach(t Training) (*Active, error) {
 	}}, nil
 }
 
-// refill copies values; a missing list becomes empty.
+// refill copies values to into. A nil list becomes an empty one.
 func refill(into, values [][]float32) {
 	for k, v := range values {
 		into[k] = append(into[k][:0], v...)
 	}
 }
 
-// products returns the inner product of a and b, and of b and b, over the parameters that both have.
+// products returns the inner product of a and b, and of b and b, over the parameters for which both have values.
 func products(a, b [][]float32) (product, square float64) {
 	for k, v := range b {
 		if len(a[k]) == 0 {
@@ -101,7 +101,7 @@ func products(a, b [][]float32) (product, square float64) {
 	return product, square
 }
 
-// addTo adds times b to a for the parameters that both have.
+// addTo adds times b to a, for the parameters for which both have values.
 func addTo(a, b [][]float32, times float64) {
 	for k, v := range b {
 		if len(a[k]) == 0 {

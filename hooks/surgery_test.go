@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// operated returns the gradients that the hook makes of the gradients of terms; step gradients are the sums of terms and others.
+// operated returns the gradients of a step before and after the hook. The gradients before are the sums of terms and others.
 func operated(t *testing.T, h *Surgery, terms []TermGradient, others [][]float32) (before, after [][]float32) {
 	t.Helper()
 	g := &Gradients{Of: newFake(t, make([]float32, 4)).parameters[:len(others)], Terms: terms}
@@ -31,8 +31,8 @@ func operated(t *testing.T, h *Surgery, terms []TermGradient, others [][]float32
 	return before, g.Values
 }
 
-// Three terms, of which the second depends on one parameter and the third on the other, and a fourth that is not named: by the formula of
-// Yu et al. in float64, with the order of the hook.
+// The expected values are computed in float64 by the formula of Yu et al., in the order of the hook. The second term depends
+// on one parameter, the third on the other, and a fourth term is not named.
 func TestSurgeryRemovesConflictsInPairs(t *testing.T) {
 	terms := []TermGradient{
 		{"a", [][]float32{{1, 2, -1}, {-2, 0.5}}},

@@ -107,7 +107,7 @@ type rig struct {
 type leaf struct {
 	name             string
 	values           []float32
-	parameter, batch bool // see [gradcheck.Leaf]
+	parameter, batch bool // as in [gradcheck.Leaf]
 	sampler          ops.Sampler
 }
 

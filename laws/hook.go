@@ -111,7 +111,7 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 	return nil
 }
 
-// decomposition is a layer that needs a hook to prepare its images.
+// decomposition returns a layer that needs a hook to prepare its images.
 func decomposition() layers.Layer {
 	l := &layers.PADO{}
 	l.Levels, l.Radius, l.Step = 2, 1, 1

@@ -601,7 +601,7 @@ func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, erro
 	return linearHead{m, head}, nil
 }
 
-// linearHead is a head x U, whose cross entropy has the gradient (p - targets) U'.
+// linearHead is a head with the logits x U. The gradient of its cross entropy with respect to x is (p - targets) U'.
 type linearHead struct {
 	*measured
 	name string

@@ -152,8 +152,8 @@ func onlyIn(dtype tensor.Dtype, x, y *gorgonia.Node) *gorgonia.Node {
 // lengthwiseOp is the spec of an op whose kernel reads the length of its input.
 type lengthwiseOp struct{}
 
-// lengthwise is the identity for a complete batch. It declares that processes can share the batch, although the kernel scales
-// a part of a batch.
+// lengthwise returns x for a complete batch. The op declares that processes can share the batch, although the kernel scales a
+// part of a batch.
 func lengthwise(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
 	images, size := x.Shape()[0], x.Shape().TotalSize()
 	return c.Do("lengthwise", func() (*gorgonia.Node, error) {

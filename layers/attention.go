@@ -66,7 +66,7 @@ func (a *Attention) others(in []int) []int {
 	return a.other
 }
 
-// geometry describes the attention of tokens of shape in to tokens of shape other.
+// geometry returns the geometry of the attention of tokens of shape in to tokens of shape other.
 func (a *Attention) geometry(in, other []int) (ops.Attention, error) {
 	if len(in) < 2 {
 		return ops.Attention{}, fmt.Errorf("got an input of shape %v, want tokens (tokens, features)", in)

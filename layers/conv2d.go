@@ -21,7 +21,7 @@ func init() {
 	Registry.Register("conv2d", "2D convolution", func() Layer { return &Conv2D{usualFiltering()} })
 }
 
-// geometry describes the convolution of images of shape in.
+// geometry returns the geometry of the convolution of images of shape in.
 func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	g, image, err := l.fitting(in)
 	if err != nil {

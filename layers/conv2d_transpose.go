@@ -22,7 +22,8 @@ func init() {
 	Registry.Register("conv2d_transpose", "transposed 2D convolution, which enlarges an image", func() Layer { return &Conv2DTranspose{usualFiltering()} })
 }
 
-// geometry describes the convolution that this layer transposes. The images of that convolution are the outputs of the layer.
+// geometry returns the geometry of the convolution that this layer transposes. The images of that convolution are the outputs
+// of the layer.
 func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	g, image, err := l.fitting(in, count{"stride", l.Stride}, count{"stride_width", l.strideWidth()})
 	if err != nil {

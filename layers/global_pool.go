@@ -15,8 +15,8 @@ func init() {
 	Registry.Register("global_pool", "the mean, or the maximum, of every channel of an image", func() Layer { return &GlobalPool{Value: "mean"} })
 }
 
-// geometry describes a single window over the entire image. The window may be larger than the image: pooling ignores the part
-// outside.
+// geometry returns the geometry of a single window over the entire image. The window may be larger than the image: pooling
+// ignores the part outside.
 func (g *GlobalPool) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {

@@ -164,7 +164,7 @@ func (p Padding) along(in, reach, stride int) (out, before int) {
 	return slack/stride + 1, p.Pixels
 }
 
-// back is the inverse of along, for the transposed convolution: it returns the length out of an axis for which a convolution
+// back is the inverse of along, for the transposed convolution. It returns the length out of an axis for which a convolution
 // with this padding has in outputs. For "same" it returns the largest such out.
 func (p Padding) back(in, reach, stride int) (out, before int) {
 	if p.Same {

@@ -74,7 +74,7 @@ func Names(list []Parameter) []string {
 // value in the model is the path of the layer followed by Name, for example "encoder.2.mean".
 type Value struct {
 	Name  string
-	Shape []int // for one input, without the batch axis
+	Shape []int // shape of the value for one input, without the batch axis
 }
 
 // Drawing is implemented by layers with published values that are random in training and constant at inference, such as
@@ -224,7 +224,8 @@ func IsNoisy(l Layer) bool {
 type Expanding interface {
 	// Largest returns the number of values of the largest intermediate tensor for one input of a valid shape in.
 	Largest(in []int) int
-	// Expands describes the largest intermediate tensor, and how to make it smaller, for an error message.
+	// Expands returns a description of the largest intermediate tensor, and advice on how to make it smaller, for an error
+	// message.
 	Expands(in []int) (what, advice string)
 }
 
@@ -402,7 +403,8 @@ func StackRange(block []Layer, in Interval) Interval {
 // is Preparing, a training hook may compute this function once for every image; the graph then applies only Rest.
 type Preparing interface {
 	Layer
-	// Preparation describes the fixed function. Its type tells a hook whether it can compute the function.
+	// Preparation returns a description of the fixed function. A hook decides by the type of the description whether it can
+	// compute the function.
 	Preparation() any
 	// Rest applies the remaining computation to the result of the fixed function. This result has the shape that OutputShape
 	// returns.

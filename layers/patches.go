@@ -19,7 +19,7 @@ func init() {
 	Registry.Register("patches", "an image as the sequence of its patches", func() Layer { return &Patches{Size: 4} })
 }
 
-// geometry describes how images of shape in are cut into patches.
+// geometry returns the geometry of the patches of images of shape in.
 func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	image, err := imageOf(in)
 	if err != nil {

@@ -13,7 +13,7 @@ type Pooling struct {
 	Padding Padding `toml:"padding" doc:"\"same\", \"valid\" or a number of pixels on every side, less than the kernel's"`
 }
 
-// geometry describes the windows over images of shape in.
+// geometry returns the geometry of the windows over images of shape in.
 func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 		name         string
 		layer        layers.Layer
 		mean, stddev float64
-		values       []float64 // nil: any
+		values       []float64 // possible values; nil for any
 	}{
 		{"dropout", &layers.Dropout{Rate: 0.2}, 1, math.Sqrt(0.2 / 0.8), []float64{0, 1.25}},
 		{"masking_noise", &layers.MaskingNoise{Rate: 0.2}, 0.8, math.Sqrt(0.2 * 0.8), []float64{0, 1}},

@@ -19,7 +19,7 @@ func init() {
 	Registry.Register("unpatch", "an image from the sequence of its patches", func() Layer { return &Unpatch{Size: 4} })
 }
 
-// geometry describes the image that is composed of tokens of shape in.
+// geometry returns the geometry of the image that is composed of tokens of shape in.
 func (u *Unpatch) geometry(in []int) (ops.Patching, error) {
 	tokens, features, err := sequenceOf(in)
 	if err != nil {

@@ -94,7 +94,7 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		return c.Ramp(c.Neg(c.AddRow(down, s.Parameter(numbered("threshold", t)))), 1, 0)
 	}
 	y := step(1, nil, slope)
-	var before *gorgonia.Node // nil means 0
+	var before *gorgonia.Node // code before the step; nil means 0
 	for t := 1; t < u.Steps; t++ {
 		moved := y
 		if before != nil {

@@ -21,7 +21,7 @@ func init() {
 	Registry.Register("upsample", "enlarges an image by repeating every pixel", func() Layer { return &Upsample{Factor: 2} })
 }
 
-// geometry describes the pooling that this layer transposes: it sums blocks of factor x factor pixels.
+// geometry returns the geometry of the pooling that this layer transposes: it sums blocks of factor x factor pixels.
 func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	image, err := imageOf(in)
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 	"tessera/ops"
 )
 
-// Distillation makes a head answer like another model, the teacher, whose logits are the column With. Let z be the logits of the head, t
-// those of the teacher, both of K classes, and T the temperature. The term is
+// Distillation trains a head to reproduce the predictions of another model, the teacher. The teacher's logits are the column
+// With. Let z be the logits of the head and t those of the teacher, both of K classes, and T the temperature. The term is
 //
 //	soft T² mean over samples of sum_j q_j (log q_j - log p_j) + (1 - soft) cross_entropy,  p = softmax(z/T), q = softmax(t/T)
 //
-// where [CrossEntropy] compares z with the labels of the samples whose class is known. T² keeps the size of the gradients of
-// the first part independent of T. Logarithms of probabilities are logits: their softmax is the probabilities.
+// where [CrossEntropy] compares z with the labels of the samples with a known class. Because of the factor T², the size of the
+// gradients of the first part does not depend on T. Logarithms of probabilities may be used as logits, because their softmax
+// is the probabilities.
 //
 // Source: Hinton, Vinyals and Dean, Distilling the knowledge in a neural network, 2015.
 type Distillation struct {

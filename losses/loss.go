@@ -170,7 +170,7 @@ type Encoding struct {
 // layer with weights, if they have the size of an image.
 type Dictionary struct {
 	Images *gorgonia.Node // the images to reconstruct, (batch, pixels)
-	Shape  []int          // of one image: (height, width) or (height, width, channels)
+	Shape  []int          // shape of one image: (height, width) or (height, width, channels)
 	Code   *gorgonia.Node // coefficients of the atoms, (batch, atoms): the code if only one decoder layer has weights
 	Atoms  *gorgonia.Node // (atoms, pixels)
 

@@ -70,7 +70,7 @@ type gapMeter struct {
 	every  int // stride between measured images
 	seen   int
 
-	images, codes, outputs []float32 // of the measured images
+	images, codes, outputs []float32 // images, codes and outputs of the measured images
 }
 
 // Add implements [Meter].

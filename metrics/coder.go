@@ -39,6 +39,18 @@ type Sampler interface {
 	Draw(n int, seed uint64) (images []float32, err error)
 }
 
+// Mixture is a mixture of distributions. A code is the probabilities of the components given the image.
+type Mixture interface {
+	Components() []Component // nil for a model that is no mixture
+}
+
+// Component is one distribution of a mixture.
+type Component struct {
+	Weight     float64   // its share of the images
+	Mean       []float64 // one number per value of an image
+	Covariance []float64 // of a normal distribution, row-major; nil for others
+}
+
 // As returns c, or the coder that c wraps, as a T; ok is false if neither is one.
 func As[T any](c Coder) (is T, ok bool) {
 	for {
@@ -55,7 +67,7 @@ func As[T any](c Coder) (is T, ok bool) {
 
 // Atoms is the dictionary of a decoder's last linear map.
 type Atoms struct {
-	Shape  []int     // of one image
+	Shape  []int     // shape of one image
 	Count  int       // number of atoms: rows of Values
 	Values []float32 // Count x pixels, row-major
 	Bias   []float32 // pixels; nil for none
@@ -120,7 +132,7 @@ type skipping interface {
 	ValueCoder
 	// Decodes returns an error if the output cannot be computed from the code alone.
 	Decodes() error
-	// Columns describes the columns from which a value is computed.
+	// Columns returns descriptions of the columns from which a value is computed.
 	Columns(value string) []data.Column
 }
 

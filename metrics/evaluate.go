@@ -19,7 +19,7 @@ import (
 type Sample struct {
 	Images []float32 // n x pixels, row-major
 	Labels []int     // one class per image, negative if unknown; nil if all are unknown
-	Seed   uint64    // for metrics with random draws
+	Seed   uint64    // seed of metrics with random draws
 
 	// Columns are the columns other than images by name, row-major with one row per image: targets, masks, groups, labels.
 	Columns map[string][]float32
@@ -34,8 +34,8 @@ type Sample struct {
 	// term.
 	Known map[string]float64
 
-	Scaling *data.Scaling // with which Images were scaled; nil for none
-	Range   [2]float32    // of the fitted images before scaling; zeros stand for 0 and 1
+	Scaling *data.Scaling // scaling of Images; nil for none
+	Range   [2]float32    // range of the fitted images before scaling; zeros mean 0 and 1
 }
 
 // Evaluate computes the selected metrics of a coder on a sample; an empty selection means [Default]. Every image is encoded
@@ -95,7 +95,7 @@ type evaluation struct {
 	coder  Coder
 	sample Sample
 	pixels int
-	heads  []Head // with one logit per class
+	heads  []Head // heads with one logit per class
 	meters *Meters
 }
 
@@ -232,7 +232,7 @@ type Head struct {
 // running is a selected metric during an evaluation.
 type running struct {
 	choice  Choice
-	meter   Meter  // nil if the metric is not applicable
+	meter   Meter  // meter of the metric; nil if the metric is not applicable
 	missing string // why the metric is not applicable
 	prefix  string // prefix of the names of its values
 	head    string // the head whose logits it reads, "" if it reads none
@@ -409,7 +409,8 @@ func (m *Meters) given() []given {
 	return all
 }
 
-// settings returns the settings that the user has set, each before the first value of the metric, whose name has that prefix.
+// settings returns the settings that the user has set, each with the name of the first value of the metric. prefix is the
+// prefix of the names of values.
 func (c Choice) settings(prefix string) (all []given) {
 	for _, g := range c.given {
 		g.before = prefix + c.names()[0]

@@ -26,8 +26,8 @@ type varianceMeter struct {
 	pixels   int
 	first    []float32
 	sums     []float64 // sum of x - x0 for each value
-	squares  imageSum  // of |x - x0|^2
-	residual imageSum  // of |x - y|^2
+	squares  imageSum  // sum of |x - x0|^2
+	residual imageSum  // sum of |x - y|^2
 }
 
 // Add implements [Meter].

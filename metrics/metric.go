@@ -100,8 +100,8 @@ type Reads uint
 // The possible inputs.
 const (
 	ReadsImages    Reads = 1 << iota // the original images
-	ReadsCodes                       // their codes
-	ReadsOutputs                     // their reconstructions
+	ReadsCodes                       // the codes
+	ReadsOutputs                     // the reconstructions
 	ReadsAtoms                       // the dictionary of the decoder's last layer
 	ReadsWeights                     // weight of the decoder's last layer with weights
 	ReadsLabels                      // the classes of the images
@@ -150,18 +150,18 @@ func (r Reads) missing(s *Subject) string {
 // Subject is a model together with the values that are known before the first batch.
 type Subject struct {
 	Coder  Coder
-	Shape  []int // of one image
-	Units  int   // of one code
+	Shape  []int // shape of one image
+	Units  int   // length of a code
 	Images int   // number of images to be measured
 	Seed   uint64
-	Known  map[string]float64 // see [Sample]
+	Known  map[string]float64 // settings of the model's losses; see [Sample]
 
-	Scaling *data.Scaling // see [Sample]
-	Range   [2]float32    // see [Sample]
+	Scaling *data.Scaling // scaling of the images; see [Sample]
+	Range   [2]float32    // range of the fitted images; see [Sample]
 
 	Parts   [][]float32         // the true parts, one image each; nil unless the metric reads them
-	Atoms   *Atoms              // nil unless the metric reads atoms
-	Weight  []float32           // nil unless the metric reads weights; read-only
+	Atoms   *Atoms              // the atoms; nil unless the metric reads them
+	Weight  []float32           // the weight, read-only; nil unless the metric reads it
 	Head    string              // the head whose logits are measured; "" unless the metric reads logits
 	Classes []string            // names of the classes of the head; nil if unknown
 	Names   map[string][]string // class names of the columns other than labels, by column
@@ -182,7 +182,7 @@ type Batch struct {
 	Objective float64 // objective for these images; see [ObjectiveCoder]
 
 	coder Coder
-	holed []float32 // see given; nil until it was called
+	holed []float32 // result of given; nil before the first call
 }
 
 // Observed returns the mask of observed entries of the images, n x pixels: 1, or 0 for missing and hidden entries. It is nil

@@ -32,7 +32,7 @@ func init() {
 // perClass counts images by class and prediction.
 type perClass struct {
 	names                   []string
-	count, predicted, right []float64 // of each class
+	count, predicted, right []float64 // numbers of images, predictions and correct predictions of each class
 }
 
 // Add implements [Meter].

@@ -14,10 +14,10 @@ func init() {
 	})
 }
 
-// Robustness measures how a head predicts the classes of adversarial examples, which projected gradient descent (pgd of package
-// attack) computes from images of a known class. Perturbations and their norms refer to values before scaling; the examples stay in the
-// range of the fitted samples, at least [0,1]. With the same settings the numbers are those of `tessera attack --on`. Gradients and
-// logits are those before a calibration.
+// Robustness measures the accuracy of a head on adversarial examples. Projected gradient descent (pgd of package attack)
+// computes them from images of a known class. Perturbations and their norms refer to values before scaling; the examples stay
+// within the range of the fitted samples, which is at least [0,1]. With the same settings the results equal those of `tessera
+// attack --on`. Gradients and logits are those before a calibration.
 //
 // Source: Madry et al., Towards deep learning models resistant to adversarial attacks, 2018.
 type Robustness struct {
@@ -30,10 +30,10 @@ type Robustness struct {
 	Seed      uint64           `toml:"seed" doc:"seed of the random points"`
 }
 
-// HeadAttacker is a [Coder] whose heads can be attacked along their gradients.
+// HeadAttacker is a [Coder] whose heads can be attacked by gradients.
 type HeadAttacker interface {
 	Coder
-	// Attacked returns a head that takes images before a scaling, nil for none.
+	// Attacked returns a head whose inputs are images before the given scaling; nil for none.
 	Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, error)
 }
 
@@ -76,9 +76,9 @@ type robustnessMeter struct {
 	trial   attack.Trial
 	head    attack.WhiteBox
 	scaling *data.Scaling
-	missing string // why there are no numbers
+	missing string // why the metric is not applicable; "" if it is
 
-	images []float32 // of a known class, before scaling
+	images []float32 // images of a known class, before scaling
 	labels []int
 }
 

@@ -21,7 +21,7 @@ func init() {
 type SVM struct {
 	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
 
-	Protocol *SVMProtocol // nil for the study's protocol
+	Protocol *SVMProtocol // the protocol; nil for the study's
 }
 
 // Describe implements [Metric].

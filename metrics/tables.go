@@ -10,7 +10,7 @@ type Table struct {
 	Name    string     // "classes"; "HEAD.classes" if several heads are measured
 	Of      string     // meaning of a row: "class"
 	Columns []string   // names of the numbers
-	Rows    []TableRow // in the order of the classes
+	Rows    []TableRow // rows in the order of the classes
 	Notes   []string   // caveats, one sentence each
 }
 

@@ -71,7 +71,7 @@ type usefulMeter struct {
 	every  int // stride between measured images
 	seen   int
 
-	images, codes []float32 // of the measured images
+	images, codes []float32 // images and codes of the measured images
 }
 
 // Add implements [Meter].

@@ -20,7 +20,7 @@ const averaged = "hook.average={decay=0.9}"
 // The expected average is the weighted sum of the weights of all steps, in float64.
 func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	const decay = 0.9
-	var weights [][][]float32 // by step and parameter, after the step
+	var weights [][][]float32 // values after each step, by step and parameter
 	backend := newHooked()
 	backend.after = func(n int, p *graph.Program, _ ir.Runner[float32]) {
 		var now [][]float32

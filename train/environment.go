@@ -256,7 +256,8 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 	return a
 }
 
-// differs describes the difference to the current arithmetic, as in "2 processes, not 1"; "" if there is none.
+// differs returns a description of the difference from the current arithmetic, as in "2 processes, not 1"; "" if there is
+// none.
 func (a Arithmetic) differs(now Arithmetic) string {
 	var lines []string
 	add := func(form string, was, is any) {

@@ -172,10 +172,10 @@ hook.climb = {}
 	}
 }
 
-// addsUp checks in every step that the gradients of the terms add up to the gradient of the objective.
+// addsUp is a hook that checks in every step that the gradients of the terms add up to the gradient of the objective.
 type addsUp struct{}
 
-// addedUp counts the values that addsUp has compared, by term.
+// addedUp counts, by term, the values that addsUp has compared.
 var addedUp map[string]int
 
 func init() {
@@ -207,7 +207,7 @@ func (*addsUp) Attach(hooks.Training) (*hooks.Active, error) {
 	}}, nil
 }
 
-// The gradients of terms belong to the players that minimise them, and are those of the last gradient of a step.
+// The gradients of a term belong to the player that minimises the term. They are those of the last gradient of the step.
 func TestGradientsOfTermsAddUp(t *testing.T) {
 	for name, further := range map[string]string{
 		"one player": "",
@@ -233,7 +233,7 @@ hook.sharpness = { rho = 0.5 }
 	}
 }
 
-// Kills at random operations of the disk and a second training by two processes give the same bytes.
+// A run that is killed at random disk operations and a run by two processes both have the bytes of the uninterrupted run.
 func TestSurgeryResumesToTheSameBytes(t *testing.T) {
 	text := everything + "[model.everything.hook.surgery]\n"
 	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))

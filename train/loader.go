@@ -36,9 +36,9 @@ type loader struct {
 	rank, processes int // rank of this process and number of processes; 0 processes means 1
 
 	order  []int       // order of the images in the pass of the next batch
-	plain  [][]float32 // per thread: images before augmentation
-	drawn  [][]float32 // per thread: a block of noise of which this process needs only some rows
-	failed []error     // per thread: error in the batch being prepared
+	plain  [][]float32 // images before augmentation, per thread
+	drawn  [][]float32 // block of noise of which this process needs only some rows, per thread
+	failed []error     // error in the batch being prepared, per thread
 
 	batches         [2]*batch // one batch is being read while the other is prepared
 	next            int       // index of the batch being prepared

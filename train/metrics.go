@@ -28,13 +28,13 @@ import (
 // Metrics contains the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; its codes are
 // not measured.
 type Metrics struct {
-	Epoch           int            // from 1
+	Epoch           int            // number of the epoch, from 1
 	Step            int            // number of steps since the beginning of the run
 	Loss            float64        // sum of Terms: mean over the images of the epoch, each computed with the parameters of its step
 	Terms           metrics.Values // the weighted terms of the loss by name, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
 	Players         metrics.Values // PlayerKey + NAME.loss and .learning_rate for each declared player; empty without players
-	Measured        metrics.Values // at the end of the epoch, without noise: see [Watched]; empty within an epoch
-	LearningRate    float64        // of the epoch's last step; NaN for a baseline
+	Measured        metrics.Values // metrics at the end of the epoch, without noise: see [Watched]; empty within an epoch
+	LearningRate    float64        // learning rate of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64        // trained images per second
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 }
@@ -100,9 +100,9 @@ type watcher struct {
 	programs   compiled
 	feed       *feed
 	chosen     metrics.Selection
-	objective  *objective       // nil if the objective is not measured
+	objective  *objective       // measured objective; nil if it is not measured
 	model      *graph.Model     // the measured model
-	coder      *graph.Coder     // for metrics of train.metrics; nil if there are none
+	coder      *graph.Coder     // coder for the metrics of train.metrics; nil if there are none
 	units      int              // length of a code
 	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
 }
@@ -225,7 +225,7 @@ func (w *watcher) choose() error {
 // labelled reports whether the images have the labels that the terms read.
 func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
 
-// subject describes the model for the metrics; has lists the available inputs.
+// subject returns the description of the model for the metrics; has lists the available inputs.
 func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len(), Holed: w.images.Holed()}
 	has = metrics.ReadsImages | metrics.ReadsCodes

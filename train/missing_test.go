@@ -220,3 +220,30 @@ encoder = [{ kind = "dense", units = 4 }]`: `got "none", want "nan"`,
 		}
 	}
 }
+
+// An auto-encoder learns nothing about a value that is missing in all fitted samples: it is an error that names the value.
+func TestAnAutoencoderRefusesAValueThatIsAlwaysMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	if err := os.WriteFile(path, []byte("a,b,c\n1,,3\n2,,4\n3,,\n4,,6\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models.toml", fmt.Appendf(nil, `[model.m]
+dataset = { name = "csv", file = %q, missing = "nan", validation = 0 }
+encoder = [{ kind = "dense", units = 2 }]
+`, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	_, err = Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: out})
+	if err == nil || !strings.Contains(err.Error(), `column "b" is missing in all fitted samples`) {
+		t.Errorf("got %v, want an error for column b", err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a folder was written")
+	}
+}

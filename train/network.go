@@ -19,7 +19,7 @@ import (
 // network trains an auto-encoder with a mini-batch optimizer.
 type network struct {
 	*trainee
-	programs  []compiled // for training, by batch size: one set per player that takes turns, or one for all players
+	programs  []compiled // training programs, by batch size: one set per player that takes turns, or one for all players
 	loader    *loader
 	distorted bool       // a hook changes the images that the encoder reads
 	here      hooks.Step // the current step, as the hooks see it

@@ -24,8 +24,8 @@ import (
 
 // Trained is the model of a run.
 type Trained struct {
-	*graph.Model                 // nil for a baseline
-	Baseline     baselines.Model // nil for an auto-encoder
+	*graph.Model                 // the model; nil for a baseline
+	Baseline     baselines.Model // the baseline; nil for an auto-encoder
 	Spec         *config.Model
 	Path         string // file of the parameters
 	Epoch        int    // epoch of the parameters; with early stopping the best one

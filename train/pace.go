@@ -21,8 +21,8 @@ type Pace struct {
 	Timed      int           // number of timed steps
 }
 
-// Training is the estimated time of a training with the given number of epochs: Start + epochs (Steps Step + End), plus the
-// checkpoints, at most one every checkpoint_seconds.
+// Training returns the estimated time of a training with the given number of epochs: Start + epochs (Steps Step + End), plus
+// the checkpoints, at most one every checkpoint_seconds.
 func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	whole := time.Duration(epochs) * (time.Duration(p.Steps)*p.Step + p.End)
 	checkpoints := float64(epochs)
@@ -32,7 +32,7 @@ func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	return p.Start + whole + time.Duration(checkpoints*float64(p.Checkpoint))
 }
 
-// MostEpochs is the maximum number of epochs of a run, which may stop early. An epoch of a baseline is one iteration.
+// MostEpochs returns the maximum number of epochs of a run, which may stop early. An epoch of a baseline is one iteration.
 func MostEpochs(spec *config.Model) int { return length(spec) }
 
 // fewestSteps is the minimum number of timed steps, even if they take longer than the budget.

@@ -56,7 +56,7 @@ func listed(ranks []int) string {
 // processes is the group of processes that train one run together. The zero value is a single process, for which no method
 // communicates.
 type processes struct {
-	group collective.Group // nil for a single process
+	group collective.Group // the group; nil for a single process
 	check int              // steps between two comparisons of the weights; < 1: never
 
 	flag, asked        [1]uint64

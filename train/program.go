@@ -23,14 +23,14 @@ type program struct {
 	terms     []int       // index of the tap for each of the model's losses, -1 if the program does not compute it
 	adaptive  []adaptive  // weights that adapt to their terms
 	gradients [][]float32 // gradients of the parameters in the stepper's order, read after every run
-	of        []int       // for each of these parameters, its index in Parameters; -1 if the graph does not read it
-	separate  []separate  // the terms whose gradients hooks read
+	of        []int       // index in Parameters of each of these parameters; -1 if the graph does not read it
+	separate  []separate  // terms whose gradients hooks read
 }
 
-// separate is the gradient of one term.
+// separate locates the gradient of one term among the taps.
 type separate struct {
 	hooks.TermGradient
-	taps []int // indices of the taps of its values, -1 for a parameter that the term does not depend on
+	taps []int // index of the tap for each parameter; -1 for a parameter that the term does not depend on
 }
 
 // compile builds and compiles a program of the model.
@@ -82,7 +82,7 @@ func (p *program) follow(parameters []*trainable) {
 	}
 }
 
-// Terms returns the gradients of the terms of the last run that hooks read.
+// Terms returns the gradients of single terms that hooks read, from the last run.
 func (p *program) Terms() (list []hooks.TermGradient) {
 	for _, s := range p.separate {
 		for i, tap := range s.taps {
@@ -169,7 +169,7 @@ func (c compiled) Close() error {
 // feed runs programs on images in their order: for measurements between epochs or for a full-batch objective.
 type feed struct {
 	images   *data.Images
-	prepared hooks.Prepared // nil if no program reads prepared images
+	prepared hooks.Prepared // images prepared by a hook; nil if no program reads them
 	seed     uint64         // seed of the noise
 	upstream []float32      // upstream gradient of all codes, if a program reads it
 	order    []int

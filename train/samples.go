@@ -31,14 +31,15 @@ const (
 
 // samples describes the samples to which a model was fitted.
 type samples struct {
-	scaling *data.Scaling // nil for none
+	scaling *data.Scaling // scaling of the samples; nil for none
 	span    [2]float32    // smallest and largest value, before scaling
 	classes []string      // names of the classes, if the model reads labels and the names are known
 
 	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
 }
 
-// samplesOf describes the images of a training. The range includes validation images that were held out of the training images.
+// samplesOf returns a description of the images of a training. The range includes validation images that were held out of the
+// training images.
 func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	sel := spec.Dataset.Selection
 	low, high := splits.Fit.Scaled(nil).Range()
@@ -149,6 +150,11 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	}
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
+	}
+	if spec.Baseline == nil { // baselines decide themselves
+		if err := splits.Fit.NoneObserved(); err != nil {
+			return &data.Error{Dataset: set.Name, Err: err}
+		}
 	}
 	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
 		return err

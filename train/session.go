@@ -226,8 +226,8 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 	return files, nil
 }
 
-// encode returns a file to write. It reuses the memory of the previous file of that name, which may be a hundred megabytes. That of a
-// baseline is encoded when it is written: see [session.write].
+// encode returns a file to write. It reuses the memory of the previous file with this name, which may be a hundred megabytes.
+// The file of a baseline is encoded when it is written: see [session.write].
 func (s *session) encode(d derived) (folder.File, error) {
 	s.samples.add(d.file)
 	if s.spec.Baseline != nil {
@@ -241,7 +241,7 @@ func (s *session) encode(d derived) (folder.File, error) {
 	return folder.File{Name: d.name, Data: b}, err
 }
 
-// result describes how the run ended.
+// result returns a description of how the run ended.
 func (s *session) result() (*Result, error) {
 	r := &Result{Run: s.run, Epochs: s.progress.Epoch, Step: s.progress.Step, StoppedEarly: s.progress.Stopped}
 	best, err := s.learner.kept()
@@ -314,6 +314,7 @@ type job struct {
 	identity   identity
 	arithmetic Arithmetic // arithmetic with which the run was started
 	progress   progress
+	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
 	epochFrom time.Time // time at which this process started the current epoch
 }
@@ -481,8 +482,8 @@ func (s *session) endEpoch(m Metrics) error {
 	return nil
 }
 
-// write begins to write a checkpoint. The next iteration of a baseline changes what is written, and waits for it: the codes of many rows
-// must not be in memory twice.
+// write starts to write a checkpoint. For a baseline it also waits until the checkpoint is written: the next iteration changes
+// the values, and a second copy of the codes of many rows would need too much memory.
 func (s *session) write(files []folder.File) error {
 	s.saved = time.Now()
 	err := s.writer.Start(s.folder, files)

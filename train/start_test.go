@@ -164,7 +164,7 @@ func TestAStartFromNoRunIsAnErrorOfTheDeclaration(t *testing.T) {
 
 const components = `model.p = { kind = "pca", components = 3, dataset = "bars" }`
 
-// The codes and the reconstructions of two dense layers that start from principal components are those of the components.
+// Two dense layers that start from principal components compute the codes and the reconstructions of these components.
 func TestAStartFromPrincipalComponents(t *testing.T) {
 	pca := trained(t, model(t, components), Options{}).Run
 	linear := model(t, `model.l = { encoder = [{ kind = "dense", units = 3 }], decoder = [{ kind = "dense" }], dataset = "bars", freeze = ["encoder.*"], train = { epochs = 1 } }`, from(pca, "*"))
@@ -212,7 +212,7 @@ func equalUpToRounding(t *testing.T, name string, got, want []float32) {
 	}
 }
 
-// cancelled returns a context that has ended: a training stops before its first step.
+// cancelled returns a context that is done, so that a training stops before its first step.
 func cancelled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

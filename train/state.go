@@ -66,7 +66,7 @@ type progress struct {
 	Stopped  bool      `json:"stopped,omitempty"`  // stopped early
 
 	Search *optim.SearchState `json:"search,omitempty"` // scalar state of a full-batch optimizer
-	Begun  bool               `json:"begun,omitempty"`  // with a full-batch optimizer: BeginEpoch was called for the current epoch
+	Begun  bool               `json:"begun,omitempty"`  // BeginEpoch was called for the current epoch; only with a full-batch optimizer
 }
 
 // count adds images to the counts of the terms that a program has computed, if the players take turns.
@@ -117,8 +117,8 @@ func labelSum(spec *config.Model, images *data.Images) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differs describes a difference between the stored data s and the current data, "" if there is none. [sameDeclaration]
-// compares the other properties.
+// differs returns a description of a difference between the stored data s and the current data, "" if there is none.
+// [sameDeclaration] compares the other properties.
 func (id identity) differs(s identity) string {
 	switch {
 	case s.Images != id.Images:

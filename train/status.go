@@ -36,11 +36,11 @@ const (
 type Status struct {
 	Run      string            `json:"run"`
 	State    State             `json:"state"`
-	Problem  string            `json:"problem,omitempty"` // why a damaged run is damaged
+	Problem  string            `json:"problem,omitempty"` // description of the damage, for a damaged run
 	Model    string            `json:"model"`
 	Epoch    int               `json:"epoch"`           // number of complete epochs, after which a resume continues; for a baseline, of iterations
 	Epochs   int               `json:"epochs"`          // maximum number; 0 if unknown
-	Metrics  metrics.Values    `json:"metrics"`         // from the last line of metrics.jsonl
+	Metrics  metrics.Values    `json:"metrics"`         // values of the last line of metrics.jsonl
 	Modified time.Time         `json:"modified"`        // when a checkpoint or a line of metrics was last written
 	Shape    []int             `json:"shape,omitempty"` // shape of one sample
 	Settings map[string]string `json:"-"`               // settings of config.toml, by dotted key, as TOML

@@ -30,13 +30,13 @@ type stepper struct {
 	wholes    []*trainable // parameters that a rule updates as a whole
 	begun     atomic.Int64 // number of wholes that a thread has started in this step
 	projected []*trainable // parameters with constraints on complete parameters
-	squares   []float64    // per chunk: the sum of the gradient's squares
-	scratch   [][]float32  // per thread: a clipped gradient, because two parameters may share an unclipped one
-	bad       []bool       // per thread: found a non-finite value
-	panicked  []error      // per thread: panics of user-defined code
+	squares   []float64    // sum of the gradient's squares, per chunk
+	scratch   [][]float32  // clipped gradient, per thread, because two parameters may share an unclipped one
+	bad       []bool       // a non-finite value was found, per thread
+	panicked  []error      // panics of user-defined code, per thread
 	lost      error        // error of the communication with other processes in this step
 	large     bool         // the weights do not fit into the caches
-	queues    []queue      // per thread: its chunks; an idle thread takes chunks of others
+	queues    []queue      // chunks of each thread; an idle thread takes chunks of others
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
 	pointwise []func(p *hooks.Parameter, values []float32, from int)
@@ -52,7 +52,7 @@ type stepper struct {
 // player updates its parameters by its own rule.
 type player struct {
 	config.Moving
-	rule     optim.Rule // nil for a full-batch optimizer, which sets the parameters
+	rule     optim.Rule // update rule; nil for a full-batch optimizer, which sets the parameters
 	clipNorm float64
 
 	rate   float64 // learning rate in this step
@@ -70,7 +70,7 @@ type trainable struct {
 	follows [][]float32 // moving averages of hooks
 
 	from, to  int       // range of the elements that this process updates; it has the optimizer's state of this range only
-	gathering gathering // for gathering the elements of all processes if the optimizer is sharded
+	gathering gathering // memory for gathering the elements of all processes if the optimizer is sharded
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused   []constraints.Constraint
 	unfused []constraints.Constraint
@@ -334,7 +334,7 @@ type chunk struct {
 type queue struct {
 	chunks []int
 	begun  atomic.Int64
-	_      [64]byte // on a separate cache line
+	_      [64]byte // padding to a separate cache line
 }
 
 // next takes a chunk from the queue and returns its index, -1 if none is left.

@@ -269,7 +269,7 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 }
 
 // compare trains by Adam with a learning rate of 0.01, and compares the losses of every step and the final parameters with
-// PyTorch. gradients returns the gradients after a run.
+// PyTorch. The function gradients returns the gradients after a run.
 func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir.Runner[float64], gradients func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error)) {
 	t.Helper()
 	parameters := map[string]torchParameter{}
@@ -361,8 +361,9 @@ func average(p *graph.Program, r ir.Runner[float64]) {
 	}
 }
 
-// gradientsOf returns the function that computes the gradients of a step after a run: those of the program, or what a hook of the model
-// replaces them by. A hook works in float32: its changes of parameters and gradients are added to the values in float64.
+// gradientsOf returns a function that computes the gradients of a step after a run: the gradients of the program, or the
+// gradients by which a hook of the model replaces them. The hook works in float32; its changes of parameters and gradients are
+// added to the values in float64.
 func gradientsOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.Runner[float64]) ([][]float64, error) {
 	change := func(*hooks.Gradients) error { return nil }
 	for _, hook := range spec.Hooks {
@@ -421,7 +422,7 @@ func gradientsOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.R
 	}
 }
 
-// firstStep is a training before its first step.
+// firstStep provides a hook with a training before its first step.
 type firstStep struct{ hooks.Training }
 
 func (firstStep) Parameters(string) []*hooks.Parameter { return nil }

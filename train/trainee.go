@@ -86,7 +86,7 @@ func (t *trainee) attach() (err error) {
 	return t.stepper.surround(t.hooks)
 }
 
-// request describes a program. Its images are prepared if a hook prepares images.
+// request returns the request for a program. Its images are prepared if a hook prepares images.
 func (t *trainee) request(want ...string) graph.Request {
 	return graph.Request{Want: want, Prepared: t.hooks.prepares()}
 }
@@ -443,8 +443,9 @@ func (n *trainee) initialise() error {
 	return n.processes.shareWeights(n.stepper.views)
 }
 
-// start initialises a new run with the parameters of another run, and projects them. A run of principal components stands for two dense layers. A resumed run takes them from its own
-// state instead, because the other run may have been deleted.
+// start initialises a new run with the parameters of another run, and projects them. A run of principal components provides
+// the parameters of two dense layers. A resumed run reads its parameters from its own state, because the other run may have
+// been deleted.
 //
 // If the other folder is not a run or has no parameters, the error is a [part.KeyError]. If parameters are missing or have
 // another shape, it is a [*checkpoint.Error] that names each of them.
@@ -473,7 +474,7 @@ func (n *trainee) start() error {
 	return err
 }
 
-// projected returns an affine baseline as the parameters of an auto-encoder of two dense layers; nil for other baselines.
+// projected returns an auto-encoder of two dense layers with the parameters of an affine baseline; nil for other baselines.
 func projected(t *Trained) *graph.Model {
 	affine, ok := t.Baseline.(baselines.Affine)
 	if !ok {

@@ -164,7 +164,7 @@ func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
 // Unwrap returns the causes.
 func (e *unreadable) Unwrap() []error { return e.causes }
 
-// usedColumns describes which columns of its file a model uses, "" if it uses none or they are unreadable.
+// usedColumns returns a description of the columns that a model uses of its file, "" if it uses none or they are unreadable.
 func usedColumns(ctx context.Context, m *config.Model) string {
 	var texts []string
 	if d, ok := m.Dataset.Source.(data.Describer); ok {
@@ -184,7 +184,7 @@ func usedColumns(ctx context.Context, m *config.Model) string {
 	return strings.Join(texts, ", ")
 }
 
-// columnText describes the value of one sample: its classes, or its shape and type.
+// columnText returns a description of the value of one sample: its classes, or its shape and type.
 func columnText(c data.Column) string {
 	const shown = 5
 	switch {

@@ -45,7 +45,7 @@ func printData(out io.Writer, dirs data.Dirs) error {
 	return t.flush()
 }
 
-// state describes whether a set can be used.
+// state returns in words whether a set can be used.
 func state(s data.Status) string {
 	if s.Origin != data.Downloaded {
 		return string(s.Origin)

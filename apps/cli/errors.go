@@ -200,7 +200,7 @@ func afterLoss(f failure) string {
 	return continued
 }
 
-// afterGroup describes how to continue a training whose group of processes has ended.
+// afterGroup returns advice on how to continue a training whose group of processes has ended.
 func afterGroup(f failure) string {
 	l, ok := mpi.Launched()
 	switch {
@@ -212,7 +212,7 @@ func afterGroup(f failure) string {
 	return fmt.Sprintf("the last checkpoint is kept: `%s` continues from there", resumption(f.run, true))
 }
 
-// afterInterruption describes how to continue an interrupted training.
+// afterInterruption returns advice on how to continue an interrupted training.
 func afterInterruption(f failure) string {
 	var halted *train.Interruption
 	if !errors.As(f.err, &halted) {
@@ -248,7 +248,7 @@ func aboutRefusal(f failure) string {
 	return ""
 }
 
-// afterWriting describes how to continue when the file can be written again.
+// afterWriting returns advice on how to continue when the file can be written again.
 func afterWriting(f failure) string {
 	var unwritten *folder.WriteError
 	if !errors.As(f.err, &unwritten) || unwritten.Path == standardOutput {
@@ -308,7 +308,7 @@ func isPostHoc(err error) bool {
 	return errors.As(err, &damaged) && filepath.Base(damaged.Path) == folder.PostHoc
 }
 
-// anotherOut describes what to do about an existing folder.
+// anotherOut returns advice on what to do about an existing folder.
 func anotherOut(f failure) string {
 	var out outError
 	if errors.As(f.err, &out) && !folder.Replaceable(out.path) {
@@ -317,7 +317,7 @@ func anotherOut(f failure) string {
 	return "give another --out, or --force to replace that run"
 }
 
-// whereRunsAre describes how to find a run.
+// whereRunsAre returns advice on how to find a run.
 func whereRunsAre(f failure) string {
 	var place placeError
 	if errors.As(f.err, &place); findFolder(filepath.Join("runs", place.path)) == nil {
@@ -332,7 +332,8 @@ func whereRunsAre(f failure) string {
 	return "`tessera runs` lists the runs of the current directory"
 }
 
-// whereModelsAre describes how to find a model with an unknown name, if the error neither suggests a name nor lists all names.
+// whereModelsAre returns advice on how to find a model with an unknown name, if the error neither suggests a name nor lists
+// all names.
 func whereModelsAre(f failure) string {
 	var unknown *config.UnknownModel
 	if errors.As(f.err, &unknown); unknown.Suggests() {

@@ -323,7 +323,7 @@ func (w *figureWork) shown() (list []shownRun, err error) {
 	return list, nil
 }
 
-// labelOf names a run by its folder, and a trial of a sweep by its settings.
+// labelOf returns the label of a run: its folder or, for a trial of a sweep, its settings.
 func labelOf(run string) string {
 	if label, ok := sweep.LabelOf(run); ok {
 		return label

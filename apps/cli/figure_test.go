@@ -13,8 +13,8 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "2")
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
 	for _, k := range figureKinds() {
-		switch k.name { // of classifiers: TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy
-		case "reliability", "gradients", "robustness":
+		switch k.name { // of classifiers and mixtures: TestSampleDrawsNewImages, TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy
+		case "reliability", "gradients", "robustness", "mixture":
 			continue
 		}
 		args := []string{"figure", k.name}

@@ -205,7 +205,7 @@ func printDeclared(out io.Writer, title string, list []declaration) error {
 	return nil
 }
 
-// titleOf names the models or sweeps of a file.
+// titleOf returns the title for the models or sweeps of a file.
 func titleOf(title, file string) string {
 	if file == tessera.ShippedName {
 		return "shipped " + title
@@ -276,7 +276,7 @@ type commonKey struct{ Key, Want, About string }
 
 func keyOf(k table.KeyDescription) commonKey { return commonKey{k.Key, k.Want, k.About} }
 
-// byDefault describes the default of a key.
+// byDefault returns a description of the default of a key.
 func byDefault(k table.KeyDescription) string {
 	switch {
 	case k.Required:

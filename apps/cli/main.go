@@ -201,7 +201,7 @@ type liveTable struct {
 	out io.Writer
 
 	mu   sync.Mutex
-	note func(string) // nil without a table
+	note func(string) // prints a line above the table; nil without a table
 }
 
 // liveKey is the key of the [liveTable] in the context of a command.
@@ -241,7 +241,7 @@ func halting(s os.Signal, args []string) string {
 	return "interrupted: " + finishing(args) + "; press Ctrl-C again to stop immediately"
 }
 
-// finishing describes the work that an interrupted command still completes.
+// finishing returns a description of the work that an interrupted command still completes.
 func finishing(args []string) string {
 	switch {
 	case len(args) > 0 && args[0] == "serve":

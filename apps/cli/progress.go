@@ -47,7 +47,7 @@ func (f progressFlags) due(done, all int) bool {
 type progress struct {
 	progressFlags
 	out      io.Writer
-	terminal *os.File // nil if out is not a terminal
+	terminal *os.File // the terminal; nil if out is not a terminal
 	epoch    train.Metrics
 	begun    bool // a live line is on the screen
 	run      string
@@ -311,7 +311,7 @@ func (p *sweepProgress) Note(text string) {
 	}
 }
 
-// workers describes the workers of a sweep on several machines.
+// workers returns a description of the workers of a sweep on several machines.
 func (p *sweepProgress) workers() string {
 	if p.fleet == nil {
 		return ""
@@ -332,8 +332,8 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
 }
 
-// clear removes the table from the screen. The lines that follow remain. The first of them is the number of trials that were
-// already done.
+// clear removes the table from the screen, so that lines can follow that remain on the screen. The first of these lines is the
+// number of trials that were already done.
 func (p *sweepProgress) clear() {
 	if p.live > 0 {
 		fmt.Fprintf(p.out, "\x1b[%dA\r\x1b[J", p.live)
@@ -352,7 +352,7 @@ func (p *sweepProgress) End() {
 	p.clear()
 }
 
-// keptBefore describes the number of trials that were already done.
+// keptBefore returns the number of trials that were already done, in words.
 func keptBefore(n int) string {
 	if n == 1 {
 		return "1 trial was already done"

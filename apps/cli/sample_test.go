@@ -52,6 +52,12 @@ dataset = { name = "bars", count = 40 }
 		t.Errorf("got %q", text)
 	}
 	b.must(0, "sample", "runs/pictures", "--count", "2", "-o", "drawn")
+	for _, run := range []string{"rows", "pictures"} {
+		b.must(0, "figure", "mixture", "runs/"+run, "-o", run+".png")
+		b.must(0, "report", "runs/"+run, "-o", run+".html")
+		b.contains("report", b.read(run+".html"), `aria-label="mixture"`)
+	}
+	b.contains("figure", b.must(exitUsage, "figure", "mixture", "runs/other").stderr, "other is no mixture")
 	for text, want := range map[string]string{
 		"runs/other --count 3 -o y.npy":      "the model is no distribution of images",
 		"runs/rows --count 0 -o y.npy":       "--count: got 0, want at least 1",

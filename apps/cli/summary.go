@@ -79,7 +79,7 @@ type summary struct {
 
 	spec  *config.Model
 	input []int        // shape of one image
-	model *graph.Model // nil for a baseline
+	model *graph.Model // the model; nil for a baseline
 }
 
 type layerSummary struct {
@@ -97,7 +97,7 @@ type memorySummary struct {
 	Entries    int `json:"entries"`
 	Stored     int `json:"entries_bytes"`
 	Factors    int `json:"factors_bytes"`
-	Transposed int `json:"transposed_bytes"` // per thread
+	Transposed int `json:"transposed_bytes"` // memory per thread
 }
 
 // memoryOf returns the memory of a fit to a sparse matrix, nil for other models.
@@ -113,7 +113,7 @@ func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
 	return s, err
 }
 
-// String describes the memory in one line.
+// String returns a description of the memory in one line.
 func (s *memorySummary) String() string {
 	megabytes := func(bytes int) string { return number(math.Ceil(float64(bytes)/1e5)/10) + " MB" }
 	return fmt.Sprintf("memory: %s for %s entries of %s rows and %s columns, %s for their factors, %s for a part of the columns in each thread",

@@ -118,7 +118,7 @@ func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 	return list
 }
 
-// drawnText describes how a column is drawn, "" if it is not drawn.
+// drawnText returns a description of how a column is drawn, "" if it is not drawn.
 func drawnText(kind string) string {
 	if kind == "" {
 		return ""

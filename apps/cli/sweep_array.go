@@ -100,7 +100,7 @@ func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 	return []scheduler.File{one}, err
 }
 
-// job describes the array job of a sweep.
+// job returns the array job of a sweep.
 func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	program, err := os.Executable()
 	if err != nil {

@@ -22,7 +22,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// versionLine describes the program and its version.
+// versionLine returns a description of the program and its version.
 func versionLine() string {
 	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -384,7 +384,7 @@ func (l *loaded) names() []string {
 	return names
 }
 
-// metadata describes the model.
+// metadata returns a description of the model.
 func (l *loaded) metadata(name string) any {
 	type tensor struct {
 		Name     string   `json:"name"`

@@ -127,7 +127,7 @@ func only(method string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-// metadata describes the server.
+// metadata responds with a description of the server.
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data"},
 		"models": "/v2/models", "openapi": "/openapi.json"})

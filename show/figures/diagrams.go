@@ -46,7 +46,7 @@ func Network(layers ...NetworkLayer) (*Figure, error) {
 
 type network []NetworkLayer
 
-// circles is the number of circles of a column, including the bias unit.
+// circles returns the number of circles of a column, including the bias unit.
 func (n network) circles(layer int) int {
 	if layer == len(n)-1 {
 		return n[layer].Units

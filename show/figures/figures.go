@@ -155,7 +155,7 @@ func (f *Figure) writePDF(w io.Writer) error {
 // dots returns a number of pixels of the PNG as a length.
 func dots(pixels int) vg.Length { return vg.Length(pixels) * vg.Inch / dpi }
 
-// pixels is the smallest number of pixels that covers a length.
+// pixels returns the smallest number of pixels that covers a length.
 func pixels(l vg.Length) int { return int(l.Dots(dpi) + 0.999) }
 
 // Style of all figures.
@@ -210,7 +210,7 @@ func seriesDashes(i int) []vg.Length {
 	return [][]vg.Length{nil, {6, 2}, {1.5, 1.5}}[i/len(palette)%3]
 }
 
-// textStyle is the style of text of a given size, positioned by its lower left corner.
+// textStyle returns the style of text of a given size, positioned by its lower left corner.
 func textStyle(size vg.Length) text.Style {
 	return text.Style{
 		Color:   ink,
@@ -247,7 +247,7 @@ type block struct {
 	draw          func(draw.Canvas)
 }
 
-// captionHeight is the height in pixels of a caption with the space below it.
+// captionHeight returns the height in pixels of a caption with the space below it.
 func (b block) captionHeight() int {
 	if b.caption == "" {
 		return 0
@@ -255,7 +255,7 @@ func (b block) captionHeight() int {
 	return pixels(textStyle(labelSize).Height(b.caption)) + 6
 }
 
-// picture is a block that shows unscaled pixels.
+// picture returns a block that shows unscaled pixels.
 func picture(caption string, pixels image.Image) block {
 	size := pixels.Bounds().Size()
 	return block{caption: caption, width: size.X, height: size.Y, draw: func(c draw.Canvas) {

@@ -111,7 +111,7 @@ func swimmers(t *testing.T) (images, parts []float32) {
 	return images, parts
 }
 
-// codes makes n codes of 100 units from evenly spread numbers in [0,1).
+// codes returns n codes of 100 units, computed from evenly spread numbers in [0,1).
 func codes(n int, value func(u float64) float64) []float32 {
 	out := make([]float32, 100*n)
 	for i := range out {

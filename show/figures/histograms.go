@@ -53,7 +53,7 @@ func Histograms(rows ...CodeRow) (*Figure, error) {
 // largestDashes is the dash pattern of the line at the largest value.
 var largestDashes = []vg.Length{2, 2}
 
-// histogramNames is the legend above the rows.
+// histogramNames returns the legend above the rows.
 func histogramNames() block {
 	names := legend{{name: "number of units with that value", color: palette[0]}, {name: "largest value", color: markLine, dashes: largestDashes}}
 	width := 5 * histogramWidth

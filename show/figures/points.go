@@ -168,7 +168,7 @@ func (c comparison) lines(x, y metric) []line {
 	return lines
 }
 
-// legend names the colours and, if both kinds of points exist, the two styles.
+// legend returns a legend of the colours and, if both kinds of points exist, the two styles.
 func (c comparison) legend() legend {
 	var l legend
 	has := func(groups []group) bool {
@@ -324,7 +324,7 @@ func front(points []Point, x, y metric) (front []Point) {
 
 // SweptLine contains settings of a sweep, usually settings that differ only in the swept value.
 type SweptLine struct {
-	Name   string // "" if it is the only line
+	Name   string // name of the line; "" if it is the only one
 	Points []SweptPoint
 	Apart  bool // the points are not connected, because they differ in more than the swept value
 }
@@ -402,7 +402,7 @@ func (l SweptLine) line(name string, c color.Color, dashes []vg.Length) line {
 	return drawn
 }
 
-// sweptLegend names the lines, if there are several.
+// sweptLegend returns a legend with the names of the lines, or an empty one for a single line.
 func sweptLegend(lines []SweptLine) (names legend) {
 	if len(lines) == 1 && lines[0].Name == "" {
 		return nil
@@ -419,7 +419,7 @@ const (
 	space     = 0.05  // margin at both ends, as a fraction of the range of the data
 )
 
-// sweptAxis is the axis of the swept value.
+// sweptAxis returns the axis of the swept value.
 func sweptAxis(label string, lines []SweptLine) axis {
 	a := axis{label: label, whole: true}
 	var values []float64
@@ -468,7 +468,7 @@ func (a *axis) widen(low, high float64) {
 	}
 }
 
-// metricAxis is the axis of a metric of lines.
+// metricAxis returns the axis of a metric for the given lines.
 func metricAxis(name string, lines []SweptLine) axis {
 	var points []Point
 	for _, l := range lines {
@@ -479,7 +479,7 @@ func metricAxis(name string, lines []SweptLine) axis {
 	return pointAxis(name, points)
 }
 
-// pointAxis is the axis of a metric of points.
+// pointAxis returns the axis of a metric for the given points.
 func pointAxis(name string, points []Point) axis {
 	var low, means, high []float64
 	var measured []Point

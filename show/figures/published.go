@@ -122,7 +122,7 @@ type Measured struct {
 	Epochs    int            // epochs of its training; 0 for a baseline, which ends by its own rule
 	Done      int            // number of measured seeds
 	Trials    int            // number of declared seeds
-	Mean      metrics.Values // by the names of `eval --json`; without metrics that do not apply to the model
+	Mean      metrics.Values // means by the names of `eval --json`, without metrics that do not apply to the model
 	Deviation metrics.Values // standard deviations over the seeds; empty for one seed
 
 	Pairs       int                       // number of seeds in common with the first model
@@ -187,7 +187,7 @@ func (r ComparedRow) HoyerDifference() float64 {
 	return r.of("hoyer") - r.published("hoyer")
 }
 
-// Outside names the metrics that differ from the published values by more than the tolerance.
+// Outside returns the names of the metrics that differ from the published values by more than the tolerance.
 func (r ComparedRow) Outside() []string {
 	var names []string
 	for _, t := range toleranceTests {
@@ -198,7 +198,7 @@ func (r ComparedRow) Outside() []string {
 	return names
 }
 
-// Verdict tells whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" if a published row has no finished
+// Verdict returns whether the row is reproduced: "within", "OUTSIDE: mse", "not measured" if a published row has no finished
 // trial, "not measured: mse" if its trials lack a published metric, and "" if no metric with a tolerance was published.
 func (r ComparedRow) Verdict() string {
 	unmeasured, judged := r.unmeasured()
@@ -219,8 +219,8 @@ func (r ComparedRow) Verdict() string {
 // Within is the verdict on a row whose published metrics with a tolerance were all measured and are within it.
 const Within = "within"
 
-// unmeasured names the published metrics with a tolerance that were not measured; judged is false if no such metric was
-// published.
+// unmeasured returns the names of the published metrics with a tolerance that were not measured; judged is false if no such
+// metric was published.
 func (r ComparedRow) unmeasured() (names []string, judged bool) {
 	for _, t := range toleranceTests {
 		if math.IsNaN(r.published(t.metric)) {

@@ -140,7 +140,7 @@ func panelsOf(curves []Curve) (list []Panel) {
 	return list
 }
 
-// aboutFurther describes a column with a declared name, such as a term.
+// aboutFurther returns a description of a column with a declared name, such as a term.
 func aboutFurther(name string) string {
 	if strings.HasPrefix(name, train.PlayerKey) {
 		return "Of one player of the model, in each epoch."
@@ -169,7 +169,7 @@ func (c Curve) changes(name string) bool {
 	return false
 }
 
-// summary describes in words how a column changes, for readers who do not see the chart.
+// summary returns a description of the changes of a column, for readers who do not see the chart.
 func (c Curve) summary(name string) string {
 	var first, last *Point
 	for _, p := range c.Columns[name] {
@@ -192,7 +192,7 @@ type Charts struct {
 	Panels []Panel `json:"panels"`
 }
 
-// Summary describes one chart in words.
+// Summary returns a description of one chart in words.
 func (c *Charts) Summary(p Panel) string {
 	var parts []string
 	for _, run := range c.Runs {

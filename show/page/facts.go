@@ -39,7 +39,7 @@ func (f *facts) add(name, text string) {
 	}
 }
 
-// factsOf describes the model, its data, the end of its training, and the images on which the page measures it.
+// factsOf returns a description of the model, its data, the end of its training, and the images on which the page measures it.
 func factsOf(r *Run, opened *tessera.Run) (list facts) {
 	m := opened.Model
 	list.addModel(m, nounOf(opened.Shape())+" of "+shapeText(opened.Shape()), opened.Units(), true)
@@ -152,7 +152,8 @@ func objectiveText(m *config.Model, weights bool) string {
 	return strings.Join(terms, " + ") + changing
 }
 
-// dataText describes the fitted images: "first 1,000 training images of mnist, 10 % of them held out for validation".
+// dataText returns a description of the fitted images: "first 1,000 training images of mnist, 10 % of them held out for
+// validation".
 func dataText(m *config.Model, noun string) string {
 	text := ""
 	if m.Dataset.Limit > 0 {
@@ -175,7 +176,7 @@ func dataText(m *config.Model, noun string) string {
 	return text
 }
 
-// scheduleText describes the optimizer and the length of the training: "adam, mini-batches of 20, 2 epochs".
+// scheduleText returns a description of the optimizer and the length of the training: "adam, mini-batches of 20, 2 epochs".
 func scheduleText(m *config.Model) string {
 	if searches(m) { // a search ends where it finds no better point
 		return fmt.Sprintf("%s on the full batch, at most %s", m.Optimizer.Kind, plural(m.Train.Epochs, "iteration"))
@@ -197,7 +198,7 @@ func searches(m *config.Model) bool {
 	return search
 }
 
-// stateText describes the progress of the training and which parameters are shown.
+// stateText returns a description of the progress of the training and of the shown parameters.
 func (r *Run) stateText(opened *tessera.Run) string {
 	at, m := train.StatusOf(r.Path), opened.Model
 	unit, done := "epoch", at.Epoch
@@ -220,7 +221,7 @@ func (r *Run) stateText(opened *tessera.Run) string {
 	return text
 }
 
-// endText describes how far a training has progressed; done is the number of completed epochs.
+// endText returns a description of the progress of a training; done is the number of completed epochs.
 func endText(m *config.Model, at train.Status, done, of string) string {
 	switch {
 	case at.State == train.Training:
@@ -278,7 +279,7 @@ func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
 	return list
 }
 
-// datasetName names a data set: your own files by their path, other sets by their name.
+// datasetName returns the name of a data set: the path for user files, otherwise the name of the set.
 func datasetName(d config.Dataset) string {
 	for _, f := range table.Fields(d.Source) {
 		if (f.Key == "images" || f.Key == "file") && f.Value.String() != "" && data.IsOwn(d.Source) {

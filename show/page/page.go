@@ -102,7 +102,7 @@ type runData struct {
 type sampleData struct {
 	Number   int        `json:"number"`
 	Class    string     `json:"class"`
-	Pictures []picture  `json:"pictures"` // in the order in which the template shows them
+	Pictures []picture  `json:"pictures"` // pictures in the order of the template
 	MSE      float64    `json:"mse"`
 	Approx   float64    `json:"approx"`
 	Code     []float64  `json:"code"`
@@ -223,7 +223,7 @@ func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").
 // elsewhere matches the end of a description that refers to documents outside the page.
 var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
 
-// aboutOf describes a measure.
+// aboutOf returns a description of a measure.
 func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain(m.Summary()), "") }
 
 func compare(a, b float64) int { return cmp.Compare(a, b) }

@@ -41,7 +41,7 @@ type Run struct {
 	Hints    []string // reasons to doubt the numbers
 	Terms    []Term   // terms of the objective
 	Verdicts []Verdict
-	Measured *Measured // nil if nothing was measured
+	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
 	Numbers  []Number
 	Fitted   string // description of the fitted images that were also measured; "" if there are none
@@ -49,6 +49,7 @@ type Run struct {
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
+	Mixture  picture // components of a mixture; "" for other models
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Tables   []Table
@@ -154,6 +155,9 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if r.Units, err = v.units(); err != nil {
 		return err
 	}
+	if r.Mixture, err = v.mixture(r.Path); err != nil {
+		return err
+	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
 	return nil
 }
@@ -167,7 +171,7 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 	return evaluation.ReportOf(opened.Model, result), err
 }
 
-// measuredOn describes the images of a result: "12 validation images of bars (they also chose the epoch)".
+// measuredOn returns a description of the images of a result: "12 validation images of bars (they also chose the epoch)".
 func measuredOn(m *config.Model, r *evaluation.Report, noun string) *Measured {
 	split, note := r.Split+" ", r.Note
 	switch data.Split(r.Split) {
@@ -257,7 +261,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	return v, nil
 }
 
-// noun is the noun for a sample: "image" or "sample".
+// noun returns the noun for a sample: "image" or "sample".
 func (v *view) noun() string { return nounOf(v.run.Shape()) }
 
 // mostClasses is the maximum number of classes that a page shows.
@@ -298,7 +302,7 @@ type Origin struct {
 // Command is a command line with its description.
 type Command struct{ Line, About string }
 
-// originOf describes the record of a run.
+// originOf returns the origin of a run according to its record.
 func originOf(r *Run, e train.Environment) Origin {
 	var o Origin
 	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {

@@ -28,9 +28,9 @@ type Sample struct {
 	Number        int
 	Class         string
 	Original      picture
-	Reconstructed picture // "" without a decoder
+	Reconstructed picture // the reconstruction; "" without a decoder
 	Difference    picture // |x - y|, scaled like the images
-	Dilated       picture // "" without atoms
+	Dilated       picture // the max-approximation; "" without atoms
 	Approximated  picture
 	MSE           float64
 	ApproxMSE     float64

@@ -298,7 +298,7 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	}
 }
 
-// measuredText describes how many trials are measured, and on which images.
+// measuredText returns the number of measured trials and the measured images in words.
 func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	done, images := 0, []string{}
 	for _, t := range r.Trials {
@@ -331,7 +331,8 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 	return state
 }
 
-// keyNames describes the keys of a sweep in words that are correct for all models. Other keys are shown unchanged.
+// keyNames returns descriptions of the keys of a sweep. A key without a description that is correct for all models is returned
+// unchanged.
 func keyNames(keys []string, models []*config.Model) []string {
 	names := slices.Clone(keys)
 	for i, key := range keys {
@@ -349,7 +350,7 @@ func keyNames(keys []string, models []*config.Model) []string {
 	return names
 }
 
-// keyName describes a key of a model: loss.1.weight is "weight of the kl term".
+// keyName returns a description of a key of a model: for loss.1.weight, "weight of the kl term".
 func keyName(key string, m *config.Model) string {
 	parts := strings.Split(key, ".")
 	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
@@ -479,7 +480,7 @@ func differenceTable(r *sweep.Results, from int, d sweep.Differences) Difference
 	return t
 }
 
-// settingText names a setting: "shallow (encoder.0.units = 16)".
+// settingText returns the name of a setting: "shallow (encoder.0.units = 16)".
 func settingText(one sweep.Setting, keys []string) string {
 	var parts []string
 	for i, text := range one.Texts(keys) {

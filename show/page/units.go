@@ -82,7 +82,7 @@ func usageOf(codes []float32, k int, scales []float64, labels []int, classes int
 // of returns the use of unit j by image i.
 func (u *usage) of(i, j int) float64 { return float64(u.use[i*u.k+j]) }
 
-// unit describes one unit; largest is the largest |use| of every image.
+// unit returns a description of one unit; largest is the largest |use| of every image.
 func (u *usage) unit(j int, largest []float64) unitUse {
 	one := unitUse{low: math.Inf(1), high: math.Inf(-1), counts: make([]int, bins)}
 	var active []float64
@@ -308,7 +308,7 @@ type Columns struct {
 // mostColumns is the maximum number of columns that are named below a picture of a vector.
 const mostColumns = 60
 
-// columnsOf describes the values of the vectors of a run, nil for images.
+// columnsOf returns a description of the values of the vectors of a run, nil for images.
 func columnsOf(run *tessera.Run, most float64) *Columns {
 	if len(run.Shape()) > 1 {
 		return nil

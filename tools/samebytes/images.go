@@ -51,7 +51,7 @@ type noImages struct {
 	folders []string
 }
 
-// Error names the data set and the searched folders.
+// Error implements error: the data set and the searched folders.
 func (e *noImages) Error() string {
 	return fmt.Sprintf("data set %s: no test images in %q", e.dataset, e.folders)
 }

@@ -3,10 +3,10 @@
 //	trial victims OUT
 //	trial parts OUT
 //
-// victims prints the tables of docs/robustness.md: shipped classifiers under white boxes, black boxes and transfer. parts prints the
-// tables of docs/reproduction/robust-parts.md, heads on pixels, principal components and codes, and draws its figures in OUT. Both train
-// what is missing, resume what was interrupted and keep every result in OUT, so that a second call continues. TESSERA_DATA is the folder
-// that holds mnist/ and fashion-mnist/.
+// victims prints the tables of docs/robustness.md: shipped classifiers under white-box attacks, black-box attacks and
+// transfer. parts prints the tables of docs/reproduction/robust-parts.md, with heads on pixels, principal components and
+// codes, and writes its figures to OUT. Both commands train missing models, resume interrupted runs and store every result in
+// OUT, so that a second call continues. TESSERA_DATA is the folder that contains mnist/ and fashion-mnist/.
 package main
 
 import (
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// study keeps runs and results in a folder.
+// study stores runs and results in a folder.
 type study struct {
 	ctx    context.Context
 	out    string
@@ -70,12 +70,12 @@ func newStudy(ctx context.Context, out string) (*study, error) {
 	return &study{ctx, out, file, map[string]*tessera.Run{}}, os.MkdirAll(filepath.Join(out, "cells"), 0o777)
 }
 
-// folder is that of a run.
+// folder returns the folder of a run.
 func (s *study) folder(name, dataset string, seed int) string {
 	return filepath.Join(s.out, "runs", fmt.Sprintf("%s-%s-%d", name, dataset, seed))
 }
 
-// run returns the run of a model in a folder, trained if necessary.
+// run returns the run of a model in a folder. It trains the model if necessary.
 func (s *study) run(folder, name, dataset string, seed int, sets ...string) (*tessera.Run, error) {
 	var changes []config.Set
 	for _, text := range append(sets, "dataset.name="+dataset, fmt.Sprintf("train.seed=%d", seed)) {
@@ -92,7 +92,7 @@ func (s *study) run(folder, name, dataset string, seed int, sets ...string) (*te
 	return s.trained(folder, model, tessera.Options{})
 }
 
-// trained returns the run of a model in a folder, which may exist already.
+// trained opens the run of a model in a folder, or trains the model if there is no run.
 func (s *study) trained(folder string, model *config.Model, o tessera.Options) (*tessera.Run, error) {
 	if run := s.opened[folder]; run != nil {
 		return run, nil
@@ -125,7 +125,7 @@ func (s *study) close() error {
 	return all
 }
 
-// cell returns a result that is kept, or computes and keeps it.
+// cell returns a stored result, or computes and stores it.
 func cell[T any](s *study, key string, compute func() (T, error)) (value T, err error) {
 	path := filepath.Join(s.out, "cells", key+".json")
 	text, err := os.ReadFile(path)
@@ -151,17 +151,17 @@ func cell[T any](s *study, key string, compute func() (T, error)) (value T, err 
 	return value, os.Rename(path+".part", path)
 }
 
-// pgd is an attack of 40 steps that leaves an image at its first misclassification.
+// pgd returns an attack of 40 steps that stops, for each image, at the first misclassification.
 func pgd(norm attack.Norm, epsilon float64, restarts int, objective attack.Objective) attack.Trial {
 	return attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: 40, Restarts: restarts, Seed: 1}, Objective: objective, Early: true}
 }
 
-// blackBox is an attack by queries.
+// blackBox returns an attack by queries.
 func blackBox(method attack.Method, norm attack.Norm, epsilon float64, queries int) attack.Trial {
 	return attack.Trial{Attack: attack.Attack{Method: method, Norm: norm, Epsilon: epsilon, Seed: 1}, Queries: queries}
 }
 
-// spread is a mean over the seeds with its range.
+// spread formats the mean over the seeds with its range.
 func spread(values []float64, digits int) string {
 	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, mean(values), digits, slices.Min(values), digits, slices.Max(values))
 }

@@ -14,7 +14,7 @@ import (
 	"tessera/show/figures"
 )
 
-// representation is what a head reads.
+// representation is an input of a head.
 type representation struct{ title, model, encoder string }
 
 var representations = []representation{
@@ -26,13 +26,13 @@ var representations = []representation{
 	{"`parts`", "on-parts", "parts"},
 }
 
-// heads are the layers of the two heads.
+// heads lists the layers of the two heads.
 var heads = []struct{ name, layers string }{
 	{"linear", `[{ kind = "dense" }]`},
 	{"hidden", `[{ kind = "dense", units = 100, activation = "relu" }, { kind = "dense" }]`},
 }
 
-// rates are the learning rates of which the validation images choose one.
+// rates lists the learning rates, one of which is selected on the validation images.
 var rates = []float64{1e-3, 1e-2, 1e-1}
 
 // ball is a norm with the radii of its curve; shown are those of the table, of which square has the first.
@@ -49,17 +49,17 @@ var balls = []ball{
 
 const squareQueries = 500
 
-// measured is one head under attack.
+// measured contains the results of attacks on one head.
 type measured struct {
 	Rate   float64
-	Clean  float64                   // of the attacked images
+	Clean  float64                   // accuracy on the attacked images without an attack
 	Curves map[attack.Norm][]float64 // robust accuracy at the radii of the ball
-	PGD    map[attack.Norm]float64   // on the images of square
+	PGD    map[attack.Norm]float64   // robust accuracy on the images of the square attack
 	Square map[attack.Norm]float64
 }
 
-// distance is the median distance from the boundary of the correctly classified images, as far as pgd finds it: the radius at which half of
-// them resist. Between the radii of a ball the curve is linear.
+// distance returns the median distance of correctly classified images from the decision boundary, as found by pgd: the radius
+// at which half of them resist. Between the radii of a ball the curve is interpolated linearly.
 func (m *measured) distance(b ball) float64 {
 	before, at := 1.0, 0.0
 	for i, accuracy := range m.Curves[b.norm] {
@@ -156,7 +156,8 @@ func rowOf(r representation, runs []*measured) (cells, pairs []string) {
 	return cells, pairs
 }
 
-// drawn adds the accuracy of a representation in one panel to line i of a figure: means with standard deviations over the seeds.
+// drawn returns lines with the accuracy of a representation in one panel added to line i: means with standard deviations over
+// the seeds.
 func drawn(lines []figures.SweptLine, i int, r representation, b ball, panel string, runs []*measured) []figures.SweptLine {
 	radii := append([]float64{0}, b.radii...)
 	if i == len(lines) {
@@ -179,7 +180,7 @@ func drawn(lines []figures.SweptLine, i int, r representation, b ball, panel str
 	return lines
 }
 
-// head attacks one head.
+// head attacks one head and returns the results.
 func (s *study) head(r representation, name, layers, dataset string, seed int) (*measured, error) {
 	return cell(s, fmt.Sprintf("%s-%s-%s-%d", name, r.model, dataset, seed), func() (*measured, error) {
 		rate, err := s.rate(r, name, layers, dataset)
@@ -214,7 +215,7 @@ func (s *study) head(r representation, name, layers, dataset string, seed int) (
 	})
 }
 
-// rate is the learning rate with the larger accuracy on the validation images, with seed 1.
+// rate returns the learning rate with the largest accuracy on the validation images, with seed 1.
 func (s *study) rate(r representation, name, layers, dataset string) (best float64, err error) {
 	most := -1.0
 	for _, rate := range rates {
@@ -244,7 +245,7 @@ func (s *study) rate(r representation, name, layers, dataset string) (best float
 	return best, nil
 }
 
-// trainedHead returns a head, trained on a frozen encoder that is trained with the same seed.
+// trainedHead returns a head, trained on a frozen encoder. The encoder is trained with the same seed.
 func (s *study) trainedHead(r representation, name, layers, dataset string, seed int, rate float64) (*tessera.Run, error) {
 	sets := []string{"head.class.layers=" + layers, fmt.Sprintf("optimizer.learning_rate=%g", rate)}
 	if r.encoder != "" {

@@ -7,7 +7,8 @@ import (
 	"tessera/attack"
 )
 
-// The distances of images from the boundary of one dimension are known: the curve at radii gives their median between the radii.
+// The distances of images from the boundary are known in one dimension. Between the radii, the median is interpolated from the
+// curve.
 func TestDistanceIsTheMedianOfCorrectImages(t *testing.T) {
 	b := ball{norm: attack.L2, radii: []float64{0.5, 1, 2}}
 	for _, c := range []struct {

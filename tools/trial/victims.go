@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	whiteImages = 1000 // first test images, for white boxes and transfer
-	blackImages = 500  // for black boxes
-	queries     = 1000 // for one image
-	stolen      = 5000 // test images from this one on are shown to the victim to steal it
+	whiteImages = 1000 // number of first test images for white-box attacks and transfer
+	blackImages = 500  // number of test images for black-box attacks
+	queries     = 1000 // number of queries per image
+	stolen      = 5000 // index of the first test image whose predictions by the victim are used to steal it
 )
 
 var radii = []float64{0.1, 0.2, 0.3}
@@ -167,8 +167,8 @@ func (s *study) victim(dataset, name, other string, seed int, add func(number, f
 	return nil
 }
 
-// surrogate returns a model with the layers of the victim that learned from its answers to test images that neither the victim nor an
-// attack of this study sees.
+// surrogate returns a model with the layers of the victim. It is trained on the victim's predictions for test images that
+// neither the victim nor an attack of this study uses.
 func (s *study) surrogate(victim *tessera.Run, folder string) (*tessera.Run, error) {
 	sample, err := victim.Sample(s.ctx, data.TestSplit)
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *study) surrogate(victim *tessera.Run, folder string) (*tessera.Run, err
 	return s.trained(folder, model, tessera.Options{Images: memory})
 }
 
-// agreement is the share of the first test images for which two runs predict the same class.
+// agreement returns the share of the first test images for which two runs predict the same class.
 func (s *study) agreement(a, b *tessera.Run) (float64, error) {
 	sample, err := a.Sample(s.ctx, data.TestSplit)
 	if err != nil {

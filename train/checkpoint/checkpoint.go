@@ -35,7 +35,7 @@ type Tensor struct {
 // File contains the tensors and metadata of one checkpoint.
 type File struct {
 	Metadata map[string]string // strings by key; the key "sha256" is reserved for the checksum
-	Tensors  []Tensor          // in the order of their data
+	Tensors  []Tensor          // tensors, in the order of their data
 }
 
 // Tensor returns the tensor with that name.
@@ -90,7 +90,7 @@ func Encode(f *File, buffer []byte) ([]byte, error) {
 	return out, nil
 }
 
-// appendHeader appends the header of a file, without its checksum, and returns the number of all values.
+// appendHeader appends the header of a file, without its checksum, and returns the number of values in the file.
 func appendHeader(b []byte, f *File) (header []byte, values int, err error) {
 	if f == nil {
 		return nil, 0, errors.New("checkpoint: the file is nil")
@@ -122,7 +122,7 @@ func appendValues(b []byte, values []float32) []byte {
 	return b
 }
 
-// Stream writes the bytes of [Encode] without holding them in memory.
+// Stream writes the bytes of [Encode] piece by piece, without a copy of the complete file in memory.
 type Stream struct {
 	header  []byte
 	tensors []Tensor

@@ -78,7 +78,7 @@ func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
 
 var errFull = errors.New("full")
 
-// full is a disk without space.
+// full is a writer on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }

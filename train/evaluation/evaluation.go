@@ -24,7 +24,7 @@ type Sample struct {
 	Images  *data.Images
 	Rows    []float32  // the values of Images, row-major; computed if nil
 	Classes []string   // names of the labels; nil if unknown
-	Range   [2]float32 // of the fitted samples before scaling; zeros stand for 0 and 1
+	Range   [2]float32 // range of the fitted samples before scaling; zeros mean 0 and 1
 }
 
 // Take returns the images of one of a model's splits. shape is the shape of the model's inputs. Take returns a [*data.Error]
@@ -176,8 +176,8 @@ func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 type Report struct {
 	*metrics.Result                 // metrics on held-out images; on fitted images if no images are held out
 	HeldOut         bool            // the model was not fitted to the images of Result
-	Note            string          // see [Plan]
-	Fitted          *metrics.Result // on fitted images; nil if Result is already on fitted images, or if they could not be read
+	Note            string          // caveat; see [Plan]
+	Fitted          *metrics.Result // metrics on fitted images; nil if Result is already on fitted images, or if they could not be read
 	FittedImages    int             // number of all fitted images; Fitted may be measured on fewer, evenly spaced
 	Unread          error           // why the fitted images could not be read; nil if they were
 }

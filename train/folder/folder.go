@@ -88,7 +88,7 @@ func cause(err error) error {
 type File struct {
 	Name    string
 	Data    []byte
-	Content io.WriterTo // writes the bytes in place of Data; nil for Data
+	Content io.WriterTo // writes the contents in place of Data; nil if Data contains them
 }
 
 func (f File) write(w io.Writer) (err error) {
@@ -233,7 +233,7 @@ func (f *Folder) CutMetrics(lines int) error {
 	return f.Write(File{Name: Metrics, Data: old[:end]})
 }
 
-// MetricsProblem describes damage in the first lines of the metrics, "" if there is none.
+// MetricsProblem returns a description of damage in the first lines of the metrics, "" if there is none.
 func (f *Folder) MetricsProblem(lines int) string {
 	text, err := f.read(Metrics)
 	if errors.Is(err, fs.ErrNotExist) && lines > 0 {
@@ -258,7 +258,7 @@ func (f *Folder) Holds(file File) bool {
 	return err == nil && file.write(&rest) == nil && len(rest) == 0
 }
 
-// expected are the bytes that are still to be written. A Write of others is an error.
+// expected contains the bytes that a writer has not received yet. A Write with other bytes is an error.
 type expected []byte
 
 var errOther = errors.New("other bytes")

@@ -201,7 +201,7 @@ func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
 	}
 }
 
-// A file whose content is streamed is written and compared like one of bytes.
+// A file with streamed content is written and compared like a file with bytes.
 func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
 	content := func(text string) folder.File {
 		return folder.File{Name: folder.Model, Content: strings.NewReader(text)}

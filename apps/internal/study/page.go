@@ -185,7 +185,7 @@ func (p *Page) markdown() []byte {
 	return []byte(b.String())
 }
 
-// images names the measured images.
+// images returns the name of the measured images.
 func (p *Page) images() string {
 	const unlike = ", not on the test images, as the published ones are"
 	switch p.split {

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"tessera"
+	"tessera/data"
+	"tessera/show/figures"
+	"tessera/train"
+)
+
+// drawMixture draws the components of a mixture on the samples on which it is measured.
+func drawMixture(w *figureWork) (f *figures.Figure, err error) {
+	err = w.each(func(label string, r *tessera.Run) error {
+		m := figures.Mixed{Components: r.Components(), Shape: r.Shape()}
+		if m.Components == nil {
+			return usagef("figure mixture: %s is no mixture: want a run of kind \"gmm\" or \"bmm\"", label)
+		}
+		sample, err := r.Sample(w.ctx, data.TestSplit)
+		if err != nil {
+			return err
+		}
+		m.Samples = sample.Images.Raw()
+		if m.Codes, err = r.Encode(m.Samples); err != nil {
+			return err
+		}
+		if m.Names, err = r.ValueNames(w.ctx); err != nil {
+			m.Names = nil // the file has changed
+		}
+		if m.Epochs, err = train.ReadHistory(r.Path); err != nil {
+			return err
+		}
+		f, err = figures.Mixture(m)
+		return err
+	})
+	return f, err
+}

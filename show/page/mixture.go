@@ -1,0 +1,29 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"image/png"
+
+	"tessera/internal/volume"
+	"tessera/show/figures"
+	"tessera/train"
+)
+
+// mixture draws the components of a mixture; "" for another model, and for samples of one value.
+func (v *view) mixture(path string) (picture, error) {
+	m := figures.Mixed{Samples: v.images, Codes: v.codes32, Shape: v.run.Shape(), Components: v.run.Components()}
+	if m.Components == nil || volume.Of(m.Shape) < 2 {
+		return "", nil
+	}
+	m.Names, _ = v.run.ValueNames(context.Background()) // without the file they have none
+	m.Epochs, _ = train.ReadHistory(path)               // the page says what is wrong with it
+	f, err := figures.Mixture(m)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, f.Image()) // a buffer takes everything
+	return picture(base64.StdEncoding.EncodeToString(b.Bytes())), nil
+}
