@@ -43,7 +43,7 @@ func holdoutGrid() []float64 { return decades(13, -3, 6) }
 // With Scale, every unit is divided by its root mean square over the codes that the SVM is fitted to, so that the accuracy
 // does not depend on the scale of units; a unit that is always 0 is not divided.
 type SVMHoldout struct {
-	Seed  uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
+	Seed  uint64 `toml:"seed" doc:"seed of the random splits; 0 means the run's seed"`
 	Scale bool   `toml:"scale" doc:"divides every unit by its root mean square over the fitted codes"`
 }
 
