@@ -39,10 +39,10 @@ func init() {
 // that of a file: after the run has changed, a training on its values can be neither resumed nor evaluated.
 type Answers struct {
 	Run     string           `toml:"run" required:"true" doc:"folder of the run"`
-	Value   string           `toml:"value" optional:"true" doc:"value of the run that takes the place of the samples: code, output, a head, or another value by its name; by default the samples stay"`
-	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose class, as predict gives it, takes the place of the label; by default the labels stay"`
+	Value   string           `toml:"value" optional:"true" doc:"value of the run that replaces the samples: code, output, a head, or another value by its name; by default the samples are not replaced"`
+	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose predicted class, as in predict, replaces the label; by default the labels are not replaced"`
 	Columns data.ColumnNames `toml:"columns" optional:"true" doc:"further columns that are values of the run: { teacher = \"class\" }, the logits of a head"`
-	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted samples, kept with the model), or a factor; by default they are used as they are"`
+	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
 	Of      *Samples         `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
 }
 

@@ -32,7 +32,7 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 	if err != nil {
 		return nil, err
 	}
-	images, labels, err := r.labelled(ctx, a.Limit)
+	images, labels, err := r.labelled(ctx, head, a.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -82,16 +82,17 @@ func (r *Run) InputGradients(head string, images []float32, labels []int) (gradi
 	return gradient, err
 }
 
-// labelled returns the images of known class on which the run is evaluated, before scaling.
-func (r *Run) labelled(ctx context.Context, limit int) ([]float32, []int, error) {
+// labelled returns the images of known class, in the column that the head predicts, on which the run is evaluated, before scaling.
+func (r *Run) labelled(ctx context.Context, head string, limit int) ([]float32, []int, error) {
 	if limit < 0 {
 		return nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
 	}
-	sample, err := r.Sample(ctx, data.TestSplit)
+	column := r.ClassColumn(head)
+	sample, err := r.Sample(ctx, data.TestSplit, slices.DeleteFunc([]string{column}, func(name string) bool { return name == data.LabelsColumn })...)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := sample.Images.Labels()
+	all := sample.Images.Classes(column)
 	var known, labels []int
 	for i, c := range all {
 		if c >= 0 && (limit == 0 || len(known) < limit) {

@@ -22,7 +22,7 @@ type BMM struct {
 	Floor      float64 `toml:"floor" want:"in (0,0.5)" doc:"least distance of a mean from 0 and 1"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of an image by less than this, in nats"`
-	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, of which the best is kept"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
 }
 
 func init() {

@@ -23,7 +23,7 @@ type ConvexNMF struct {
 	Components int     `toml:"components" want:"> 0" doc:"atoms"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
-	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different starts, of which the best is kept"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different starts, the best of which is the result"`
 }
 
 func init() {

@@ -39,7 +39,7 @@ type GMM struct {
 	Floor      float64 `toml:"floor" want:"in (0,1]" doc:"least variance in any direction, as a share of the mean variance of the pixels"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of an image by less than this, in nats"`
-	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, of which the best is kept"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
 }
 
 func init() {

@@ -33,8 +33,8 @@ type KMeans struct {
 	Components int     `toml:"components" want:"> 0" doc:"centres"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
-	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, of which the best is kept"`
-	Batch      int     `toml:"batch" want:">= 0" optional:"true" doc:"mini-batch size; 0 takes Lloyd's iterations over all images"`
+	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
+	Batch      int     `toml:"batch" want:">= 0" optional:"true" doc:"mini-batch size; 0 means Lloyd's iterations over all images"`
 	Soft       float64 `toml:"soft" want:">= 0" optional:"true" doc:"temperature of soft assignments, in mean squared distances of images from their centres; 0 assigns an image to one centre"`
 }
 

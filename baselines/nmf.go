@@ -54,7 +54,7 @@ type NMF struct {
 	Iterations   int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the objective by less than this fraction of it"`
 	Restarts     int     `toml:"restarts" want:"> 0" doc:"with init = \"random\": fits from different starts, of which the best is kept"`
-	Batch        int     `toml:"batch" want:">= 0" doc:"mini-batch size; 0 takes the full batch"`
+	Batch        int     `toml:"batch" want:">= 0" doc:"mini-batch size; 0 means the full batch"`
 	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"with batch > 0: decay of the weight of earlier passes, per pass"`
 }
 

@@ -32,8 +32,8 @@ import (
 // the presence of missing values, JMLR 11, 2010.
 type PCA struct {
 	Components int     `toml:"components" want:"> 0" doc:"atoms"`
-	Iterations int     `toml:"iterations" want:">= 0" optional:"true" doc:"with missing or hidden entries: maximum number of iterations; 0 takes 100"`
-	Tolerance  float64 `toml:"tolerance" want:">= 0" optional:"true" doc:"with missing or hidden entries: stop when an iteration raises the log-likelihood of an entry by less than this, in nats; 0 takes 0.0001"`
+	Iterations int     `toml:"iterations" want:">= 0" optional:"true" doc:"with missing or hidden entries: maximum number of iterations; 0 means 100"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" optional:"true" doc:"with missing or hidden entries: stop when an iteration raises the log-likelihood of an entry by less than this, in nats; 0 means 0.0001"`
 }
 
 func init() {

@@ -26,7 +26,7 @@ import (
 // 2014.
 type SeparableNMF struct {
 	Components int    `toml:"components" want:"> 0" doc:"atoms"`
-	Anchors    string `toml:"anchors" oneof:"pixels images" doc:"what is chosen: pixels that one part alone has, or images that show one part alone"`
+	Anchors    string `toml:"anchors" oneof:"pixels images" doc:"anchors: pixels that belong to a single part, or images that show a single part"`
 	Normalised bool   `toml:"normalised" doc:"choose among columns or rows divided by their sums"`
 }
 

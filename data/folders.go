@@ -32,9 +32,9 @@ type Folders struct {
 	Images     string `toml:"images" required:"true" doc:"folder of the training images"`
 	TestImages string `toml:"test_images" doc:"folder of the test images; without it the set has no test split"`
 	Channels   int    `toml:"channels" doc:"1 reads the images in grey, 3 in red, green and blue"`
-	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 takes files of one size as they are"`
+	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 leaves the images unchanged, and all files must have one size"`
 	Resize     string `toml:"resize" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
-	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted images, kept with the model), or a factor"`
+	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted images, stored with the model), or a factor"`
 }
 
 // ImageFolders is a user-defined data set in folders of image files. Images of a class may be in folders of any depth.

@@ -209,9 +209,9 @@ func (s *Scaling) Applied(samples []float32) []float32 {
 	return scaled
 }
 
-// Scaled returns the same samples with another scaling, in place of the current one; nil for none. Values are scaled when they
-// are read. Missing and hidden entries are 0 after scaling; without a scaling they have the value that the previous scaling
-// maps to 0.
+// Scaled returns the same samples with another scaling in place of the current one; a nil scaling removes it. Values are scaled
+// when they are read. Missing and hidden entries are 0 after scaling; without a scaling they have the value that the previous
+// scaling maps to 0.
 func (m *Images) Scaled(s *Scaling) *Images {
 	if m == nil || m.scaling == s {
 		return m
@@ -227,8 +227,8 @@ func (m *Images) Scaled(s *Scaling) *Images {
 // Scaling returns the current scaling, nil for none.
 func (m *Images) Scaling() *Scaling { return m.scaling }
 
-// Scaled returns the same set with all samples scaled by the scaling of a model, instead of the scaling that the keys declare;
-// nil for none.
+// Scaled returns the same set with all samples scaled by the scaling of a model, instead of the scaling that the keys declare.
+// A nil scaling means that the samples are not scaled.
 func (s *Set) Scaled(scaling *Scaling) *Set {
 	other := *s
 	other.Scale = Scale{}

@@ -34,7 +34,7 @@ type Triples struct {
 	Row    string `toml:"row" doc:"column of a .csv file with the names of rows; by default the first"`
 	Column string `toml:"column" doc:"column with the names of columns; by default the second"`
 	Value  string `toml:"value" doc:"column of the values; by default the third"`
-	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which leaves them out; the others keep their numbers as names"`
+	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which omits them; the names of the others are their numbers"`
 }
 
 // Origin returns [OwnFiles]: there is nothing to download.

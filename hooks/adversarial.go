@@ -23,7 +23,7 @@ type Adversarial struct {
 	attack.Attack
 	RandomStart bool             `toml:"random_start" doc:"pgd starts at a random point of the ball around each image, not at the image"`
 	Share       float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
-	On          string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels where no loss compares the output with the images"`
+	On          string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels if no loss compares the output with the images"`
 	Objective   attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean image"`
 	Warmup      int              `toml:"warmup" want:">= 0" doc:"number of epochs in which epsilon and the step size grow linearly from 0"`
 }

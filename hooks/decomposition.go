@@ -22,7 +22,7 @@ import (
 // of the images: L levels take L bytes per pixel of every 8-bit image (2 L for amd), and four times as much for float images.
 // Without cache every step decomposes its images. Both give the same values.
 type Decomposition struct {
-	Cache bool `toml:"cache" doc:"decomposes every image once and keeps the levels in memory"`
+	Cache bool `toml:"cache" doc:"decompose every image once and store the levels in memory"`
 }
 
 func init() {

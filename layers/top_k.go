@@ -10,7 +10,7 @@ import (
 // remain. After a relu, codes have at most k active units. Gradients flow only to the remaining values. Makhzani and Frey,
 // k-Sparse Autoencoders, 2013. Unlike in the paper, k is the same in training and at inference.
 type TopK struct {
-	K int `toml:"k" want:"> 0" doc:"number of values that are kept"`
+	K int `toml:"k" want:"> 0" doc:"number of values that are not set to 0"`
 }
 
 func init() {

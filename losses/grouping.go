@@ -16,8 +16,8 @@ import (
 // biased estimate, with K Gaussian and L_ik = 1 in equal groups, 0 otherwise).
 type Grouping struct {
 	Measure   string  `toml:"measure" oneof:"correlation hsic" doc:"how dependence is measured"`
-	Score     string  `toml:"score" oneof:"probabilities values" doc:"probabilities: the softmax of the units that on names; values: these units as they are"`
-	Groups    int     `toml:"groups" want:">= 2" doc:"number of groups: those of the column are 0, 1, ...; a sample of a negative group is left out"`
+	Score     string  `toml:"score" oneof:"probabilities values" doc:"probabilities: the softmax of the units that on names; values: these units unchanged"`
+	Groups    int     `toml:"groups" want:">= 2" doc:"number of groups in the column, 0, 1, ...; a sample with a negative group is ignored"`
 	Bandwidth float64 `toml:"bandwidth" want:"> 0" doc:"bandwidth of the kernel of hsic"`
 }
 

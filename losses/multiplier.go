@@ -54,17 +54,24 @@ func (m *Multiplier) Next(weight, value float64) float64 {
 // Diagnosing is implemented by adaptive weights that may miss their goal.
 type Diagnosing interface {
 	// Diagnose explains which goal was missed, by how much, and what to change; "" if the goal is reached. weight is the
-	// weight at the end of the training, value the mean unweighted value of the term over the last epoch.
-	Diagnose(weight, value float64) string
+	// weight at the end of the training, value the mean unweighted value of the term over the last epoch, and dead the fraction
+	// of the units that are dead.
+	Diagnose(weight, value, dead float64) string
 }
 
 // overLimit is the accepted excess of a term over its limit at the end of a training, as a fraction of the limit: the term
 // varies from batch to batch.
 const overLimit = 0.02
 
+// farBelow is the fraction of its limit below which a term with most units dead counts as overshot.
+const farBelow = 0.1
+
 // Diagnose implements [Diagnosing].
-func (m *Multiplier) Diagnose(weight, value float64) string {
+func (m *Multiplier) Diagnose(weight, value, dead float64) string {
 	switch {
+	case value < farBelow*m.Limit && dead > 0.5:
+		return fmt.Sprintf("asked for <= %g, reached %.4g, with %.0f %% of the units dead: the weight rose too far and switched them off; "+
+			"lower rate, set most, or raise limit", m.Limit, value, 100*dead)
 	case !(value > m.Limit+overLimit*max(m.Limit, -m.Limit)):
 		return ""
 	case m.Most > 0 && weight >= m.Most*(1-1e-6):

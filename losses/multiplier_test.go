@@ -53,16 +53,18 @@ func TestABoundedMultiplierStaysInItsBounds(t *testing.T) {
 func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {
 	m := &losses.Multiplier{From: 0.01, Limit: 0.3, Rate: 0.05, Most: 0.1}
 	for _, c := range []struct {
-		weight, value float64
-		says          string // expected diagnosis; "" for none
+		weight, value, dead float64
+		says                string // expected diagnosis; "" for none
 	}{
-		{0.1, 0.3, ""},
-		{0.1, 0.305, ""}, // within the scatter of batches
-		{1e-9, 0.1, ""},
-		{0.1, 0.45, "asked for <= 0.3, reached 0.45, with the weight at its upper bound of 0.1"},
-		{0.04, 0.45, "asked for <= 0.3, reached 0.45, with the weight still rising at 0.04; train longer"},
+		{0.1, 0.3, 0, ""},
+		{0.1, 0.305, 0, ""}, // within the scatter of batches
+		{1e-9, 0.1, 0.9, ""},
+		{1e-9, 0.02, 0.4, ""},
+		{1e-9, 0.02, 0.9, "asked for <= 0.3, reached 0.02, with 90 % of the units dead: the weight rose too far"},
+		{0.1, 0.45, 0, "asked for <= 0.3, reached 0.45, with the weight at its upper bound of 0.1"},
+		{0.04, 0.45, 0, "asked for <= 0.3, reached 0.45, with the weight still rising at 0.04; train longer"},
 	} {
-		if got := m.Diagnose(c.weight, c.value); (got == "") != (c.says == "") || !strings.HasPrefix(got, c.says) {
+		if got := m.Diagnose(c.weight, c.value, c.dead); (got == "") != (c.says == "") || !strings.HasPrefix(got, c.says) {
 			t.Errorf("weight %v, value %v: got %q, want %q", c.weight, c.value, got, c.says)
 		}
 	}

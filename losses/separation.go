@@ -14,7 +14,7 @@ import (
 // Calauzènes and El Karoui, Fairness-aware learning for continuous attributes and treatments, ICML 2019 (the penalty).
 type Separation struct {
 	Grouping
-	Classes int `toml:"classes" want:">= 2" doc:"number of classes of the labels, which are 0, 1, ...; a sample of a negative label is left out"`
+	Classes int `toml:"classes" want:">= 2" doc:"number of classes of the labels, 0, 1, ...; a sample with a negative label is ignored"`
 }
 
 func init() {

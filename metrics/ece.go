@@ -18,7 +18,7 @@ func init() {
 //
 // Source: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
 type ECE struct {
-	Bins int `toml:"bins" want:"> 0" doc:"M, the number of confidence bins; 0 takes 15"`
+	Bins int `toml:"bins" want:"> 0" doc:"M, the number of confidence bins; 0 means 15"`
 }
 
 // Describe implements [Metric].

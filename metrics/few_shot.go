@@ -29,9 +29,9 @@ func init() {
 //
 // Source of the nearest centroid: Snell, Swersky, Zemel, Prototypical networks for few-shot learning, NeurIPS 2017.
 type FewShot struct {
-	Shots int    `toml:"shots" want:"> 0" doc:"k, the number of labelled images of each class; 0 takes 5"`
-	Draws int    `toml:"draws" want:"> 0" doc:"number of random draws; 0 takes 50"`
-	Seed  uint64 `toml:"seed" doc:"seed of the draws; 0 takes the run's seed"`
+	Shots int    `toml:"shots" want:"> 0" doc:"k, the number of labelled images of each class; 0 means 5"`
+	Draws int    `toml:"draws" want:"> 0" doc:"number of random draws; 0 means 50"`
+	Seed  uint64 `toml:"seed" doc:"seed of the draws; 0 means the run's seed"`
 }
 
 // Describe implements [Metric].

@@ -20,7 +20,7 @@ const klClip = 1e-7
 // is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code has a value that is NaN or
 // outside [0,1].
 type KL struct {
-	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 takes that of the model's first kl term, else 0.01"`
+	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 means the target of the model's first kl term, or else 0.01"`
 }
 
 // Describe implements [Metric].

@@ -29,7 +29,7 @@ func init() {
 // Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).
 type KMeans struct {
 	Seed   uint64 `toml:"seed" doc:"seed of the starts"`
-	Starts int    `toml:"starts" want:"> 0" doc:"number of starts of k-means; 0 takes 10"`
+	Starts int    `toml:"starts" want:"> 0" doc:"number of starts of k-means; 0 means 10"`
 }
 
 // Describe implements [Metric].

@@ -20,7 +20,7 @@ func init() {
 //
 // Source: T. Cover, P. Hart, Nearest neighbor pattern classification, IEEE Trans. Information Theory 13(1), 1967.
 type KNN struct {
-	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that decide; 0 takes 5"`
+	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that determine the class; 0 means 5"`
 }
 
 // Describe implements [Metric].

@@ -19,9 +19,9 @@ var ErrNoAtoms = errors.New("metrics: the decoder's last layer has no atoms")
 
 // Morphology is the flat morphological operator that a metric applies.
 type Morphology struct {
-	Operator morph.Operator `toml:"operator" doc:"morphological operator; empty takes dilation"`
-	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its element in pixels; 0 takes 1"`
-	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010; empty takes disk"`
+	Operator morph.Operator `toml:"operator" doc:"morphological operator; empty means dilation"`
+	Radius   int            `toml:"radius" want:"> 0" doc:"radius of its element in pixels; 0 means 1"`
+	Element  morph.Element  `toml:"element" doc:"structuring element: disk, square, row, column, or rows of 0 and 1 as in 010 111 010; empty means disk"`
 }
 
 // Dilation returns the study's operator: dilation by the disk of radius 1.

@@ -5,18 +5,19 @@ import (
 	"testing"
 )
 
-// The expected intervals are mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, computed with SciPy 1.10.
+// The expected intervals are mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, and the p-values those of
+// scipy.stats.ttest_rel, computed with SciPy 1.10.
 func TestAPairedDifferenceIsStudents(t *testing.T) {
 	for _, c := range []struct {
 		a, b []float64
 		want Paired
 	}{
-		{[]float64{1, 2, 4}, []float64{1.5, 2.1, 4.6}, Paired{3, 0.4, -0.2572410607975597, 1.0572410607975595}},
-		{[]float64{0.3, 0.1}, []float64{0.2, 0.05}, Paired{2, -0.075, -0.39265511841080214, 0.2426551184108022}},
-		{[]float64{1, 2, 3, 4, 5, 6}, []float64{2.1, 3, 4.2, 4.9, 6.1, 7.05}, Paired{6, 1.0583333333333333, 0.9512257568077193, 1.1654409098589473}},
+		{[]float64{1, 2, 4}, []float64{1.5, 2.1, 4.6}, Paired{Pairs: 3, Mean: 0.4, Low: -0.2572410607975597, High: 1.0572410607975595, P: 0.12011730987188017}},
+		{[]float64{0.3, 0.1}, []float64{0.2, 0.05}, Paired{Pairs: 2, Mean: -0.075, Low: -0.39265511841080214, High: 0.2426551184108022, P: 0.20483276469913336}},
+		{[]float64{1, 2, 3, 4, 5, 6}, []float64{2.1, 3, 4.2, 4.9, 6.1, 7.05}, Paired{Pairs: 6, Mean: 1.0583333333333333, Low: 0.9512257568077193, High: 1.1654409098589473, P: 1.7658336861001997e-06}},
 	} {
 		got, err := PairedDifference(c.a, c.b)
-		if err != nil || got.Pairs != c.want.Pairs || math.Abs(got.Mean-c.want.Mean) > 1e-12 || math.Abs(got.Low-c.want.Low) > 1e-8 || math.Abs(got.High-c.want.High) > 1e-8 {
+		if err != nil || got.Holm != got.P || !near(got, c.want, 1e-8) {
 			t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 		}
 	}
@@ -53,5 +54,52 @@ func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
 		if got := p.String(); got != want {
 			t.Errorf("%+v: got %q, want %q", p, got, want)
 		}
+	}
+}
+
+// Oracle: SciPy 1.10, with s √(1/4 + 1/4) for the standard error of the mean of four splits.
+func TestOverlappingSplitsHaveAWiderInterval(t *testing.T) {
+	a, b := []float64{0.81, 0.83, 0.82, 0.825}, []float64{0.815, 0.836, 0.831, 0.829}
+	_, ratio, ok := Splits("svm_holdout_accuracy")
+	got, err := PairedSplits(a, b, ratio)
+	want := Paired{Pairs: 4, Mean: 0.0065, Low: -0.000496558321709706, High: 0.013496558321709661, P: 0.05970771433017911}
+	if err != nil || !ok || !got.Split || got.Holm != got.P || !near(got, want, 1e-8) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if plain, _ := PairedDifference(a, b); !plain.Shown() || got.Shown() {
+		t.Errorf("got %+v without the correction and %+v with it, want that only the first is shown", plain, got)
+	}
+	for _, ratio := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if _, err := PairedSplits(a, b, ratio); err == nil {
+			t.Errorf("a ratio of %g has an interval", ratio)
+		}
+	}
+	if _, _, ok := Splits("mse"); ok {
+		t.Error("mse has splits")
+	}
+}
+
+func near(a, b Paired, tolerance float64) bool {
+	off := func(x, y float64) bool { return math.Abs(x-y) > tolerance }
+	return a.Pairs == b.Pairs && !off(a.Mean, b.Mean) && !off(a.Low, b.Low) && !off(a.High, b.High) && !off(a.P, b.P)
+}
+
+// The example of R's p.adjust, computed by hand: sorted p-values times 4, 3, 2, 1, and none below the one before it.
+func TestHolmCorrectsAWholeTable(t *testing.T) {
+	one := func(p float64) *Paired { return &Paired{Mean: 1, Low: 0.5, High: 1.5, P: p, Holm: p} }
+	constant := &Paired{Mean: 1, Low: 1, High: 1}
+	table := []*Paired{one(0.04), nil, one(0.01), constant, one(0.03), one(0.005)}
+	CorrectHolm(table)
+	for i, want := range map[int]float64{0: 0.06, 2: 0.03, 3: 0, 4: 0.06, 5: 0.02} {
+		if math.Abs(table[i].Holm-want) > 1e-15 || table[i].Shown() != (want < 0.05) {
+			t.Errorf("p %g becomes %g, shown: %v; want %g", table[i].P, table[i].Holm, table[i].Shown(), want)
+		}
+	}
+	if got, want := table[0].String(), "no difference shown [0.5, 1.5]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	many := []*Paired{one(0.6), one(0.7)}
+	if CorrectHolm(many); many[0].Holm != 1 || many[1].Holm != 1 {
+		t.Errorf("got %g and %g, want at most 1", many[0].Holm, many[1].Holm)
 	}
 }

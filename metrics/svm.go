@@ -19,7 +19,7 @@ func init() {
 // SVM classifies the codes by the study's [SVMProtocol]. Images of an unknown class are ignored. Models with the same labels
 // and the same Seed have the same splits.
 type SVM struct {
-	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
+	Seed uint64 `toml:"seed" doc:"seed of the random splits; 0 means the run's seed"`
 
 	Protocol *SVMProtocol // the protocol; nil for the study's
 }

@@ -17,6 +17,21 @@ func init() {
 // holdouts is the number of random splits of [SVMHoldout].
 const holdouts = 4
 
+// heldOut is the fraction of the codes that a split of [SVMHoldout] holds out.
+const heldOut = 0.2
+
+// Splits returns the measures of the single splits that a measure is the mean of, and the ratio of held-out to fitted images,
+// both as [PairedSplits] takes them; ok is false for a measure without splits.
+func Splits(measure string) (names []string, ratio float64, ok bool) {
+	if measure != "svm_holdout_accuracy" {
+		return nil, 0, false
+	}
+	for i := range holdouts {
+		names = append(names, fmt.Sprintf("svm_holdout_%d", i+1))
+	}
+	return names, heldOut / (1 - heldOut), true
+}
+
 // holdoutGrid returns the values of C: 13 from 1e-3 to 1e3, with logarithmic spacing.
 func holdoutGrid() []float64 { return decades(13, -3, 6) }
 
@@ -28,7 +43,7 @@ func holdoutGrid() []float64 { return decades(13, -3, 6) }
 // With Scale, every unit is divided by its root mean square over the codes that the SVM is fitted to, so that the accuracy
 // does not depend on the scale of units; a unit that is always 0 is not divided.
 type SVMHoldout struct {
-	Seed  uint64 `toml:"seed" doc:"seed of the random splits; 0 takes the run's seed"`
+	Seed  uint64 `toml:"seed" doc:"seed of the random splits; 0 means the run's seed"`
 	Scale bool   `toml:"scale" doc:"divides every unit by its root mean square over the fitted codes"`
 }
 
@@ -89,13 +104,12 @@ func (m *holdoutMeter) Values(ctx context.Context) ([]Value, error) {
 
 // score returns the accuracy on one split.
 func (m *holdoutMeter) score(ctx context.Context, p *svmProblem, split uint64) (accuracy float64, atEdge bool, err error) {
-	const fraction = 0.2
 	var h holdout
-	if h.fitted, h.held, err = stratifiedSplit(p.labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout", split)); err != nil {
+	if h.fitted, h.held, err = stratifiedSplit(p.labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout", split)); err != nil {
 		return 0, false, err
 	}
 	labels := p.subset(h.fitted).labels
-	if h.inner, h.chosen, err = stratifiedSplit(labels, len(p.classes), fraction, random.Stream(m.Seed, "svm/holdout/c", split)); err != nil {
+	if h.inner, h.chosen, err = stratifiedSplit(labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout/c", split)); err != nil {
 		return 0, false, err
 	}
 	accuracy, onGrid, best, err := h.classify(ctx, p, m.Scale)

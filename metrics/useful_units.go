@@ -36,7 +36,7 @@ const (
 // the sample. The cost is log2(k) + 2 decodings of these images and O(images k (pixels + k)) multiplications: a fraction of a
 // second for the study's models. The metric requires a decoder in which every unit weights one atom, and at most 4096 units.
 type UsefulUnits struct {
-	Rise float64 `toml:"rise" want:">= 0" doc:"how much the error may rise, as a fraction of it; 0 takes 0.01"`
+	Rise float64 `toml:"rise" want:">= 0" doc:"accepted increase of the error, as a fraction of the error; 0 means 0.01"`
 }
 
 // Describe implements [Metric].

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"reflect"
+	"slices"
 
 	"tessera/config"
 	"tessera/data"
@@ -40,7 +41,7 @@ func (r *Results) comparedMetrics() [][]string {
 // its 95 % confidence interval; see [metrics.PairedDifference]. A difference is the value of the setting minus that of
 // the reference. sets contains the data sets of the settings. Settings whose set is nil, or that are measured on other
 // images, have no pairs. If from is not the index of a setting, or if the numbers of sets and settings differ, no
-// setting has pairs.
+// setting has pairs. [metrics.CorrectHolm] corrects all differences together.
 func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 	d := Differences{Pairs: make([]int, len(r.Settings)), Paired: make([][]*metrics.Paired, len(r.Settings))}
 	if from < 0 || from >= len(r.Settings) || len(sets) != len(r.Settings) {
@@ -71,6 +72,7 @@ func (r *Results) Differences(from int, sets []*config.Dataset) Differences {
 			break
 		}
 	}
+	metrics.CorrectHolm(slices.Concat(d.Paired...))
 	return d
 }
 

@@ -30,7 +30,7 @@ func (s *job) diagnose(m Metrics) {
 	for i, l := range s.spec.Losses {
 		weight, value, ok := s.unweighted(m, i)
 		if d, can := l.Weight.(losses.Diagnosing); ok && can {
-			if text := d.Diagnose(weight, value); text != "" {
+			if text := d.Diagnose(weight, value, s.dead); text != "" {
 				s.options.Warn(fmt.Sprintf("loss[%d] (%s): %s", i, s.spec.TermName(i), text))
 			}
 		}
@@ -41,7 +41,10 @@ func (s *job) diagnose(m Metrics) {
 // training would not revive the model.
 func (t *trainee) collapsed(m Metrics) error {
 	dead, measured := m.Measured.Number("dead_units")
-	if !measured || t.watcher == nil || int(dead) < t.watcher.units {
+	if !measured || t.watcher == nil {
+		return nil
+	}
+	if t.dead = dead / float64(t.watcher.units); t.dead < 1 {
 		return nil
 	}
 	var held []string

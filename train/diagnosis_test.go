@@ -36,6 +36,22 @@ func TestAnUnreachableLimitEndsInADiagnosis(t *testing.T) {
 	}
 }
 
+// With a large rate the first steps raise the weight so far that nearly all units die, and the weight falls to 0 too late. The
+// same limit with a small rate is reached.
+func TestARateThatIsTooLargeIsDiagnosed(t *testing.T) {
+	for keys, want := range map[string]bool{"limit = 0.5, rate = 1.0": true, "limit = 0.5, rate = 0.001": false} {
+		var warnings []string
+		if _, err := Run(context.Background(), model(t, pressed(keys)), Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
+			t.Fatalf("%s: %v", keys, err)
+		}
+		if got := slices.ContainsFunc(warnings, func(w string) bool {
+			return strings.HasPrefix(w, "loss[1] (l1): asked for <= 0.5, reached ") && strings.Contains(w, "switched them off; lower rate")
+		}); got != want {
+			t.Errorf("%s: got the warnings %q", keys, warnings)
+		}
+	}
+}
+
 func TestAnUpperBoundOfAMultiplierKeepsTheModelAndWarns(t *testing.T) {
 	var warnings []string
 	m := model(t, pressed("limit = 0.0, rate = 0.1, most = 0.0001"))

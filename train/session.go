@@ -314,6 +314,7 @@ type job struct {
 	identity   identity
 	arithmetic Arithmetic // arithmetic with which the run was started
 	progress   progress
+	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
 	epochFrom time.Time // time at which this process started the current epoch
 }

@@ -20,14 +20,17 @@ func rankCommand() *cobra.Command {
 	var f rankFlags
 	cmd := &cobra.Command{
 		Use:   "rank MODEL --ranks K,K,...",
-		Short: "Choose the number of components of a PCA, an NMF, a mixture, a factor analysis, k-means or a matrix factorisation",
+		Short: "Choose the number of units of an auto-encoder, or of components of a PCA, an NMF, a mixture, k-means, ...",
 		Long: "Measure numbers of components by cross-validation. Of a pca or an nmf, blocks of images and pixels are held out and predicted from\n" +
 			"the others: choose the number with the lowest error. Of a gmm, a bmm or a factor_analysis, images are held out: choose the number with\n" +
 			"the highest log-likelihood, or the lowest BIC. Of a kmeans, choose the highest silhouette, or the elbow of the error, where more centres\n" +
 			"begin to help less. Of a matrix_factorisation, entries are held out: choose the number with the lowest error, from which the held-out\n" +
-			"error rises while that of the fitted entries falls. --figure draws the numbers. All other keys are those of the model; no run is kept.",
+			"error rises while that of the fitted entries falls. Of an auto-encoder, entries of the images are hidden (dataset.hide, else a tenth), once for\n" +
+			"each fold: choose the fewest units within one standard error of the lowest error. --figure draws the numbers. All other keys are those of\n" +
+			"the model; no run is kept.",
 		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4\n" +
-			"  tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png",
+			"  tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png\n" +
+			"  tessera rank my-autoencoder --ranks 8,12,16,24,32 --folds 4",
 		Args: one("model"),
 		RunE: work(func(cmd *cobra.Command, args []string) error {
 			if f.figure != "" {
@@ -51,6 +54,8 @@ func rankCommand() *cobra.Command {
 				return printJSON(cmd.OutOrStdout(), measured.clusters)
 			case f.json && measured.entries != nil:
 				return printJSON(cmd.OutOrStdout(), measured.entries)
+			case f.json && measured.units != nil:
+				return printJSON(cmd.OutOrStdout(), measured.units)
 			case f.json:
 				return printJSON(cmd.OutOrStdout(), measured.errors)
 			case measured.densities != nil:
@@ -59,6 +64,8 @@ func rankCommand() *cobra.Command {
 				return printClusters(cmd, measured.clusters)
 			case measured.entries != nil:
 				return printEntries(cmd, measured.entries)
+			case measured.units != nil:
+				return printUnits(cmd, measured.units)
 			}
 			return printRanks(cmd, measured.errors)
 		}),
@@ -82,12 +89,13 @@ type rankFlags struct {
 }
 
 // ranked contains the measurements for one kind of model: errors for a factorisation, densities for a density, clusters for
-// k-means, entries for a matrix. The other lists are nil.
+// k-means, entries for a matrix, units for an auto-encoder. The other lists are nil.
 type ranked struct {
 	errors    []baselines.RankError
 	densities []baselines.RankDensity
 	clusters  []baselines.RankClusters
 	entries   []baselines.RankEntries
+	units     []rankUnits
 }
 
 // draw writes the figure of the measurements.
@@ -129,6 +137,9 @@ func (r ranked) draw(path string) error {
 	for _, e := range r.entries {
 		point(e.Components, e.Deviation, value("held-out rmse", e.HeldOut), value("rmse of fitted entries", e.Fitted))
 	}
+	for _, u := range r.units {
+		point(u.Components, u.Deviation, value("held-out mse", u.HeldOut), value("mse of the other entries", u.Fitted), value("units in use", u.Used))
+	}
 	f, err := figures.Swept("components", names, []figures.SweptLine{line})
 	if err != nil {
 		return usagef("--figure: %v", err)
@@ -149,13 +160,17 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) (measured ranked, e
 			return measured, err
 		}
 	}
+	if len(f.ranks) == 0 {
+		return measured, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+	}
+	if m.Baseline == nil {
+		measured.units, err = f.measureUnits(cmd, m)
+		return measured, err
+	}
 	method, ok := m.Baseline.(baselines.Method)
 	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
-		return measured, usagef(`rank: %s is of kind %q: want a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
-	}
-	if len(f.ranks) == 0 {
-		return measured, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
+		return measured, usagef(`rank: %s is of kind %q: want an auto-encoder, or a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.data))
 	if err != nil {

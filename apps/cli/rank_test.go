@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -65,4 +66,50 @@ func TestRankChoosesTheNumberOfClusters(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	b.contains("extension", b.must(exitUsage, "rank", "k", "--ranks", "1,4", "--figure", "k.gif").stderr, `--figure: k.gif: unknown extension`)
+}
+
+// The images have 8 parts: with fewer units the error of hidden entries is larger, with 16 it is larger again.
+func TestRankChoosesTheNumberOfUnits(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", `[model.a]
+dataset = { name = "shapes", parts = 8, height = 10, width = 10, count = 300, noise = 0.02 }
+encoder = [{ kind = "unrolled", units = 8, steps = 4 }]
+decoder = [{ kind = "tied", bias = false }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = 0.0001 }]
+constraint = [{ kind = "nonneg", on = "decoder.*.weight" }, { kind = "unit_norm", on = "decoder.*.weight" }]
+optimizer = { kind = "adam", learning_rate = 1e-2 }
+train = { epochs = 15, batch = 64, min_epoch_steps = 20 }
+[model.several]
+extends = "a"
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "unrolled", units = 8 }, { kind = "residual", layers = [{ kind = "dense", units = 5 }, { kind = "dense", units = 8 }] }, { kind = "relu" }]
+train = { epochs = 1 }
+`)
+	out := b.must(0, "rank", "a", "--ranks", "4,8,16", "--figure", "a.svg")
+	var chosen []string
+	for _, line := range strings.Split(out.stdout, "\n") {
+		if strings.Contains(line, "fewest within") {
+			chosen = strings.Fields(line)
+		}
+	}
+	if len(chosen) == 0 || chosen[0] != "8" {
+		t.Errorf("%s\nwant 8 units", out.stdout)
+	}
+	b.contains("progress", out.stderr, "training 6 of 6")
+	b.contains("a.svg", b.read("a.svg"), "held-out mse", "units in use")
+	var list []rankUnits
+	if err := json.Unmarshal([]byte(b.must(0, "rank", "several", "--ranks", "3", "--json").stdout), &list); err != nil || len(list) != 1 || list[0].Components != 3 || list[0].HeldOut <= 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if rest, err := os.ReadDir(b.dir); err != nil || len(rest) != 2 {
+		t.Errorf("%v, %v, want models.toml and a.svg alone", rest, err)
+	}
+	for args, says := range map[string]string{
+		"a":                     "--ranks is missing",
+		"a --ranks 4 --folds 1": "folds: got 1, want >= 2",
+		"classifier --ranks 4":  "the model has no decoder",
+	} {
+		out := b.must(exitUsage, append([]string{"rank"}, strings.Fields(args)...)...)
+		b.contains(args, out.stderr, says)
+	}
 }

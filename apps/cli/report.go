@@ -107,6 +107,9 @@ func (f *pageFlags) read(cmd *cobra.Command, paths []string, o page.Options) (fu
 		if one.Missing != "" {
 			warn(cmd, fmt.Sprintf("%s: nothing was measured: %s", path, one.Missing))
 		}
+		if o.Attack != "" && len(one.Attacks) == 0 {
+			warn(cmd, fmt.Sprintf("%s: nothing was attacked: it has no head that a loss compares with labels", path))
+		}
 		r.Runs = append(r.Runs, one)
 	}
 	return r.Write, nil

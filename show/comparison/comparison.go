@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -253,29 +254,52 @@ func (t *Table) metrics() {
 			row.Cells = append(row.Cells, m.cell(name, t.Models[0]))
 		}
 		if slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Measured }) {
-			t.mark(row)
 			t.Metrics = append(t.Metrics, row)
 		}
 	}
+	t.mark()
 }
 
-// mark marks the best model of a row: the one with the best mean, if its difference from every other model on the same images
-// is shown.
-func (t *Table) mark(row Metric) {
-	worse := func(i, j int) bool { // j is shown to be better than i
-		p := t.Models[j].difference(row.Name, t.Models[i])
-		return p != nil && p.Shown() && (p.Mean > 0) == (row.Better == metrics.Higher)
-	}
-	for best := range row.Cells {
-		others, all := 0, row.Better != metrics.Neither
-		for i, c := range row.Cells {
-			if i != best && c.Measured && t.Models[i].sameImages(t.Models[best]) {
-				others++
-				all = all && worse(i, best)
+// mark marks the best model of every row: the one that is better than every other model on the same images, by a shown
+// difference. The least significant of its differences is the test of a row, and [metrics.CorrectHolm] takes the tests of all
+// rows together. It also corrects the differences from the first model, which are a table of their own.
+func (t *Table) mark() {
+	var tests, shown []*metrics.Paired
+	var marks []*Cell
+	for _, row := range t.Metrics {
+		for i := range row.Cells {
+			shown = append(shown, row.Cells[i].Paired)
+			if hardest := t.hardest(row, i); hardest != nil {
+				tests, marks = append(tests, hardest), append(marks, &row.Cells[i])
 			}
 		}
-		row.Cells[best].Best = others > 0 && all
 	}
+	metrics.CorrectHolm(shown)
+	metrics.CorrectHolm(tests)
+	for i, p := range tests {
+		marks[i].Best = p.Shown()
+	}
+}
+
+// hardest returns the difference with the largest p-value between a model and the others on the same images; nil if the model
+// is not better in the mean than all of them, or has a difference from none.
+func (t *Table) hardest(row Metric, best int) (hardest *metrics.Paired) {
+	if row.Better == metrics.Neither {
+		return nil
+	}
+	for i, c := range row.Cells {
+		if i == best || !c.Measured || !t.Models[i].sameImages(t.Models[best]) {
+			continue
+		}
+		p := t.Models[best].difference(row.Name, t.Models[i])
+		if p == nil || p.Mean == 0 || (p.Mean > 0) != (row.Better == metrics.Higher) {
+			return nil
+		}
+		if hardest == nil || p.P > hardest.P {
+			hardest = p
+		}
+	}
+	return hardest
 }
 
 // sameImages reports whether two models were measured on the same images, regardless of the names of their data sets.
@@ -319,8 +343,9 @@ func (m *Model) cell(name string, first *Model) Cell {
 	return c
 }
 
-// difference returns the difference of one metric from another model, paired by seed; nil if the two have fewer than two common seeds or
-// were measured on different images.
+// difference returns the difference of one metric from another model, paired by seed. With fewer than two common seeds, a
+// measure that is a mean over splits is paired by split; each split has the mean over the seeds. The difference is nil if there
+// are no pairs, or if the models were measured on different images.
 func (m *Model) difference(name string, from *Model) *metrics.Paired {
 	if !m.sameImages(from) {
 		return nil
@@ -335,10 +360,31 @@ func (m *Model) difference(name string, from *Model) *metrics.Paired {
 			}
 		}
 	}
-	if p, err := metrics.PairedDifference(was, is); err == nil {
-		return &p
+	p, err := metrics.PairedDifference(was, is)
+	if splits, ratio, ok := metrics.Splits(name); ok && len(is) < 2 {
+		is, was = nil, nil
+		for _, split := range splits {
+			is, was = append(is, m.mean(split)), append(was, from.mean(split))
+		}
+		p, err = metrics.PairedSplits(was, is, ratio)
 	}
-	return nil
+	if err != nil {
+		return nil
+	}
+	return &p
+}
+
+// mean is the mean of a metric over the seeds; NaN if one lacks it.
+func (m *Model) mean(name string) float64 {
+	sum := 0.0
+	for _, one := range m.members {
+		v, ok := one.result.Number(name)
+		if !ok {
+			return math.NaN()
+		}
+		sum += v
+	}
+	return sum / float64(len(m.members))
 }
 
 // agreements compares the atoms of the seeds of each model, and the atoms of each model's first seed with those of the first

@@ -91,15 +91,38 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := got.Metrics[0]
+	if p := row.Cells[1].Paired; p != nil {
+		want.Holm = p.Holm // is compared below
+	}
 	if row.Name != "mse" || row.Cells[1].Paired == nil || *row.Cells[1].Paired != want || math.Abs(row.Cells[0].Mean-(a[0]+a[1]+a[2])/3) > 1e-15 {
 		t.Errorf("got %+v, want the difference %+v", row, want)
 	}
+	var all, ranked []*metrics.Paired // one table with every row, and the tests of the rows that have a best model
+	copies := map[string]*metrics.Paired{}
+	for _, row := range got.Metrics {
+		if p := row.Cells[1].Paired; p != nil {
+			copied, test := *p, *p
+			copied.Holm, test.Holm = p.P, p.P
+			all = append(all, &copied)
+			if row.Better != metrics.Neither && p.Mean != 0 {
+				ranked, copies[row.Name] = append(ranked, &test), &test
+			}
+		}
+	}
+	metrics.CorrectHolm(all)
+	metrics.CorrectHolm(ranked)
 	for i, row := range got.Metrics {
 		p, better := row.Cells[1].Paired, 1
+		if p != nil {
+			if *p != *all[0] {
+				t.Errorf("%s: got %+v, want %+v", row.Name, p, all[0])
+			}
+			all = all[1:]
+		}
 		if p != nil && (p.Mean < 0) == (row.Better == metrics.Higher) {
 			better = 0
 		}
-		shown := p != nil && p.Shown() && row.Better != metrics.Neither
+		shown := copies[row.Name] != nil && copies[row.Name].Shown()
 		if row.Cells[better].Best != shown || row.Cells[1-better].Best {
 			t.Errorf("%d: %s: marked as best: %v, %v; the difference is %v", i, row.Name, row.Cells[0].Best, row.Cells[1].Best, p)
 		}

@@ -75,7 +75,8 @@ def dataset(name, seed):
 def ours(model, path, where, name, units, seed):
     place = f"{where}/runs/{model}-{list(DATA).index(name)}-{units}-{seed}"
     subprocess.run([TESSERA, "train", model, "-f", HERE + "/identifiability.toml", "--threads", "1", "--seed", str(seed), "--quiet", "--force",
-                    "--out", place, "--set", "dataset=" + dataset(name, seed) % ",validation=0.1", "--set", f"{path}={units}"],
+                    "--out", place, "--set", "dataset=" + dataset(name, seed) % ",validation=0.1", "--set", f"{path}={units}",
+                    *(["--set", "loss.3.weight.epochs=20"] if model == "any" else [])],
                    check=True, capture_output=True)
     last = json.loads(open(place + "/metrics.jsonl").read().splitlines()[-1])
     return weights(place + "/model.safetensors"), units - int(last["dead_units"])
@@ -91,7 +92,7 @@ def theirs(make):
 
 
 METHODS = {
-    "`any`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
+    "`parts-relative`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
     "`parts-unrolled`": lambda *a: ours("shipped", "encoder.0.units", *a),
     "NMF, nndsvda": theirs(lambda k, s: NMF(k, init="nndsvda", max_iter=400, tol=1e-5, random_state=s)),
     "NMF, random": theirs(lambda k, s: NMF(k, init="random", max_iter=400, tol=1e-5, random_state=s)),
@@ -149,7 +150,7 @@ if __name__ == "__main__":
     file = f"{OUT}/results.jsonl"
     results = [json.loads(line) for line in open(file)] if os.path.exists(file) else []
     have = {(r["method"], r["data"], r["extra"], r["seed"]) for r in results}
-    todo = sorted((j for j in jobs() if j not in have), key=lambda j: j[3])
+    todo = sorted((j for j in jobs() if j not in have), key=lambda j: (list(METHODS).index(j[0]) > 0, j[3]))
     for _, name, _, seed in todo:
         planted(OUT, name, seed)
     with futures.ThreadPoolExecutor(int(sys.argv[4]) if len(sys.argv) > 4 else 1) as pool, open(file, "a") as log:

@@ -163,11 +163,14 @@ func blackBox(method attack.Method, norm attack.Norm, epsilon float64, queries i
 
 // spread formats the mean over the seeds with its range.
 func spread(values []float64, digits int) string {
-	mean := 0.0
+	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, mean(values), digits, slices.Min(values), digits, slices.Max(values))
+}
+
+func mean(values []float64) (sum float64) {
 	for _, v := range values {
-		mean += v / float64(len(values))
+		sum += v / float64(len(values))
 	}
-	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, mean, digits, slices.Min(values), digits, slices.Max(values))
+	return sum
 }
 
 // row prints a row of a Markdown table.

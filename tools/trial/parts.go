@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/attack"
@@ -34,17 +35,16 @@ var heads = []struct{ name, layers string }{
 // rates lists the learning rates, one of which is selected on the validation images.
 var rates = []float64{1e-3, 1e-2, 1e-1}
 
-// ball is a norm with radii: those of its curve, those of the table (shown), and that of the square attack (at).
+// ball is a norm with the radii of its curve; shown are those of the table, of which square has the first.
 type ball struct {
 	norm  attack.Norm
 	radii []float64
-	shown []float64
-	at    float64
+	shown [2]float64
 }
 
 var balls = []ball{
-	{attack.L2, []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2}, []float64{0.5, 1}, 0.5},
-	{attack.LInf, []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15}, []float64{0.03, 0.05}, 0.03},
+	{attack.L2, []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2}, [2]float64{0.5, 1}},
+	{attack.LInf, []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15}, [2]float64{0.03, 0.05}},
 }
 
 const squareQueries = 500
@@ -72,20 +72,21 @@ func (m *measured) distance(b ball) float64 {
 	return math.Inf(1)
 }
 
-// parts prints a table for each data set and head, and draws a figure for each norm.
+// parts prints a table for each head and data set, and one that compares pgd with square, and draws a figure of the
+// linear heads for each norm.
 func (s *study) parts() error {
 	lines := map[attack.Norm][]figures.SweptLine{}
+	compared := make([][]string, len(representations))
+	titles := []string{"PGD / `square`"}
 	for _, head := range heads {
 		for _, dataset := range datasets {
 			fmt.Printf("\n## %s, %s head\n\n", dataset, head.name)
-			titles := []string{"head on", "learning rate", "clean"}
+			columns := []string{"head on", "rate", "clean"}
 			for _, b := range balls {
-				for _, e := range b.shown {
-					titles = append(titles, fmt.Sprintf("%s %g", b.norm, e))
-				}
-				titles = append(titles, fmt.Sprintf("of clean, %s %g", b.norm, b.at), fmt.Sprintf("median %s distance", b.norm), fmt.Sprintf("PGD, square at %g", b.at))
+				columns = append(columns, fmt.Sprintf("%s %g", b.norm, b.shown[0]), "of clean", fmt.Sprintf("%s %g", b.norm, b.shown[1]), fmt.Sprintf("%s distance", b.norm))
+				titles = append(titles, fmt.Sprintf("%s, %s, %s %g", dataset, head.name, b.norm, b.shown[0]))
 			}
-			header(titles...)
+			header(columns...)
 			for i, r := range representations {
 				var runs []*measured
 				for seed := 1; seed <= seeds; seed++ {
@@ -98,15 +99,29 @@ func (s *study) parts() error {
 				if err := s.close(); err != nil {
 					return err
 				}
-				print(r, runs)
+				cells, pair := rowOf(r, runs)
+				row(cells...)
+				compared[i] = append(compared[i], pair...)
 				for _, b := range balls {
-					lines[b.norm] = drawn(lines[b.norm], i, r, b, dataset+", "+head.name+" head", runs)
+					if head == heads[0] {
+						lines[b.norm] = drawn(lines[b.norm], i, r, b, panel(dataset), runs)
+					}
 				}
 			}
 		}
 	}
+	fmt.Println("\n## square")
+	fmt.Println()
+	header(titles...)
+	for i, r := range representations {
+		row(append([]string{r.title}, compared[i]...)...)
+	}
+	var panels []string
+	for _, dataset := range datasets {
+		panels = append(panels, panel(dataset))
+	}
 	for _, b := range balls {
-		f, err := figures.Swept("radius of the "+string(b.norm)+" ball", panels(), lines[b.norm])
+		f, err := figures.Swept("radius of the "+string(b.norm)+" ball", panels, lines[b.norm])
 		if err != nil {
 			return err
 		}
@@ -117,38 +132,28 @@ func (s *study) parts() error {
 	return nil
 }
 
-// panels returns the titles of the panels of a figure.
-func panels() (names []string) {
-	for _, head := range heads {
-		for _, dataset := range datasets {
-			names = append(names, dataset+", "+head.name+" head")
-		}
-	}
-	return names
-}
+// panel is the title of the panel of a data set.
+func panel(dataset string) string { return "accuracy, " + dataset + ", " + heads[0].name + " head" }
 
-// print prints the row of a representation.
-func print(r representation, runs []*measured) {
-	over := func(digits int, of func(m *measured) float64) string {
-		var values []float64
+// rowOf returns the row of a representation, and for each ball the accuracies under pgd and square.
+func rowOf(r representation, runs []*measured) (cells, pairs []string) {
+	over := func(of func(m *measured) float64) (values []float64) {
 		for _, m := range runs {
 			values = append(values, of(m))
 		}
-		return spread(values, digits)
+		return values
 	}
-	cells := []string{r.title, fmt.Sprint(runs[0].Rate), over(3, func(m *measured) float64 { return m.Clean })}
+	cells = []string{r.title, fmt.Sprint(runs[0].Rate), spread(over(func(m *measured) float64 { return m.Clean }), 3)}
 	for _, b := range balls {
-		at := func(e float64) func(*measured) float64 {
-			return func(m *measured) float64 { return m.Curves[b.norm][slices.Index(b.radii, e)] }
+		at := func(k int) func(*measured) float64 {
+			return func(m *measured) float64 { return m.Curves[b.norm][slices.Index(b.radii, b.shown[k])] }
 		}
-		for _, e := range b.shown {
-			cells = append(cells, over(3, at(e)))
-		}
-		cells = append(cells, over(3, func(m *measured) float64 { return at(b.at)(m) / m.Clean }),
-			over(3, func(m *measured) float64 { return m.distance(b) }),
-			over(3, func(m *measured) float64 { return m.PGD[b.norm] })+", "+over(3, func(m *measured) float64 { return m.Square[b.norm] }))
+		relative := mean(over(func(m *measured) float64 { return at(0)(m) / m.Clean }))
+		cells = append(cells, spread(over(at(0)), 3), fmt.Sprintf("%.2f", relative), spread(over(at(1)), 3),
+			spread(over(func(m *measured) float64 { return m.distance(b) }), 3))
+		pairs = append(pairs, fmt.Sprintf("%.3f / %.3f", mean(over(func(m *measured) float64 { return m.PGD[b.norm] })), mean(over(func(m *measured) float64 { return m.Square[b.norm] }))))
 	}
-	row(cells...)
+	return cells, pairs
 }
 
 // drawn returns lines with the accuracy of a representation in one panel added to line i: means with standard deviations over
@@ -156,7 +161,7 @@ func print(r representation, runs []*measured) {
 func drawn(lines []figures.SweptLine, i int, r representation, b ball, panel string, runs []*measured) []figures.SweptLine {
 	radii := append([]float64{0}, b.radii...)
 	if i == len(lines) {
-		lines = append(lines, figures.SweptLine{Name: r.title})
+		lines = append(lines, figures.SweptLine{Name: strings.Trim(r.title, "`")})
 		for _, e := range radii {
 			lines[i].Points = append(lines[i].Points, figures.SweptPoint{X: e, Split: string(data.TestSplit)})
 		}
@@ -201,7 +206,7 @@ func (s *study) head(r representation, name, layers, dataset string, seed int) (
 				m.Curves[b.norm] = append(m.Curves[b.norm], t.Accuracy.Value)
 			}
 			if j, err = run.AttackHead(s.ctx, tessera.HeadAttack{Limit: blackImages, Trials: []attack.Trial{
-				pgd(b.norm, b.at, 2, attack.Margin), blackBox(attack.Square, b.norm, b.at, squareQueries)}}); err != nil {
+				pgd(b.norm, b.shown[0], 2, attack.Margin), blackBox(attack.Square, b.norm, b.shown[0], squareQueries)}}); err != nil {
 				return nil, err
 			}
 			m.PGD[b.norm], m.Square[b.norm] = j.Trials[0].Accuracy.Value, j.Trials[1].Accuracy.Value

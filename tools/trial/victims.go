@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"tessera"
 	"tessera/attack"
@@ -19,53 +20,70 @@ const (
 
 var radii = []float64{0.1, 0.2, 0.3}
 
-// victims prints a table for each data set.
+// victims prints two tables for each data set.
 func (s *study) victims() error {
 	for _, dataset := range datasets {
 		names := []string{"classifier", "classifier-robust"}
 		if dataset == "fashion-mnist" {
 			names[1] = "classifier-robust-0p1"
 		}
-		fmt.Printf("\n## %s\n\n", dataset)
-		titles := []string{"linf", "attack"}
-		var columns []map[string][]float64
-		var rows []string
+		var columns []map[number][]float64
+		var rows []number // in their order
+		titles := []string{"attack"}
 		for i, name := range names {
-			titles = append(titles, name)
-			numbers := map[string][]float64{}
+			column := map[number][]float64{}
 			for seed := 1; seed <= seeds; seed++ {
-				list, err := s.victim(dataset, name, names[1-i], seed)
-				if err != nil {
+				add := func(n number, value float64) {
+					if i == 0 && seed == 1 {
+						rows = append(rows, n)
+					}
+					column[n] = append(column[n], value)
+				}
+				if err := s.victim(dataset, name, names[1-i], seed, add); err != nil {
 					return err
 				}
-				rows = rows[:0]
-				for _, n := range list {
-					rows = append(rows, n.row)
-					numbers[n.row] = append(numbers[n.row], n.value)
-				}
 			}
-			columns = append(columns, numbers)
+			columns = append(columns, column)
+			for _, e := range radii {
+				titles = append(titles, fmt.Sprintf("`%s`, %g", name, e))
+			}
 			if err := s.close(); err != nil {
 				return err
 			}
 		}
+		fmt.Printf("\n## %s\n\n", dataset)
+		header("", "`"+names[0]+"`", "`"+names[1]+"`")
+		for _, n := range rows {
+			if n.radius == 0 {
+				row(n.attack, spread(columns[0][n], 3), spread(columns[1][n], 3))
+			}
+		}
+		fmt.Println()
 		header(titles...)
-		for _, r := range rows {
-			row(r, spread(columns[0][r], 3), spread(columns[1][r], 3))
+		for _, n := range rows {
+			if n.radius != radii[0] {
+				continue
+			}
+			cells := []string{n.attack}
+			for _, column := range columns {
+				for _, e := range radii {
+					cells = append(cells, spread(column[number{n.attack, e}], 3))
+				}
+			}
+			row(cells...)
 		}
 	}
 	return nil
 }
 
-// number is one number of a row. The name of the row consists of the radius and the attack.
+// number names an accuracy: that of an attack in a ball, or with radius 0 of no attack.
 type number struct {
-	row   string
-	value float64
+	attack string
+	radius float64
 }
 
-// victim returns the numbers of one classifier. It returns an error if a transfer attack is stronger than the white-box
-// attacks on the same images.
-func (s *study) victim(dataset, name, other string, seed int) (list []number, err error) {
+// victim adds the numbers of one classifier. It is an error if a transfer is stronger than the white boxes on the same images.
+func (s *study) victim(dataset, name, other string, seed int, add func(number, float64)) error {
 	open := func(name string) (*tessera.Run, error) {
 		return s.run(s.folder(name, dataset, seed), name, dataset, seed)
 	}
@@ -86,7 +104,7 @@ func (s *study) victim(dataset, name, other string, seed int) (list []number, er
 	}
 	all, err := judged("all", 0, nil, attack.Trial{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: radii[0]}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	agree, err := cell(s, fmt.Sprintf("%s-%s-%d-agreement", name, dataset, seed), func() (float64, error) {
 		victim, err := open(name)
@@ -100,25 +118,26 @@ func (s *study) victim(dataset, name, other string, seed int) (list []number, er
 		return s.agreement(victim, thief)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list = []number{{"- | clean, 10,000 images", all.Accuracy.Value}, {"- | agreement of the surrogate, 1,000 images", agree}}
+	add(number{"clean, 10,000 images", 0}, all.Accuracy.Value)
+	add(number{"agreement of the surrogate, 1,000 images", 0}, agree)
 	for _, e := range radii {
 		white, err := judged(fmt.Sprint("white-", e), whiteImages, nil, attack.Trial{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: e}},
 			pgd(attack.LInf, e, 10, attack.CrossEntropy), pgd(attack.LInf, e, 10, attack.Margin))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		black, err := judged(fmt.Sprint("black-", e), blackImages, nil, pgd(attack.LInf, e, 10, attack.CrossEntropy),
 			blackBox(attack.Square, attack.LInf, e, queries), blackBox(attack.Score, attack.LInf, e, queries), blackBox(attack.Decision, attack.LInf, e, queries))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		moved := pgd(attack.LInf, e, 0, attack.CrossEntropy)
 		moved.Early = false // the example with the largest objective transfers best
 		transfer, err := judged(fmt.Sprint("transfer-", e), whiteImages, func() (*tessera.Run, error) { return open(other) }, moved)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		theft, err := judged(fmt.Sprint("theft-", e), whiteImages, func() (*tessera.Run, error) {
 			victim, err := open(name)
@@ -128,27 +147,24 @@ func (s *study) victim(dataset, name, other string, seed int) (list []number, er
 			return s.surrogate(victim, s.folder("stolen-"+name, dataset, seed))
 		}, moved)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		add := func(text string, r attack.TrialResult) {
-			list = append(list, number{fmt.Sprintf("%g | %s", e, text), r.Accuracy.Value})
-		}
-		add("FGSM", white.Trials[0])
-		add("PGD-40, 10 restarts", white.Trials[1])
-		add("PGD-40, 10 restarts, margin", white.Trials[2])
-		add("PGD-40 from the other model", transfer.Trials[0])
-		add("PGD-40 from the stolen surrogate", theft.Trials[0])
-		add("PGD-40, 10 restarts, first 500", black.Trials[0])
-		add("`square`, first 500", black.Trials[1])
-		add("`score`, first 500", black.Trials[2])
-		add("`decision`, first 500", black.Trials[3])
+		add(number{"FGSM", e}, white.Trials[0].Accuracy.Value)
+		add(number{"PGD-40, 10 restarts", e}, white.Trials[1].Accuracy.Value)
+		add(number{"PGD-40, 10 restarts, margin", e}, white.Trials[2].Accuracy.Value)
+		add(number{"PGD-40 from the other model", e}, transfer.Trials[0].Accuracy.Value)
+		add(number{"PGD-40 from the stolen surrogate", e}, theft.Trials[0].Accuracy.Value)
+		add(number{"PGD-40, 10 restarts, first 500", e}, black.Trials[0].Accuracy.Value)
+		add(number{"`square`, first 500", e}, black.Trials[1].Accuracy.Value)
+		add(number{"`score`, first 500", e}, black.Trials[2].Accuracy.Value)
+		add(number{"`decision`, first 500", e}, black.Trials[3].Accuracy.Value)
 		for _, t := range []*attack.Judgement{transfer, theft} {
 			if t.Trials[0].Accuracy.Value < white.Trials[1].Accuracy.Value {
-				return nil, fmt.Errorf("%s: the transfer from %s leaves %g at %g, the white box %g", s.folder(name, dataset, seed), t.From, t.Trials[0].Accuracy.Value, e, white.Trials[1].Accuracy.Value)
+				return fmt.Errorf("%s: the transfer from %s leaves %g at %g, the white box %g", s.folder(name, dataset, seed), t.From, t.Trials[0].Accuracy.Value, e, white.Trials[1].Accuracy.Value)
 			}
 		}
 	}
-	return list, nil
+	return nil
 }
 
 // surrogate returns a model with the layers of the victim. It is trained on the victim's predictions for test images that
@@ -165,7 +181,13 @@ func (s *study) surrogate(victim *tessera.Run, folder string) (*tessera.Run, err
 		return nil, err
 	}
 	classes := len(answers) * sample.Images.Pixels() / len(images)
-	memory, err := data.FromColumns(data.FloatColumn(losses.Images, victim.Shape(), images), data.FloatColumn("teacher", []int{classes}, answers))
+	labels := make([]int32, len(answers)/classes)
+	for i := range labels {
+		z := answers[i*classes : (i+1)*classes]
+		labels[i] = int32(slices.Index(z, slices.Max(z)))
+	}
+	memory, err := data.FromColumns(data.FloatColumn(losses.Images, victim.Shape(), images), data.WholeColumn(losses.Labels, nil, labels),
+		data.FloatColumn("teacher", []int{classes}, answers))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+	"tessera"
+	"tessera/config"
+	"tessera/data"
+)
+
+// rankUnits is the error of an auto-encoder with a number of units for entries of images that it has not seen.
+type rankUnits struct {
+	Components int     `json:"components"`     // units
+	HeldOut    float64 `json:"mse"`            // mean squared error of the hidden entries, mean over the draws
+	Deviation  float64 `json:"standard_error"` // standard error of that mean
+	Fitted     float64 `json:"mse_fitted"`     // mean squared error of the other entries
+	Used       float64 `json:"units_used"`     // units whose largest contribution is at least 1 % of the largest of any unit
+}
+
+// hiddenEntries is the fraction of the entries that are hidden, unless the model declares one.
+const hiddenEntries = 0.1
+
+// measureUnits trains the model with each number of units, once for each fold: the run's seed, and the following ones, draw the
+// entries that are hidden from the training. It measures these entries. This is the cross-validation of a factorisation by
+// entries (Wold, Cross-validatory estimation of the number of components, Technometrics 20, 1978; Owen and Perry 2009), for a
+// model whose encoder reads 0 in place of what is hidden.
+func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model) (list []rankUnits, err error) {
+	if err := m.Reconstructs(); err != nil {
+		return nil, usagef("rank: %s: %v", m.Name, err)
+	}
+	keys := unitKeys(m)
+	if len(keys) == 0 {
+		return nil, usagef("rank: %s: no layer of the encoder has the key units; want a layer whose number of units can be set, such as dense", m.Name)
+	}
+	if f.folds < 2 {
+		return nil, usagef("rank: folds: got %d, want >= 2 draws of the entries that are hidden", f.folds)
+	}
+	temporary, err := os.MkdirTemp("", "tessera-rank-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temporary)
+	chosen, err := selected("mse", "dead_units_contribution")
+	if err != nil {
+		return nil, err
+	}
+	for _, units := range f.ranks {
+		r := rankUnits{Components: units}
+		var errors []float64
+		for fold := range f.folds {
+			sets := []string{fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold))}
+			for _, key := range keys {
+				sets = append(sets, fmt.Sprintf("%s=%d", key, units))
+			}
+			if m.Dataset.Selection.Hide == 0 {
+				sets = append(sets, fmt.Sprintf("dataset.hide=%g", hiddenEntries))
+			}
+			one, err := f.model(m.Name, sets...)
+			if err != nil {
+				return nil, err
+			}
+			run, err := tessera.Train(cmd.Context(), one, tessera.Options{Data: f.data, Out: filepath.Join(temporary, "run"), Force: true})
+			if err != nil {
+				return nil, err
+			}
+			measured, err := run.EvaluateOn(cmd.Context(), data.TrainSplit, chosen)
+			run.Close()
+			if err != nil {
+				return nil, err
+			}
+			hidden, ok := measured.Number("mse_held_out")
+			if !ok {
+				return nil, fmt.Errorf("rank: %s has no mse_held_out", m.Name)
+			}
+			fitted, _ := measured.Number("mse_observed")
+			dead, _ := measured.Number("dead_units_contribution")
+			errors = append(errors, hidden)
+			r.Fitted += fitted / float64(f.folds)
+			r.Used += (float64(units) - dead) / float64(f.folds)
+			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: training %d of %d\n", len(list)*f.folds+fold+1, len(f.ranks)*f.folds)
+		}
+		mean, deviation := stat.MeanStdDev(errors, nil)
+		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.folds))
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// unitKeys returns the keys that set the number of units of the code: the last key `units` of the encoder, and those before it
+// with the same value, as in a residual block that must have the units of its input.
+func unitKeys(m *config.Model) (keys []string) {
+	units := map[string]string{}
+	for key, value := range m.Settings() {
+		if strings.HasPrefix(key, "encoder.") && strings.HasSuffix(key, ".units") {
+			units[key] = value
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	code := units[slices.MaxFunc(keys, func(a, b string) int { // numbers in their order
+		return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
+		})
+	})]
+	return slices.DeleteFunc(keys, func(key string) bool { return units[key] != code })
+}
+
+func printUnits(cmd *cobra.Command, list []rankUnits) error {
+	least := slices.MinFunc(list, func(a, b rankUnits) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
+	fewest := least // the one-standard-error rule of Breiman et al., Classification and Regression Trees, 1984
+	for _, r := range list {
+		if r.HeldOut <= least.HeldOut+least.Deviation && r.Components < fewest.Components {
+			fewest = r
+		}
+	}
+	t := newTable(cmd.OutOrStdout())
+	t.row("units", "held-out mse", "standard error", "mse of the other entries", "units in use", "")
+	for _, r := range list {
+		var marks []string
+		if r == least {
+			marks = append(marks, "least")
+		}
+		if r == fewest {
+			marks = append(marks, "fewest within one standard error")
+		}
+		t.row(r.Components, r.HeldOut, r.Deviation, r.Fitted, r.Used, strings.Join(marks, ", "))
+	}
+	return t.flush()
+}
