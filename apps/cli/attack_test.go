@@ -105,8 +105,9 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")
 	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</th><td>0.5</td>", ">pgd</th><td>3</td>", "score, first ", "<h2>Classes</h2>")
 	chosen := []string{"--metrics", "robust_accuracy", "--with", "epsilon=3", "--with", "steps=5"}
-	if b.must(0, append([]string{"eval", "runs/flowers", "--json"}, chosen...)...).stdout != b.must(0, append([]string{"eval", "runs/flowers", "--json"}, chosen...)...).stdout {
-		t.Error("the metric differs when it is measured again")
+	eval := append([]string{"eval", "runs/flowers", "--json"}, chosen...)
+	if first, again := b.must(0, eval...).stdout, b.must(0, eval...).stdout; first != again {
+		t.Errorf("the metric differs when it is measured again: %s, then %s", first, again)
 	}
 	b.contains("compare", b.must(0, append([]string{"compare", "runs/flowers", "runs/other"}, chosen...)...).stdout, "robust_accuracy")
 	for args, want := range map[string]string{
