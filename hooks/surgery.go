@@ -108,7 +108,7 @@ func addTo(a, b [][]float32, times float64) {
 			continue
 		}
 		for e, x := range v {
-			a[k][e] += float32(times) * x
+			a[k][e] += float32(times * float64(x)) // times may be too large for float32 where b is almost 0
 		}
 	}
 }

@@ -88,3 +88,13 @@ func TestSurgeryWithoutConflictChangesNothing(t *testing.T) {
 		t.Errorf("got %v, want %v", after, before)
 	}
 }
+
+// A projection on a gradient that has almost vanished is finite: its factor is too large for float32, the correction is not.
+func TestAProjectionOnASmallGradientIsFinite(t *testing.T) {
+	p, g := [][]float32{{-1, 1}}, [][]float32{{1e-42, 0}}
+	product, square := products(p, g)
+	addTo(p, g, -product/square)
+	if want := []float32{0, 1}; math.Abs(float64(p[0][0])) > 1e-6 || p[0][1] != want[1] {
+		t.Errorf("got %v, want %v", p[0], want)
+	}
+}
