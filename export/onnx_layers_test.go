@@ -37,6 +37,7 @@ var settings = map[string][]string{
 	"unpatch":           {`size = 2, height = 6`},
 	"position":          {``, `values = "sinusoidal"`},
 	"gaussian":          {`units = 5`},
+	"vq":                {`entries = 7`},
 	"embedding":         {`units = 3, vocabulary = 7`},
 	"dense":             {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":       {`units = 3, activation = "softplus"`},

@@ -57,6 +57,8 @@ var settings = map[string][]map[string]any{
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
 
+	"vq": {{"entries": 3}, {"entries": 5, "decay": 0.5, "revive": 0.0}, {"entries": 40, "revive": 0.5}},
+
 	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
 	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
