@@ -1,6 +1,11 @@
 package metrics
 
-import "math"
+import (
+	"maps"
+	"math"
+
+	"tessera/data"
+)
 
 // CodeBook is the index that a layer with a code book gives every token of an image.
 type CodeBook struct {
@@ -41,7 +46,9 @@ func init() {
 		return meter{
 			add: func(b *Batch) error {
 				for i, book := range books {
-					indices, err := b.Value(book.Index)
+					given := map[string][]float32{data.ImagesColumn: b.Images}
+					maps.Copy(given, b.Columns)
+					indices, err := coder.ValueOf(book.Index, given)
 					if err != nil {
 						return err
 					}

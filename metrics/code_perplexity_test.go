@@ -42,7 +42,7 @@ func TestCodePerplexityByHand(t *testing.T) {
 			for name, values := range c.indices {
 				columns[name] = values[half*2 : half*2+2]
 			}
-			if err := meter.Add(&Batch{Columns: columns, coder: q}); err != nil {
+			if err := meter.Add(&Batch{Columns: columns}); err != nil {
 				t.Fatal(err)
 			}
 		}
