@@ -424,17 +424,17 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 		m := newModel(t, method, []int{d}, 1)
 		if s, ok := metrics.As[metrics.Sampler](m); !ok {
 			t.Fatalf("%s: nothing can be drawn", name)
-		} else if _, err := s.Draw(1, 1); err == nil {
+		} else if _, err := s.Draw(t.Context(), 1, 1); err == nil {
 			t.Errorf("%s: drawn before the fit", name)
 		}
 		fit(t, m, images)
 		s, _ := metrics.As[metrics.Sampler](m)
-		drawn, err := s.Draw(draws, 7)
+		drawn, err := s.Draw(t.Context(), draws, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		few, _ := s.Draw(10, 7)
-		other, _ := s.Draw(10, 8)
+		few, _ := s.Draw(t.Context(), 10, 7)
+		other, _ := s.Draw(t.Context(), 10, 8)
 		if !slices.Equal(few, drawn[:10*d]) || slices.Equal(few, other) {
 			t.Errorf("%s: the first images depend on the number, or not on the seed", name)
 		}
@@ -459,7 +459,7 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(-1, 1); err == nil {
+	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(t.Context(), -1, 1); err == nil {
 		t.Error("a negative number of images was drawn")
 	}
 }
