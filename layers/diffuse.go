@@ -158,3 +158,19 @@ func (d *Diffuse) Generate(g Generation) ([]float32, error) {
 	}
 	return y, nil
 }
+
+// Stepped implements [Stepwise].
+func (d *Diffuse) Stepped(steps int, eta float64) (Generator, error) {
+	other := *d
+	if steps < 0 {
+		return nil, part.KeyErrorf("steps", "got %d, want > 0", steps)
+	} else if steps > 0 {
+		other.Steps = steps
+	}
+	if eta > 1 {
+		return nil, part.KeyErrorf("eta", "got %v, want in [0,1]", eta)
+	} else if eta >= 0 {
+		other.Eta = eta
+	}
+	return &other, nil
+}
