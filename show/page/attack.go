@@ -158,7 +158,7 @@ func (l *AttackLine) add(x, y float64, text string) {
 // rows fills the table.
 func (p *AttackPlots) rows(white *attack.Judgement, black attack.TrialResult) {
 	row := func(method, epsilon string, a attack.Accuracy, risk float64) {
-		p.Rows = append(p.Rows, AttackRow{method, epsilon, short(a.Value), short(a.Low) + " to " + short(a.High), short(risk)})
+		p.Rows = append(p.Rows, AttackRow{method, epsilon, fmt.Sprintf("%.3f", a.Value), fmt.Sprintf("%.3f to %.3f", a.Low, a.High), short(risk)})
 	}
 	row("clean", "", white.Accuracy, white.Risk)
 	for _, t := range white.Trials {
