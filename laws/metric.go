@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -617,6 +618,18 @@ func (m *measured) ValueOf(name string, columns map[string][]float32) ([]float32
 		}
 	}
 	return indices, nil
+}
+
+// HasViews implements [metrics.Viewer].
+func (*measured) HasViews() bool { return true }
+
+// View implements [metrics.Viewer]: noise is added to the images.
+func (*measured) View(_ int, images []float32, r *rand.Rand) ([]float32, error) {
+	view := slices.Clone(images)
+	for i := range view {
+		view[i] += 0.1 * r.Float32()
+	}
+	return view, nil
 }
 
 // Attacked implements [metrics.HeadAttacker].
