@@ -48,6 +48,6 @@ func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
 	pipe("models.toml")
 	const advice = "; give the path of a models.toml"
 	b.contains("models", b.must(exitUsage, "check").stderr, "models.toml: cannot be read: "+problem+advice)
-	b.contains("a folder", b.must(exitUsage, "check", "runs").stderr, "runs: cannot be read: is a directory"+advice)
+	b.contains("a folder", b.must(exitUsage, "check", "sweeps").stderr, "sweeps: cannot be read: is a directory"+advice)
 	b.contains("a device", b.must(exitUsage, "check", "/dev/zero").stderr, problem)
 }
