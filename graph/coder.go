@@ -166,7 +166,7 @@ func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
 	if c.model == nil {
 		return nil
 	}
-	for _, p := range c.model.Layout.Stacked() {
+	for p := range c.model.Layout.Stacked() {
 		for _, v := range p.Published {
 			if v.Entries > 0 {
 				list = append(list, metrics.CodeBook{Index: p.Path + "." + v.Name, Entries: v.Entries})

@@ -61,7 +61,7 @@ func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
-	for _, p := range c.model.Layout.Stacked() {
+	for p := range c.model.Layout.Stacked() {
 		if l, ok := p.Layer.(layers.Stepwise); ok {
 			g, err := l.Stepped(steps, eta)
 			if err != nil {
