@@ -1,6 +1,9 @@
 package layers
 
 import (
+	"math"
+	"math/rand/v2"
+
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
@@ -95,4 +98,25 @@ func (g *Gaussian) Generate(d Generation) ([]float32, error) {
 		}
 	}
 	return d.Value("output", map[string][]float32{d.Path(): codes})
+}
+
+// DrawFrom implements [Variational].
+func (g *Gaussian) DrawFrom(dst []float32, values map[string][]float32, r *rand.Rand) (logRatio float64) {
+	mean, logVariance := values[Mean], values[LogVariance]
+	for j := range dst {
+		m, v, e := float64(mean[j]), float64(logVariance[j]), r.NormFloat64()
+		z := m + math.Exp(v/2)*e
+		dst[j] = float32(z)
+		logRatio += (e*e - z*z + v) / 2
+	}
+	return logRatio
+}
+
+// Divergence implements [Variational].
+func (g *Gaussian) Divergence(values map[string][]float32) (sum float64) {
+	for j, mean := range values[Mean] {
+		m, v := float64(mean), float64(values[LogVariance][j])
+		sum += (math.Exp(v) + m*m - 1 - v) / 2
+	}
+	return sum
 }
