@@ -73,20 +73,26 @@ func (g *Gaussian) Noisy() bool { return true }
 // Apply implements [Layer].
 func (g *Gaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
+	y := g.draw(&c, s, x)
+	return y, c.Err()
+}
+
+// draw publishes the mean and the log variance for the input x, and returns the drawn values; at inference it returns the mean.
+func (g *Gaussian) draw(c *ops.Chain, s Scope, x *gorgonia.Node) *gorgonia.Node {
 	x = c.Flatten(x)
 	mapped := func(prefix string) *gorgonia.Node {
 		return c.AddRow(c.MatMul(x, s.Parameter(prefix+"weight")), s.Parameter(prefix+"bias"))
 	}
 	mean, logVariance := mapped(""), c.Clip(mapped(LogVariance+"_"), -30, 20)
-	if err := c.Err(); err != nil {
-		return nil, err
+	if c.Err() != nil {
+		return nil
 	}
 	s.Publish(Mean, mean)
 	s.Publish(LogVariance, logVariance)
 	if !s.Training() {
-		return mean, nil
+		return mean
 	}
-	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...))), c.Err()
+	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...)))
 }
 
 // Generate implements [Generator]: codes from N(0, 1), decoded.
