@@ -13,19 +13,19 @@ type Divergence interface {
 	Diverges()
 }
 
-// freeBits is embedded by divergences that are sums over units.
-type freeBits struct {
+// FreeBits is embedded by divergences that are sums over units.
+type FreeBits struct {
 	Free float64 `toml:"free_bits" want:">= 0" doc:"nats of each unit, as a mean over the batch, that cost nothing"`
 }
 
 // On implements [Loss].
-func (freeBits) On() string { return Code }
+func (FreeBits) On() string { return Code }
 
 // Diverges implements [Divergence].
-func (freeBits) Diverges() {}
+func (FreeBits) Diverges() {}
 
 // reads returns the inputs of a divergence that reads these published values.
-func (f freeBits) reads(published ...string) Reads {
+func (f FreeBits) reads(published ...string) Reads {
 	r := Reads{Published: published}
 	if f.Free > 0 {
 		r.Per = Means
@@ -34,7 +34,7 @@ func (f freeBits) reads(published ...string) Reads {
 }
 
 // divergence returns the term for the divergences of all units, (batch, units), times 1/factor.
-func (f freeBits) divergence(c *ops.Chain, units *gorgonia.Node, factor float64) *gorgonia.Node {
+func (f FreeBits) divergence(c *ops.Chain, units *gorgonia.Node, factor float64) *gorgonia.Node {
 	if f.Free == 0 {
 		if c.Err() != nil {
 			return nil

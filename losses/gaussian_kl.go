@@ -19,7 +19,7 @@ import (
 // of variance σ², up to a factor and a constant. The metric elbo uses these relations. Sources: Kingma and Welling,
 // Auto-encoding variational Bayes, 2014; free bits: Kingma et al., Improved variational inference with inverse autoregressive
 // flow, 2016.
-type GaussianKL struct{ freeBits }
+type GaussianKL struct{ FreeBits }
 
 func init() {
 	Registry.Register("gaussian_kl", "divergence of the layer gaussian from N(0, 1), of a variational auto-encoder", func() Loss { return &GaussianKL{} })

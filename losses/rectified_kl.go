@@ -16,7 +16,7 @@ import (
 // t = m/s. The first part compares the probabilities of 0, the other part the densities above 0. p is the mean of the unit's
 // prior before rectification. `on` names the output of the layer; the default is the encoder's last layer. free_bits has the
 // meaning it has in gaussian_kl.
-type RectifiedKL struct{ freeBits }
+type RectifiedKL struct{ FreeBits }
 
 func init() {
 	Registry.Register("rectified_kl", "divergence of the layer rectified_gaussian from its prior, of parts-vae", func() Loss { return &RectifiedKL{} })
