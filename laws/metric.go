@@ -621,6 +621,18 @@ func (m *measured) Posterior(b *metrics.Batch, samples int, _ float64, seed uint
 	return p, nil
 }
 
+// HasViews implements [metrics.Viewer].
+func (*measured) HasViews() bool { return true }
+
+// View implements [metrics.Viewer]: noise is added to the images.
+func (*measured) View(_ int, images []float32, r *rand.Rand) ([]float32, error) {
+	view := slices.Clone(images)
+	for i := range view {
+		view[i] += 0.1 * r.Float32()
+	}
+	return view, nil
+}
+
 // Attacked implements [metrics.HeadAttacker].
 func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, error) {
 	return linearHead{m, head}, nil
