@@ -54,6 +54,10 @@ var settings = map[string][]string{
 	"upsample_bilinear":  {`factor = 3`},
 	"amd":                {`levels = 3`, `levels = 2, radius = 9, original = true`},
 	"pado":               {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
+	"vq":                 {`entries = 7`},
+	"sinusoidal":         {`units = 4, scale = 3`},
+	"condition":          {`by = "encoder.0", from = "images"`},
+	"diffuse":            {`level = "encoder.0", noise = "images", from = "images"`, `level = "encoder.0", noise = "images", from = "images", schedule = "linear"`},
 }
 
 // Every registered layer has an ONNX form with the same outputs as in Tessera.
@@ -105,6 +109,10 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	case "class_token", "take_token", "unpatch":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
+	case "condition": // it adds a vector to the channels of the images
+		encoder = `{ kind = "dense", units = 4 }, ` + layer
+	case "diffuse": // it reads a level
+		encoder = `{ kind = "dense", units = 1 }, ` + layer
 	case "mask_patches": // the layer leaves out tokens in training, so the code must not depend on their number
 		encoder = `{ kind = "patches", size = 2 }, ` + layer + `, { kind = "take_token", mean = true }`
 	case "mask_tokens":

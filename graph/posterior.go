@@ -29,12 +29,12 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 		return fmt.Errorf("%w: %s", metrics.ErrNoPosterior, fmt.Sprintf(format, values...))
 	}
 	p := &posterior{}
-	for _, placed := range m.Layout.Stacked() {
+	for placed := range m.Layout.Stacked() {
 		if l, ok := placed.Layer.(layers.Variational); ok {
 			if p.layer != nil {
 				return nil, lacks("the codes of two layers have a distribution: %s and %s", p.placed.Path, placed.Path)
 			}
-			p.placed, p.layer = placed, l
+			p.placed, p.layer = *placed, l
 		}
 	}
 	if p.layer == nil {
