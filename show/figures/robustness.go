@@ -43,7 +43,7 @@ func Robustness(list ...Robust) (*Figure, error) {
 			one := line{name: r.Label, color: series(color), dashes: seriesDashes(color), glyph: disc}
 			for i, a := range r.Accuracy {
 				one.points = append(one.points, plotter.XY{X: r.Radii[i], Y: a.Value})
-				one.bars = append(one.bars, (a.High-a.Low)/2)
+				one.ends = append(one.ends, [2]float64{a.Low, a.High})
 			}
 			if !known {
 				names = append(names, one)
