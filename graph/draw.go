@@ -54,7 +54,7 @@ func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error)
 // generator returns the path and the function of what draws the images of the model.
 func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
 	var paths []string
-	for _, p := range m.Layout.Stacked() {
+	for p := range m.Layout.Stacked() {
 		if l, ok := p.Layer.(layers.Generator); ok {
 			paths, generate = append(paths, p.Path), l.Generate
 		}

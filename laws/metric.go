@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -595,6 +596,18 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
+
+// HasViews implements [metrics.Viewer].
+func (*measured) HasViews() bool { return true }
+
+// View implements [metrics.Viewer]: noise is added to the images.
+func (*measured) View(_ int, images []float32, r *rand.Rand) ([]float32, error) {
+	view := slices.Clone(images)
+	for i := range view {
+		view[i] += 0.1 * r.Float32()
+	}
+	return view, nil
+}
 
 // Attacked implements [metrics.HeadAttacker].
 func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, error) {

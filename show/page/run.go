@@ -51,6 +51,7 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Mixture  picture // components of a mixture; "" for other models
+	Attends  picture // where heads and units attend; "" for models without attention over parts of the images
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Resists  string // why no head was attacked; "" if one was, or if none should be
@@ -159,6 +160,9 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 		return err
 	}
 	if r.Mixture, err = v.mixture(r.Path); err != nil {
+		return err
+	}
+	if r.Attends, err = v.attention(); err != nil {
 		return err
 	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
