@@ -257,7 +257,14 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
-	if v.codes32, err = run.Encode(given); err != nil {
+	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
+		columns := images.All()
+		columns[data.ImagesColumn] = given
+		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
+	} else {
+		v.codes32, err = run.Encode(given)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var scales []float64
