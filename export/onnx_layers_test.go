@@ -27,32 +27,37 @@ var settings = map[string][]string{
 		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
 		`filters = 5, kernel = 3, stride = 3, padding = 1`, `filters = 3, kernel = 4, stride = 2`,
 	},
-	"max_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
-	"avg_pool":          {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
-	"attention":         {`heads = 2`, `heads = 4, bias = true`, `heads = 2, keys = "images"`},
-	"transformer":       {`heads = 2, dropout = 0.5`, `heads = 4, ratio = 0.5, keys = "images"`},
-	"mask_tokens":       {`mask = "encoder.1.mask"`},
-	"take_token":        {`token = 2`, `mean = true`},
-	"first_tokens":      {`tokens = 3`},
-	"unpatch":           {`size = 2, height = 6`},
-	"position":          {``, `values = "sinusoidal"`},
-	"gaussian":          {`units = 5`},
-	"embedding":         {`units = 3, vocabulary = 7`},
-	"dense":             {`units = 5`, `units = 5, activation = "tanh"`},
-	"token_dense":       {`units = 3, activation = "softplus"`},
-	"max_plus":          {`units = 9`},
-	"unrolled":          {`units = 7, steps = 3`},
-	"reshape":           {`shape = [12, 16]`},
-	"patches":           {`size = 2`},
-	"top_k":             {`k = 5`, `k = 1000`},
-	"residual":          {`layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
-	"relative":          {`layers = [{ kind = "unrolled", units = 7, steps = 3 }]`, `layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
-	"upsample":          {`factor = 3`},
-	"concat":            {`layers = [{ kind = "conv2d", filters = 3 }, { kind = "gelu" }]`},
-	"global_pool":       {`value = "mean"`, `value = "max"`},
-	"upsample_bilinear": {`factor = 3`},
-	"amd":               {`levels = 3`, `levels = 2, radius = 9, original = true`},
-	"pado":              {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
+	"max_pool":           {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
+	"avg_pool":           {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
+	"attention":          {`heads = 2`, `heads = 4, bias = true`, `heads = 2, keys = "images"`},
+	"transformer":        {`heads = 2, dropout = 0.5`, `heads = 4, ratio = 0.5, keys = "images"`},
+	"mask_tokens":        {`mask = "encoder.1.mask"`},
+	"take_token":         {`token = 2`, `mean = true`},
+	"first_tokens":       {`tokens = 3`},
+	"unpatch":            {`size = 2, height = 6`},
+	"position":           {``, `values = "sinusoidal"`},
+	"gaussian":           {`units = 5`},
+	"rectified_gaussian": {`units = 5`},
+	"embedding":          {`units = 3, vocabulary = 7`},
+	"dense":              {`units = 5`, `units = 5, activation = "tanh"`},
+	"token_dense":        {`units = 3, activation = "softplus"`},
+	"max_plus":           {`units = 9`},
+	"unrolled":           {`units = 7, steps = 3`},
+	"reshape":            {`shape = [12, 16]`},
+	"patches":            {`size = 2`},
+	"top_k":              {`k = 5`, `k = 1000`},
+	"residual":           {`layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
+	"relative":           {`layers = [{ kind = "unrolled", units = 7, steps = 3 }]`, `layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
+	"upsample":           {`factor = 3`},
+	"concat":             {`layers = [{ kind = "conv2d", filters = 3 }, { kind = "gelu" }]`},
+	"global_pool":        {`value = "mean"`, `value = "max"`},
+	"upsample_bilinear":  {`factor = 3`},
+	"amd":                {`levels = 3`, `levels = 2, radius = 9, original = true`},
+	"pado":               {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
+	"vq":                 {`entries = 7`},
+	"sinusoidal":         {`units = 4, scale = 3`},
+	"condition":          {`by = "encoder.0", from = "images"`},
+	"diffuse":            {`level = "encoder.0", noise = "images", from = "images"`, `level = "encoder.0", noise = "images", from = "images", schedule = "linear"`},
 }
 
 // Every registered layer has an ONNX form with the same outputs as in Tessera.
@@ -104,6 +109,10 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	case "class_token", "take_token", "unpatch":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
+	case "condition": // it adds a vector to the channels of the images
+		encoder = `{ kind = "dense", units = 4 }, ` + layer
+	case "diffuse": // it reads a level
+		encoder = `{ kind = "dense", units = 1 }, ` + layer
 	case "mask_patches": // the layer leaves out tokens in training, so the code must not depend on their number
 		encoder = `{ kind = "patches", size = 2 }, ` + layer + `, { kind = "take_token", mean = true }`
 	case "mask_tokens":

@@ -29,23 +29,24 @@ var settings = map[string][]map[string]any{
 		{"filters": 2, "kernel": 1, "kernel_width": 3, "stride_width": 2},
 		{"filters": 4, "stride": 3, "kernel": 2, "groups": 2}, // no filter covers some pixels: their outputs are 0, where an activation may have a kink
 	},
-	"max_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
-	"avg_pool":       {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
-	"upsample":       {{}, {"factor": 3}, {"factor": 1}},
-	"layer_norm":     {{}, {"epsilon": 0.1}},
-	"instance_norm":  {{}, {"epsilon": 0.1}},
-	"embedding":      {{"units": 3, "vocabulary": 7}},
-	"jump_relu":      {{"threshold": 0.3, "width": 0.1}, {}},
-	"gaussian":       {{"units": 4}, {"units": 1}},
-	"max_plus":       {{"units": 4, "init": &layers.HeNormal{}}, {"units": 1}},
-	"batch_norm":     {{}, {"momentum": 0.0, "epsilon": 0.1}},
-	"reshape":        {{"shape": []int{6}}, {"shape": []int{2, 3}}, {"shape": []int{3, 1, 2}}},
-	"dropout":        {{}, {"rate": 0.0}, {"rate": 0.9}},
-	"masking_noise":  {{}, {"rate": 0.9}},
-	"gaussian_noise": {{}, {"stddev": 0.0}},
-	"leaky_relu":     {{}, {"slope": 0.0}, {"slope": 1.0}},
-	"elu":            {{}, {"alpha": 0.0}, {"alpha": 3.0}},
-	"global_pool":    {{}, {"value": "max"}},
+	"max_pool":           {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
+	"avg_pool":           {{}, {"padding": "same"}, {"kernel": 3, "stride": 1, "padding": 1}, {"kernel": 1, "stride": 2}},
+	"upsample":           {{}, {"factor": 3}, {"factor": 1}},
+	"layer_norm":         {{}, {"epsilon": 0.1}},
+	"instance_norm":      {{}, {"epsilon": 0.1}},
+	"embedding":          {{"units": 3, "vocabulary": 7}},
+	"jump_relu":          {{"threshold": 0.3, "width": 0.1}, {}},
+	"gaussian":           {{"units": 4}, {"units": 1}},
+	"rectified_gaussian": {{"units": 4}, {"units": 1, "prior": 0.7}},
+	"max_plus":           {{"units": 4, "init": &layers.HeNormal{}}, {"units": 1}},
+	"batch_norm":         {{}, {"momentum": 0.0, "epsilon": 0.1}},
+	"reshape":            {{"shape": []int{6}}, {"shape": []int{2, 3}}, {"shape": []int{3, 1, 2}}},
+	"dropout":            {{}, {"rate": 0.0}, {"rate": 0.9}},
+	"masking_noise":      {{}, {"rate": 0.9}},
+	"gaussian_noise":     {{}, {"stddev": 0.0}},
+	"leaky_relu":         {{}, {"slope": 0.0}, {"slope": 1.0}},
+	"elu":                {{}, {"alpha": 0.0}, {"alpha": 3.0}},
+	"global_pool":        {{}, {"value": "max"}},
 
 	"upsample_bilinear": {{}, {"factor": 3}, {"factor": 1}},
 
@@ -57,12 +58,18 @@ var settings = map[string][]map[string]any{
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
 
+	"sinusoidal": {{"units": 6, "scale": 3.0}},
+	"condition":  {{"by": "vector"}},
+	"diffuse":    {{"noise": "other image", "level": "number"}, {"noise": "other image", "level": "number", "schedule": "linear"}},
+
+	"vq": {{"entries": 3}, {"entries": 5, "decay": 0.5, "revive": 0.0}, {"entries": 40, "revive": 0.5}},
+
 	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
 	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
 
 // received contains the shapes of the values that layers read by name.
-var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}}
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {

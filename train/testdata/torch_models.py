@@ -269,26 +269,126 @@ def players():
     return {"name": "players", "inputs": inputs, "losses": losses, "parameters": p.written()}
 
 
-def vae():
-    """A code of 3 units, drawn with the noise of a stream; the divergence from N(0, 1) with the weight 0.1."""
+def drawn_code(p, streams, x):
+    """The mean, the log variance and a drawn value of 3 units, with the noise of a stream."""
+    h = torch.tanh(p.apply("encoder.0", x))
+    mean = p.apply("encoder.1", h)
+    log_variance = h @ p["encoder.1.log_variance_weight"] + p["encoder.1.log_variance_bias"]
+    noise = torch.from_numpy(uniform(streams["encoder.1.noise"], IMAGES * 3).reshape(IMAGES, 3))
+    return mean, log_variance, mean + torch.exp(log_variance / 2) * noise
+
+
+def variational(prior=False):
     p = Parameters()
     p.dense("encoder.0", PIXELS, 8)
     p.dense("encoder.1", 8, 3)
     p.add("encoder.1.log_variance_weight", (8, 3), 0.5)
     p.add("encoder.1.log_variance_bias", (3,), 0.1)
+    if prior:
+        p.add("encoder.1.prior_mean", (3,), 0.5)
     p.dense("decoder.0", 3, PIXELS)
+    return p
+
+
+def vae():
+    """The divergence from N(0, 1) with the weight 0.1."""
+    p = variational()
 
     def terms(streams, _):
         x = images(streams["images"])
-        h = torch.tanh(p.apply("encoder.0", x))
-        mean = p.apply("encoder.1", h)
-        log_variance = h @ p["encoder.1.log_variance_weight"] + p["encoder.1.log_variance_bias"]
-        noise = torch.from_numpy(uniform(streams["encoder.1.noise"], IMAGES * 3).reshape(IMAGES, 3))
-        code = mean + torch.exp(log_variance / 2) * noise
+        mean, log_variance, code = drawn_code(p, streams, x)
         divergence = 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).sum(1).mean()
         return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "gaussian_kl": 0.1 * divergence}
 
     return train("vae", {"images": 800, "encoder.1.noise": 900}, p, terms)
+
+
+FREE = 0.125  # nats of each unit
+
+
+def free_bits():
+    """A Bernoulli likelihood, and a divergence of which each unit may have FREE nats."""
+    p, free = variational(), []
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        mean, log_variance, code = drawn_code(p, streams, x)
+        units = 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).mean(0)
+        free.extend((units < FREE).tolist())
+        output = torch.sigmoid(p.apply("decoder.0", code))
+        return {"bce": PIXELS * F.binary_cross_entropy(output, x), "gaussian_kl": units.clamp(min=FREE).sum()}
+
+    trained = train("free-bits", {"images": 4200, "encoder.1.noise": 4300}, p, terms)
+    assert 0 < sum(free) < len(free), free  # both cases occur
+    return trained
+
+
+def rectified():
+    """Codes max(0, N(mean, variance)), whose prior is max(0, N(prior_mean, 1))."""
+    p = variational(prior=True)
+    normal = torch.distributions.Normal(torch.tensor(0.0, dtype=torch.float64), 1.0)
+
+    def terms(streams, _):
+        x, prior = images(streams["images"]), p["encoder.1.prior_mean"]
+        mean, log_variance, code = drawn_code(p, streams, x)
+        s = torch.exp(log_variance / 2)
+        t, d = mean / s, mean - prior
+        zero, active, density = normal.cdf(-t), normal.cdf(t), normal.log_prob(t).exp()
+        divergence = zero * (zero.log() - normal.cdf(-prior).log())
+        divergence = divergence + ((d * d - log_variance) * active + 2 * d * s * density + (s * s - 1) * (active - t * density)) / 2
+        return {"mse": F.mse_loss(p.apply("decoder.0", F.relu(code)), x), "rectified_kl": 0.1 * divergence.sum(1).mean()}
+
+    return train("rectified", {"images": 4400, "encoder.1.noise": 4500}, p, terms)
+
+
+class Nearest(torch.autograd.Function):
+    """The nearest entries of a code book; the gradient passes straight through."""
+
+    @staticmethod
+    def forward(ctx, z, book):
+        index = torch.cdist(z, book).argmin(1)
+        ctx.mark_non_differentiable(index)
+        return book[index], index
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        return gradient, None
+
+
+def vq():
+    """4 tokens of 3 values, 5 entries that follow them by the averages of van den Oord et al., N and M; e = M / N.
+
+    Entries with N below half of the mean are dead. The first of them becomes the token with the largest drawn key, ...
+    """
+    entries, decay, revive = 5, 0.6, 0.5
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 12)
+    p.add("encoder.2.book", (entries, 3), 0.5, frozen=True)
+    p.add("encoder.2.usage", (entries,), 0, frozen=True)
+    p.dense("decoder.0", 12, PIXELS)
+    book, usage = p["encoder.2.book"], p["encoder.2.usage"]
+    counts, sums = torch.zeros(entries, dtype=torch.float64), torch.zeros(entries, 3, dtype=torch.float64)
+    mean = IMAGES * 4 / entries
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        z = p.apply("encoder.0", x).reshape(-1, 3)
+        y, index = Nearest.apply(z, book.clone())
+        nearest = F.one_hot(index, entries).double()
+        with torch.no_grad():
+            counts.mul_(decay).add_((1 - decay) * nearest.sum(0))
+            sums.mul_(decay).add_((1 - decay) * nearest.T @ z)
+            moved = torch.where(counts[:, None] > 0, sums / counts[:, None], book)
+            order = torch.from_numpy(uniform(streams["encoder.2.noise"], IMAGES * 4)).argsort(descending=True)
+            dead = (counts < revive * mean).nonzero()[:, 0]
+            moved[dead] = z[order[:len(dead)]]
+            counts[dead] = mean
+            sums[dead] = mean * moved[dead]
+            book.copy_(moved)
+            usage.copy_(counts / mean)
+        return {"mse": F.mse_loss(p.apply("decoder.0", y.reshape(IMAGES, -1)), x), "commitment": 0.25 * F.mse_loss(z, y.detach())}
+
+    return train("vq", {"images": 4300, "encoder.2.noise": 4400}, p, terms)
 
 
 def skip():
@@ -681,5 +781,5 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
