@@ -90,6 +90,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
+	r.Curves.unit = unitOf(opened.Model)
 	env, err := train.ReadEnvironment(path)
 	if err != nil {
 		env = train.Environment{} // a run without its record is shown without it
@@ -114,7 +115,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if split == "" {
 		split = evaluation.PlanOf(opened.Model).First
 	}
-	o.Metrics = ofClasses(opened, o)
+	o.Metrics = ofPage(opened, o)
 	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {
@@ -256,7 +257,14 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
-	if v.codes32, err = run.Encode(given); err != nil {
+	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
+		columns := images.All()
+		columns[data.ImagesColumn] = given
+		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
+	} else {
+		v.codes32, err = run.Encode(given)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var scales []float64
