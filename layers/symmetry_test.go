@@ -11,6 +11,15 @@ import (
 	"tessera/layers"
 )
 
+func init() {
+	settings["group_norm"] = []map[string]any{{}, {"groups": 2, "epsilon": 0.1}}
+	settings["layer_scale"] = []map[string]any{{"scale": 0.5}}
+	settings["conv1d"] = []map[string]any{
+		{"filters": 2, "kernel": 2, "padding": "valid", "stride": 2, "bias": false},
+		{"filters": 4, "kernel": 2, "padding": 2, "dilation": 2, "activation": layers.ActivationName("sigmoid")},
+	}
+}
+
 // applied returns a function that applies a layer with random parameters to one input at inference, in float64.
 func applied(t *testing.T, l layers.Layer, shape []int) func(x []float64) []float64 {
 	t.Helper()
