@@ -228,8 +228,8 @@ func (f *File) invalidate() {
 func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic {
 	var keys []string
 	for i, d := range found {
-		if d.At.Source == nil || d.At.Source.Set == "" || strings.Contains(d.Suggestion, "did you mean") ||
-			!strings.HasPrefix(d.Problem, "unknown ") && !strings.Contains(d.Problem, "index") {
+		ofPath := strings.HasPrefix(d.Problem, "unknown key ") || strings.HasPrefix(d.Problem, "unknown table ") || strings.Contains(d.Problem, "index")
+		if d.At.Source == nil || d.At.Source.Set == "" || !ofPath || d.Suggestion != "" && !strings.HasPrefix(d.Suggestion, "valid: ") {
 			continue
 		}
 		if keys == nil {
@@ -239,7 +239,7 @@ func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic
 			}
 			keys = slices.Sorted(maps.Keys(keysOfModel(m)))
 		}
-		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok {
+		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok && near != d.At.Source.Set {
 			found[i].Suggestion = fmt.Sprintf("did you mean %q?", near)
 		}
 	}
