@@ -48,6 +48,9 @@ type Run struct {
 	origin  train.Environment // environment of the training, which records the paths of its data
 	team    *team.Team
 	closed  bool
+
+	fits    turns        // locked while the density of the codes is fitted
+	density *CodeDensity // nil until it has been fitted
 }
 
 // newRun returns the run of a model that was read from a file. The run owns its team.
@@ -241,26 +244,6 @@ func (r *Run) Value(name string, images []float32) (values []float32, err error)
 		r.scaling.Undo(values)
 	}
 	return values, err
-}
-
-// ErrNoSampler is the error for a model of which no images can be drawn.
-var ErrNoSampler = errors.New("the model is no distribution of images: gmm, bmm and factor_analysis are")
-
-// Draw returns n images drawn at random from the distribution that the model has learned, in the units before scaling. Image i depends
-// only on the seed and i. The error is [ErrNoSampler] for a model that is no distribution.
-func (r *Run) Draw(n int, seed uint64) (images []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error {
-		sampler, ok := metrics.As[metrics.Sampler](c)
-		if !ok {
-			return fmt.Errorf("run %s: kind %q: %w", r.Path, r.Model.Kind, ErrNoSampler)
-		}
-		images, err = sampler.Draw(n, seed)
-		return err
-	})
-	if err == nil {
-		r.scaling.Undo(images)
-	}
-	return images, err
 }
 
 // Components returns the components of a mixture in the units before scaling, nil for another model.

@@ -235,7 +235,7 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 }
 
 // Draw implements [metrics.Sampler].
-func (m *em) Draw(n int, seed uint64) ([]float32, error) {
+func (m *em) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	if m.atoms == nil {
 		return nil, errUnfitted
 	}
@@ -254,7 +254,7 @@ func (m *em) Draw(n int, seed uint64) ([]float32, error) {
 			}
 		}
 	})
-	return images, nil
+	return images, ctx.Err()
 }
 
 // Components implements [metrics.Mixture].

@@ -284,6 +284,8 @@ type mixtureOracles struct {
 	Dim, Components int
 	Means, Weights  []float64
 	Start, Bounds   map[string][]float64
+	Images          [][]int
+	Ends            map[string][]float64
 	FactorAnalysis  float64
 }
 
@@ -300,24 +302,31 @@ func readMixtures(t *testing.T) *mixtureOracles {
 	return &o
 }
 
+// started returns a mixture at the given weights and means, minus the origin, and at the covariance of all images.
+func (o *mixtureOracles) started(t *testing.T, covariance string, iterations int, means []float64) *em {
+	t.Helper()
+	m := newModel(t, &GMM{Components: o.Components, Covariance: covariance, Init: "random", Floor: 1e-12, Iterations: iterations, Tolerance: 1e-12, Restarts: 1}, []int{o.Dim}, 1).(*em)
+	if err := m.Begin(t.Context(), Matrix{o.X, o.Dim}); err != nil {
+		t.Fatal(err)
+	}
+	h := m.hidden.(*mixture)
+	g := h.family.(*gaussian)
+	copy(h.weights, o.Weights)
+	copy(g.variances, o.Start[covariance])
+	for i, v := range means {
+		g.centres[i] = v - m.origin[i%o.Dim]
+	}
+	if err := m.settle(); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // From the same start, the log-likelihoods of 50 iterations equal those of scikit-learn.
 func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	for covariance, want := range o.Bounds {
-		m := newModel(t, &GMM{Components: o.Components, Covariance: covariance, Init: "random", Floor: 1e-12, Iterations: 50, Restarts: 1}, []int{o.Dim}, 1).(*em)
-		if err := m.Begin(t.Context(), Matrix{o.X, o.Dim}); err != nil {
-			t.Fatal(err)
-		}
-		h := m.hidden.(*mixture)
-		g := h.family.(*gaussian)
-		copy(h.weights, o.Weights)
-		copy(g.variances, o.Start[covariance])
-		for i, v := range o.Means {
-			g.centres[i] = v - m.origin[i%o.Dim]
-		}
-		if err := m.settle(); err != nil {
-			t.Fatal(err)
-		}
+		m := o.started(t, covariance, 50, o.Means)
 		for i, bound := range want {
 			p, err := m.Step(t.Context())
 			if err != nil {
@@ -330,22 +339,54 @@ func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 	}
 }
 
+// From each of ten starts, the final log-likelihood is at least that of scikit-learn.
+func TestFinalLikelihoodsAgreeWithScikitLearn(t *testing.T) {
+	o := readMixtures(t)
+	for covariance, ends := range o.Ends {
+		for start, want := range ends {
+			var means []float64
+			for _, i := range o.Images[start] {
+				for _, v := range o.X[i*o.Dim : (i+1)*o.Dim] {
+					means = append(means, float64(v))
+				}
+			}
+			m := o.started(t, covariance, 5000, means)
+			for done := false; !done; {
+				p, err := m.Step(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				done = p.Done
+			}
+			if got := meanLikelihood(t, m, o.X); got < want-1e-9*math.Abs(want) {
+				t.Errorf("%s, start %d: final log-likelihood %.12g, want at least %.12g", covariance, start, got, want)
+			}
+		}
+	}
+}
+
 // Tessera and scikit-learn reach the same maximum of the likelihood of factor analysis.
 func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
 	fit(t, m, Matrix{o.Y, 6})
-	likelihoods, err := m.LogLikelihood(o.Y)
+	if got := meanLikelihood(t, m, o.Y); math.Abs(got-o.FactorAnalysis) > 1e-6 {
+		t.Errorf("log-likelihood %.9g, want %.9g", got, o.FactorAnalysis)
+	}
+}
+
+// meanLikelihood returns the mean log-likelihood of images.
+func meanLikelihood(t *testing.T, m *em, images []float32) float64 {
+	t.Helper()
+	likelihoods, err := m.LogLikelihood(images)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mean := 0.0
+	sum := 0.0
 	for _, v := range likelihoods {
-		mean += v / float64(len(likelihoods))
+		sum += v
 	}
-	if math.Abs(mean-o.FactorAnalysis) > 1e-6 {
-		t.Errorf("log-likelihood %.9g, want %.9g", mean, o.FactorAnalysis)
-	}
+	return sum / float64(len(likelihoods))
 }
 
 // For four well separated clusters, BIC and the likelihood of held-out images select four components.
@@ -424,17 +465,17 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 		m := newModel(t, method, []int{d}, 1)
 		if s, ok := metrics.As[metrics.Sampler](m); !ok {
 			t.Fatalf("%s: nothing can be drawn", name)
-		} else if _, err := s.Draw(1, 1); err == nil {
+		} else if _, err := s.Draw(t.Context(), 1, 1); err == nil {
 			t.Errorf("%s: drawn before the fit", name)
 		}
 		fit(t, m, images)
 		s, _ := metrics.As[metrics.Sampler](m)
-		drawn, err := s.Draw(draws, 7)
+		drawn, err := s.Draw(t.Context(), draws, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		few, _ := s.Draw(10, 7)
-		other, _ := s.Draw(10, 8)
+		few, _ := s.Draw(t.Context(), 10, 7)
+		other, _ := s.Draw(t.Context(), 10, 8)
 		if !slices.Equal(few, drawn[:10*d]) || slices.Equal(few, other) {
 			t.Errorf("%s: the first images depend on the number, or not on the seed", name)
 		}
@@ -459,7 +500,7 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 			}
 		}
 	}
-	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(-1, 1); err == nil {
+	if _, err := newModel(t, &GMM{Components: 1, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 1, Restarts: 1}, []int{d}, 1).(*em).Draw(t.Context(), -1, 1); err == nil {
 		t.Error("a negative number of images was drawn")
 	}
 }

@@ -252,7 +252,7 @@ func (w *walk) placed(name string) bool {
 	if i >= len(s.placed) {
 		return false
 	}
-	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].Out == nil {
+	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].In == nil {
 		return true // a layer with an input of unknown shape
 	}
 	return slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })

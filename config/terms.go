@@ -213,8 +213,8 @@ func (w *walk) loss(part string, l Loss) {
 // publishes checks that the layer that computes the value `on` publishes the values that the term reads.
 func (w *walk) publishes(part string, l Loss, names []string) {
 	p, _ := w.layout.Of(l.On)
-	if p == nil || p.Out == nil {
-		return // the layer is unknown
+	if p == nil || p.In == nil || p.Out == nil {
+		return // the layer, or the shape of its input, is unknown
 	}
 	for _, name := range names {
 		if p.shapeOf(name) != nil {

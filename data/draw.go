@@ -98,6 +98,17 @@ type Drawn struct {
 	Draw Draw
 }
 
+// DrawAlone draws the values for a sample that belongs to no set. A kind that takes the values of other samples returns an error.
+func (d Drawn) DrawAlone(dst []float32, r *rand.Rand) (err error) {
+	defer func() {
+		if recover() != nil { // Draw has asked for other samples
+			err = fmt.Errorf("column %q: its values are those of samples, and there are none", d.Name)
+		}
+	}()
+	d.Draw.Draw(dst, Drawing{images: &Images{}}, r)
+	return nil
+}
+
 // Described returns the description c, from [Draw.Column], with the name of the drawn column. Image values are scaled like the
 // images.
 func (d Drawn) Described(c Column) Column {

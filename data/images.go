@@ -268,14 +268,7 @@ func product(shape []int) (int, error) {
 // Place returns a description of the location of value v of image i for a message: `line 7, column "mass"` for a .csv file;
 // otherwise by numbers from 0, as `sample 5, value 3` or `image 5, row 2, column 7`.
 func (m *Images) Place(i, v int) string {
-	row := m.row(i)
-	place := fmt.Sprintf("sample %d", row)
-	if m.entries != nil && m.entries.rowNames != nil {
-		place = fmt.Sprintf("row %.60q", m.entries.rowNames[row])
-	}
-	if m.lines != nil {
-		place = fmt.Sprintf("line %d", m.lines[row])
-	}
+	place := m.placeOf(i)
 	switch {
 	case m.columns != nil && len(m.Shape) == 1:
 		return fmt.Sprintf("%s, column %.60q", place, m.columns[v])
@@ -283,11 +276,23 @@ func (m *Images) Place(i, v int) string {
 		return fmt.Sprintf("%s, value %d", place, v)
 	}
 	channels := m.pixels / m.Shape[0] / m.Shape[1]
-	place = fmt.Sprintf("image %d, row %d, column %d", row, v/channels/m.Shape[1], v/channels%m.Shape[1])
+	place = fmt.Sprintf("image %d, row %d, column %d", m.row(i), v/channels/m.Shape[1], v/channels%m.Shape[1])
 	if channels > 1 {
 		place += fmt.Sprintf(", channel %d", v%channels)
 	}
 	return place
+}
+
+// placeOf returns the place of sample i as text, by its name or its line if it has one.
+func (m *Images) placeOf(i int) string {
+	row := m.row(i)
+	switch {
+	case m.lines != nil:
+		return fmt.Sprintf("line %d", m.lines[row])
+	case m.entries != nil && m.entries.rowNames != nil:
+		return fmt.Sprintf("row %.60q", m.entries.rowNames[row])
+	}
+	return fmt.Sprintf("sample %d", row)
 }
 
 // FirstBelow returns the first value of the scaled images that is less than least, and its location as text; "" if there is

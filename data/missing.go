@@ -253,6 +253,21 @@ func (m *Images) NoneObserved() error {
 	return fmt.Errorf("%s is missing in all fitted samples: leave it out", name)
 }
 
+// NothingKnown returns the place of the first sample of which all values are missing, as text; "" if there is none. Hidden
+// entries are known.
+func (m *Images) NothingKnown() string {
+	if m == nil || !m.missing || m.floats == nil {
+		return ""
+	}
+	for i := range m.n {
+		row := m.floats[m.row(i)*m.pixels:][:m.pixels]
+		if !slices.ContainsFunc(row, func(v float32) bool { return v == v }) {
+			return m.placeOf(i)
+		}
+	}
+	return ""
+}
+
 // WithMissing returns the same images with NaN as missing entries.
 func (m *Images) WithMissing() *Images {
 	other := *m

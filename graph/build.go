@@ -177,16 +177,17 @@ func (b *builder) build() error {
 // as parameters.
 func (b *builder) addGiven(terms []int) error {
 	for _, name := range b.request.Given {
-		size := b.model.Layout.Size(name)
-		if size == 0 {
+		shape := b.model.Layout.Shape(name)
+		if shape == nil {
 			return fmt.Errorf("given: the model has no value %q", name)
 		}
+		shape = append([]int{b.request.Batch}, shape...)
 		v := value{name, pass{stream: Images}}
 		switch {
 		case !slices.Contains(b.request.Want, Loss):
-			b.values[v] = b.input(name, nil, b.request.Batch, size)
+			b.values[v] = b.input(name, nil, shape...)
 		case b.reads(terms, func(r losses.Reads) bool { return r.On }):
-			b.values[v] = b.given(name, []int{b.request.Batch, size})
+			b.values[v] = b.given(name, shape)
 		}
 	}
 	return nil

@@ -85,3 +85,14 @@ func (g *Gaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...))), c.Err()
 }
+
+// Generate implements [Generator]: codes from N(0, 1), decoded.
+func (g *Gaussian) Generate(d Generation) ([]float32, error) {
+	var codes []float32
+	for _, r := range d.Streams() {
+		for range g.Units {
+			codes = append(codes, float32(r.NormFloat64()))
+		}
+	}
+	return d.Value("output", map[string][]float32{d.Path(): codes})
+}

@@ -6,6 +6,8 @@
 package metrics
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,9 +37,13 @@ type Coder interface {
 
 // Sampler is a model of which images can be drawn: a density, or a generator.
 type Sampler interface {
-	// Draw returns n images, row-major, drawn at random by the seed. Image i depends only on the seed and i.
-	Draw(n int, seed uint64) (images []float32, err error)
+	// Draw returns n images, row-major, drawn at random by the seed. Image i depends only on the seed and i. The error of a
+	// coder whose settings define no distribution is [ErrNoSampler]; once ctx is done it is the error of ctx.
+	Draw(ctx context.Context, n int, seed uint64) (images []float32, err error)
 }
+
+// ErrNoSampler is the error of a [Sampler] that defines no distribution of images.
+var ErrNoSampler = errors.New("the model is no distribution of images")
 
 // Mixture is a mixture of distributions. A code is the probabilities of the components given the image.
 type Mixture interface {

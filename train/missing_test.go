@@ -221,29 +221,35 @@ encoder = [{ kind = "dense", units = 4 }]`: `got "none", want "nan"`,
 	}
 }
 
-// An auto-encoder learns nothing about a value that is missing in all fitted samples: it is an error that names the value.
-func TestAnAutoencoderRefusesAValueThatIsAlwaysMissing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.csv")
-	if err := os.WriteFile(path, []byte("a,b,c\n1,,3\n2,,4\n3,,\n4,,6\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := config.Load("models.toml", fmt.Appendf(nil, `[model.m]
+// An auto-encoder learns nothing about a value or a sample that is missing completely: it is an error that names it.
+func TestAnAutoencoderRefusesWhatIsMissingCompletely(t *testing.T) {
+	for text, want := range map[string]string{
+		"a,b,c\n1,,3\n2,,4\n3,,\n4,,6\n":     `column "b" is missing in all fitted samples`,
+		"a,b,c\n1,1,3\n2,2,\n,,\n4,,6\n":     "line 4: all of the sample's values are missing; remove it",
+		"a,b,c\n1,1,3\n,,\n2,2,\n,,\n4,,6\n": "line 3: all of the sample's values are missing; remove it",
+	} {
+		path := filepath.Join(t.TempDir(), "x.csv")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := config.Load("models.toml", fmt.Appendf(nil, `[model.m]
 dataset = { name = "csv", file = %q, missing = "nan", validation = 0 }
 encoder = [{ kind = "dense", units = 2 }]
 `, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(t.TempDir(), "run")
-	_, err = Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: out})
-	if err == nil || !strings.Contains(err.Error(), `column "b" is missing in all fitted samples`) {
-		t.Errorf("got %v, want an error for column b", err)
-	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("a folder was written")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "run")
+		_, err = Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: out})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Error("a folder was written")
+		}
 	}
 }

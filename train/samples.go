@@ -172,6 +172,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 		if err := splits.Fit.NoneObserved(); err != nil {
 			return &data.Error{Dataset: set.Name, Err: err}
 		}
+		if place := splits.Fit.NothingKnown(); place != "" {
+			return &data.Error{Dataset: set.Name, Problem: place + ": all of the sample's values are missing", Hint: "remove it"}
+		}
 	}
 	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
 		return err
@@ -181,8 +184,11 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	}
 	if method, ok := spec.Baseline.(baselines.Method); ok && !baselines.TakesSigned(method, set.Shape) {
 		if place, v := splits.Fit.FirstBelow(0); place != "" {
-			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("%s: got %v, but %s takes numbers >= 0", place, v, spec.Kind),
-				Hint: `write scale = "minmax" in the dataset table, or take kind = "semi_nmf", whose atoms have any sign`}
+			hint := `write scale = "minmax" in the dataset table`
+			if strings.Contains(spec.Kind, "nmf") {
+				hint += `, or take kind = "semi_nmf", whose atoms have any sign`
+			}
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("%s: got %v, but %s takes numbers >= 0", place, v, spec.Kind), Hint: hint}
 		}
 	}
 	for _, images := range []*data.Images{splits.Fit, splits.Validation} {

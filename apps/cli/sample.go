@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
+	"tessera"
 	"tessera/data"
+	"tessera/show/figures"
+	"tessera/train/folder"
 )
 
 // sampleFlags contains the flags of sample.
@@ -16,11 +21,13 @@ func sampleCommand() *cobra.Command {
 	var f sampleFlags
 	cmd := &cobra.Command{
 		Use:   "sample RUN",
-		Short: "Draw new images from a model that is a distribution",
-		Long: "Draw images, or vectors, from the distribution that a model has learned: gmm, bmm, factor_analysis. The scaling of the training is undone. " +
-			"The output is .npy (float32), .npz, .idx, a .png for one image or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
+		Short: "Draw new images from a generative model or an auto-encoder",
+		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layer gaussian, a head that reads drawn columns alone) " +
+			"is sampled itself. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
+			"training images, and decoded. The scaling of the training is undone. " +
+			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count.",
-		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/digits --count 16 --seed 2 -o drawn",
+		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png",
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sample(cmd, args[0]) }),
 	}
 	aRun(cmd)
@@ -46,9 +53,26 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	values, err := r.Draw(f.count, f.seed)
+	values, err := r.Draw(cmd.Context(), f.count, f.seed)
 	if err != nil {
 		return err
 	}
+	if format == "png" && f.count > 1 && len(r.Shape()) > 1 {
+		return f.writeGrid(cmd, r, 0, values)
+	}
 	return f.writeImages(cmd, r, format, values, &data.Rows{})
+}
+
+// writeGrid writes images as one PNG file, a grid.
+func (f *codeFlags) writeGrid(cmd *cobra.Command, r *tessera.Run, columns int, values []float32) error {
+	low, high := r.Range()
+	grid, err := figures.Grid(r.Shape(), columns, low, high, values)
+	if err != nil {
+		return usageError{err}
+	}
+	if err := grid.Save(f.out); err != nil {
+		return &folder.WriteError{Path: f.out, Err: err}
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), f.out)
+	return nil
 }

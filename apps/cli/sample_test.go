@@ -59,14 +59,74 @@ dataset = { name = "bars", count = 40 }
 	}
 	b.contains("figure", b.must(exitUsage, "figure", "mixture", "runs/other").stderr, "other is no mixture")
 	for text, want := range map[string]string{
-		"runs/other --count 3 -o y.npy":      "the model is no distribution of images",
 		"runs/rows --count 0 -o y.npy":       "--count: got 0, want at least 1",
 		"runs/rows --count 3 -o y.png":       "vectors of 2 values are not images",
 		"runs/pictures --count 2 -o drawn":   "drawn is a folder with files",
+		"runs/rows --count 3 -o y":           "vectors of 2 values are not images",
 		"runs/pictures --count -1 -o y.npy":  "--count: got -1",
 		"runs/pictures --count 9e9 -o y.npy": "--count",
 		"runs/pictures -o y.npy":             "count",
 	} {
 		b.contains(text, b.must(exitUsage, append([]string{"sample"}, strings.Fields(text)...)...).stderr, want)
 	}
+}
+
+// TestSampleDrawsFromGraphs draws from models of every kind that is sampled: by its prior, by a head that reads drawn columns
+// alone, and by a mixture fitted to codes.
+func TestSampleDrawsFromGraphs(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", `[model.vae]
+dataset = { name = "bars", count = 200 }
+encoder = [{ kind = "gaussian", units = 4 }]
+loss    = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.001 }]
+train   = { epochs = 2 }
+
+[model.plain]
+extends = "vae"
+encoder = [{ kind = "dense", units = 6, activation = "relu" }]
+loss    = [{ kind = "mse" }]
+
+[model.parts]
+kind       = "nmf"
+components = 4
+dataset    = { name = "bars", count = 200 }
+iterations = 5
+
+[model.forger]
+extends = "plain"
+column.noise = { kind = "normal", shape = [3] }
+head.forged  = { from = "noise", layers = [{ kind = "dense", units = 64 }] }
+loss    = [{ kind = "mse" }, { kind = "mse", name = "forged", on = "forged" }]
+
+[model.likes]
+extends = "forger"
+column.noise = { kind = "other" }
+
+[model.skips]
+extends = "vae"
+decoder = [{ kind = "dense", from = ["code", "images"] }]
+`)
+	for _, name := range []string{"vae", "plain", "parts", "forger"} {
+		b.must(0, "train", name)
+		b.must(0, "sample", "runs/"+name, "--count", "40", "-o", name+".npy")
+		b.must(0, "sample", "runs/"+name, "--count", "3", "-o", "few.npy")
+		b.must(0, "sample", "runs/"+name, "--count", "3", "--seed", "2", "-o", "other.npy")
+		all := b.values(name+".npy", 8, 8)
+		if few := b.values("few.npy", 8, 8); len(all) != 40*64 || !slices.Equal(all[:3*64], few) || slices.Equal(few, b.values("other.npy", 8, 8)) {
+			t.Errorf("%s: the first images depend on the number, or not on the seed", name)
+		}
+	}
+	for _, v := range b.values("parts.npy", 8, 8) {
+		if v < 0 {
+			t.Fatalf("parts: codes that are never negative gave the pixel %g", v)
+		}
+	}
+	b.must(0, "sample", "runs/vae", "--count", "20", "-o", "grid.png")
+	if size := len(b.read("grid.png")); size < 1000 {
+		t.Errorf("a grid of %d bytes", size)
+	}
+	b.must(0, "train", "likes")
+	b.must(0, "sample", "runs/likes", "--count", "3", "-o", "y.npy") // its columns cannot be drawn, so its codes are
+	b.must(0, "train", "skips")
+	b.contains("skips", b.must(exitUsage, "sample", "runs/skips", "--count", "3", "-o", "y.npy").stderr, `also computed from the column "images"`)
 }

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"tessera/internal/volume"
 	"tessera/metrics"
 )
 
@@ -45,6 +46,28 @@ func ImageRows(rows ...ImageRow) (*Figure, error) {
 		blocks[i] = picture(row.Caption, r.image(row.Images, n))
 	}
 	return stack(blocks), nil
+}
+
+// mostInGrid is the maximum number of images of [Grid].
+const mostInGrid = 10_000
+
+// Grid draws images in a grid, row by row. A column count of 0 makes the grid about as wide as high. low is drawn black and high
+// white in all images; values outside are clipped.
+func Grid(shape []int, columns int, low, high float32, images []float32) (*Figure, error) {
+	n := len(images) / max(1, volume.Of(shape))
+	if n > mostInGrid {
+		return nil, fmt.Errorf("figures: a grid has at most %d images (got %d)", mostInGrid, n)
+	}
+	if columns < 1 {
+		columns = gridColumns(n)
+	}
+	scaled := slices.Clone(images)
+	if low < high && (low != 0 || high != 1) {
+		for i, v := range scaled {
+			scaled[i] = (v - low) / (high - low)
+		}
+	}
+	return ImageRows(ImageRow{Shape: shape, Images: scaled, Columns: columns, Tone: Unit})
 }
 
 // largestAtom is the maximum width of one atom in pixels.

@@ -1,0 +1,160 @@
+package tessera
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tessera/baselines"
+	"tessera/data"
+	"tessera/losses"
+	"tessera/metrics"
+	"tessera/train/evaluation"
+)
+
+// ErrNoSampler is the error for a model of which no images can be drawn.
+var ErrNoSampler = metrics.ErrNoSampler
+
+// Draw returns n images drawn at random, in the units before scaling. Image i depends only on the seed and i. The images come from
+//
+//   - the distribution that the model has learned, for gmm, bmm, factor_analysis, and for models with a generative layer, such as
+//     the layer gaussian, or with a head that computes images from drawn columns alone;
+//   - otherwise decoded codes. The codes are drawn from a mixture of normal distributions that is fitted to the codes of at most
+//     10,000 evenly spaced fitted images: see [Run.CodeDensity].
+//
+// The error is [ErrNoSampler] for a model that is no distribution and decodes no codes, and a [*data.Error] if the mixture needs
+// images that are missing.
+func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	err = r.computing(func(c metrics.Coder) error {
+		sampler, ok := metrics.As[metrics.Sampler](c)
+		if !ok {
+			return ErrNoSampler
+		}
+		images, err = sampler.Draw(ctx, n, seed)
+		return err
+	})
+	switch {
+	case err == nil:
+		r.scaling.Undo(images)
+		return images, nil
+	case !errors.Is(err, ErrNoSampler):
+		return nil, err
+	}
+	if other := r.Decodes(); other != nil {
+		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", r.Path, err, other)
+	}
+	density, err := r.CodeDensity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	codes, err := density.Draw(ctx, n, seed)
+	if err != nil {
+		return nil, err
+	}
+	return r.decodeEach(codes)
+}
+
+// decodeEach decodes codes in blocks of equal size, so that the bits of an image do not depend on the number of codes.
+func (r *Run) decodeEach(codes []float32) (images []float32, err error) {
+	units := r.Units()
+	padded := make([]float32, block*units)
+	for from := 0; from < len(codes); from += len(padded) {
+		n := copy(padded, codes[from:])
+		clear(padded[n:])
+		decoded, err := r.Decode(padded)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, decoded[:n/units*len(decoded)/block]...)
+	}
+	return images, nil
+}
+
+// CodeDensity is a distribution of the codes of a run, see [Run.CodeDensity].
+type CodeDensity struct {
+	mixture   metrics.Sampler
+	low, high []float32 // range of each unit
+}
+
+// Settings of the mixture of codes.
+const (
+	codeComponents = 10
+	fullUnits      = 256 // largest number of units with full covariances
+)
+
+// CodeDensity fits a mixture of normal distributions to the codes of at most 10,000 evenly spaced fitted images: 10 components with
+// full covariances (diagonal ones for more than 256 units), by 50 iterations of expectation maximisation from clusters of
+// k-means. It depends only on the run and its images, and is fitted once. Source: P. Ghosh et al., From variational to
+// deterministic autoencoders, 2020.
+func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.fits.Within(ctx); err != nil {
+		return nil, err
+	}
+	defer r.fits.Unlock()
+	if r.density != nil {
+		return r.density, nil
+	}
+	codes, err := r.fittedCodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	of := &CodeDensity{low: make([]float32, r.Units()), high: make([]float32, r.Units())}
+	matrix, err := baselines.NewMatrix(codes, r.Units())
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range codes {
+		if j := i % r.Units(); i < r.Units() {
+			of.low[j], of.high[j] = v, v
+		} else {
+			of.low[j], of.high[j] = min(of.low[j], v), max(of.high[j], v)
+		}
+	}
+	method := &baselines.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
+	if r.Units() > fullUnits {
+		method.Covariance = "diagonal"
+	}
+	mixture, err := method.New([]int{r.Units()}, r.Model.Train.Seed)
+	if err == nil {
+		_, err = baselines.Fit(ctx, mixture, matrix, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: mixture of its codes: %w", r.Path, err)
+	}
+	of.mixture, _ = metrics.As[metrics.Sampler](mixture)
+	r.density = of
+	return of, nil
+}
+
+// fittedCodes returns the codes to which the mixture is fitted.
+func (r *Run) fittedCodes(ctx context.Context) ([]float32, error) {
+	sample, err := r.Sample(ctx, data.TrainSplit)
+	if err != nil {
+		return nil, err
+	}
+	codes, err := (&Answers{Value: losses.Code}).answered(ctx, r, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil), nil)
+	if err != nil {
+		return nil, err
+	}
+	return codes.Float32(), nil
+}
+
+// Draw implements [metrics.Sampler], for codes. The value of a unit is limited to its range over the fitted codes, so that codes
+// that are never negative remain so.
+func (d *CodeDensity) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	codes, err := d.mixture.Draw(ctx, n, seed)
+	for i, v := range codes {
+		j := i % len(d.low)
+		codes[i] = min(max(v, d.low[j]), d.high[j])
+	}
+	return codes, err
+}

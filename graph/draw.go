@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"tessera/data"
+	"tessera/internal/random"
+	"tessera/layers"
+	"tessera/losses"
+	"tessera/metrics"
+)
+
+// drawnAtOnce is the number of images that are drawn together. The last ones are completed to this number, so that the bits
+// of an image do not depend on the number of images.
+const drawnAtOnce = 32
+
+// Draw implements [metrics.Sampler] for models with a [layers.Generator], or with a head that computes images from drawn
+// columns alone. For another model the error is [metrics.ErrNoSampler].
+func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
+	path, generate, err := c.model.generator()
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
+	}
+	if n < 0 {
+		return nil, fmt.Errorf("model %q: got %d images to draw, want at least 0", c.model.Spec.Name, n)
+	}
+	pixels, batch := c.model.Pixels(), c.model.AtOnce(drawnAtOnce)
+	images := []float32{}
+	for from := 0; from < n; from += batch {
+		g := &generation{coder: c, ctx: ctx, path: path, drawn: map[string][]float32{}}
+		for i := range batch {
+			g.streams = append(g.streams, random.Stream(seed, "draw", uint64(from+i)))
+		}
+		block, err := generate(g)
+		if err == nil && len(block) != batch*pixels {
+			err = fmt.Errorf("got %d values of %d images, want %d", len(block), batch, batch*pixels)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("model %q: draw: %s: %w", c.model.Spec.Name, path, err)
+		}
+		images = append(images, block[:min(batch, n-from)*pixels]...)
+	}
+	return images, nil
+}
+
+// generator returns the path and the function of what draws the images of the model.
+func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
+	var paths []string
+	for _, p := range m.Layout.Stacked() {
+		if l, ok := p.Layer.(layers.Generator); ok {
+			paths, generate = append(paths, p.Path), l.Generate
+		}
+	}
+	if len(paths) == 0 {
+		for _, h := range m.Layout.Heads {
+			if m.Layout.Size(h.Name) == m.Pixels() && m.drawnAlone(h.Name) {
+				paths = append(paths, h.Name)
+				generate = func(g layers.Generation) ([]float32, error) { return g.Value(h.Name, nil) }
+			}
+		}
+	}
+	switch len(paths) {
+	case 0:
+		return "", nil, metrics.ErrNoSampler
+	case 1:
+		return paths[0], generate, nil
+	}
+	return "", nil, fmt.Errorf("several of its parts draw images: %q: %w", paths, metrics.ErrNoSampler)
+}
+
+// drawnAlone reports whether a value is computed from drawn columns only.
+func (m *Model) drawnAlone(name string) bool {
+	sources := m.Layout.Sources(name)
+	return len(sources) > 0 && !slices.ContainsFunc(sources, func(column string) bool { return m.drawn(column) == nil })
+}
+
+// drawn returns the declaration of a drawn column, nil if there is none.
+func (m *Model) drawn(column string) *data.Drawn {
+	if list := m.Spec.Dataset.Drawn; list != nil {
+		for i := range *list {
+			if (*list)[i].Name == column {
+				return &(*list)[i]
+			}
+		}
+	}
+	return nil
+}
+
+// generation implements [layers.Generation].
+type generation struct {
+	coder   *Coder
+	ctx     context.Context
+	path    string
+	streams []*rand.Rand
+	drawn   map[string][]float32 // columns that have been drawn
+}
+
+// Path implements [layers.Generation].
+func (g *generation) Path() string { return g.path }
+
+// Streams implements [layers.Generation].
+func (g *generation) Streams() []*rand.Rand { return g.streams }
+
+// Size implements [layers.Generation].
+func (g *generation) Size(name string) int { return g.coder.model.Layout.Size(name) }
+
+// Value implements [layers.Generation].
+func (g *generation) Value(name string, given map[string][]float32) ([]float32, error) {
+	if err := g.ctx.Err(); err != nil {
+		return nil, err
+	}
+	m := g.coder.model
+	request, all := Request{Want: []string{name}}, maps.Clone(given)
+	if all == nil {
+		all = map[string][]float32{}
+	}
+	for _, value := range slices.Sorted(maps.Keys(given)) {
+		if _, column := m.Layout.Column(value); !column && value != losses.Images {
+			request.Given = append(request.Given, value)
+		}
+		if got, want := len(given[value]), len(g.streams)*m.Layout.Size(value); got != want || want == 0 {
+			return nil, fmt.Errorf("%s: got %d values of %q, want %d", name, got, value, want)
+		}
+	}
+	for _, column := range m.Layout.Sources(name, request.Given...) {
+		if all[column] != nil {
+			continue
+		}
+		d := m.drawn(column)
+		if d == nil {
+			return nil, fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn", metrics.ErrNoSampler, name, column)
+		}
+		if g.drawn[column] == nil {
+			size := m.Layout.Size(column)
+			g.drawn[column] = make([]float32, len(g.streams)*size)
+			for i, r := range g.streams {
+				if err := d.DrawAlone(g.drawn[column][i*size:(i+1)*size], r); err != nil {
+					return nil, fmt.Errorf("%w: %w", metrics.ErrNoSampler, err)
+				}
+			}
+		}
+		all[column] = g.drawn[column]
+	}
+	if len(all) == 0 {
+		return nil, errors.New(name + " is computed from nothing: there is no number of images")
+	}
+	return g.coder.run(request, all)
+}

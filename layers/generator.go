@@ -1,0 +1,27 @@
+package layers
+
+import "math/rand/v2"
+
+// Generator is implemented by layers that make a model generative: new images are drawn, for example, from the prior
+// distribution of a code ([Gaussian]), or by a loop of denoising steps. Only layers directly in a stack count, not those inside
+// a block.
+type Generator interface {
+	Layer
+	// Generate returns one image for each of the streams of g, row-major. All randomness of an image comes from its stream, and
+	// its bits depend only on the stream and its place among them. It keeps no state.
+	Generate(g Generation) ([]float32, error)
+}
+
+// Generation gives a [Generator] access to the trained model.
+type Generation interface {
+	// Path returns the path of the layer, which is also the name of its output as a value: "encoder.2".
+	Path() string
+	// Streams returns one random stream for each image to draw.
+	Streams() []*rand.Rand
+	// Size returns the number of elements that a value or a column has for one image, 0 if there is none of that name.
+	Size(name string) int
+	// Value computes a value of the model at inference, row by row, from the values and columns in given, one row for each
+	// stream. Columns that the model draws and that given does not contain are drawn from the streams, once. It is an error if
+	// the value depends on another column, and once the caller has cancelled the drawing.
+	Value(name string, given map[string][]float32) ([]float32, error)
+}
