@@ -2,7 +2,6 @@ package export_test
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"testing"
 
