@@ -2,6 +2,7 @@
 """Tables and pictures of the pages of docs/reproduction about the questions that the study left open.
 
     study.py table SWEEP/summary.csv KEY,... METRIC,...      # a table in Markdown: settings, means ± deviations over the seeds
+    study.py penalties SWEEP/summary.csv METRIC              # [sweep.penalty-or-projection...]: the metric over lambda
     study.py fronts SWEEP/summary.csv OUT.png                # [sweep.regularisers]: error over sparsity of contributions
     study.py sorted OUT.png NAME=CODES.npy ...               # mean of the sorted activations of an image, from `tessera encode`
     study.py capacity NETWORKS/summary.csv BASELINES/summary.csv OUT.png
@@ -24,10 +25,14 @@ def dataset(row):
 
 
 def number(row, metric):
-    digits = lambda v: f"{v:.4f}" if abs(v) < 0.1 else f"{v:.3f}" if abs(v) < 1 else f"{v:.1f}" if abs(v) < 100 else f"{v:.0f}"
-    text = digits(float(row[metric]))
-    spread = row.get(metric + "_deviation", "")
-    return f"{text} ± {digits(float(spread))}" if spread else text
+    value, spread = float(row[metric]), row.get(metric + "_deviation", "")
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.0e}".replace("e-0", "e-")
+    count = metric in ("parts_found", "useful_units", "dead_units", "negative_weights", "gabor_atoms")
+    digits = (1 if value < 100 else 0) if count else next((d for least, d in ((100, 0), (1, 1), (0.1, 3)) if abs(value) >= least), 4)
+    if count and not float(spread or 0) and value == round(value):
+        return f"{value:.0f}"
+    return f"{value:.{digits}f}" + (f" ± {float(spread):.{digits}f}" if spread and float(spread) else "") if value else "0"
 
 
 def table(path, keys, metrics):
@@ -35,6 +40,24 @@ def table(path, keys, metrics):
     print("| " + " | ".join(keys + metrics) + " |\n" + "| --- " * len(keys + metrics) + "|")
     for r in rows(path):
         print("| " + " | ".join([dataset(r) if k.startswith("dataset") else r[k] for k in keys] + [number(r, m) for m in metrics]) + " |")
+
+
+def penalty(row):
+    """The name of a way to non-negative weights."""
+    where = row["constraint"]
+    decay = f"{row['loss.2.norm']}, alpha {row['loss.2.alpha']}" if row["loss.2.norm"] != "smooth" else "smooth"
+    name = f"penalty {decay}" if where == "[]" else f"projection of all weights, {decay}" if '"*.weight"' in where else f"projection of the atoms, {decay}"
+    return name + (", non-negative start" if '"low"' in row.get("decoder.0.init", "") else "")
+
+
+def penalties(path, metric):
+    for key in dict.fromkeys(map(dataset, rows(path))):
+        mine = [r for r in rows(path) if dataset(r) == key]
+        weights = sorted({float(r["loss.2.weight"]) for r in mine})
+        print(f"\n{metric}, {key}\n\n| | " + " | ".join("0" if not w else f"{w:.0e}".replace("e-0", "e-") for w in weights) + " |\n| --- " + "| --- " * len(weights) + "|")
+        for name in dict.fromkeys(map(penalty, mine)):
+            by = {float(r["loss.2.weight"]): r for r in mine if penalty(r) == name}
+            print(f"| {name} | " + " | ".join(number(by[w], metric) if w in by else "" for w in weights) + " |")
 
 
 def regulariser(row):
@@ -117,7 +140,7 @@ def capacity(networks, baselines, out):
 
 
 if __name__ == "__main__":
-    commands = {"table": table, "fronts": fronts, "sorted": ordered, "capacity": capacity}
+    commands = {"table": table, "penalties": penalties, "fronts": fronts, "sorted": ordered, "capacity": capacity}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])
