@@ -196,11 +196,12 @@ func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
 	return shape, len(shape) > 0 && s.wanted(run.Run) == nil
 }
 
-// HasTest implements [data.Tester].
+// HasTest implements [data.Tester]. It is true if the run cannot be opened, so that the error is that of the run, which loading
+// reports.
 func (s *Answers) HasTest() bool {
 	run, err := s.open(nil)
 	if err != nil {
-		return false
+		return true
 	}
 	defer run.Close()
 	return data.HasTest(run.source)
@@ -228,6 +229,14 @@ func (s *Answers) Unlabelled() bool {
 	}
 	defer run.Close()
 	return s.Labels == "" && data.IsUnlabelled(run.source)
+}
+
+// Predictor implements [data.Predicted].
+func (s *Answers) Predictor() string {
+	if s.Labels == "" {
+		return ""
+	}
+	return s.Run
 }
 
 // DescribeColumns implements [data.Columned].
@@ -271,7 +280,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 	}
 	out := *set
 	out.Name = answersName
-	out.Files = append([]data.File{{Path: s.Run, SHA256: sum}}, set.Files...)
+	out.Files = append([]data.File{{Path: s.Run, SHA256: sum, Note: s.corrected(run.Run)}}, set.Files...)
 	if s.Value != "" {
 		out.Shape, out.Parts, out.Kinds = run.shapeOf(s.Value), nil, nil
 	}
@@ -398,6 +407,15 @@ func (s *Answers) uncomputed(err error) error {
 		return nil
 	}
 	return &data.Error{Dataset: answersName, Path: s.Run, Err: err}
+}
+
+// corrected says which calibrations and thresholds the values include, and how to remove them; "" if there are none.
+func (s *Answers) corrected(run *Run) string {
+	fitted := run.PostHoc()
+	if fitted == "" {
+		return ""
+	}
+	return fmt.Sprintf("its values include what was fitted to its heads (%s): `tessera calibrate %s --remove` removes that", fitted, s.Run)
 }
 
 // answersSum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its

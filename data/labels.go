@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +31,18 @@ func IsUnlabelled(s Source) bool {
 	return ok && u.Unlabelled()
 }
 
+// Predicted is implemented by sources whose labels may be the predictions of a model. Predictor returns its run, "" if the
+// labels are true.
+type Predicted interface{ Predictor() string }
+
+// PredictorOf returns the run whose predictions are the labels of a source, "" for true labels.
+func PredictorOf(s Source) string {
+	if p, ok := s.(Predicted); ok {
+		return p.Predictor()
+	}
+	return ""
+}
+
 // Unlabelled implements [Unlabelled].
 func (*Swimmer) Unlabelled() bool { return true }
 
@@ -56,17 +67,13 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 	return 0, false
 }
 
-// WhyNoClasses explains why the number of classes of a source is unknown although its files exist; "" if it is known or if
-// files are missing.
+// WhyNoClasses explains why the number of classes of a source is unknown, for example because files are missing; "" if it is
+// known.
 func WhyNoClasses(s Source, dirs Dirs) string {
 	if !IsOwn(s) {
 		return ""
 	}
 	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
-	var bad *Error
-	if errors.As(err, &bad) && bad.Problem == NotFound {
-		return ""
-	}
 	if err == nil {
 		if _, ok := set.ClassCount(); ok {
 			return ""
@@ -77,14 +84,13 @@ func WhyNoClasses(s Source, dirs Dirs) string {
 }
 
 // WhyNoColumn explains why the size of a declared column is unknown: it returns the error of the files as text, "" if they are
-// missing or readable.
+// readable.
 func WhyNoColumn(s Source, dirs Dirs, column string) string {
 	if !IsOwn(s) {
 		return ""
 	}
 	_, err := s.Load(context.Background(), dirs, Need{Train: true, Columns: []string{column}})
-	var bad *Error
-	if err == nil || errors.As(err, &bad) && bad.Problem == NotFound {
+	if err == nil {
 		return ""
 	}
 	return fmt.Sprintf("the size of the column %q is not known: %v", column, err)

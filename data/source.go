@@ -170,6 +170,7 @@ func (s *Set) Doubt() error {
 type File struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"` // checksum of the uncompressed bytes; for a folder, of the pixels of its images
+	Note   string `json:"-"`      // what may have changed the checksum, and how to undo it; "" if the source does not know
 }
 
 // Check returns an [*Error] for a set that a source must not return: nil, images of another shape than the set's, values that

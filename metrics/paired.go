@@ -36,14 +36,36 @@ func (p Paired) Finding() string {
 
 // Interval returns the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
 func (p Paired) Interval() string {
+	if p.constant() && p.Split {
+		return "(the same on every split)"
+	}
 	if p.constant() {
 		return "(the same under every seed)"
 	}
 	return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High)
 }
 
-// String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]".
-func (p Paired) String() string { return p.Finding() + " " + p.Interval() }
+// String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]", with "over
+// 4 splits" if the pairs are splits.
+func (p Paired) String() string {
+	text := p.Finding() + " " + p.Interval()
+	if p.Split {
+		text += fmt.Sprintf(" over %d splits", p.Pairs)
+	}
+	return text
+}
+
+// Significance returns the p-values as text: "p = 0.003", with Holm's if it differs: "p = 0.003, 0.024 by Holm"; "" for equal
+// differences, which have none.
+func (p Paired) Significance() string {
+	switch {
+	case p.constant():
+		return ""
+	case p.Holm != p.P:
+		return fmt.Sprintf("p = %.2g, %.2g by Holm", p.P, p.Holm)
+	}
+	return fmt.Sprintf("p = %.2g", p.P)
+}
 
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1
 // degrees of freedom, mean ± t s / √n, where s is the standard deviation of the differences. a_i and b_i are values of two

@@ -137,6 +137,32 @@ func (s Selection) Add(others Selection) Selection {
 	return all
 }
 
+// Names returns the names of the selected measures, in the order of output.
+func (s Selection) Names() (names []string) {
+	for _, c := range s {
+		names = append(names, c.names()...)
+	}
+	return names
+}
+
+// Given returns the settings that [Selection.Set] has set, as KEY=VALUE in their order.
+func (s Selection) Given() (texts []string) {
+	values := map[string]any{}
+	var keys []string
+	for _, c := range s {
+		for _, g := range c.given {
+			if _, known := values[g.key]; !known {
+				keys = append(keys, g.key)
+			}
+			values[g.key] = g.value // the last one holds
+		}
+	}
+	for _, key := range keys {
+		texts = append(texts, fmt.Sprintf("%s=%v", key, values[key]))
+	}
+	return texts
+}
+
 // names returns the names of the selected measures, in the metric's order.
 func (c Choice) names() []string {
 	var names []string

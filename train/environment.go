@@ -93,8 +93,14 @@ func Moved(text []byte, machine string, dirs data.Dirs, files []data.File, start
 	return e.text()
 }
 
-// changedFormat is the text that describes a changed file.
-const changedFormat = "has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)"
+// changedText describes a file that had another checksum when the run was trained.
+func changedText(f data.File, was string) string {
+	text := fmt.Sprintf("has changed since the run was trained (SHA-256: got %.12s..., want %.12s...)", f.SHA256, was)
+	if f.Note != "" {
+		text += "; " + f.Note
+	}
+	return text
+}
 
 // Origin returns the record of where a run found its data. It is the zero value for a run without a readable record. An
 // unreadable record is reported to warn, which may be nil, unless the source s generates its images.
@@ -223,7 +229,7 @@ func (e Environment) Changed(dataset string, files []data.File) error {
 	for _, f := range files {
 		i := slices.IndexFunc(e.Data, func(was data.File) bool { return was.Path == within(e.Folder, f.Path) })
 		if i >= 0 && e.Data[i].SHA256 != f.SHA256 {
-			return &data.Error{Dataset: dataset, Path: f.Path, Problem: fmt.Sprintf(changedFormat, f.SHA256, e.Data[i].SHA256),
+			return &data.Error{Dataset: dataset, Path: f.Path, Problem: changedText(f, e.Data[i].SHA256),
 				Hint: "restore it, train a new run, or measure the images of a file with `tessera eval RUN --in FILE`"}
 		}
 	}

@@ -304,7 +304,7 @@ func (s *session) fits(from *stored) error {
 		return err
 	}
 	if file, was := s.changed(from.identity); file != nil {
-		return checkpoint.Mismatchf(from.path, "does not match: %s "+changedFormat, file.Path, file.SHA256, was)
+		return checkpoint.Mismatchf(from.path, "does not match: %s %s", file.Path, changedText(*file, was))
 	}
 	if differs := s.identity.differs(from.identity); differs != "" {
 		return checkpoint.Mismatchf(from.path, "does not match: %s", differs)

@@ -33,7 +33,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 			t.Errorf("%+v does nothing: clean mse %v", a, r.MSE)
 		}
 	}
-	b.contains("report --attack", b.must(0, "report", "runs/small", "--attack", "linf", "-o", "s.html").stderr, "nothing was attacked: it has no head that a loss compares with labels")
+	b.contains("report --attack", b.must(0, "report", "runs/small", "--attack", "linf", "-o", "s.html").stderr, "nothing was attacked: small has no head that a loss compares with labels")
 	table := strings.Split(strings.TrimSpace(b.must(0, args...).stdout), "\n")
 	if len(table) != 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:4], []string{"l2", "0.2", "pgd", "5"}) {
 		t.Errorf("got\n%s", strings.Join(table, "\n"))
@@ -46,6 +46,8 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "hook.adversarial.epsilon=0.1", "--set", "hook.adversarial.steps=2")
 	b.shipped()
 	b.must(0, "train", "pca", "--set", "dataset=swimmer", "--set", "components=3")
+	b.contains("report of a baseline", b.must(0, "report", "runs/pca", "--attack", "linf", "-o", "p.html").stderr, `nothing was attacked: pca is a baseline (kind "pca"), which has no gradients`)
+	b.contains("report of a baseline", b.read("p.html"), "<code>tessera train pca -f config.toml</code>")
 	for _, c := range []struct {
 		code int
 		want string
@@ -103,7 +105,8 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	b.must(0, "figure", "gradients", "runs/flowers", "runs/other", "--images", "0,1", "-o", "g.svg")
 	b.contains("figure gradients", b.read("g.svg"), "flowers: accuracy ", "other: accuracy ", "sample 1")
 	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")
-	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</th><td>0.5</td>", ">pgd</th><td>3</td>", "score, first ", "<h2>Classes</h2>")
+	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</th><td>0.5</td>", ">pgd</th><td>3</td>", "score, first ", "<h2>Classes</h2>",
+		"<code>tessera report runs/flowers --attack l2 --epsilon 0.5,3 -o report.html</code>")
 	chosen := []string{"--metrics", "robust_accuracy", "--with", "epsilon=3", "--with", "steps=5"}
 	eval := append([]string{"eval", "runs/flowers", "--json"}, chosen...)
 	if first, again := b.must(0, eval...).stdout, b.must(0, eval...).stdout; first != again {

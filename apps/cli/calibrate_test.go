@@ -9,6 +9,17 @@ import (
 	"testing"
 )
 
+const noisyModel = `
+[model.noisy]
+dataset   = { name = "csv", file = "noisy.csv", labels = "species", validation = 0.5 }
+encoder   = [{ kind = "dense", units = 30, activation = "relu" }]
+decoder   = []
+head      = { class = { layers = [{ kind = "dense" }] } }
+loss      = [{ kind = "cross_entropy", on = "class" }]
+optimizer = { learning_rate = 0.05 }
+train     = { epochs = 40, batch = 15 }
+`
+
 // noisy declares and trains a classifier of two classes that overlap.
 func (b *bench) noisy() {
 	b.Helper()
@@ -18,16 +29,7 @@ func (b *bench) noisy() {
 		rows += fmt.Sprintf("%.3f,%.3f,%s\n", r.NormFloat64()+float64(i%2), r.NormFloat64(), []string{"left", "right"}[i%2])
 	}
 	b.write("noisy.csv", rows)
-	b.write("models.toml", `
-[model.noisy]
-dataset   = { name = "csv", file = "noisy.csv", labels = "species", validation = 0.5 }
-encoder   = [{ kind = "dense", units = 30, activation = "relu" }]
-decoder   = []
-head      = { class = { layers = [{ kind = "dense" }] } }
-loss      = [{ kind = "cross_entropy", on = "class" }]
-optimizer = { learning_rate = 0.05 }
-train     = { epochs = 40, batch = 15 }
-`)
+	b.write("models.toml", noisyModel)
 	b.must(0, "train", "noisy", "--quiet")
 }
 

@@ -41,7 +41,7 @@ func drawGradients(w *figureWork) (*figures.Figure, error) {
 			if len(heads) > 1 {
 				caption += ", " + head
 			}
-			row := figures.ImageRow{Caption: study.Caption(caption, "accuracy", d.measured.Values, accuracyOf(heads, head)), Shape: d.run.Shape(), Images: g, Tone: figures.Signed, Names: d.names}
+			row := figures.ImageRow{Caption: study.Caption(caption, accuracyName(d.run), d.measured.Values, accuracyOf(heads, head)), Shape: d.run.Shape(), Images: g, Tone: figures.Signed, Names: d.names}
 			row.Values, _ = d.run.ValueNames(w.ctx)
 			rows = append(rows, row)
 		}
@@ -57,6 +57,14 @@ func drawGradients(w *figureWork) (*figures.Figure, error) {
 func accuracyOf(heads []string, head string) string {
 	if len(heads) > 1 {
 		return head + ".accuracy"
+	}
+	return "accuracy"
+}
+
+// accuracyName is what the accuracy of a run is: agreement where its labels are the predictions of another run.
+func accuracyName(r *tessera.Run) string {
+	if other := data.PredictorOf(r.Model.Dataset.Source); other != "" {
+		return "agreement with " + labelOf(other)
 	}
 	return "accuracy"
 }
@@ -94,6 +102,9 @@ func drawRobustness(w *figureWork) (*figures.Figure, error) {
 			of := label
 			if len(heads) > 1 {
 				of += ", " + head
+			}
+			if name := accuracyName(r); name != "accuracy" {
+				of += " (" + name + ")"
 			}
 			j, err := r.AttackHead(w.ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: w.limit})
 			if err != nil {

@@ -86,29 +86,31 @@ func (d display) scale(row figures.ImageRow) figures.ImageRow {
 	return row
 }
 
-// displays calls do for each run, with the images of the figure. All runs must have the same images.
+// displays calls do for each run, with the images of the figure. All runs must have the same images, by their values: the names
+// of their data sets may differ.
 func (w *figureWork) displays(do func(display) error) error {
-	dataset := ""
+	var first *display
+	indices := w.images
 	return w.each(func(label string, r *tessera.Run) error {
-		if name := r.Model.Dataset.Name; dataset == "" {
-			dataset = name
-		} else if name != dataset {
-			return usagef("%s: runs on different data sets have no images in common (got %s, want %s as for the other runs)", label, name, dataset)
-		}
 		sample, err := r.Sample(w.ctx, data.TestSplit)
 		if err != nil {
 			return err
 		}
 		all := sample.Images.Scaled(nil)
-		indices := w.images
 		if len(indices) == 0 {
-			indices = figures.DisplayIndices(dataset, all.Len())
+			indices = figures.DisplayIndices(r.Model.Dataset.Name, all.Len())
 		}
 		if i := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
-			return usagef("--images: got %d, want 0 to %d", indices[i], all.Len()-1)
+			return usagef("--images: got %d, want 0 to %d, the images of %s", indices[i], all.Len()-1, label)
 		}
 		d := display{label: label, run: r, scaling: sample.Images.Scaling(), images: make([]float32, len(indices)*all.Pixels())}
 		all.Batch(d.images, indices)
+		if first == nil {
+			first = &d
+		} else if !slices.Equal(d.images, first.images) {
+			return usagef("%s: it has other images than %s (data sets %s and %s); runs of one figure need the same images: draw them one by one",
+				label, first.label, r.Model.Dataset.Name, first.run.Model.Dataset.Name)
+		}
 		if d.given = d.images; all.Holed() {
 			d.given = all.Subset(indices).Raw()
 		}

@@ -113,7 +113,7 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		{"figure penalties --target 1", "--target"},
 		{"figure curves --published all", "--published"},
 		{"figure codes runs/small --images 256", "want 0 to 255"},
-		{"figure reconstructions runs/small bars", "bars: runs on different data sets have no images in common (got bars, want swimmer"},
+		{"figure reconstructions runs/small bars", "bars: it has other images than small (data sets bars and swimmer); runs of one figure need the same images"},
 		{"figure pareto filters --published none", "figure pareto: no points to draw with mse and max_approx: runs without atoms"},
 		{"figure pareto runs/small bars", "bars: errors on different data sets cannot be compared (got bars, want swimmer"},
 	} {

@@ -31,7 +31,7 @@ const hiddenEntries = 0.1
 // entries that are hidden from the training. It measures these entries. This is the cross-validation of a factorisation by
 // entries (Wold, Cross-validatory estimation of the number of components, Technometrics 20, 1978; Owen and Perry 2009), for a
 // model whose encoder reads 0 in place of what is hidden.
-func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model) (list []rankUnits, err error) {
+func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options tessera.Options) (list []rankUnits, err error) {
 	if err := m.Reconstructs(); err != nil {
 		return nil, usagef("rank: %s: %v", m.Name, err)
 	}
@@ -47,6 +47,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model) (list []ra
 		return nil, err
 	}
 	defer os.RemoveAll(temporary)
+	options.Out, options.Force = filepath.Join(temporary, "run"), true
 	chosen, err := selected("mse", "dead_units_contribution")
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model) (list []ra
 		r := rankUnits{Components: units}
 		var errors []float64
 		for fold := range f.folds {
-			sets := []string{fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold))}
+			sets := append(f.training(), fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold)))
 			for _, key := range keys {
 				sets = append(sets, fmt.Sprintf("%s=%d", key, units))
 			}
@@ -66,7 +67,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model) (list []ra
 			if err != nil {
 				return nil, err
 			}
-			run, err := tessera.Train(cmd.Context(), one, tessera.Options{Data: f.data, Out: filepath.Join(temporary, "run"), Force: true})
+			run, err := tessera.Train(cmd.Context(), one, options)
 			if err != nil {
 				return nil, err
 			}
@@ -112,27 +113,4 @@ func unitKeys(m *config.Model) (keys []string) {
 		})
 	})]
 	return slices.DeleteFunc(keys, func(key string) bool { return units[key] != code })
-}
-
-func printUnits(cmd *cobra.Command, list []rankUnits) error {
-	least := slices.MinFunc(list, func(a, b rankUnits) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
-	fewest := least // the one-standard-error rule of Breiman et al., Classification and Regression Trees, 1984
-	for _, r := range list {
-		if r.HeldOut <= least.HeldOut+least.Deviation && r.Components < fewest.Components {
-			fewest = r
-		}
-	}
-	t := newTable(cmd.OutOrStdout())
-	t.row("units", "held-out mse", "standard error", "mse of the other entries", "units in use", "")
-	for _, r := range list {
-		var marks []string
-		if r == least {
-			marks = append(marks, "least")
-		}
-		if r == fewest {
-			marks = append(marks, "fewest within one standard error")
-		}
-		t.row(r.Components, r.HeldOut, r.Deviation, r.Fitted, r.Used, strings.Join(marks, ", "))
-	}
-	return t.flush()
 }

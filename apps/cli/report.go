@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"tessera/attack"
 	"tessera/data"
 	"tessera/internal/atomicfile"
@@ -79,6 +82,7 @@ func (f *pageFlags) report(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
+	o.Flags = givenFlags(cmd, "out")
 	write, err := f.read(cmd, paths, o)
 	if err != nil {
 		return err
@@ -107,12 +111,40 @@ func (f *pageFlags) read(cmd *cobra.Command, paths []string, o page.Options) (fu
 		if one.Missing != "" {
 			warn(cmd, fmt.Sprintf("%s: nothing was measured: %s", path, one.Missing))
 		}
-		if o.Attack != "" && len(one.Attacks) == 0 {
-			warn(cmd, fmt.Sprintf("%s: nothing was attacked: it has no head that a loss compares with labels", path))
+		if one.Resists != "" {
+			warn(cmd, fmt.Sprintf("%s: nothing was attacked: %s", path, one.Resists))
 		}
 		r.Runs = append(r.Runs, one)
 	}
 	return r.Write, nil
+}
+
+// givenFlags returns the flags of a command that were given, except one, as words of a command line.
+func givenFlags(cmd *cobra.Command, except string) (words []string) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		values := []string{flag.Value.String()}
+		switch list, several := flag.Value.(pflag.SliceValue); {
+		case flag.Name == except:
+			return
+		case flag.Value.Type() == "stringArray": // one flag for each value
+			values = list.GetSlice()
+		case several:
+			values = list.GetSlice()
+			for i, v := range values { // "0.500000" is 0.5
+				if number, err := strconv.ParseFloat(v, 64); err == nil && flag.Value.Type() == "float64Slice" {
+					values[i] = strconv.FormatFloat(number, 'g', -1, 64)
+				}
+			}
+			values = []string{strings.Join(values, ",")}
+		case flag.NoOptDefVal != "" && values[0] == flag.NoOptDefVal:
+			words = append(words, "--"+flag.Name)
+			return
+		}
+		for _, v := range values {
+			words = append(words, "--"+flag.Name, v)
+		}
+	})
+	return words
 }
 
 // writePage writes a page to a file and prints its path.

@@ -78,7 +78,7 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	f.modelFlags.data = f.runFlags.data
 	model, err := f.model(name, sets...)
 	if err != nil {
-		return f.noEpochs(name, err)
+		return f.noEpochs(name, f.epochs, err)
 	}
 	warn(cmd, model.Warnings()...)
 	if text := usedColumns(cmd.Context(), model); text != "" && !f.quiet {
@@ -111,8 +111,8 @@ func (e outError) Unwrap() error { return e.err }
 var placing = []error{folder.ErrExists, folder.ErrForeign, folder.ErrNotRun, folder.ErrLocked, folder.ErrWorkingFolder}
 
 // noEpochs returns the error for --epochs for a baseline, which has iterations instead.
-func (f *trainFlags) noEpochs(name string, err error) error {
-	if f.epochs == 0 {
+func (f *modelFlags) noEpochs(name string, epochs int, err error) error {
+	if epochs == 0 {
 		return err
 	}
 	if m, other := f.model(name); other == nil && m.Baseline != nil {

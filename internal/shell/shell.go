@@ -13,3 +13,12 @@ func Word(text string) string {
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
+
+// Line returns words as a command line.
+func Line(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = Word(w)
+	}
+	return strings.Join(quoted, " ")
+}

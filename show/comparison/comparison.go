@@ -31,7 +31,8 @@ type Options struct {
 // Table is the comparison of several models. Runs whose declarations differ only in their seeds are one model.
 type Table struct {
 	Models   []*Model  `json:"models"`
-	Settings []Setting `json:"settings"` // settings that differ between the models
+	Settings []Setting `json:"settings"`       // settings that differ between the models
+	With     []string  `json:"with,omitempty"` // settings of the metrics that the user has set: "shots=1"
 	Metrics  []Metric  `json:"metrics"`
 }
 
@@ -123,7 +124,11 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if len(runs) < 2 {
 		return nil, fmt.Errorf("got %d run%s, %w", len(runs), strings.Repeat("s", 1-len(runs)), ErrTooFew)
 	}
-	t := &Table{}
+	t := &Table{With: o.Metrics.Given()}
+	var splits []string // measured, but not shown
+	if o.Metrics, splits, err = withSplits(o.Metrics); err != nil {
+		return nil, err
+	}
 	for _, path := range runs {
 		if err := t.add(ctx, path, o); err != nil {
 			return nil, err
@@ -137,8 +142,23 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 		}
 	}
 	t.settings()
-	t.metrics()
+	t.metrics(splits)
 	return t, t.agreements()
+}
+
+// withSplits adds the measures of single splits to a selection with a measure that is their mean, because [Model.difference]
+// pairs them. It also returns the names of the added measures.
+func withSplits(chosen metrics.Selection) (all metrics.Selection, added []string, err error) {
+	for _, name := range chosen.Names() {
+		splits, _, _ := metrics.Splits(name)
+		added = append(added, splits...)
+	}
+	added = slices.DeleteFunc(added, func(name string) bool { return slices.Contains(chosen.Names(), name) })
+	more, err := metrics.Select(added...)
+	if err != nil || len(added) == 0 {
+		return chosen, nil, err
+	}
+	return chosen.Add(more), added, nil
 }
 
 // trials replaces the folders of sweeps by the folders of their finished trials.
@@ -235,12 +255,12 @@ func (t *Table) settings() {
 	}
 }
 
-// metrics fills in the rows.
-func (t *Table) metrics() {
+// metrics fills in the rows, except those of the hidden measures.
+func (t *Table) metrics(hidden []string) {
 	var names []string
 	for _, m := range t.Models {
 		for _, v := range m.members[0].result.Shown() {
-			if !slices.Contains(names, v.Name) {
+			if !slices.Contains(names, v.Name) && !slices.Contains(hidden, v.Name) {
 				names = append(names, v.Name)
 			}
 		}

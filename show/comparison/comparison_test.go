@@ -132,6 +132,54 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 	}
 }
 
+// One seed of each model: the difference is paired by the splits of the SVM, which are measured without being selected.
+func TestAMeanOverSplitsIsPairedByThem(t *testing.T) {
+	const credit = `dataset={ name = "credit", count = 60, test = 100 }`
+	dir := t.TempDir()
+	runs := []string{trained(t, dir, "a", credit), trained(t, dir, "b", credit, "encoder.0.units=2")}
+	selected := func(name string) metrics.Selection {
+		s, err := metrics.Select(name)
+		if err == nil {
+			err = s.SetText("seed=3")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	got, err := comparison.Compare(t.Context(), runs, comparison.Options{Metrics: selected("svm_holdout_accuracy")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, ratio, _ := metrics.Splits("svm_holdout_accuracy")
+	var splits [2][]float64
+	for i, path := range runs {
+		r, err := tessera.Open(path, tessera.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured, err := r.Evaluate(t.Context(), selected("svm_holdout"))
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			v, _ := measured.Number(name)
+			splits[i] = append(splits[i], v)
+		}
+	}
+	want, err := metrics.PairedSplits(splits[0], splits[1], ratio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Metrics) != 1 || got.Metrics[0].Cells[1].Paired == nil || *got.Metrics[0].Cells[1].Paired != want || want.Low == want.High {
+		t.Errorf("got %+v, want the difference %+v and no other row", got.Metrics, want)
+	}
+	if !slices.Equal(got.With, []string{"seed=3"}) {
+		t.Errorf("got the settings %q", got.With)
+	}
+}
+
 func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
 	dir := t.TempDir()
 	got, err := comparison.Compare(context.Background(), []string{

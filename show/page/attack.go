@@ -63,10 +63,13 @@ type AttackExample struct {
 	Wrong                       bool
 }
 
-// attacks attacks every head that a loss compares with labels, if the options name a norm.
-func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, err error) {
+// attacks attacks every head that a loss compares with labels, if the options name a norm. why is the reason for attacking none.
+func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, why string, err error) {
 	if o.Attack == "" {
-		return nil, nil
+		return nil, "", nil
+	}
+	if kind := v.run.Model.Kind; v.run.Model.Baseline != nil {
+		return nil, fmt.Sprintf("%s is a baseline (kind %q), which has no gradients", v.run.Model.Name, kind), nil
 	}
 	radii := slices.Clone(o.Radii)
 	if len(radii) == 0 {
@@ -80,11 +83,14 @@ func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, err 
 		}
 		one, err := v.attack(ctx, head, o.Attack, radii)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		list = append(list, *one)
 	}
-	return list, nil
+	if len(list) == 0 {
+		why = v.run.Model.Name + " has no head that a loss compares with labels"
+	}
+	return list, why, nil
 }
 
 // attack attacks one head.
@@ -152,7 +158,7 @@ func (l *AttackLine) add(x, y float64, text string) {
 // rows fills the table.
 func (p *AttackPlots) rows(white *attack.Judgement, black attack.TrialResult) {
 	row := func(method, epsilon string, a attack.Accuracy, risk float64) {
-		p.Rows = append(p.Rows, AttackRow{method, epsilon, short(a.Value), short(a.Low) + " to " + short(a.High), short(risk)})
+		p.Rows = append(p.Rows, AttackRow{method, epsilon, fmt.Sprintf("%.3f", a.Value), fmt.Sprintf("%.3f to %.3f", a.Low, a.High), short(risk)})
 	}
 	row("clean", "", white.Accuracy, white.Risk)
 	for _, t := range white.Trials {

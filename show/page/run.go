@@ -27,6 +27,7 @@ type Options struct {
 	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
 	Attack  attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
 	Radii   []float64         // radii of these balls; nil for [attack.Norm.Radii]
+	Flags   []string          // the words of the flags of `tessera report` that made these options, for the command that writes the page
 	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
 }
 
@@ -52,6 +53,7 @@ type Run struct {
 	Mixture  picture // components of a mixture; "" for other models
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
+	Resists  string // why no head was attacked; "" if one was, or if none should be
 	Tables   []Table
 	Settings []comparison.Line
 	Origin   Origin
@@ -91,7 +93,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err != nil {
 		env = train.Environment{} // a run without its record is shown without it
 	}
-	r.Origin = originOf(r, env)
+	r.Origin = originOf(r, env, o.Flags)
 	r.Settings = comparison.Declaration(opened.Model)
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
@@ -146,7 +148,7 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if r.Heads, err = v.heads(); err != nil {
 		return err
 	}
-	if r.Attacks, err = v.attacks(ctx, o); err != nil {
+	if r.Attacks, r.Resists, err = v.attacks(ctx, o); err != nil {
 		return err
 	}
 	if r.Samples, err = v.samples(); err != nil {
@@ -302,8 +304,8 @@ type Origin struct {
 // Command is a command line with its description.
 type Command struct{ Line, About string }
 
-// originOf returns the origin of a run according to its record.
-func originOf(r *Run, e train.Environment) Origin {
+// originOf returns the origin of a run according to its record. flags are those of the command that writes the page.
+func originOf(r *Run, e train.Environment, flags []string) Origin {
 	var o Origin
 	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {
 		if f[1] != "" {
@@ -313,7 +315,9 @@ func originOf(r *Run, e train.Environment) Origin {
 	same := ""
 	if e.Threads > 0 {
 		o.Facts = append(o.Facts, [2]string{"threads", fmt.Sprint(e.Threads)})
-		same = fmt.Sprintf(" --threads %d --backend %s", e.Threads, e.Backend)
+		if e.Backend != "" { // a baseline has none, and does not depend on the threads
+			same = fmt.Sprintf(" --threads %d --backend %s", e.Threads, e.Backend)
+		}
 	}
 	for _, f := range e.Data {
 		o.Data = append(o.Data, [2]string{filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path)), f.SHA256})
@@ -322,18 +326,16 @@ func originOf(r *Run, e train.Environment) Origin {
 		o.Data = append(o.Data, [2]string{filepath.Base(e.Start.Path) + " (initial parameters)", e.Start.SHA256})
 	}
 	name := shell.Word(r.Name)
+	words := []string{"tessera", "report", r.Path}
+	words = append(append(words, flags...), "-o", "report.html")
 	o.Commands = []Command{
 		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings above, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
 		{"tessera eval " + shell.Word(r.Path), "measures it again"},
-		{"tessera report " + shell.Word(r.Path) + " -o report.html", "writes this page"},
+		{shell.Line(words), "writes this page"},
 	}
 	if len(e.Command) > 0 {
-		var words []string
-		for _, w := range e.Command {
-			words = append(words, shell.Word(w))
-		}
-		words[0] = shell.Word(filepath.Base(e.Command[0]))
-		o.Commands = append(o.Commands, Command{strings.Join(words, " "), "is the command that was given"})
+		given := append([]string{filepath.Base(e.Command[0])}, e.Command[1:]...)
+		o.Commands = append(o.Commands, Command{shell.Line(given), "is the command that was given"})
 	}
 	return o
 }

@@ -35,16 +35,16 @@ var heads = []struct{ name, layers string }{
 // rates lists the learning rates, one of which is selected on the validation images.
 var rates = []float64{1e-3, 1e-2, 1e-1}
 
-// ball is a norm with the radii of its curve; shown are those of the table, of which square has the first.
+// ball is a norm with the radii of its curve; shown are those of the table, of which square and the column "of clean" have the first.
 type ball struct {
 	norm  attack.Norm
 	radii []float64
-	shown [2]float64
+	shown []float64
 }
 
 var balls = []ball{
-	{attack.L2, []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2}, [2]float64{0.5, 1}},
-	{attack.LInf, []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15}, [2]float64{0.03, 0.05}},
+	{attack.L2, []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2}, []float64{0.5, 1}},
+	{attack.LInf, []float64{0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15}, []float64{0.03, 0.05, 0.1}},
 }
 
 const squareQueries = 500
@@ -83,7 +83,13 @@ func (s *study) parts() error {
 			fmt.Printf("\n## %s, %s head\n\n", dataset, head.name)
 			columns := []string{"head on", "rate", "clean"}
 			for _, b := range balls {
-				columns = append(columns, fmt.Sprintf("%s %g", b.norm, b.shown[0]), "of clean", fmt.Sprintf("%s %g", b.norm, b.shown[1]), fmt.Sprintf("%s distance", b.norm))
+				for k, radius := range b.shown {
+					columns = append(columns, fmt.Sprintf("%s %g", b.norm, radius))
+					if k == 0 {
+						columns = append(columns, "of clean")
+					}
+				}
+				columns = append(columns, fmt.Sprintf("%s distance", b.norm))
 				titles = append(titles, fmt.Sprintf("%s, %s, %s %g", dataset, head.name, b.norm, b.shown[0]))
 			}
 			header(columns...)
@@ -148,9 +154,13 @@ func rowOf(r representation, runs []*measured) (cells, pairs []string) {
 		at := func(k int) func(*measured) float64 {
 			return func(m *measured) float64 { return m.Curves[b.norm][slices.Index(b.radii, b.shown[k])] }
 		}
-		relative := mean(over(func(m *measured) float64 { return at(0)(m) / m.Clean }))
-		cells = append(cells, spread(over(at(0)), 3), fmt.Sprintf("%.2f", relative), spread(over(at(1)), 3),
-			spread(over(func(m *measured) float64 { return m.distance(b) }), 3))
+		for k := range b.shown {
+			cells = append(cells, spread(over(at(k)), 3))
+			if k == 0 {
+				cells = append(cells, fmt.Sprintf("%.2f", mean(over(func(m *measured) float64 { return at(0)(m) / m.Clean }))))
+			}
+		}
+		cells = append(cells, spread(over(func(m *measured) float64 { return m.distance(b) }), 3))
 		pairs = append(pairs, fmt.Sprintf("%.3f / %.3f", mean(over(func(m *measured) float64 { return m.PGD[b.norm] })), mean(over(func(m *measured) float64 { return m.Square[b.norm] }))))
 	}
 	return cells, pairs

@@ -117,11 +117,30 @@ type Plan struct {
 const chosen = "they also chose the epoch"
 
 // PlanOf returns the plan for a model. First is the test images if there are any, else the validation images, else the fitted
-// images.
+// images. The note says where labels are predictions.
 func PlanOf(m *config.Model) Plan {
 	if m == nil {
 		return Plan{First: data.TestSplit}
 	}
+	p := splitsOf(m)
+	p.Note = withPredictor(p.Note, m)
+	return p
+}
+
+// withPredictor adds to a note that the labels of the data set are predictions.
+func withPredictor(note string, m *config.Model) string {
+	run := data.PredictorOf(m.Dataset.Source)
+	if run == "" {
+		return note
+	}
+	if note != "" {
+		note += "; "
+	}
+	return note + "labels are the predictions of " + run + ": accuracy is agreement with them"
+}
+
+// splitsOf is [PlanOf] without what the note says of the labels.
+func splitsOf(m *config.Model) Plan {
 	sel := m.Dataset.Selection
 	onTest, note := sel.Fit == "test", ""
 	if m.SelectsOnValidation() {
@@ -191,9 +210,10 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	if m == nil || measured == nil {
 		return r
 	}
-	switch plan := PlanOf(m); data.Split(measured.Split) {
+	switch plan := splitsOf(m); data.Split(measured.Split) {
 	case Given:
 		r.Note = "not of the data set"
+		return r
 	case data.ValidationSplit:
 		r.HeldOut = true
 		if m.SelectsOnValidation() {
@@ -211,6 +231,7 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	default:
 		r.Note = amongThem
 	}
+	r.Note = withPredictor(r.Note, m)
 	return r
 }
 

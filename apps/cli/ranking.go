@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tessera/baselines"
+	"tessera/metrics"
+	"tessera/show/figures"
+)
+
+// ranking contains measurements for numbers of components. The first metric has a standard error.
+type ranking struct {
+	noun     string   // "components" or "units"
+	metrics  []string // names of the values of a row
+	rows     []rankRow
+	marks    []rankMark
+	document any // is printed as JSON
+}
+
+// rankRow is what was measured for one number of components.
+type rankRow struct {
+	components int
+	deviation  float64
+	values     []metrics.Value
+}
+
+// rankMark marks the row with the best value of a metric.
+type rankMark struct{ name, metric, row int }
+
+// markNames lists the names of marks.
+var markNames = []string{"least", "fewest within one standard error", "highest likelihood", "least bic", "highest silhouette", "elbow"}
+
+const (
+	least = iota
+	fewest
+	likeliest
+	leastBIC
+	apart
+	elbow
+)
+
+// add adds a row. A nil value is not applicable.
+func (r *ranking) add(components int, deviation float64, values ...*float64) {
+	row := rankRow{components: components, deviation: deviation}
+	for i, v := range values {
+		one := metrics.NotApplicable("")
+		if v != nil {
+			one = metrics.Number(*v)
+		}
+		one.Name = r.metrics[i]
+		row.values = append(row.values, one)
+	}
+	r.rows = append(r.rows, row)
+}
+
+// best returns the first row with the smallest sign*value of a metric, -1 if none has the metric.
+func (r *ranking) best(metric int, sign float64) int {
+	best := -1
+	for i, row := range r.rows {
+		if v := row.values[metric]; v.Missing == "" && (best < 0 || sign*v.Number < sign*r.rows[best].values[metric].Number) {
+			best = i
+		}
+	}
+	return best
+}
+
+// mark marks a row; -1 marks none.
+func (r *ranking) mark(name, metric, row int) {
+	if row >= 0 {
+		r.marks = append(r.marks, rankMark{name, metric, row})
+	}
+}
+
+// simplest marks the lowest value of the first metric, and the fewest components whose value is at most one standard error above
+// it.
+//
+// Source: Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984, the one-standard-error rule.
+func (r *ranking) simplest() *ranking {
+	lowest := r.best(0, 1)
+	if lowest < 0 {
+		return r
+	}
+	few, limit := lowest, r.rows[lowest].values[0].Number+r.rows[lowest].deviation
+	for i, row := range r.rows {
+		if row.values[0].Number <= limit && row.components < r.rows[few].components {
+			few = i
+		}
+	}
+	r.mark(least, 0, lowest)
+	r.mark(fewest, 0, few)
+	return r
+}
+
+func rankedErrors(list []baselines.RankError) *ranking {
+	r := &ranking{noun: "components", metrics: []string{"held-out mse"}, document: list}
+	for _, e := range list {
+		r.add(e.Components, e.Deviation, &e.MSE)
+	}
+	return r.simplest()
+}
+
+func rankedEntries(list []baselines.RankEntries) *ranking {
+	r := &ranking{noun: "components", metrics: []string{"held-out rmse", "rmse of fitted entries"}, document: list}
+	for _, e := range list {
+		r.add(e.Components, e.Deviation, &e.HeldOut, &e.Fitted)
+	}
+	return r.simplest()
+}
+
+func rankedUnits(list []rankUnits) *ranking {
+	r := &ranking{noun: "units", metrics: []string{"held-out mse", "mse of the other entries", "units in use"}, document: list}
+	for _, u := range list {
+		r.add(u.Components, u.Deviation, &u.HeldOut, &u.Fitted, &u.Used)
+	}
+	return r.simplest()
+}
+
+func rankedDensities(list []baselines.RankDensity) *ranking {
+	r := &ranking{noun: "components", metrics: []string{"held-out log-likelihood", "bic", "silhouette"}, document: list}
+	if !slices.ContainsFunc(list, func(d baselines.RankDensity) bool { return d.Silhouette != nil }) {
+		r.metrics = r.metrics[:2]
+	}
+	for _, d := range list {
+		r.add(d.Components, d.Deviation, []*float64{&d.LogLikelihood, &d.BIC, d.Silhouette}[:len(r.metrics)]...)
+	}
+	r.mark(likeliest, 0, r.best(0, -1))
+	r.mark(leastBIC, 1, r.best(1, 1))
+	if len(r.metrics) > 2 {
+		r.mark(apart, 2, r.best(2, -1))
+	}
+	return r
+}
+
+// rankedClusters sorts the numbers, because the elbow is a property of the curve.
+func rankedClusters(list []baselines.RankClusters) *ranking {
+	r := &ranking{noun: "components", metrics: []string{"held-out mse", "mse of all samples", "silhouette"}, document: list}
+	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b baselines.RankClusters) int { return a.Components - b.Components })
+	var x, y []float64
+	for _, c := range sorted {
+		r.add(c.Components, c.Deviation, &c.HeldOut, &c.MSE, c.Silhouette)
+		x, y = append(x, float64(c.Components)), append(y, c.MSE)
+	}
+	r.mark(elbow, 1, baselines.Elbow(x, y))
+	r.mark(apart, 2, r.best(2, -1))
+	return r
+}
+
+// named returns the names of some marks as a list.
+func (r *ranking) named(which func(rankMark) bool) string {
+	var names []string
+	for _, m := range r.marks {
+		if which(m) {
+			names = append(names, markNames[m.name])
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// print prints a table with the marks in the last column.
+func (r *ranking) print(out io.Writer) error {
+	t := newTable(out)
+	head := []any{r.noun, r.metrics[0], "standard error"}
+	for _, name := range r.metrics[1:] {
+		head = append(head, name)
+	}
+	t.row(append(head, "")...)
+	for i, row := range r.rows {
+		cells := []any{row.components}
+		for k, v := range row.values {
+			if v.Missing != "" {
+				cells = append(cells, "-")
+			} else {
+				cells = append(cells, v.Number)
+			}
+			if k == 0 {
+				cells = append(cells, row.deviation)
+			}
+		}
+		t.row(append(cells, r.named(func(m rankMark) bool { return m.row == i }))...)
+	}
+	return t.flush()
+}
+
+// draw writes a figure: each metric over the number of components, the first with bars of one standard error. Marked rows have
+// points of their own colour.
+func (r *ranking) draw(path string) error {
+	lines := []figures.SweptLine{{Name: "measured; bars: one standard error of the " + r.metrics[0]}}
+	for _, row := range r.rows {
+		lines[0].Points = append(lines[0].Points, figures.SweptPoint{X: float64(row.components), Mean: row.values,
+			Deviation: metrics.Values{{Name: r.metrics[0], Number: row.deviation}}})
+	}
+	for i, m := range r.marks {
+		same := func(o rankMark) bool { return o.metric == m.metric && o.row == m.row }
+		if slices.ContainsFunc(r.marks[:i], same) {
+			continue
+		}
+		names := r.named(same)
+		row := r.rows[m.row]
+		lines = append(lines, figures.SweptLine{Name: fmt.Sprintf("%s: %d", names, row.components), Apart: true,
+			Points: []figures.SweptPoint{{X: float64(row.components), Mean: row.values[m.metric : m.metric+1]}}})
+	}
+	f, err := figures.Swept(r.noun, r.metrics, lines)
+	if err != nil {
+		return usagef("--figure: %v", err)
+	}
+	return f.Save(path)
+}
