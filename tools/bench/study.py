@@ -4,7 +4,7 @@
     study.py table SWEEP/summary.csv KEY,... METRIC,...      # a table in Markdown: settings, means ± deviations over the seeds
     study.py penalties SWEEP/summary.csv METRIC              # [sweep.penalty-or-projection...]: the metric over lambda
     study.py fronts SWEEP/summary.csv OUT.png                # [sweep.regularisers]: error over sparsity of contributions
-    study.py sorted OUT.png NAME=CODES.npy ...               # mean of the sorted activations of an image, from `tessera encode`
+    study.py sorted OUT.png DATASET:NAME=CODES.npy ...               # mean of the sorted activations of an image, from `tessera encode`
     study.py capacity NETWORKS/summary.csv BASELINES/summary.csv OUT.png
 """
 import csv
