@@ -10,7 +10,7 @@ func init() {
 		Measures: []Measure{{Name: "negative_share", Better: Lower,
 			Doc: "Σ \\|w\\| over the weights w < 0, divided by Σ \\|w\\| over all weights, of the weights of `negative_weights`. Small if many " +
 				"weights are negative, but tiny"}},
-		Reads: ReadsWeights, ScaleFree: true, OnRequest: true,
+		Reads: ReadsWeights, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
 		negative, all := 0.0, 0.0
 		for _, v := range s.Weight {

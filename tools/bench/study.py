@@ -5,6 +5,7 @@
     study.py penalties SWEEP/summary.csv METRIC              # [sweep.penalty-or-projection...]: the metric over lambda
     study.py fronts SWEEP/summary.csv OUT.png                # [sweep.regularisers]: error over sparsity of contributions
     study.py sorted OUT.png DATASET:NAME=CODES.npy ...               # mean of the sorted activations of an image, from `tessera encode`
+    study.py prototypes KMEANS RUN CODES.npy ...             # largest cosine of the useful atoms of each run with a centre
     study.py capacity NETWORKS/summary.csv BASELINES/summary.csv OUT.png
 """
 import csv
@@ -117,6 +118,23 @@ def ordered(out, *named):
     save(figure, axes, out, 3)
 
 
+def tensors(run):
+    with open(run + "/model.safetensors", "rb") as f:
+        head, body = json.loads(f.read(int.from_bytes(f.read(8), "little"))), f.read()
+    return {k: np.frombuffer(body[v["data_offsets"][0] : v["data_offsets"][1]], np.float32).reshape(v["shape"]).astype(float) for k, v in head.items() if k[0] != "_"}
+
+
+def prototypes(kmeans, *runs):
+    unit = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-12)
+    centres, rng = unit(tensors(kmeans)["atoms"]), np.random.default_rng(1)
+    nearest = lambda v: (unit(v) @ centres.T).max(1).mean()
+    for run, codes in zip(runs[::2], runs[1::2]):
+        atoms = tensors(run)["decoder.0.weight"]
+        useful = json.load(open(run + "/eval.json"))["measured"]["useful_units"]
+        top = np.argsort(-np.load(codes).std(0) * np.linalg.norm(atoms, axis=1))[:useful]  # the units that contribute most
+        print(f"{run}: {useful} useful units, {nearest(atoms[top]):.3f}, with shuffled pixels {nearest(rng.permuted(atoms[top], axis=1)):.3f}")
+
+
 def capacity(networks, baselines, out):
     figure, axes = panels()
     for ax, (key, title) in zip(axes, TITLES.items()):
@@ -140,7 +158,7 @@ def capacity(networks, baselines, out):
 
 
 if __name__ == "__main__":
-    commands = {"table": table, "penalties": penalties, "fronts": fronts, "sorted": ordered, "capacity": capacity}
+    commands = {"table": table, "penalties": penalties, "fronts": fronts, "sorted": ordered, "prototypes": prototypes, "capacity": capacity}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])
