@@ -111,7 +111,7 @@ reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the 
 	cd $(REPORTS) && ./tessera report runs/parts -o $(CURDIR)/docs/reports/parts.html && ./tessera report sweeps/limbs -o $(CURDIR)/docs/reports/limbs.html
 
 golden: ## write the golden files again; check the diff
-	$(GO) test . ./config ./show/figures ./sweep/scheduler ./apps/internal/study -update
+	$(GO) test ./docs ./config ./show/figures ./sweep/scheduler ./apps/internal/study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./apps/cli -run 'Kill' -kills 20 -v -count 1

@@ -28,20 +28,14 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	err = r.computing(func(c metrics.Coder) error {
-		sampler, ok := metrics.As[metrics.Sampler](c)
-		if !ok {
-			return ErrNoSampler
+	images, err = r.drawFrom(ctx, n, seed, func(c metrics.Coder) (metrics.Sampler, error) {
+		if sampler, ok := metrics.As[metrics.Sampler](c); ok {
+			return sampler, nil
 		}
-		images, err = sampler.Draw(ctx, n, seed)
-		return err
+		return nil, ErrNoSampler
 	})
-	switch {
-	case err == nil:
-		r.scaling.Undo(images)
-		return images, nil
-	case !errors.Is(err, ErrNoSampler):
-		return nil, err
+	if !errors.Is(err, ErrNoSampler) {
+		return images, err
 	}
 	if other := r.Decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", r.Path, err, other)
@@ -55,6 +49,36 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 		return nil, err
 	}
 	return r.decodeEach(codes)
+}
+
+// DrawInSteps is [Run.Draw] for a model with a layer diffuse, with another number of steps and another eta, in [0,1]: 0 draws
+// images by DDIM, 1 by DDPM. 0 steps and a negative eta stand for the declared ones.
+func (r *Run) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, eta float64) ([]float32, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	return r.drawFrom(ctx, n, seed, func(c metrics.Coder) (metrics.Sampler, error) {
+		if s, ok := metrics.As[metrics.Stepwise](c); ok {
+			return s.Stepped(steps, eta)
+		}
+		return nil, fmt.Errorf("run %s: %w: its images are not drawn in steps", r.Path, ErrNoSampler)
+	})
+}
+
+// drawFrom draws n images from what of returns, in the units before scaling.
+func (r *Run) drawFrom(ctx context.Context, n int, seed uint64, of func(metrics.Coder) (metrics.Sampler, error)) (images []float32, err error) {
+	err = r.computing(func(c metrics.Coder) error {
+		sampler, err := of(c)
+		if err == nil {
+			images, err = sampler.Draw(ctx, n, seed)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.scaling.Undo(images)
+	return images, nil
 }
 
 // decodeEach decodes codes in blocks of equal size, so that the bits of an image do not depend on the number of codes.

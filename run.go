@@ -421,6 +421,15 @@ func (r *Run) Named() []string {
 	return r.network.Layout.Named()
 }
 
+// ShapeOf returns the shape of a value of [Run.Values] or [Run.Named] for one image; nil if there is none of this name, and for
+// a baseline.
+func (r *Run) ShapeOf(name string) []int {
+	if r == nil || r.network == nil || !slices.Contains(r.Values(), name) && !slices.Contains(r.Named(), name) {
+		return nil
+	}
+	return slices.Clone(r.network.Layout.Shape(name))
+}
+
 // ClassHeads implements [metrics.ValueCoder].
 func (r *Run) ClassHeads() []string {
 	if r == nil {

@@ -81,7 +81,7 @@ func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got, paths []string
-	for _, p := range l.Layers() {
+	for p := range l.Layers() {
 		got = append(got, p.Path+" "+p.Kind+" "+shapeText(p.Out))
 		for _, q := range p.Parameters {
 			paths = append(paths, p.Path+"."+q.Name)

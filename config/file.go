@@ -34,6 +34,7 @@ type File struct {
 	warnings  map[string][]string           // cached warnings of the models without errors; see Warnings
 	clean     map[string]bool               // models without errors whose ancestors have no errors either
 	built     map[string]*Model             // models that diagnose has built without errors or changes, and that [File.Model] has not returned yet
+	kept      int                           // layers of the models in built
 	settings  string                        // the values of Dirs and Trained for which the caches are valid
 
 	suggested int // number of suggested model names so far
@@ -128,8 +129,8 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 		return nil, fmt.Errorf("config: %s changes the seeds of a sweep, but %q is a model: set train.seed", sets[i], name)
 	}
 	changes := f.suited(name, nil, sets)
-	m := f.built[name]
-	if delete(f.built, name); m == nil || len(changes) > 0 {
+	m := f.taken(name)
+	if m == nil || len(changes) > 0 {
 		var found []table.Diagnostic
 		m, found = f.build(name, changes)
 		if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
@@ -169,10 +170,32 @@ func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
 		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
 		f.diagnoses[name] = found
 		if len(found) == 0 {
-			f.warnings[name], f.built[name] = m.Warnings(), m
+			f.warnings[name] = m.Warnings()
+			f.keep(m)
 		}
 	}
 	return found
+}
+
+// mostKept is the maximum number of layers of the models in built. More layers cost more memory than building the models again
+// costs time.
+const mostKept = 50_000
+
+// keep stores a model for [File.Model].
+func (f *File) keep(m *Model) {
+	if n := len(m.Encoder) + len(m.Decoder); f.kept+n <= mostKept {
+		f.built[m.Name], f.kept = m, f.kept+n
+	}
+}
+
+// taken removes a model from built and returns it, nil if it is not there.
+func (f *File) taken(name string) *Model {
+	m := f.built[name]
+	if m != nil {
+		delete(f.built, name)
+		f.kept -= len(m.Encoder) + len(m.Decoder)
+	}
+	return m
 }
 
 // Warnings returns the warnings of a model, see [Model.Warnings]. It returns none for a model with errors.
@@ -192,7 +215,7 @@ func (f *File) Warnings(name string) []string {
 func (f *File) invalidate() {
 	if settings := fmt.Sprintf("%q %v", f.Dirs, f.Trained); f.diagnoses == nil || f.settings != settings {
 		f.diagnoses, f.warnings, f.clean, f.settings = map[string][]table.Diagnostic{}, map[string][]string{}, map[string]bool{}, settings
-		f.built = map[string]*Model{}
+		f.built, f.kept = map[string]*Model{}, 0
 	}
 	if f.base != nil {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained

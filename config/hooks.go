@@ -17,11 +17,11 @@ import (
 
 // search checks the restrictions of a full-batch optimizer.
 func (w *walk) search() {
-	for _, p := range w.layout.Stacked() {
+	for p := range w.layout.Stacked() {
 		if p.Layer == nil || w.model.origin.Doubt(placeOf(p.Path)) != nil {
 			continue
 		}
-		for _, inner := range p.opened() {
+		for inner := range p.opened {
 			w.sameLayer(inner)
 		}
 	}
@@ -43,7 +43,7 @@ func (w *walk) search() {
 
 // sameLayer reports layers because of which the full-batch objective differs between two evaluations: layers with noise
 // or batch statistics. For a block it checks the inner layers.
-func (w *walk) sameLayer(p Placed) {
+func (w *walk) sameLayer(p *Placed) {
 	kind, search := p.Kind, w.model.Optimizer.Kind
 	_, block := p.Layer.(layers.Block)
 	_, once := p.Layer.(layers.Decomposing) // the state of such a layer is set once, before the first step
@@ -60,7 +60,7 @@ func (w *walk) sameLayer(p Placed) {
 
 // dependsOnBatch reports whether a layer has state that depends on the batch in training. A layer runs in inference
 // mode only if all its parameters are frozen, not only its state.
-func (w *walk) dependsOnBatch(placed Placed) bool {
+func (w *walk) dependsOnBatch(placed *Placed) bool {
 	return slices.ContainsFunc(placed.Parameters, func(p layers.Parameter) bool { return p.State }) &&
 		!w.model.AllFrozen(placed.Path, layers.Names(placed.Parameters)...)
 }
@@ -79,10 +79,12 @@ func rules() []string {
 // decomposing reports layers that decompose images but are not the first layer. Their scaling is computed from the
 // training images before the first step, so they must read images.
 func (w *walk) decomposing() {
-	for _, p := range w.layout.Layers() {
+	for p := range w.layout.Layers() {
+		if _, ok := p.Layer.(layers.Decomposing); !ok {
+			continue
+		}
 		part := placeOf(p.Path)
-		if _, ok := p.Layer.(layers.Decomposing); !ok || part == "encoder[0]" ||
-			slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // the error is often a consequence of the wrong position
+		if part == "encoder[0]" || slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // the error is often a consequence of the wrong position
 			continue
 		}
 		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the input images", p.Kind), "")
@@ -92,7 +94,7 @@ func (w *walk) decomposing() {
 // misplaced reports layers whose input cannot be what they read: decorrelate inside a block, which nothing fits there, and
 // layers that look up whole numbers but read the values of a layer with parameters or of a relative block.
 func (w *walk) misplaced() {
-	for _, p := range w.layout.Layers() {
+	for p := range w.layout.Layers() {
 		inner := w.layout.at[p.Path] == nil
 		if _, ok := p.Layer.(*layers.Decorrelate); ok && inner {
 			w.report(placeOf(p.Path), p.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, not inside a block", "")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ func (l *Layout) Values() []string {
 // Named returns the names of the values that [Layout.Values] omits: the output of every layer by its path, such as
 // encoder.1, each followed by the values that the layer publishes, such as encoder.1.mean.
 func (l *Layout) Named() (names []string) {
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		names = append(names, p.Path)
 		for _, v := range p.Published {
 			names = append(names, p.Path+"."+v.Name)
@@ -220,13 +221,21 @@ func (l *Layout) readBy(terms []Loss) map[string]bool {
 	return read
 }
 
-// Stacked lists the layers of the encoder, the decoder and the heads.
-func (l *Layout) Stacked() []Placed {
-	all := slices.Concat(l.Encoder, l.Decoder)
-	for _, h := range l.Heads {
-		all = append(all, h.Layers...)
+// Stacked iterates over the layers of the encoder, the decoder and the heads.
+func (l *Layout) Stacked() iter.Seq[*Placed] {
+	return func(yield func(*Placed) bool) {
+		stacks := [][]Placed{l.Encoder, l.Decoder}
+		for _, h := range l.Heads {
+			stacks = append(stacks, h.Layers)
+		}
+		for _, list := range stacks {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // Placed is one layer of a model with its path and its shapes, which exclude the batch axis.
@@ -318,7 +327,7 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 // transposes of other parameters.
 func (l *Layout) Parameters() []ParameterPath {
 	var all []ParameterPath
-	for _, placed := range l.Stacked() {
+	for placed := range l.Stacked() {
 		for _, p := range placed.Parameters {
 			all = append(all, ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p})
 		}
@@ -349,20 +358,22 @@ func (l *Layout) LastWeight() (p ParameterPath, layer int) {
 	return ParameterPath{}, -1
 }
 
-// Layers returns every layer, those of the encoder first. Each block is followed by its inner layers, to which the
+// Layers iterates over every layer, those of the encoder first. Each block is followed by its inner layers, to which the
 // parameters then belong.
-func (l *Layout) Layers() []Placed {
-	var all []Placed
-	for _, placed := range l.Stacked() {
-		all = append(all, placed.opened()...)
+func (l *Layout) Layers() iter.Seq[*Placed] {
+	return func(yield func(*Placed) bool) {
+		for p := range l.Stacked() {
+			if !p.visit(yield) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 // Largest returns the number of elements, for one image, of the largest tensor of any layer.
 func (l *Layout) Largest() int {
 	n := product(l.Input)
-	for _, placed := range l.Layers() {
+	for placed := range l.Layers() {
 		n = max(n, product(placed.Out))
 		if e, ok := placed.Layer.(layers.Expanding); ok {
 			n = max(n, e.Largest(placed.In))
@@ -371,35 +382,43 @@ func (l *Layout) Largest() int {
 	return n
 }
 
-// opened returns a layer followed by its inner layers, if it is a block. Each inner layer reads the one before it, and the first
-// one reads what the block reads.
-func (p Placed) opened() []Placed {
+// opened iterates over a layer and, if it is a block, its inner layers.
+func (p *Placed) opened(yield func(*Placed) bool) { p.visit(yield) }
+
+// visit is opened with a result: false if yield has returned false. Each inner layer reads the one before it, and the first one
+// reads what the block reads.
+func (p *Placed) visit(yield func(*Placed) bool) bool {
 	b, ok := p.Layer.(layers.Block)
 	if !ok {
-		return []Placed{p}
+		return yield(p)
 	}
-	p.Parameters = nil
-	list := []Placed{p}
+	block := *p
+	block.Parameters = nil
+	if !yield(&block) {
+		return false
+	}
 	in, from := p.In, p.From
 	if _, scales := p.Layer.(*layers.Relative); scales { // what its first layer reads has no name
 		from = nil
 	}
 	for i, l := range b.Inner() {
-		inner := Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, From: from, In: in, origin: p.origin}
+		inner := &Placed{Path: fmt.Sprintf("%s.%d", p.Path, i), Layer: l, From: from, In: in, origin: p.origin}
 		inner.Kind = language.NameOf(p.origin, placeOf(inner.Path), l)
 		if l == nil {
-			return list
+			return true
 		}
 		if in != nil { // without an input, shapes and parameters are unknown
 			var err error
 			if inner.Out, inner.Parameters, err = shaped(l, in); err != nil {
-				return list // the walk over the layers has reported the error
+				return true // the walk over the layers has reported the error
 			}
 		}
-		list = append(list, inner.opened()...)
+		if !inner.visit(yield) {
+			return false
+		}
 		in, from = inner.Out, []string{inner.Path}
 	}
-	return list
+	return true
 }
 
 // MatchParameters returns the paths of the parameters that match a glob, in order; see [MatchPath]. If a parameter has

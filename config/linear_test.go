@@ -146,10 +146,34 @@ func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := layout.Layers()[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
+	if got := slices.Collect(layout.Layers())[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
 		t.Errorf("got %+v", got)
 	}
 	if text := string(Fill(m)); !strings.Contains(text, "kind = \"zz_twice\"\nslope = 0.5") {
 		t.Errorf("filled to\n%s", text)
+	}
+}
+
+// Check keeps the models that it has built up to a number of layers. A model beyond that number is built again, with the same text.
+func TestModelsBeyondTheKeptLayersAreBuiltAgain(t *testing.T) {
+	text := models(func(i, _ int) string { return oneLayer })(3)
+	f, full := load(t, text), load(t, text)
+	full.invalidate()
+	full.kept = mostKept
+	for _, file := range []*File{f, full} {
+		if err := file.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(f.built) != 3 || f.kept != 6 || len(full.built) != 0 {
+		t.Errorf("kept %d models of %d layers and %d beyond the limit, want 3, 6 and 0", len(f.built), f.kept, len(full.built))
+	}
+	for _, name := range f.Names() {
+		if a, b := model(t, f, name), model(t, full, name); string(a.Text()) != string(b.Text()) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, b.Text(), a.Text())
+		}
+	}
+	if f.kept != 0 {
+		t.Errorf("%d layers are kept of models that were returned", f.kept)
 	}
 }

@@ -28,6 +28,7 @@ type placing struct {
 
 	begun, done bool
 	placed      []Placed
+	open        int // index of the layer whose number of outputs gets the default, -1 if no layer needs it; set by begin
 
 	behind *placing // the stack for which this one waits, and its progress at that time
 	far    int
@@ -283,6 +284,7 @@ func (w *walk) shape(name string) []int {
 // begin prepares a stack once the inputs of its first layer are placed.
 func (w *walk) begin(s *placing) {
 	s.placed = make([]Placed, 0, len(s.list))
+	defer func() { s.open = s.units.opened(s.list) }()
 	if !strings.HasPrefix(s.path, "head.") {
 		return
 	}
@@ -313,7 +315,7 @@ func (w *walk) begin(s *placing) {
 // next places the next layer of a stack.
 func (w *walk) next(s *placing, in []int) {
 	i := len(s.placed)
-	l, open := s.list[i], s.units.opened(s.list)
+	l := s.list[i]
 	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,
 		From: w.model.reads(s.path, s.source, s.list, i)})
 	p := &s.placed[i]
@@ -323,7 +325,7 @@ func (w *walk) next(s *placing, in []int) {
 	if len(p.Reads) > 0 {
 		layers.Receive(p.Layer, w.received)
 	}
-	if i == open && s.units.size > 0 {
+	if i == s.open && s.units.size > 0 {
 		p.Layer.(layers.Sized).SetOutputUnits(s.units.size)
 	}
 	w.unsized = s.unsized
@@ -334,7 +336,7 @@ func (w *walk) next(s *placing, in []int) {
 		}
 		w.named(part, l.Kind, "column", d.Column)
 	}
-	p.Out = w.place(part, p, i == open)
+	p.Out = w.place(part, p, i == s.open)
 	w.unsized = ""
 	if l.Share != "" && p.Out != nil {
 		w.share(part, p, l.Share)

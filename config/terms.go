@@ -221,7 +221,7 @@ func (w *walk) publishes(part string, l Loss, names []string) {
 			continue
 		}
 		var valid []string
-		for _, other := range w.layout.Stacked() {
+		for other := range w.layout.Stacked() {
 			if other.shapeOf(name) != nil {
 				valid = append(valid, other.Path)
 			}
@@ -354,7 +354,7 @@ func (w *walk) unread(sound bool) {
 			w.report(headPart(h.Name), "", "", fmt.Sprintf("no loss reads the head %q: nothing trains it", h.Name), fmt.Sprintf("add a loss with on = %q", h.Name))
 		}
 	}
-	for _, p := range w.layout.Stacked() {
+	for p := range w.layout.Stacked() {
 		if !read[p.Path] && read[m.end(p.Path)] {
 			w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("nothing reads the output of %s: nothing trains it", p.Path), "remove the layer, or name it in from of another one")
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -31,26 +32,37 @@ func (m *Model) Validates(l Loss) bool {
 	return l.Reads().Validates() && !m.drawnInTraining(l.Mask, map[string]bool{}) && !m.drawnInTraining(l.SampleWeight, map[string]bool{})
 }
 
-// Reconstructs returns an error if the output does not reconstruct the images. This is so if the model has no decoder,
-// or if every term on the output has a mask that is drawn in training, so that the other entries are not trained.
+// Reconstructs returns an error if the output does not reconstruct the images. This is so if the model has no decoder, or if
+// every term on the output compares it with a drawn column, such as noise, or has a mask that is drawn in training, so that the
+// other entries are not trained.
 func (m *Model) Reconstructs() error {
 	if len(m.Decoder) == 0 {
 		return errors.New("the model has no decoder")
 	}
-	masked := ""
+	other := ""
 	for i, l := range m.Losses {
 		if l.Loss == nil || l.On != losses.Output && !slices.Contains(l.Reads().Values, losses.Output) {
 			continue
 		}
-		if !m.drawnInTraining(l.Mask, map[string]bool{}) {
+		switch {
+		case m.drawsColumn(l.Against):
+			other = fmt.Sprintf("compares it with the drawn column %q", l.Against)
+		case m.drawnInTraining(l.Mask, map[string]bool{}):
+			other = "trains it only where the mask of a training step hides the images"
+		default:
 			return nil
 		}
-		masked = m.TermName(i)
+		other = fmt.Sprintf("the loss %s %s", m.TermName(i), other)
 	}
-	if masked == "" {
+	if other == "" {
 		return nil
 	}
-	return fmt.Errorf("the output is no reconstruction: the loss %s trains it only where the mask of a training step hides the images", masked)
+	return errors.New("the output is no reconstruction: " + other)
+}
+
+// drawsColumn reports whether the model draws the values of a column.
+func (m *Model) drawsColumn(name string) bool {
+	return m.Dataset.Drawn != nil && slices.ContainsFunc(*m.Dataset.Drawn, func(d data.Drawn) bool { return d.Name == name })
 }
 
 // drawnInTraining reports whether a value depends on random numbers that are drawn in training. The values in seen are

@@ -408,7 +408,7 @@ const (
 
 // bounded reports a placed layer whose output, parameters or tensors for a batch are too large.
 func (w *walk) bounded(part string, p *Placed) bool {
-	for _, q := range p.opened() {
+	for q := range p.opened {
 		at := part + strings.TrimPrefix(placeOf(q.Path), placeOf(p.Path))
 		if product(q.Out) > maxValues {
 			s, _ := q.Layer.(layers.Sized)
@@ -429,7 +429,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 
 // expands reports a layer whose intermediate or output tensors for a training batch are too large. Encoding and
 // decoding after the training use smaller batches and need no check.
-func (w *walk) expands(part string, p Placed) {
+func (w *walk) expands(part string, p *Placed) {
 	if w.model.origin.Doubt("train") != nil || w.model.origin.Doubt(part) != nil {
 		return
 	}

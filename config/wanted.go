@@ -21,7 +21,7 @@ type Wanted struct {
 // Wanted returns the requirements of the terms and layers of the model on columns other than images.
 func (m *Model) Wanted(l *Layout) (list []Wanted) {
 	inside := map[string][]string{} // by the path of a layer inside a block
-	for _, p := range l.Layers() {
+	for p := range l.Layers() {
 		columns := l.unchanged(p.From, inside)
 		if l.at[p.Path] == nil && rearranges(p.Layer) {
 			inside[p.Path] = columns
@@ -119,7 +119,7 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 			return &data.Error{Dataset: dataset, Problem: "its samples have no labels, " + w.Text, Hint: "name them with the key labels, or name another column"}
 		}
 	}
-	for _, p := range layout.Stacked() {
+	for p := range layout.Stacked() {
 		if slices.Contains(p.Inputs(), losses.Labels) {
 			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its images have no labels, but %s (%s) reads them", p.Path, p.Kind),
 				Hint: "name them with the key labels, or name another column in from"}

@@ -96,7 +96,7 @@ func (m *Model) uselessTopKs() (list []string) {
 	if err != nil {
 		return nil // the errors of the layout are reported elsewhere
 	}
-	for _, p := range layout.Layers() {
+	for p := range layout.Layers() {
 		top, ok := p.Layer.(*layers.TopK)
 		if !ok || len(p.In) == 0 {
 			continue

@@ -37,6 +37,10 @@ var settings = map[string][]string{
 	"unpatch":           {`size = 2, height = 6`},
 	"position":          {``, `values = "sinusoidal"`},
 	"gaussian":          {`units = 5`},
+	"vq":                {`entries = 7`},
+	"sinusoidal":        {`units = 4, scale = 3`},
+	"condition":         {`by = "encoder.0", from = "images"`},
+	"diffuse":           {`level = "encoder.0", noise = "images", from = "images"`, `level = "encoder.0", noise = "images", from = "images", schedule = "linear"`},
 	"embedding":         {`units = 3, vocabulary = 7`},
 	"dense":             {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":       {`units = 3, activation = "softplus"`},
@@ -104,6 +108,10 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	case "class_token", "take_token", "unpatch":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
+	case "condition": // it adds a vector to the channels of the images
+		encoder = `{ kind = "dense", units = 4 }, ` + layer
+	case "diffuse": // it reads a level
+		encoder = `{ kind = "dense", units = 1 }, ` + layer
 	case "mask_patches": // the layer leaves out tokens in training, so the code must not depend on their number
 		encoder = `{ kind = "patches", size = 2 }, ` + layer + `, { kind = "take_token", mean = true }`
 	case "mask_tokens":

@@ -21,6 +21,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/volume"
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/parallel/team"
 	"tessera/train"
@@ -170,13 +171,25 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 				}
 			}
 		}
-		outputs, err := o.run(path, input, append([]int{batch}, shape...), x)
+		columns, further := map[string][]float32{losses.Images: x}, []array(nil)
+		if named, ok := coder.(*graph.Coder); ok && part == "model" {
+			for _, value := range named.Values() {
+				for _, c := range named.Columns(value) {
+					if columns[c.Name] == nil && c.Name != losses.Images { // a drawn column
+						columns[c.Name] = uniform(uint64(len(columns)), batch*c.Size())
+						dims := r.Layout.Shape(c.Name)
+						further = append(further, packed("column."+c.Name, append([]int{batch}, dims...), columns[c.Name]))
+					}
+				}
+			}
+		}
+		outputs, err := o.run(path, input, append([]int{batch}, shape...), x, further...)
 		if err != nil {
 			t.Errorf("%s, %s: %v", r.Name, part, err)
 			return result
 		}
 		for name, y := range outputs {
-			want, err := expected(coder, input, name, x)
+			want, err := expected(coder, input, name, columns)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,12 +208,13 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 }
 
 // expected returns the output as computed by Tessera.
-func expected(c metrics.Coder, input, name string, x []float32) ([]float32, error) {
+func expected(c metrics.Coder, input, name string, columns map[string][]float32) ([]float32, error) {
+	x := columns[losses.Images]
 	if input == "code" && name == "output" {
 		return c.Decode(x)
 	}
-	if named, ok := c.(metrics.ValueCoder); ok && input == "input" {
-		return named.Value(name, x)
+	if named, ok := c.(metrics.ColumnCoder); ok && input == "input" {
+		return named.ValueOf(name, columns)
 	}
 	codes, err := c.Encode(x)
 	if err != nil || name == "code" {

@@ -67,14 +67,18 @@ func (o *onnxRuntime) save(name string, model []byte) (string, error) {
 	return path, os.WriteFile(path, model, 0o666)
 }
 
-// run computes the outputs of a model.
-func (o *onnxRuntime) run(path, input string, dims []int, values []float32) (map[string]array, error) {
+// packed returns values as an array.
+func packed(name string, dims []int, values []float32) array {
 	var b []byte
 	for _, v := range values {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
-	line, err := json.Marshal(map[string]any{"model": path,
-		"inputs": []array{{input, dims, base64.StdEncoding.EncodeToString(b)}}})
+	return array{name, dims, base64.StdEncoding.EncodeToString(b)}
+}
+
+// run computes the outputs of a model from an input and further ones.
+func (o *onnxRuntime) run(path, input string, dims []int, values []float32, further ...array) (map[string]array, error) {
+	line, err := json.Marshal(map[string]any{"model": path, "inputs": append(further, packed(input, dims, values))})
 	if err != nil {
 		return nil, err
 	}

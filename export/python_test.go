@@ -305,7 +305,7 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 // layers.
 func parametersOf(t *testing.T, kind, settings string) []layers.Parameter {
 	t.Helper()
-	for _, placed := range oneLayer(t, kind, settings).Layout.Stacked() {
+	for placed := range oneLayer(t, kind, settings).Layout.Stacked() {
 		if placed.Kind == kind {
 			return slices.DeleteFunc(slices.Clone(placed.Parameters), func(p layers.Parameter) bool { return p.Of != "" })
 		}

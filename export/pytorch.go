@@ -12,7 +12,10 @@ import (
 
 // pytorch returns the parameters of a model in the layouts of PyTorch's modules.
 func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
-	placements := m.Layout.Layers()
+	var placements []config.Placed
+	for p := range m.Layout.Layers() {
+		placements = append(placements, *p)
+	}
 	images, err := flattened(placements)
 	if err != nil {
 		return nil, err

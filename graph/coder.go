@@ -161,6 +161,21 @@ func (c *Coder) Named() []string {
 	return c.model.Layout.Named()
 }
 
+// CodeBooks implements [metrics.Quantised].
+func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
+	if c.model == nil {
+		return nil
+	}
+	for p := range c.model.Layout.Stacked() {
+		for _, v := range p.Published {
+			if v.Entries > 0 {
+				list = append(list, metrics.CodeBook{Index: p.Path + "." + v.Name, Entries: v.Entries})
+			}
+		}
+	}
+	return list
+}
+
 // Columns describes the columns, including images, from which a value is computed.
 func (c *Coder) Columns(name string) (list []data.Column) {
 	if c.model == nil {

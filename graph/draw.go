@@ -29,6 +29,11 @@ func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
 	}
+	return c.draw(ctx, n, seed, path, generate)
+}
+
+// draw returns n images of the generator at path.
+func (c *Coder) draw(ctx context.Context, n int, seed uint64, path string, generate func(layers.Generation) ([]float32, error)) ([]float32, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("model %q: got %d images to draw, want at least 0", c.model.Spec.Name, n)
 	}
@@ -51,10 +56,39 @@ func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error)
 	return images, nil
 }
 
+// Stepped implements [metrics.Stepwise].
+func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
+	if c.model == nil {
+		return nil, ErrNoModel
+	}
+	for p := range c.model.Layout.Stacked() {
+		if l, ok := p.Layer.(layers.Stepwise); ok {
+			g, err := l.Stepped(steps, eta)
+			if err != nil {
+				return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, p.Path, err)
+			}
+			return stepped{c, p.Path, g}, nil
+		}
+	}
+	return nil, fmt.Errorf("model %q: %w: its images are not drawn in steps, as those of a layer diffuse are", c.model.Spec.Name, metrics.ErrNoSampler)
+}
+
+// stepped is a [metrics.Sampler] with another number of steps.
+type stepped struct {
+	coder     *Coder
+	path      string
+	generator layers.Generator
+}
+
+// Draw implements [metrics.Sampler].
+func (s stepped) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	return s.coder.draw(ctx, n, seed, s.path, s.generator.Generate)
+}
+
 // generator returns the path and the function of what draws the images of the model.
 func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
 	var paths []string
-	for _, p := range m.Layout.Stacked() {
+	for p := range m.Layout.Stacked() {
 		if l, ok := p.Layer.(layers.Generator); ok {
 			paths, generate = append(paths, p.Path), l.Generate
 		}

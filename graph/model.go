@@ -38,7 +38,7 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
-	for _, placed := range m.Layout.Stacked() {
+	for placed := range m.Layout.Stacked() {
 		for _, p := range placed.Parameters {
 			if p.Of != "" {
 				continue // the parameter belongs to another layer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -595,6 +596,41 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
+
+// brightness is the index of a code book.
+const brightness = "index"
+
+// CodeBooks implements [metrics.Quantised].
+func (m *measured) CodeBooks() []metrics.CodeBook {
+	return []metrics.CodeBook{{Index: brightness, Entries: 2}}
+}
+
+// ValueOf implements [metrics.ColumnCoder]: an index tells bright pixels from dark ones, other values do not depend on columns.
+func (m *measured) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
+	images := columns[data.ImagesColumn]
+	if name != brightness {
+		return m.Value(name, images)
+	}
+	indices := make([]float32, len(images))
+	for i, v := range images {
+		if v > 0.5 {
+			indices[i] = 1
+		}
+	}
+	return indices, nil
+}
+
+// HasViews implements [metrics.Viewer].
+func (*measured) HasViews() bool { return true }
+
+// View implements [metrics.Viewer]: noise is added to the images.
+func (*measured) View(_ int, images []float32, r *rand.Rand) ([]float32, error) {
+	view := slices.Clone(images)
+	for i := range view {
+		view[i] += 0.1 * r.Float32()
+	}
+	return view, nil
+}
 
 // Attacked implements [metrics.HeadAttacker].
 func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, error) {

@@ -12,6 +12,14 @@ type Generator interface {
 	Generate(g Generation) ([]float32, error)
 }
 
+// Stepwise is implemented by a [Generator] that computes images in several steps.
+type Stepwise interface {
+	Generator
+	// Stepped returns the generator with another number of steps and another share eta, in [0,1], of fresh noise in a step. 0 steps
+	// and a negative eta stand for the declared ones.
+	Stepped(steps int, eta float64) (Generator, error)
+}
+
 // Generation gives a [Generator] access to the trained model.
 type Generation interface {
 	// Path returns the path of the layer, which is also the name of its output as a value: "encoder.2".

@@ -57,12 +57,18 @@ var settings = map[string][]map[string]any{
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
 
+	"sinusoidal": {{"units": 6, "scale": 3.0}},
+	"condition":  {{"by": "vector"}},
+	"diffuse":    {{"noise": "other image", "level": "number"}, {"noise": "other image", "level": "number", "schedule": "linear"}},
+
+	"vq": {{"entries": 3}, {"entries": 5, "decay": 0.5, "revive": 0.0}, {"entries": 40, "revive": 0.5}},
+
 	"prelu":    {{}, {"slope": 0.0}, {"slope": -0.5}},
 	"softplus": {{}, {"sharpness": 0.3}, {"sharpness": 10.0}},
 }
 
 // received contains the shapes of the values that layers read by name.
-var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}}
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {

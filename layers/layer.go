@@ -75,6 +75,8 @@ func Names(list []Parameter) []string {
 type Value struct {
 	Name  string
 	Shape []int // shape of the value for one input, without the batch axis
+	// Entries is > 0 for the indices of a code book: whole numbers below Entries.
+	Entries int
 }
 
 // Drawing is implemented by layers with published values that are random in training and constant at inference, such as
@@ -150,13 +152,17 @@ type Shortening interface {
 	TrainingShape(in []int) []int
 }
 
-// Estimated is implemented by layers that estimate the gradients with respect to some parameters, for example because the
-// true derivative of a step function is 0. The law tests do not compare these gradients with finite differences.
+// Estimated is implemented by layers that estimate the gradients with respect to some parameters or to their input, for
+// example because the true derivative of a step function is 0. The law tests do not compare these gradients with finite
+// differences.
 type Estimated interface {
 	Layer
-	// Estimates lists the names of the parameters with estimated gradients.
+	// Estimates lists the names of the parameters with estimated gradients, and [EstimatedInput] for the input.
 	Estimates() []string
 }
+
+// EstimatedInput stands for the input of a layer in [Estimated].
+const EstimatedInput = "input"
 
 // Indexing is implemented by layers whose inputs are whole numbers. Such inputs have no gradient.
 type Indexing interface {

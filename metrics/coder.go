@@ -42,6 +42,13 @@ type Sampler interface {
 	Draw(ctx context.Context, n int, seed uint64) (images []float32, err error)
 }
 
+// Stepwise is a model that computes new images in several steps.
+type Stepwise interface {
+	// Stepped returns the model with another number of steps and another share eta, in [0,1], of fresh noise in a step. 0 steps and
+	// a negative eta stand for the declared ones.
+	Stepped(steps int, eta float64) (Sampler, error)
+}
+
 // ErrNoSampler is the error of a [Sampler] that defines no distribution of images.
 var ErrNoSampler = errors.New("the model is no distribution of images")
 

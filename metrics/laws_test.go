@@ -17,6 +17,7 @@ var others = map[string][]metrics.Metric{
 	"ece":          {&metrics.ECE{}, &metrics.ECE{Bins: 3}},
 	"useful_units": {&metrics.UsefulUnits{}, &metrics.UsefulUnits{Rise: 0.2}},
 	"knn":          {&metrics.KNN{}, &metrics.KNN{Neighbours: 1}},
+	"knn_cosine":   {&metrics.KNNCosine{}, &metrics.KNNCosine{Neighbours: 1}},
 	"kmeans":       {&metrics.KMeans{Seed: 2, Starts: 2}},
 	"svm":          {&metrics.SVM{Protocol: quick()}, &metrics.SVM{Seed: 9, Protocol: quick()}},
 	"svm_holdout":  {&metrics.SVMHoldout{}, &metrics.SVMHoldout{Seed: 3, Scale: true}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/internal/random"
 )
@@ -23,11 +24,12 @@ const heldOut = 0.2
 // Splits returns the measures of the single splits that a measure is the mean of, and the ratio of held-out to fitted images,
 // both as [PairedSplits] takes them; ok is false for a measure without splits.
 func Splits(measure string) (names []string, ratio float64, ok bool) {
-	if measure != "svm_holdout_accuracy" {
+	of, ok := strings.CutSuffix(measure, "_accuracy")
+	if !ok || of != "svm_holdout" && of != "linear_probe" {
 		return nil, 0, false
 	}
 	for i := range holdouts {
-		names = append(names, fmt.Sprintf("svm_holdout_%d", i+1))
+		names = append(names, fmt.Sprintf("%s_%d", of, i+1))
 	}
 	return names, heldOut / (1 - heldOut), true
 }

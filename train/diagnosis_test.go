@@ -69,3 +69,34 @@ func TestAnUpperBoundOfAMultiplierKeepsTheModelAndWarns(t *testing.T) {
 		t.Error("every unit is dead")
 	}
 }
+
+// If nothing spreads the codes and the weights decay, the codes of all images become equal.
+func TestCollapsedCodesOfViewsAreReported(t *testing.T) {
+	for term, want := range map[string]string{
+		`{ kind = "invariance", on = "code" }, { kind = "l2" }, { kind = "weight_decay", on = "encoder.*.weight", weight = 1 }`: "the codes have collapsed; the codes of all images are almost equal: code_spread ",
+		`{ kind = "nt_xent", on = "code" }`: "",
+	} {
+		text := `[model.m]
+dataset = { name = "bars", count = 60 }
+encoder = [{ kind = "dense", units = 6, init = { kind = "normal", stddev = 0.01 } }]
+decoder = []
+view = [{ augment = ["flip"] }]
+loss = [` + term + `]
+optimizer = { kind = "adam", learning_rate = 0.02 }
+train = { epochs = 60, batch = 20 }
+`
+		var warnings []string
+		r, err := Run(context.Background(), model(t, text), Options{Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})
+		if err != nil {
+			t.Fatalf("%s: %v", term, err)
+		}
+		last := lines(t, r.Run)[59]
+		if spread, rank := last["code_spread"].(float64), last["effective_rank"].(float64); (spread < leastSpread) != (want != "") || rank < 0 {
+			t.Errorf("%s: spread %g, rank %g", term, spread, rank)
+		}
+		said := slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, want) })
+		if len(warnings) > 1 || said != (want != "") {
+			t.Errorf("%s: got the warnings %q, want one with %q", term, warnings, want)
+		}
+	}
+}

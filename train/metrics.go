@@ -85,6 +85,16 @@ var watched = []struct{ metric, key string }{
 	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
 }
 
+// watchedOfViews lists the metrics for models that compare views of images, whose codes may collapse; their keys are their names.
+// The effective rank is measured of up to rankedUnits units, because its computation is cubic.
+var watchedOfViews = []string{spreadKey, rankKey}
+
+const (
+	spreadKey   = "code_spread"
+	rankKey     = "effective_rank"
+	rankedUnits = 512
+)
+
 // watchedOfHeads lists the metrics for heads that are compared with classes: val_accuracy, or val_HEAD.accuracy if there are
 // several heads.
 var watchedOfHeads = []string{"accuracy", "nll"}
@@ -197,6 +207,12 @@ func (w *watcher) choose() error {
 	for _, one := range watched {
 		names = append(names, one.metric)
 	}
+	if len(w.model.Spec.Views) > 0 {
+		names = append(names, watchedOfViews...)
+		if w.units > rankedUnits {
+			names = names[:len(names)-1]
+		}
+	}
 	chosen, err := metrics.Select(names...)
 	if err != nil {
 		return err
@@ -296,7 +312,9 @@ func (w *watcher) Close() error {
 func watchedKeys(values metrics.Values) metrics.Values {
 	for i := range values {
 		name := values[i].Name
-		values[i].Name = "val_" + name
+		if values[i].Name = "val_" + name; slices.Contains(watchedOfViews, name) {
+			values[i].Name = name
+		}
 		for _, one := range watched {
 			if name == one.metric {
 				values[i].Name = one.key

@@ -316,6 +316,7 @@ type job struct {
 	progress   progress
 	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
+	fallen    bool      // a collapse of the codes was reported
 	epochFrom time.Time // time at which this process started the current epoch
 }
 
@@ -476,6 +477,7 @@ func (s *session) endEpoch(m Metrics) error {
 		}
 	}
 	s.report(m, true)
+	s.watchCodes(m)
 	if s.finished() {
 		s.diagnose(m)
 	}

@@ -80,6 +80,11 @@ dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }, { kind = "gaussian", units = 3 }]
 loss    = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.1 }]
 
+[model.vq]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 12 }, { kind = "reshape", shape = [4, 3] }, { kind = "vq", entries = 5, decay = 0.6, revive = 0.5 }]
+loss    = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]
+
 [model.skip]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "conv2d", filters = 2, kernel = 3, padding = "same", activation = "tanh" }, { kind = "dense", units = 4 }]
@@ -278,7 +283,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 	}
 	constant := 0 // such as the waves of positions
 	for _, b := range p.Parameters {
-		if !b.Trainable && !b.Frozen {
+		if _, ok := parameters[b.Path]; !ok && !b.Trainable && !b.Frozen {
 			constant++
 		}
 	}
@@ -287,10 +292,11 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 	}
 	moments := make([][2][]float64, len(p.Parameters))
 	for i, b := range p.Parameters {
-		if moments[i] = [2][]float64{make([]float64, len(b.Data)), make([]float64, len(b.Data))}; !b.Trainable && !b.Frozen {
+		moments[i] = [2][]float64{make([]float64, len(b.Data)), make([]float64, len(b.Data))}
+		q, ok := parameters[b.Path]
+		if !ok && !b.Trainable && !b.Frozen {
 			continue
 		}
-		q, ok := parameters[b.Path]
 		if !ok || !slices.Equal(q.Shape, b.Shape) {
 			t.Fatalf("%s of shape %v, PyTorch's is %v", b.Path, b.Shape, q.Shape)
 		}
@@ -325,7 +331,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 		average(p, r)
 	}
 	for i, b := range p.Parameters {
-		if !b.Trainable && !b.Frozen {
+		if _, ok := parameters[b.Path]; !ok {
 			continue
 		}
 		for j, got := range r.Parameter(i) {

@@ -50,9 +50,6 @@ func checkCommand() *cobra.Command {
 			if err := examine(cmd, &f, models); err != nil {
 				return err
 			}
-			if err := build(&f, models); err != nil {
-				return err
-			}
 			return reportRead(cmd, &f, models)
 		}),
 	}
@@ -109,45 +106,69 @@ func soundText(models, sweeps int) string {
 	return text + ", no errors"
 }
 
-// examine reads the data files that the models of a file name. An invalid file is an error, as in a training. A missing file
-// is only a warning: it may be on another machine.
+// examine reads the data files and builds the graphs of the models that a file declares. It holds one model at a time.
 func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
-	seen := map[string]bool{}
-	var wrong unreadable
-	o := train.Options{Load: loadOnce(data.SearchDirs(f.data))}
+	dirs := data.SearchDirs(f.data)
+	files := dataFiles{cmd: cmd, seen: map[string]bool{}, options: train.Options{Load: loadOnce(dirs)}}
+	var wrong error
+	built := 0
 	for _, name := range models.Names() {
 		if models.FileOf(name) == tessera.ShippedName {
 			continue
 		}
 		m, err := models.Model(name)
-		if err != nil || !data.IsOwn(m.Dataset.Source) {
-			continue
+		if err != nil {
+			return err
 		}
-		notes, err := train.Examine(cmd.Context(), m, o)
-		var bad *data.Error
-		if errors.As(err, &bad) && bad.Problem == data.NotFound {
-			notes, err = append(notes, bad.Error()), nil
+		if err := files.examine(m); err != nil {
+			return err
 		}
-		for _, note := range notes {
-			if !seen[note] {
-				warn(cmd, note)
-			}
-			seen[note] = true
-		}
-		switch {
-		case cmd.Context().Err() != nil:
-			return cmd.Context().Err()
-		case err != nil:
-			wrong.causes = append(wrong.causes, err)
-			wrong.texts = append(wrong.texts, m.InDataset(err.Error()).String())
-		default:
-			if text := usedColumns(cmd.Context(), m); text != "" {
-				fmt.Fprintf(cmd.OutOrStdout(), "model %q: %s\n", name, text)
-			}
+		if wrong == nil && files.causes == nil {
+			wrong = build(m, dirs, &built)
 		}
 	}
-	if wrong.causes != nil {
-		return &wrong
+	if files.causes != nil {
+		return &files.unreadable
+	}
+	return wrong
+}
+
+// dataFiles collects the notes and the errors of the data files of models.
+type dataFiles struct {
+	cmd     *cobra.Command
+	seen    map[string]bool // notes that are printed
+	options train.Options
+	unreadable
+}
+
+// examine reads the data files of a model. An invalid file is an error, as in a training. A missing file is only a warning: it
+// may be on another machine. The error is that of the context.
+func (d *dataFiles) examine(m *config.Model) error {
+	if !data.IsOwn(m.Dataset.Source) {
+		return nil
+	}
+	ctx := d.cmd.Context()
+	notes, err := train.Examine(ctx, m, d.options)
+	var bad *data.Error
+	if errors.As(err, &bad) && bad.Problem == data.NotFound {
+		notes, err = append(notes, bad.Error()), nil
+	}
+	for _, note := range notes {
+		if !d.seen[note] {
+			warn(d.cmd, note)
+		}
+		d.seen[note] = true
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		d.causes = append(d.causes, err)
+		d.texts = append(d.texts, m.InDataset(err.Error()).String())
+	default:
+		if text := usedColumns(ctx, m); text != "" {
+			fmt.Fprintf(d.cmd.OutOrStdout(), "model %q: %s\n", m.Name, text)
+		}
 	}
 	return nil
 }
@@ -203,24 +224,20 @@ func columnText(c data.Column) string {
 // mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.
 const mostBuilt = 1000
 
-// build returns the errors of building the graphs of a file's models whose images have a known shape.
-func build(f *modelFlags, models *config.File) error {
-	built := 0
-	for _, name := range models.Names() {
-		if models.FileOf(name) == tessera.ShippedName {
-			continue
-		}
-		m, err := models.Model(name)
-		if err != nil || m.Baseline != nil {
-			continue
-		}
-		shape, ok := m.Dataset.Source.Shape(data.SearchDirs(f.data))
-		if built += len(m.Encoder) + len(m.Decoder); !ok || built > mostBuilt {
-			continue
-		}
-		if err := graph.Check(m, shape); err != nil {
-			return m.Located(err)
-		}
+// build returns the error of building the graph of a model whose images have a known shape. built is the number of layers that
+// were built before.
+func build(m *config.Model, dirs data.Dirs, built *int) error {
+	n := len(m.Encoder) + len(m.Decoder)
+	if m.Baseline != nil || *built+n > mostBuilt {
+		return nil
+	}
+	shape, ok := m.Dataset.Source.Shape(dirs)
+	if !ok {
+		return nil
+	}
+	*built += n
+	if err := graph.Check(m, shape); err != nil {
+		return m.Located(err)
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ func figureKinds() []figureKind {
 		{"mixture", "samples and components of a mixture with ellipses, its log-likelihood over iterations, responsibilities and weights", 1, 1, drawMixture},
 		{"gradients", "images and the gradients of a classifier's cross entropy with respect to them: red raises it, blue lowers it", 1, many, drawGradients},
 		{"robustness", "accuracy of classifiers under attack (pgd) over the radius of the ball, with 95 % intervals over images", 1, many, drawRobustness},
+		{"attention", "images, and where each head of the last layer with attention attends in them; --atoms: in the images that use these units", 1, many, drawAttention},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}
@@ -131,7 +132,7 @@ func figureCommand() *cobra.Command {
 	w.add(cmd)
 	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png, .svg or .pdf (default KIND.png)")
 	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
-	cmd.Flags().IntSliceVar(&w.atoms, "atoms", nil, "numbers of the atoms that the figure atoms shows (default all, or the first 20 of several runs)")
+	cmd.Flags().IntSliceVar(&w.atoms, "atoms", nil, "numbers of the atoms that the figure atoms shows (default all, or the first 20 of several runs), or of the units of the figure attention")
 	cmd.Flags().StringVar(&w.title, "title", "", "title above the figure")
 	cmd.Flags().Var((*positive)(&w.width), "width", "width of a PNG in pixels; an SVG or PDF can be scaled without loss")
 	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
@@ -163,8 +164,8 @@ func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, erro
 		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
 	case w.width > mostWidth:
 		return nil, usagef("--width: got %d, want at most %d", w.width, mostWidth)
-	case len(w.atoms) > 0 && kind.name != "atoms":
-		return nil, usagef("figure %s: only atoms have --atoms", kind.name)
+	case len(w.atoms) > 0 && kind.name != "atoms" && kind.name != "attention":
+		return nil, usagef("figure %s: only atoms and attention have --atoms", kind.name)
 	case len(w.x) > 0 && kind.name != "curves":
 		return nil, usagef("figure %s: only curves have --x", kind.name)
 	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":

@@ -13,8 +13,8 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "2")
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
 	for _, k := range figureKinds() {
-		switch k.name { // of classifiers and mixtures: TestSampleDrawsNewImages, TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy
-		case "reliability", "gradients", "robustness", "mixture":
+		switch k.name { // of classifiers and mixtures: TestSampleDrawsNewImages, TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy; of attention: below
+		case "reliability", "gradients", "robustness", "mixture", "attention":
 			continue
 		}
 		args := []string{"figure", k.name}
@@ -34,6 +34,22 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 		}
 		f.Close()
 	}
+}
+
+func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--set", `encoder=[{kind="patches",size=8},{kind="token_dense",units=8},{kind="attention",heads=2},{kind="dense",units=4,activation="sigmoid"}]`)
+	b.must(0, "figure", "attention", "runs/small")
+	b.must(0, "figure", "attention", "runs/small", "--atoms", "0,3", "--out", "units.png")
+	b.contains("a unit that is not there", b.must(exitUsage, "figure", "attention", "runs/small", "--atoms", "4").stderr, "--atoms: got 4, want 0 to 3")
+	b.must(0, "report", "runs/small", "-o", "report.html")
+	page, err := os.ReadFile(b.path("report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.contains("the report", string(page), `aria-label="attention"`)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "dense")
+	b.contains("a model without attention", b.must(exitUsage, "figure", "attention", "dense").stderr, "dense publishes no attention over parts of its images")
 }
 
 func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {

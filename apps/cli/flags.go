@@ -43,13 +43,15 @@ func (f *modelFlags) load() (*config.File, error) {
 	if f.readsShipped() {
 		return f.search(tessera.Shipped()), nil
 	}
-	models, err := tessera.Load(cmp.Or(f.file, tessera.ModelsFile))
-	var diagnostics *table.Diagnostics
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: no such file; give the path of a models.toml, or \"tessera init\" writes one", cmp.Or(f.file, tessera.ModelsFile))
-	} else if err != nil && !errors.As(err, &diagnostics) {
-		return nil, usageError{err}
-	} else if err != nil {
+	file := cmp.Or(f.file, tessera.ModelsFile)
+	models, err := tessera.Load(file)
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("%s: no such file; give the path of a models.toml, or \"tessera init\" writes one", file)
+	case errors.As(err, &path):
+		return nil, usagef("%s: cannot be read: %w; give the path of a models.toml", file, path.Err)
+	case err != nil:
 		return nil, err
 	}
 	return f.search(models), nil

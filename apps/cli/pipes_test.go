@@ -46,6 +46,8 @@ func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
 	b.contains("a library", b.must(exitUsage, "doctor").stderr, problem)
 	t.Setenv("TESSERA_BLAS", "")
 	pipe("models.toml")
-	b.contains("models", b.must(exitUsage, "check").stderr, problem)
+	const advice = "; give the path of a models.toml"
+	b.contains("models", b.must(exitUsage, "check").stderr, "models.toml: cannot be read: "+problem+advice)
+	b.contains("a folder", b.must(exitUsage, "check", "sweeps").stderr, "sweeps: cannot be read: is a directory"+advice)
 	b.contains("a device", b.must(exitUsage, "check", "/dev/zero").stderr, problem)
 }

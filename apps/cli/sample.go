@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ type sampleFlags struct {
 	codeFlags
 	count int
 	seed  uint64
+	steps int
+	eta   float64
 }
 
 func sampleCommand() *cobra.Command {
@@ -22,18 +25,21 @@ func sampleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample RUN",
 		Short: "Draw new images from a generative model or an auto-encoder",
-		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layer gaussian, a head that reads drawn columns alone) " +
+		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
 			"is sampled itself. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
 			"training images, and decoded. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
-			"Equal seeds give equal images; more images continue those of a smaller count.",
-		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png",
+			"Equal seeds give equal images; more images continue those of a smaller count. " +
+			"A diffusion model computes its images in --steps steps; --eta 0 is DDIM, --eta 1 is DDPM.",
+		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 --eta 1 -o drawn.png",
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sample(cmd, args[0]) }),
 	}
 	aRun(cmd)
 	f.add(cmd)
 	cmd.Flags().IntVar(&f.count, "count", 0, "number of images")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the images")
+	cmd.Flags().IntVar(&f.steps, "steps", 0, "number of steps of a diffusion model; the default is that of its layer")
+	cmd.Flags().Float64Var(&f.eta, "eta", -1, "share of fresh noise in a step of a diffusion model, in [0,1]; the default is that of its layer")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("count")
 	_ = cmd.MarkFlagRequired("out")
@@ -48,12 +54,24 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 	if f.count < 1 {
 		return usagef("--count: got %d, want at least 1", f.count)
 	}
+	if cmd.Flags().Changed("steps") && f.steps < 1 {
+		return usagef("--steps: got %d, want at least 1", f.steps)
+	}
+	if cmd.Flags().Changed("eta") && !(f.eta >= 0 && f.eta <= 1) {
+		return usagef("--eta: got %v, want in [0,1]", f.eta)
+	}
 	r, err := f.open(run)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	values, err := r.Draw(cmd.Context(), f.count, f.seed)
+	draw := r.Draw
+	if cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta") {
+		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
+			return r.DrawInSteps(ctx, n, seed, f.steps, f.eta)
+		}
+	}
+	values, err := draw(cmd.Context(), f.count, f.seed)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 	if err := graph.Check(m, shape); err != nil {
 		return nil, err
 	}
-	for _, placed := range built.Layout.Layers() {
+	for placed := range built.Layout.Layers() {
 		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			if p.Of != "" {

@@ -40,7 +40,7 @@ func (r reading) String() string {
 
 // readings lists the values that the layers and the terms of a model read.
 func readings(m *config.Model, l *config.Layout) (list []reading) {
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		for _, name := range p.From {
 			list = append(list, reading{value: name, reader: p.Path})
 		}
@@ -74,8 +74,12 @@ func hasFurtherValues(m *config.Model, l *config.Layout) bool {
 			return true
 		}
 	}
-	published := slices.ContainsFunc(l.Stacked(), func(p config.Placed) bool { return len(p.Published) > 0 })
-	return published || len(l.Heads) > 0 || slices.ContainsFunc(readings(m, l), func(r reading) bool {
+	for p := range l.Stacked() {
+		if len(p.Published) > 0 {
+			return true
+		}
+	}
+	return len(l.Heads) > 0 || slices.ContainsFunc(readings(m, l), func(r reading) bool {
 		_, column := l.Column(r.value)
 		return column && r.value != losses.Images
 	})
@@ -96,7 +100,7 @@ func namedValues(m *config.Model, l *config.Layout) (list []valueSummary) {
 			outputs = append(outputs, r.value)
 		}
 	}
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		for _, v := range p.Published {
 			outputs = append(outputs, p.Path+"."+v.Name)
 		}
@@ -253,7 +257,7 @@ func (g *dotGraph) stack(name string, list []config.Placed) {
 // values adds the values of a model and the published values, with the layers that compute them.
 func (g *dotGraph) values(l *config.Layout) {
 	names := l.Values()
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		for _, v := range p.Published {
 			names = append(names, p.Path+"."+v.Name)
 		}
@@ -269,7 +273,7 @@ func (g *dotGraph) values(l *config.Layout) {
 // parameters adds the layers that share parameters, the terms on parameters, and players.
 func (g *dotGraph) parameters(m *config.Model, l *config.Layout) {
 	const dashed = "style=dashed, constraint=false"
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		var shared []string
 		for _, parameter := range p.Parameters {
 			if of := layerOf(l, parameter.Of); of != "" && of != p.Path && !slices.Contains(shared, of) {
@@ -302,7 +306,7 @@ func (g *dotGraph) parameters(m *config.Model, l *config.Layout) {
 
 // layerOf returns the path of the layer that declares a parameter, "" if there is none.
 func layerOf(l *config.Layout, parameter string) string {
-	for _, p := range l.Stacked() {
+	for p := range l.Stacked() {
 		if strings.HasPrefix(parameter, p.Path+".") {
 			return p.Path
 		}

@@ -64,6 +64,13 @@ func init() {
 		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, IntOf("to", int64Element))
 		return w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, IntOf("axis", 0))
 	})
+	define(func(w *writer, v *ir.Value, _ ops.ArgMaxOp) string {
+		largest := w.node(v, "ArgMax", w.first(v), IntOf("axis", -1), IntOf("keepdims", 0))
+		return w.node(v, "Cast", []string{largest}, IntOf("to", float32Element))
+	})
+	define(func(w *writer, v *ir.Value, _ ops.StraightOp) string {
+		return w.node(v, "Identity", []string{w.full(v.Args[1])})
+	})
 	define(func(w *writer, v *ir.Value, o ops.OneHotOp) string {
 		indices := w.node(v, "Cast", []string{w.full(v.Args[0])}, IntOf("to", int64Element))
 		offOn := w.constant(floats("off and on", []int{2}, []float32{0, 1}))

@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"path/filepath"
 	"testing"
 )
 
@@ -24,6 +25,28 @@ func TestAPictureThatDiffersIsFound(t *testing.T) {
 	}
 	if alike(a, image.NewRGBA(image.Rect(0, 0, 20, 21))) == nil {
 		t.Error("another size was not found")
+	}
+}
+
+// An update leaves a file that the picture equals within the tolerance, and replaces one that differs.
+func TestAnUpdateWritesOnlyWhatDiffers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "golden.png")
+	picture := image.NewGray(image.Rect(0, 0, 20, 20))
+	colour := func() color.Gray {
+		stored, err := read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return color.GrayModel.Convert(stored.At(0, 0)).(color.Gray)
+	}
+	for _, step := range []struct{ drawn, stored uint8 }{{100, 100}, {101, 100}, {200, 200}} {
+		for i := range picture.Pix {
+			picture.Pix[i] = step.drawn
+		}
+		Golden(t, path, picture, true)
+		if got := colour(); got.Y != step.stored {
+			t.Errorf("drawn %d: the file has %d, want %d", step.drawn, got.Y, step.stored)
+		}
 	}
 }
 

@@ -91,7 +91,12 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
 		s := &scope[T]{builder: b, training: training, parameters: map[string]*Leaf[T]{}, values: map[string]*gorgonia.Node{}}
 		_, indexing := l.(layers.Indexing)
-		input := b.Leaf("input", append([]int{batch}, in...), x, indexing)
+		var estimates []string
+		if e, ok := l.(layers.Estimated); ok {
+			estimates = e.Estimates()
+		}
+		input := b.leaf("input", append([]int{batch}, in...), x, indexing)
+		input.Estimated = slices.Contains(estimates, layers.EstimatedInput)
 		for _, r := range layers.Readings(l) {
 			name := "value." + r.Name
 			leaf := b.leaf(name, append([]int{batch}, r.Shape...), Values[T](batch*volume.Of(r.Shape), layers.Everything, random.Stream(Seed, name, 0)), r.Fixed)
@@ -103,12 +108,10 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 			p.Fill(w, random.Stream(Seed, p.Name, 0))
 			leaf := b.leaf(p.Name, p.Shape, convert[T](w), p.State)
 			leaf.Parameter = true
-			if e, ok := l.(layers.Estimated); ok {
-				leaf.Estimated = slices.Contains(e.Estimates(), p.Name)
-			}
+			leaf.Estimated = slices.Contains(estimates, p.Name)
 			s.parameters[p.Name] = leaf
 		}
-		return l.Apply(s, input)
+		return l.Apply(s, input.Node)
 	}
 }
 

@@ -98,6 +98,8 @@ var panelTexts = []Panel{
 	{Title: "Negative log-likelihood on the validation set", Columns: []string{"val_nll"}, Log: true},
 	{Title: "Sparsity of codes", About: "Mean Hoyer sparsity: 0 where all units are equally active, 1 where only one is.", Columns: []string{"code_hoyer"}},
 	{Title: "Dead units", About: "Units that no sample activates.", Columns: []string{"dead_units"}, Whole: true},
+	{Title: "Spread of codes", About: "Variance of the codes scaled to length 1: 0 where the codes of all samples are equal.", Columns: []string{"code_spread"}},
+	{Title: "Dimensions of codes", About: "Effective rank: the number of dimensions that the codes use.", Columns: []string{"effective_rank"}},
 	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}, Whole: true},
 	{Title: "Learning rate", Columns: []string{"learning_rate"}},
 	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},

@@ -23,7 +23,12 @@ func (v *view) mixture(path string) (picture, error) {
 	if err != nil {
 		return "", err
 	}
+	return encoded(f), nil
+}
+
+// encoded returns a figure as a picture of a page.
+func encoded(f *figures.Figure) picture {
 	var b bytes.Buffer
 	_ = png.Encode(&b, f.Image()) // a buffer takes everything
-	return picture(base64.StdEncoding.EncodeToString(b.Bytes())), nil
+	return picture(base64.StdEncoding.EncodeToString(b.Bytes()))
 }

@@ -51,6 +51,7 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Mixture  picture // components of a mixture; "" for other models
+	Attends  picture // where heads and units attend; "" for models without attention over parts of the images
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Resists  string // why no head was attacked; "" if one was, or if none should be
@@ -160,6 +161,9 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if r.Mixture, err = v.mixture(r.Path); err != nil {
 		return err
 	}
+	if r.Attends, err = v.attention(); err != nil {
+		return err
+	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
 	return nil
 }
@@ -252,7 +256,14 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
-	if v.codes32, err = run.Encode(given); err != nil {
+	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
+		columns := images.All()
+		columns[data.ImagesColumn] = given
+		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
+	} else {
+		v.codes32, err = run.Encode(given)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var scales []float64

@@ -291,6 +291,56 @@ def vae():
     return train("vae", {"images": 800, "encoder.1.noise": 900}, p, terms)
 
 
+class Nearest(torch.autograd.Function):
+    """The nearest entries of a code book; the gradient passes straight through."""
+
+    @staticmethod
+    def forward(ctx, z, book):
+        index = torch.cdist(z, book).argmin(1)
+        ctx.mark_non_differentiable(index)
+        return book[index], index
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        return gradient, None
+
+
+def vq():
+    """4 tokens of 3 values, 5 entries that follow them by the averages of van den Oord et al., N and M; e = M / N.
+
+    Entries with N below half of the mean are dead. The first of them becomes the token with the largest drawn key, ...
+    """
+    entries, decay, revive = 5, 0.6, 0.5
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 12)
+    p.add("encoder.2.book", (entries, 3), 0.5, frozen=True)
+    p.add("encoder.2.usage", (entries,), 0, frozen=True)
+    p.dense("decoder.0", 12, PIXELS)
+    book, usage = p["encoder.2.book"], p["encoder.2.usage"]
+    counts, sums = torch.zeros(entries, dtype=torch.float64), torch.zeros(entries, 3, dtype=torch.float64)
+    mean = IMAGES * 4 / entries
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        z = p.apply("encoder.0", x).reshape(-1, 3)
+        y, index = Nearest.apply(z, book.clone())
+        nearest = F.one_hot(index, entries).double()
+        with torch.no_grad():
+            counts.mul_(decay).add_((1 - decay) * nearest.sum(0))
+            sums.mul_(decay).add_((1 - decay) * nearest.T @ z)
+            moved = torch.where(counts[:, None] > 0, sums / counts[:, None], book)
+            order = torch.from_numpy(uniform(streams["encoder.2.noise"], IMAGES * 4)).argsort(descending=True)
+            dead = (counts < revive * mean).nonzero()[:, 0]
+            moved[dead] = z[order[:len(dead)]]
+            counts[dead] = mean
+            sums[dead] = mean * moved[dead]
+            book.copy_(moved)
+            usage.copy_(counts / mean)
+        return {"mse": F.mse_loss(p.apply("decoder.0", y.reshape(IMAGES, -1)), x), "commitment": 0.25 * F.mse_loss(z, y.detach())}
+
+    return train("vq", {"images": 4300, "encoder.2.noise": 4400}, p, terms)
+
+
 def skip():
     """A U-Net of one level: the last layer of the decoder reads the first one of the encoder too."""
     p = Parameters()
@@ -681,5 +731,5 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

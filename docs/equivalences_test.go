@@ -1,4 +1,4 @@
-package tessera_test
+package docs_test
 
 import (
 	"context"
@@ -456,7 +456,7 @@ func TestAxesAndAtomsAreDrawn(t *testing.T) {
 func draw(t *testing.T, name string, figure *figures.Figure, err error) {
 	t.Helper()
 	if err == nil && *update {
-		err = figure.Save(filepath.Join("docs", "img", name))
+		err = figure.Save(filepath.Join("img", name))
 	}
 	if err != nil {
 		t.Fatal(err)

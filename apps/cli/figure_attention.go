@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"tessera"
+	"tessera/show/figures"
+)
+
+// drawAttention draws where the heads of the last layer with attention attend: in test images, or with --atoms in the images that
+// use these units.
+func drawAttention(w *figureWork) (*figures.Figure, error) {
+	var rows []figures.ImageRow
+	err := w.displays(func(d display) error {
+		names := figures.AttentionValues(d.run)
+		if len(names) == 0 {
+			return usagef("figure attention: %s publishes no attention over parts of its images; the layers attention and transformer do", d.label)
+		}
+		images, caption := d.images, d.label+": test images"
+		if len(w.atoms) > 0 {
+			all, err := d.run.Images(w.ctx)
+			if err != nil {
+				return err
+			}
+			first := all.First(figures.MostAttended)
+			images, caption = first.Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.atoms), " ", ", "), "[]"))
+		}
+		a, err := figures.AttentionOf(d.run, names[len(names)-1], images)
+		if err != nil {
+			return err
+		}
+		if len(w.atoms) > 0 {
+			if a, err = ofUnits(d.run, a, w.atoms); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, a.Rows(caption)...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return figures.ImageRows(rows...)
+}
+
+// ofUnits returns the attention in the images that use units.
+func ofUnits(r *tessera.Run, a *figures.Attention, units []int) (*figures.Attention, error) {
+	for _, u := range units {
+		if u < 0 || u >= r.Units() {
+			return nil, usagef("--atoms: got %d, want 0 to %d", u, r.Units()-1)
+		}
+	}
+	codes, err := r.Encode(a.Images)
+	if err != nil {
+		return nil, err
+	}
+	return a.OfUnits(codes, units), nil
+}

@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+)
+
+// The expected numbers are those of scikit-learn, NumPy and plain loops on the same codes, computed by testdata/encoders.py.
+func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
+	text, err := os.ReadFile("testdata/encoders.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Units         int
+		C             float64
+		Codes         []float32
+		Labels        []int
+		Fitted, Held  []int
+		Weights       [][]float64
+		Accuracy, NLL float64
+		Rank          float64 `json:"effective_rank"`
+		Uniformity    float64
+		Spread        float64 `json:"code_spread"`
+		KNN           float64
+	}
+	if err := json.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		p, err := newSVMProblem(c.Codes, c.Units, c.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, test := p.subset(c.Fitted), p.subset(c.Held)
+		train.scale(test)
+		w, err := train.logistic(context.Background(), c.C)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, row := range c.Weights {
+			for j, want := range row {
+				if got := w[k*p.width+j]; !(math.Abs(got-want) <= 1e-4) {
+					t.Errorf("case %d: weight of class %d, unit %d: got %.7g, want %.7g", i, k, j, got, want)
+				}
+			}
+		}
+		accuracy, nll := test.predicted(w)
+		within1e6(t, fmt.Sprintf("case %d: accuracy", i), accuracy, c.Accuracy)
+		if !(math.Abs(nll-c.NLL) <= 1e-4) {
+			t.Errorf("case %d: cross entropy: got %.7g, want %.7g", i, nll, c.NLL)
+		}
+		subject := Subject{Units: c.Units, Images: len(c.Labels)}
+		for name, want := range map[string]float64{"effective_rank": c.Rank, "uniformity": c.Uniformity, "code_spread": c.Spread, "knn_cosine_accuracy": c.KNN} {
+			m := selected(t, name)[0].Metric
+			within1e6(t, fmt.Sprintf("case %d: %s", i, name), added(t, m, subject, Batch{Codes: c.Codes, Labels: c.Labels})[0].Number, want)
+		}
+	}
+}
+
+// If all codes are equal but for rounding, the measures of collapse are 0. Codes along one direction have an effective rank of
+// 1, codes at the corners of a simplex the largest possible one.
+func TestCollapsedCodesHaveNoSpreadAndNoRank(t *testing.T) {
+	const n, units = 40, 7
+	for _, c := range []struct {
+		name         string
+		code         func(i, j int) float32
+		rank, spread float64
+	}{
+		{"equal codes", func(i, j int) float32 { return float32(j+1) * (1 + 1e-7*float32(i%2)) }, 0, 0},
+		{"codes of zeros", func(int, int) float32 { return 0 }, 0, 0},
+		{"opposite codes", func(i, j int) float32 { return float32(1-2*(i%2)) * float32(j+1) }, 1, 1},
+		{"both ways along the axes", func(i, j int) float32 {
+			if i < 4*units && i/4 == j { // the others are zero
+				return float32(1 - 2*(i%2))
+			}
+			return 0
+		}, units, 0.7},
+	} {
+		codes := make([]float32, n*units)
+		for i := range codes {
+			codes[i] = c.code(i/units, i%units)
+		}
+		b := Batch{Codes: codes}
+		s := Subject{Units: units, Images: n}
+		if got := added(t, selected(t, "effective_rank")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.rank) <= 1e-6) {
+			t.Errorf("%s: effective rank: got %g, want %g", c.name, got, c.rank)
+		}
+		if got := added(t, selected(t, "code_spread")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.spread) <= 1e-6) {
+			t.Errorf("%s: spread: got %g, want %g", c.name, got, c.spread)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package metrics
+
+import "slices"
+
+func init() {
+	Registry.Register("knn_cosine", "classification of the codes of any encoder by their nearest neighbours", func() Metric { return &KNNCosine{Neighbours: 5} })
+}
+
+// KNNCosine is [KNN] with the cosine similarity of codes instead of the distance of contributions. It is applicable to every
+// encoder, also without a decoder. A code of zeros has the same distance from all others.
+//
+// Source: Z. Wu et al., Unsupervised feature learning via non-parametric instance discrimination, CVPR 2018.
+type KNNCosine struct {
+	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that determine the class; 0 means 5"`
+}
+
+// Describe implements [Metric].
+func (*KNNCosine) Describe() Description {
+	return Description{
+		Measures: []Measure{{Name: "knn_cosine_accuracy", Better: Higher,
+			Doc: "accuracy of classifying every labelled image by the 5 of all other labelled images that are measured whose codes have the largest cosine " +
+				"similarity with its own. Of any encoder"}},
+		Reads: ReadsCodes | ReadsLabels, Ordered: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *KNNCosine) Start(s *Subject) (Meter, error) {
+	meter := &knnCosineMeter{knnMeter{labelled: labelled{name: "knn_cosine_accuracy", scales: slices.Repeat([]float64{1}, s.Units)}, neighbours: m.Neighbours}}
+	if meter.neighbours < 1 {
+		meter.neighbours = 5
+	}
+	return meter, nil
+}
+
+type knnCosineMeter struct{ knnMeter }
+
+// Add implements [Meter]. It scales the codes to length 1.
+func (m *knnCosineMeter) Add(b *Batch) error {
+	from := len(m.rows)
+	if err := m.knnMeter.Add(b); err != nil {
+		return err
+	}
+	toLength1(m.rows[from:], len(m.scales))
+	return nil
+}
+
+// toLength1 divides every row by its length. A row of zeros stays zero.
+func toLength1(rows []float64, width int) {
+	for from := 0; from < len(rows); from += width {
+		row := rows[from : from+width]
+		if length := norm(row); length > 0 {
+			for j := range row {
+				row[j] /= length
+			}
+		}
+	}
+}
