@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tessera/baselines"
 	"tessera/data"
@@ -114,34 +115,25 @@ const (
 // k-means. It depends only on the run and its images, and is fitted once. Source: P. Ghosh et al., From variational to
 // deterministic autoencoders, 2020.
 func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	if err := r.fits.Within(ctx); err != nil {
-		return nil, err
-	}
-	defer r.fits.Unlock()
-	if r.density != nil {
-		return r.density, nil
-	}
 	codes, err := r.fittedCodes(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.codes.Within(ctx); err != nil {
+		return nil, err
+	}
+	defer r.codes.Unlock()
+	if r.codes.density != nil {
+		return r.codes.density, nil
 	}
 	of := &CodeDensity{low: make([]float32, r.Units()), high: make([]float32, r.Units())}
 	matrix, err := baselines.NewMatrix(codes, r.Units())
 	if err != nil {
 		return nil, err
 	}
-	for i, v := range codes {
-		if j := i % r.Units(); i < r.Units() {
-			of.low[j], of.high[j] = v, v
-		} else {
-			of.low[j], of.high[j] = min(of.low[j], v), max(of.high[j], v)
-		}
+	for j := range of.low {
+		values := column(codes, r.Units(), j)
+		of.low[j], of.high[j] = slices.Min(values), slices.Max(values)
 	}
 	method := &baselines.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
 	if r.Units() > fullUnits {
@@ -155,21 +147,58 @@ func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
 		return nil, fmt.Errorf("run %s: mixture of its codes: %w", r.Path, err)
 	}
 	of.mixture, _ = metrics.As[metrics.Sampler](mixture)
-	r.density = of
+	r.codes.density = of
 	return of, nil
 }
 
-// fittedCodes returns the codes to which the mixture is fitted.
+// codeCache contains what is computed once from the fitted images of a run.
+type codeCache struct {
+	turns
+	fitted  []float32    // codes of fitted images
+	density *CodeDensity // nil until it has been fitted
+}
+
+// fittedCodes returns the codes of at most 10,000 evenly spaced fitted images.
 func (r *Run) fittedCodes(ctx context.Context) ([]float32, error) {
-	sample, err := r.Sample(ctx, data.TrainSplit)
-	if err != nil {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	codes, err := (&Answers{Value: losses.Code}).answered(ctx, r, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil), nil)
+	if err := r.codes.Within(ctx); err != nil {
+		return nil, err
+	}
+	defer r.codes.Unlock()
+	if r.codes.fitted == nil {
+		sample, err := r.Sample(ctx, data.TrainSplit)
+		if err != nil {
+			return nil, err
+		}
+		if r.codes.fitted, err = r.Codes(ctx, evaluation.Spread(sample.Images, evaluation.MostFitted)); err != nil {
+			return nil, err
+		}
+	}
+	return r.codes.fitted, nil
+}
+
+// Codes returns the codes of samples, row by row, computed from all columns that the code depends on. [Run.Encode] does the same for
+// images alone.
+func (r *Run) Codes(ctx context.Context, samples *data.Images) ([]float32, error) {
+	codes, err := (&Answers{Value: losses.Code}).answered(ctx, r, samples.Scaled(nil), nil)
 	if err != nil {
 		return nil, err
 	}
 	return codes.Float32(), nil
+}
+
+// column returns the values of column j of a matrix, row-major.
+func column(matrix []float32, columns, j int) []float32 {
+	values := make([]float32, 0, len(matrix)/columns)
+	for ; j < len(matrix); j += columns {
+		values = append(values, matrix[j])
+	}
+	return values
 }
 
 // Draw implements [metrics.Sampler], for codes. The value of a unit is limited to its range over the fitted codes, so that codes

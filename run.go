@@ -48,9 +48,7 @@ type Run struct {
 	origin  train.Environment // environment of the training, which records the paths of its data
 	team    *team.Team
 	closed  bool
-
-	fits    turns        // locked while the density of the codes is fitted
-	density *CodeDensity // nil until it has been fitted
+	codes   codeCache
 }
 
 // newRun returns the run of a model that was read from a file. The run owns its team.

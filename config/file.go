@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -133,7 +134,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 	if m == nil || len(changes) > 0 {
 		var found []table.Diagnostic
 		m, found = f.build(name, changes)
-		if err := table.Report(f.attribute(name, changes, "", found), sourcesOf(sets)...); err != nil {
+		if err := table.Report(f.nearest(name, f.attribute(name, changes, "", found)), sourcesOf(sets)...); err != nil {
 			return nil, err
 		}
 	}
@@ -221,6 +222,28 @@ func (f *File) invalidate() {
 		f.base.Dirs, f.base.Trained = f.Dirs, f.Trained
 		f.base.invalidate()
 	}
+}
+
+// nearest adds the most similar path of the model to errors in the path of a --set argument.
+func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic {
+	var keys []string
+	for i, d := range found {
+		if d.At.Source == nil || d.At.Source.Set == "" || strings.Contains(d.Suggestion, "did you mean") ||
+			!strings.HasPrefix(d.Problem, "unknown ") && !strings.Contains(d.Problem, "index") {
+			continue
+		}
+		if keys == nil {
+			m, _ := f.build(name, nil)
+			if m == nil {
+				return found
+			}
+			keys = slices.Sorted(maps.Keys(keysOfModel(m)))
+		}
+		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok {
+			found[i].Suggestion = fmt.Sprintf("did you mean %q?", near)
+		}
+	}
+	return found
 }
 
 // attribute assigns the errors of an otherwise valid model to the first change that causes one, because later changes

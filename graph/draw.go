@@ -143,6 +143,15 @@ func (g *generation) Path() string { return g.path }
 // Streams implements [layers.Generation].
 func (g *generation) Streams() []*rand.Rand { return g.streams }
 
+// Parameter implements [layers.Generation].
+func (g *generation) Parameter(name string) []float32 {
+	p, err := g.coder.model.Parameter(g.path + "." + name)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(p.Data)
+}
+
 // Size implements [layers.Generation].
 func (g *generation) Size(name string) int { return g.coder.model.Layout.Size(name) }
 

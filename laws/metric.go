@@ -597,6 +597,30 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 // Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
 
+// Posterior implements [metrics.Latent], with one code: the mean of the image, from which q = N(mean, 1) draws z. The prior is
+// N(0, 1), and the likelihood is N(z, 1) in every pixel.
+func (m *measured) Posterior(b *metrics.Batch, samples int, _ float64, seed uint64, first int) (*metrics.Posterior, error) {
+	p, pixels := &metrics.Posterior{}, volume.Of(m.shape)
+	for i := range len(b.Images) / pixels {
+		image, mean := b.Images[i*pixels:(i+1)*pixels], 0.0
+		for _, v := range image {
+			mean += float64(v) / float64(pixels)
+		}
+		p.Divergence = append(p.Divergence, mean*mean/2)
+		r := rand.New(rand.NewPCG(seed, uint64(first+i)))
+		for range samples {
+			e := r.NormFloat64()
+			z, likelihood := mean+e, 0.0
+			for _, v := range image {
+				d := float64(v) - z
+				likelihood -= (math.Log(2*math.Pi) + d*d) / 2
+			}
+			p.Likelihood, p.Ratio = append(p.Likelihood, likelihood), append(p.Ratio, (e*e-z*z)/2)
+		}
+	}
+	return p, nil
+}
+
 // brightness is the index of a code book.
 const brightness = "index"
 

@@ -1,6 +1,9 @@
 package layers
 
 import (
+	"math"
+	"math/rand/v2"
+
 	"gorgonia.org/gorgonia"
 	"tessera/internal/volume"
 	"tessera/ops"
@@ -70,20 +73,26 @@ func (g *Gaussian) Noisy() bool { return true }
 // Apply implements [Layer].
 func (g *Gaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
+	y := g.draw(&c, s, x)
+	return y, c.Err()
+}
+
+// draw publishes the mean and the log variance for the input x, and returns the drawn values; at inference it returns the mean.
+func (g *Gaussian) draw(c *ops.Chain, s Scope, x *gorgonia.Node) *gorgonia.Node {
 	x = c.Flatten(x)
 	mapped := func(prefix string) *gorgonia.Node {
 		return c.AddRow(c.MatMul(x, s.Parameter(prefix+"weight")), s.Parameter(prefix+"bias"))
 	}
 	mean, logVariance := mapped(""), c.Clip(mapped(LogVariance+"_"), -30, 20)
-	if err := c.Err(); err != nil {
-		return nil, err
+	if c.Err() != nil {
+		return nil
 	}
 	s.Publish(Mean, mean)
 	s.Publish(LogVariance, logVariance)
 	if !s.Training() {
-		return mean, nil
+		return mean
 	}
-	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...))), c.Err()
+	return c.Add(mean, c.Mul(c.Exp(c.Scale(logVariance, 0.5)), s.Noise(normalSampler{stddev: 1}, mean.Shape()...)))
 }
 
 // Generate implements [Generator]: codes from N(0, 1), decoded.
@@ -95,4 +104,25 @@ func (g *Gaussian) Generate(d Generation) ([]float32, error) {
 		}
 	}
 	return d.Value("output", map[string][]float32{d.Path(): codes})
+}
+
+// DrawFrom implements [Variational].
+func (g *Gaussian) DrawFrom(dst []float32, values map[string][]float32, r *rand.Rand) (logRatio float64) {
+	mean, logVariance := values[Mean], values[LogVariance]
+	for j := range dst {
+		m, v, e := float64(mean[j]), float64(logVariance[j]), r.NormFloat64()
+		z := m + math.Exp(v/2)*e
+		dst[j] = float32(z)
+		logRatio += (e*e - z*z + v) / 2
+	}
+	return logRatio
+}
+
+// Divergence implements [Variational].
+func (g *Gaussian) Divergence(values map[string][]float32) (sum float64) {
+	for j, mean := range values[Mean] {
+		m, v := float64(mean), float64(values[LogVariance][j])
+		sum += (math.Exp(v) + m*m - 1 - v) / 2
+	}
+	return sum
 }

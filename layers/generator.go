@@ -26,6 +26,8 @@ type Generation interface {
 	Path() string
 	// Streams returns one random stream for each image to draw.
 	Streams() []*rand.Rand
+	// Parameter returns the values of a parameter of the layer, row-major, nil if there is none of that name.
+	Parameter(name string) []float32
 	// Size returns the number of elements that a value or a column has for one image, 0 if there is none of that name.
 	Size(name string) int
 	// Value computes a value of the model at inference, row by row, from the values and columns in given, one row for each

@@ -31,7 +31,19 @@ func (p Paired) Finding() string {
 	if !p.Shown() {
 		return "no difference shown"
 	}
-	return fmt.Sprintf("%+.2g", p.Mean)
+	return fmt.Sprintf("%+.*g", p.digits(), p.Mean)
+}
+
+// digits returns the number of significant digits, at least 2, with which the mean and the ends of the interval differ.
+func (p Paired) digits() int {
+	const most = 6
+	for n := 2; n < most; n++ {
+		low, mean, high := fmt.Sprintf("%.*g", n, p.Low), fmt.Sprintf("%.*g", n, p.Mean), fmt.Sprintf("%.*g", n, p.High)
+		if p.constant() || low != mean && mean != high {
+			return n
+		}
+	}
+	return most
 }
 
 // Interval returns the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
@@ -42,7 +54,7 @@ func (p Paired) Interval() string {
 	if p.constant() {
 		return "(the same under every seed)"
 	}
-	return fmt.Sprintf("[%.2g, %.2g]", p.Low, p.High)
+	return fmt.Sprintf("[%.*g, %.*g]", p.digits(), p.Low, p.digits(), p.High)
 }
 
 // String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]", with "over

@@ -103,3 +103,19 @@ func TestHolmCorrectsAWholeTable(t *testing.T) {
 		t.Errorf("got %g and %g, want at most 1", many[0].Holm, many[1].Holm)
 	}
 }
+
+// Ends that are equal when rounded to two digits get more digits.
+func TestAnIntervalHasTwoDifferentEnds(t *testing.T) {
+	for _, c := range []struct {
+		p    Paired
+		want string
+	}{
+		{Paired{Mean: 0.6523, Low: 0.6512, High: 0.6534, P: 1e-4, Holm: 1e-4}, "+0.652 [0.651, 0.653]"},
+		{Paired{Mean: 0.0013, Low: 0.001, High: 0.0016}, "+0.0013 [0.001, 0.0016]"},
+		{Paired{Mean: 1, Low: 1 - 1e-9, High: 1 + 1e-9}, "+1 [1, 1]"},
+	} {
+		if got := c.p.String(); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}

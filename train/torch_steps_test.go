@@ -80,6 +80,16 @@ dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }, { kind = "gaussian", units = 3 }]
 loss    = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.1 }]
 
+[model.free-bits]
+extends = "vae"
+decoder = [{ kind = "dense", activation = "sigmoid" }]
+loss    = [{ kind = "bce", weight = 36 }, { kind = "gaussian_kl", free_bits = 0.125 }]
+
+[model.rectified]
+extends = "vae"
+encoder = [{ kind = "dense", units = 8, activation = "tanh" }, { kind = "rectified_gaussian", units = 3 }]
+loss    = [{ kind = "mse" }, { kind = "rectified_kl", weight = 0.1 }]
+
 [model.vq]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 12 }, { kind = "reshape", shape = [4, 3] }, { kind = "vq", entries = 5, decay = 0.6, revive = 0.5 }]

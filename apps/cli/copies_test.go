@@ -32,7 +32,7 @@ train   = { epochs = 2 }
 	b.must(0, append(compare, "-o", "compare.html")...)
 	b.contains("compare -o", b.read("compare.html"), agreement, "Measured with <code>steps=2</code>, <code>epsilon=0.5</code>")
 	b.must(0, "figure", "gradients", "runs/noisy", "runs/copy", "--images", "0", "-o", "g.svg")
-	b.contains("figure gradients", b.read("g.svg"), "noisy: accuracy ", "copy: agreement with noisy ")
+	b.contains("figure gradients", b.read("g.svg"), "; accuracy ", "; agreement with noisy ")
 	b.must(0, "figure", "robustness", "runs/noisy", "runs/copy", "--norm", "linf", "--epsilon", "1", "--steps", "2", "--limit", "10", "-o", "r.svg")
 	b.contains("figure robustness", b.read("r.svg"), "copy (agreement with noisy)")
 

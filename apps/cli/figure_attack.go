@@ -41,7 +41,7 @@ func drawGradients(w *figureWork) (*figures.Figure, error) {
 			if len(heads) > 1 {
 				caption += ", " + head
 			}
-			row := figures.ImageRow{Caption: study.Caption(caption, accuracyName(d.run), d.measured.Values, accuracyOf(heads, head)), Shape: d.run.Shape(), Images: g, Tone: figures.Signed, Names: d.names}
+			row := figures.ImageRow{Caption: study.Caption(caption, "gradients of the cross entropy; "+accuracyName(d.run), d.measured.Values, accuracyOf(heads, head)), Shape: d.run.Shape(), Images: g, Tone: figures.Signed, Names: d.names}
 			row.Values, _ = d.run.ValueNames(w.ctx)
 			rows = append(rows, row)
 		}
@@ -111,7 +111,7 @@ func drawRobustness(w *figureWork) (*figures.Figure, error) {
 				return fmt.Errorf("figure robustness: %s: %w", label, err)
 			}
 			for _, norm := range w.norms {
-				one := figures.Robust{Label: of, Norm: attack.Norm(norm), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
+				one := figures.Robust{Label: of, Norm: attack.Norm(norm), Method: fmt.Sprintf("pgd, %d steps, %d images", w.steps, j.Images), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
 				for _, t := range j.Trials {
 					if t.Norm == one.Norm {
 						one.Radii, one.Accuracy = append(one.Radii, t.Epsilon), append(one.Accuracy, t.Accuracy)

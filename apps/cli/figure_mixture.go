@@ -18,6 +18,7 @@ func drawMixture(w *figureWork) (f *figures.Figure, err error) {
 		if err != nil {
 			return err
 		}
+		m.Split = string(sample.Split)
 		m.Samples = sample.Images.Raw()
 		if m.Codes, err = r.Encode(m.Samples); err != nil {
 			return err

@@ -104,6 +104,8 @@ func newRoot(width int) *cobra.Command {
 		encodeCommand(),
 		decodeCommand(),
 		sampleCommand(),
+		traverseCommand(),
+		interpolateCommand(),
 		exportCommand(),
 		rankCommand(),
 		checkCommand(),

@@ -214,6 +214,21 @@ func Nearest(name string, valid []string) (string, bool) {
 	return best, best != ""
 }
 
+// NearestPath returns the dotted path that is most similar to another one among those with the same last name; ok is false if
+// there are none.
+func NearestPath(path string, valid []string) (best string, ok bool) {
+	last, distance := path[strings.LastIndex(path, ".")+1:], 0
+	for _, v := range valid {
+		if v[strings.LastIndex(v, ".")+1:] != last || len(path) > mostCompared || len(v) > mostCompared {
+			continue
+		}
+		if d := editDistance(plainName(path), plainName(v)); best == "" || d < distance {
+			best, distance = v, d
+		}
+	}
+	return best, best != ""
+}
+
 func plainName(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), "-", "_")
 }

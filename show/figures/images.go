@@ -61,13 +61,19 @@ func Grid(shape []int, columns int, low, high float32, images []float32) (*Figur
 	if columns < 1 {
 		columns = gridColumns(n)
 	}
-	scaled := slices.Clone(images)
-	if low < high && (low != 0 || high != 1) {
-		for i, v := range scaled {
-			scaled[i] = (v - low) / (high - low)
-		}
+	return ImageRows(ImageRow{Shape: shape, Images: Levels(images, low, high), Columns: columns, Tone: Unit})
+}
+
+// Levels returns values for the tone [Unit] with 0 for low and 1 for high. It may return the slice itself.
+func Levels(values []float32, low, high float32) []float32 {
+	if low >= high || low == 0 && high == 1 {
+		return values
 	}
-	return ImageRows(ImageRow{Shape: shape, Images: scaled, Columns: columns, Tone: Unit})
+	values = slices.Clone(values)
+	for i, v := range values {
+		values[i] = (v - low) / (high - low)
+	}
+	return values
 }
 
 // largestAtom is the maximum width of one atom in pixels.

@@ -3,12 +3,15 @@ package figures
 import (
 	"errors"
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -23,13 +26,14 @@ type Mixed struct {
 	Shape      []int     // of a sample
 	Components []metrics.Component
 	Epochs     []train.Epoch
+	Split      string // of the samples, "train"
 }
 
 // mostPoints is the maximum number of samples that are drawn, evenly spread.
 const mostPoints = 1500
 
 // Mixture draws samples in the colours of their most probable components, with an ellipse at one and at two standard deviations of each normal
-// component; the mean log-likelihood of a sample over the iterations; the share of the samples over the probability of their component; and
+// component and the number of each component at its mean; the mean log-likelihood of a sample over the iterations; the share of the samples over the probability of their component; and
 // the weights of the components. Samples of more than two values are projected on their two principal axes.
 func Mixture(m Mixed) (*Figure, error) {
 	d, k := volume.Of(m.Shape), len(m.Components)
@@ -38,7 +42,7 @@ func Mixture(m Mixed) (*Figure, error) {
 	}
 	n := len(m.Samples) / d
 	axes, names := m.axes(d, n)
-	clusters := panel{title: "(a) components", x: axis{label: names[0]}, y: axis{label: names[1]}}
+	clusters := panel{title: m.title(n), x: axis{label: names[0]}, y: axis{label: names[1]}}
 	certain := make([]int, certainBins)
 	members := make([]plotter.XYs, k)
 	for i := range n {
@@ -55,8 +59,12 @@ func Mixture(m Mixed) (*Figure, error) {
 	}
 	weights := panel{title: "(d) weights", x: axis{label: "component", whole: true}, y: axis{label: "weight", max: 0.01}}
 	var shares plotter.XYs
+	for c := range m.Components {
+		clusters.lines = append(clusters.lines, line{points: members[c], color: pale(series(c)), glyph: memberGlyph(c), pointsOnly: true})
+	}
+	var numbers centred
 	for c, one := range m.Components {
-		clusters.lines = append(clusters.lines, line{points: members[c], color: series(c), glyph: disc, pointsOnly: true})
+		numbers = append(numbers, label{plotter.XY{X: dot(axes[0], one.Mean), Y: dot(axes[1], one.Mean)}, fmt.Sprint(c), ink})
 		if one.Covariance != nil {
 			for q, dashes := range [][]vg.Length{nil, dashed} {
 				clusters.lines = append(clusters.lines, line{points: ellipse(axes, one, float64(1+q)), color: ink, dashes: dashes})
@@ -64,6 +72,8 @@ func Mixture(m Mixed) (*Figure, error) {
 		}
 		shares = append(shares, plotter.XY{X: float64(c), Y: one.Weight})
 	}
+	clusters.extra = []plot.Plotter{numbers}
+	clusters.pad()
 	weights.lines = []line{{points: shares, color: series(0), glyph: disc, pointsOnly: true}}
 	bound := panel{title: "(b) log-likelihood", x: axis{label: "iteration", whole: true}, y: axis{label: "mean of a sample, nats"}}
 	var rise plotter.XYs
@@ -78,6 +88,69 @@ func Mixture(m Mixed) (*Figure, error) {
 	}
 	certainty.lines = []line{{points: shown, color: series(0), glyph: disc}}
 	return panels([][]panel{{clusters, bound}, {certainty, weights}}, nil, 390)
+}
+
+// title names the drawn samples.
+func (m Mixed) title(n int) string {
+	text := "(a) components, "
+	if n > mostPoints {
+		text += fmt.Sprintf("%d of ", mostPoints)
+	}
+	if text += fmt.Sprintf("%d samples", n); m.Split != "" {
+		text += " (" + m.Split + ")"
+	}
+	return text
+}
+
+// memberGlyph returns the shape of the samples of a component. Components with the same colour have different shapes.
+func memberGlyph(c int) draw.GlyphDrawer {
+	return small{[]draw.GlyphDrawer{disc, draw.CrossGlyph{}, draw.TriangleGlyph{}, draw.PlusGlyph{}}[c/len(palette)%4]}
+}
+
+// small is a glyph that is smaller than that of a measured point.
+type small struct{ draw.GlyphDrawer }
+
+// DrawGlyph implements [draw.GlyphDrawer].
+func (s small) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
+	style.Radius *= 0.6
+	s.GlyphDrawer.DrawGlyph(c, style, at)
+}
+
+// pale returns a colour mixed with white, on which ink can be read.
+func pale(c color.Color) color.Color {
+	r, g, b, _ := c.RGBA()
+	mix := func(v uint32) uint8 { return uint8((v>>8 + 255) / 2) }
+	return color.RGBA{mix(r), mix(g), mix(b), 0xFF}
+}
+
+// centred writes names at points.
+type centred []label
+
+// Plot implements [plot.Plotter].
+func (l centred) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	style := textStyle(smallSize)
+	style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
+	for _, one := range l {
+		at := vg.Point{X: toX(one.at.X), Y: toY(one.at.Y)}
+		half := vg.Point{X: style.Width(one.text)/2 + 1, Y: style.FontExtents().Ascent/2 + 1}
+		c.FillPolygon(color.White, []vg.Point{at.Sub(half), {X: at.X + half.X, Y: at.Y - half.Y}, at.Add(half), {X: at.X - half.X, Y: at.Y + half.Y}})
+		style.Color = one.color
+		c.FillText(style, at, one.text)
+	}
+}
+
+// pad makes the range of both axes a little larger than that of the lines, so that no point is cut at the edge.
+func (p *panel) pad() {
+	low, high := plotter.XY{X: math.Inf(1), Y: math.Inf(1)}, plotter.XY{X: math.Inf(-1), Y: math.Inf(-1)}
+	for _, l := range p.lines {
+		for _, at := range l.points {
+			low.X, low.Y, high.X, high.Y = min(low.X, at.X), min(low.Y, at.Y), max(high.X, at.X), max(high.Y, at.Y)
+		}
+	}
+	const margin = 0.04
+	x, y := margin*(high.X-low.X), margin*(high.Y-low.Y)
+	p.x.min, p.x.max, p.y.min, p.y.max = low.X-x, high.X+x, low.Y-y, high.Y+y
 }
 
 // certainBins is the number of bins of the probabilities.

@@ -1,8 +1,13 @@
 package figures
 
 import (
+	"bytes"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 
 	"tessera/metrics"
 )
@@ -41,5 +46,37 @@ func TestOnlyMixturesAreDrawnAsMixtures(t *testing.T) {
 		if _, err := Mixture(m); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Eight components need more than the seven colours of the palette.
+func TestComponentsOfOneColourHaveDifferentShapes(t *testing.T) {
+	seen := map[string]int{}
+	for c := range 4 * len(palette) {
+		look := fmt.Sprintf("%v %T", pale(series(c)), memberGlyph(c).(small).GlyphDrawer)
+		if other, known := seen[look]; known {
+			t.Errorf("components %d and %d look the same: %s", other, c, look)
+		}
+		seen[look] = c
+	}
+}
+
+// The samples lie within the panel, and the figure names them.
+func TestMixturesShowAllOfTheirSamples(t *testing.T) {
+	f, err := Mixture(Mixed{Samples: []float32{0, 0, 10, 5, 3, 20}, Codes: []float32{1, 1, 1}, Shape: []int{2}, Split: "test",
+		Components: []metrics.Component{{Weight: 1, Mean: []float64{4, 8}, Covariance: []float64{1, 0, 0, 1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := f.writeSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "(a) components, 3 samples (test)") {
+		t.Error("the figure does not name its samples")
+	}
+	p := panel{lines: []line{{points: plotter.XYs{{X: 0, Y: 0}, {X: 10, Y: 20}}}}}
+	if p.pad(); !(p.x.min < 0 && p.x.max > 10 && p.y.min < 0 && p.y.max > 20) {
+		t.Errorf("got the axes %+v and %+v", p.x, p.y)
 	}
 }

@@ -16,7 +16,8 @@ import (
 type line struct {
 	name       string
 	points     plotter.XYs
-	bars       []float64 // half the heights of error bars at the points; nil for none
+	bars       []float64    // half the heights of error bars at the points; nil for none
+	ends       [][2]float64 // lower and upper ends of error bars at the points, in place of bars
 	color      color.Color
 	dashes     []vg.Length
 	glyph      draw.GlyphDrawer // shape of the points; nil draws none
@@ -87,16 +88,19 @@ func (p panel) shown(points plotter.XYs) plotter.XYs {
 
 // addBars adds the error bars of a line. A bar whose lower end a logarithmic axis cannot show starts at its point.
 func (p panel) addBars(to *plot.Plot, l line) {
+	ends := l.ends
 	for i, half := range l.bars {
-		at := l.points[i]
-		if half <= 0 || len(p.shown(plotter.XYs{at})) == 0 {
+		ends = append(ends, [2]float64{l.points[i].Y - half, l.points[i].Y + half})
+	}
+	for i, end := range ends {
+		at, low := l.points[i], end[0]
+		if !(end[0] < end[1]) || len(p.shown(plotter.XYs{at})) == 0 {
 			continue
 		}
-		low := at.Y - half
 		if !p.y.shows(low) {
 			low = at.Y
 		}
-		bar, err := plotter.NewLine(plotter.XYs{{X: at.X, Y: low}, {X: at.X, Y: at.Y + half}})
+		bar, err := plotter.NewLine(plotter.XYs{{X: at.X, Y: low}, {X: at.X, Y: end[1]}})
 		if err != nil { // the ends are not finite
 			continue
 		}

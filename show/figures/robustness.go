@@ -13,6 +13,7 @@ import (
 type Robust struct {
 	Label    string
 	Norm     attack.Norm
+	Method   string // the attack in words, such as "pgd, 40 steps"
 	Radii    []float64
 	Accuracy []attack.Accuracy
 }
@@ -26,7 +27,7 @@ func Robustness(list ...Robust) (*Figure, error) {
 	var names legend
 	at := map[string]int{} // the number of a label
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
-		p := panel{x: axis{label: "epsilon"}, y: axis{label: "accuracy", max: 1}}
+		p := panel{x: axis{label: "epsilon"}, y: axis{label: "accuracy (bars: 95 % interval)", max: 1}}
 		for _, r := range list {
 			if r.Norm != norm {
 				continue
@@ -42,15 +43,15 @@ func Robustness(list ...Robust) (*Figure, error) {
 			one := line{name: r.Label, color: series(color), dashes: seriesDashes(color), glyph: disc}
 			for i, a := range r.Accuracy {
 				one.points = append(one.points, plotter.XY{X: r.Radii[i], Y: a.Value})
-				one.bars = append(one.bars, (a.High-a.Low)/2)
+				one.ends = append(one.ends, [2]float64{a.Low, a.High})
 			}
 			if !known {
 				names = append(names, one)
 			}
+			p.title = fmt.Sprintf("(%c) %s: %s", 'a'+len(row), norm, r.Method)
 			p.lines = append(p.lines, one)
 		}
 		if len(p.lines) > 0 {
-			p.title = fmt.Sprintf("(%c) %s", 'a'+len(row), norm)
 			row = append(row, p)
 		}
 	}

@@ -21,6 +21,7 @@ type Curve struct {
 
 	names   []string // names of the columns, in order
 	seconds float64  // sum over all epochs
+	unit    string   // "epoch" or "iteration"
 }
 
 // Point is a number that is written to JSON with few digits; a missing number is null.
@@ -36,7 +37,7 @@ func ChartsOf(run string) (*Charts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Charts{Runs: []Curve{c}, Panels: panelsOf([]Curve{c})}, nil
+	return &Charts{Runs: []Curve{c}, Panels: panelsOf([]Curve{c}, "epoch")}, nil
 }
 
 // readCurve reads the metrics.jsonl of a run.
@@ -105,9 +106,17 @@ var panelTexts = []Panel{
 	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
 }
 
+// commonUnit returns "iteration" if all curves are over iterations, else "epoch".
+func commonUnit(curves []Curve) string {
+	if slices.ContainsFunc(curves, func(c Curve) bool { return c.unit != "iteration" }) {
+		return "epoch"
+	}
+	return "iteration"
+}
+
 // panelsOf lists the charts of curves: those of known columns, then the terms of the loss, then further metrics of the validation
-// set.
-func panelsOf(curves []Curve) (list []Panel) {
+// set. The axis of a chart is logarithmic only if all of its values are positive or 0. unit is that of the curves.
+func panelsOf(curves []Curve, unit string) (list []Panel) {
 	known := map[string]bool{}
 	var terms, further []string
 	for _, p := range panelTexts {
@@ -139,7 +148,17 @@ func panelsOf(curves []Curve) (list []Panel) {
 	for _, name := range further {
 		list = append(list, Panel{Title: name, About: aboutFurther(name), Columns: []string{name}})
 	}
+	for i := range list {
+		p := &list[i]
+		p.About = strings.ReplaceAll(p.About, "epoch", unit)
+		p.Log = p.Log && !slices.ContainsFunc(curves, func(c Curve) bool { return slices.ContainsFunc(p.Columns, c.negative) })
+	}
 	return list
+}
+
+// negative reports whether a column has a value below 0.
+func (c Curve) negative(name string) bool {
+	return slices.ContainsFunc(c.Columns[name], func(p *Point) bool { return p != nil && *p < 0 })
 }
 
 // aboutFurther returns a description of a column with a declared name, such as a term.

@@ -198,13 +198,18 @@ func searches(m *config.Model) bool {
 	return search
 }
 
+// unitOf returns the unit of the length of a training: "epoch", or "iteration" for baselines and full-batch optimizers.
+func unitOf(m *config.Model) string {
+	if m.Baseline != nil || searches(m) {
+		return "iteration"
+	}
+	return "epoch"
+}
+
 // stateText returns a description of the progress of the training and of the shown parameters.
 func (r *Run) stateText(opened *tessera.Run) string {
 	at, m := train.StatusOf(r.Path), opened.Model
-	unit, done := "epoch", at.Epoch
-	if m.Baseline != nil || searches(m) {
-		unit = "iteration"
-	}
+	unit, done := unitOf(m), at.Epoch
 	if at.State == train.Damaged { // only the parameters say how far it is
 		done = opened.Epoch
 	}
@@ -281,6 +286,20 @@ func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
 
 // datasetName returns the name of a data set: the path for user files, otherwise the name of the set.
 func datasetName(d config.Dataset) string {
+	if of, ok := d.Source.(*tessera.Answers); ok {
+		var parts []string
+		if of.Value != "" {
+			parts = append(parts, "value "+of.Value)
+		}
+		if of.Labels != "" {
+			parts = append(parts, "labels are the predictions of its head "+of.Labels)
+		}
+		name := "the run " + of.Run
+		if len(parts) > 0 {
+			name += " (" + strings.Join(parts, ", ") + ")"
+		}
+		return name
+	}
 	for _, f := range table.Fields(d.Source) {
 		if (f.Key == "images" || f.Key == "file") && f.Value.String() != "" && data.IsOwn(d.Source) {
 			return f.Value.String()

@@ -13,7 +13,7 @@ import (
 
 // mixture draws the components of a mixture; "" for another model, and for samples of one value.
 func (v *view) mixture(path string) (picture, error) {
-	m := figures.Mixed{Samples: v.images, Codes: v.codes32, Shape: v.run.Shape(), Components: v.run.Components()}
+	m := figures.Mixed{Samples: v.images, Codes: v.codes32, Shape: v.run.Shape(), Components: v.run.Components(), Split: string(v.sample.Split)}
 	if m.Components == nil || volume.Of(m.Shape) < 2 {
 		return "", nil
 	}

@@ -123,7 +123,8 @@ func (r *Report) Write(w io.Writer) error {
 		all = append(all, run.data())
 		labels = append(labels, run.Label)
 	}
-	charts.Panels = panelsOf(charts.Runs)
+	unit := commonUnit(charts.Runs)
+	charts.Panels = panelsOf(charts.Runs, unit)
 	title := strings.Join(labels, ", ")
 	body := struct {
 		*Report
@@ -131,7 +132,7 @@ func (r *Report) Write(w io.Writer) error {
 		Columns []NumberRow
 		Title   string
 	}{r, charts, r.numbers(), title}
-	data := map[string]any{"charts": charts, "runs": all, "live": r.Live}
+	data := map[string]any{"charts": charts, "runs": all, "live": r.Live, "unit": unit}
 	return write(w, "report.html", frame{Title: title + " - Tessera", Live: r.Live != "", Data: data, Body: body})
 }
 

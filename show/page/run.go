@@ -90,6 +90,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
+	r.Curves.unit = unitOf(opened.Model)
 	env, err := train.ReadEnvironment(path)
 	if err != nil {
 		env = train.Environment{} // a run without its record is shown without it
@@ -114,7 +115,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if split == "" {
 		split = evaluation.PlanOf(opened.Model).First
 	}
-	o.Metrics = ofClasses(opened, o)
+	o.Metrics = ofPage(opened, o)
 	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {

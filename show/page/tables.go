@@ -28,19 +28,25 @@ type TableRow struct {
 // tableTitles are the titles of known tables.
 var tableTitles = map[string]string{"classes": "Classes", "fairness": "Fairness: rates by group, with 95 % intervals"}
 
-// ofClasses adds to the metrics of a classifier what its page shows besides: each class, and each group if the samples have a column `group`.
-func ofClasses(r *tessera.Run, o Options) metrics.Selection {
+// ofPage adds to the metrics what the page of a model shows besides: of a classifier each class, and each group if the samples have a
+// column `group`; of a baseline the log-likelihood, which only densities have.
+func ofPage(r *tessera.Run, o Options) metrics.Selection {
 	chosen := o.Metrics
-	if len(r.ClassHeads()) == 0 {
+	var names []string
+	switch {
+	case len(r.ClassHeads()) > 0:
+		names = []string{"per_class"}
+		columns := data.ColumnsOf(r.Model.Dataset.Source, data.SearchDirs(o.Open.Data))
+		if slices.ContainsFunc(columns, func(c data.Column) bool { return c.Name == "group" }) {
+			names = append(names, "fairness")
+		}
+	case r.Model.Baseline != nil:
+		names = []string{"log_likelihood"}
+	default:
 		return chosen
 	}
 	if chosen == nil {
 		chosen = metrics.Default()
-	}
-	names := []string{"per_class"}
-	columns := data.ColumnsOf(r.Model.Dataset.Source, data.SearchDirs(o.Open.Data))
-	if slices.ContainsFunc(columns, func(c data.Column) bool { return c.Name == "group" }) {
-		names = append(names, "fairness")
 	}
 	further, err := metrics.Select(names...)
 	if err != nil {

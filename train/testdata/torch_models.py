@@ -269,26 +269,76 @@ def players():
     return {"name": "players", "inputs": inputs, "losses": losses, "parameters": p.written()}
 
 
-def vae():
-    """A code of 3 units, drawn with the noise of a stream; the divergence from N(0, 1) with the weight 0.1."""
+def drawn_code(p, streams, x):
+    """The mean, the log variance and a drawn value of 3 units, with the noise of a stream."""
+    h = torch.tanh(p.apply("encoder.0", x))
+    mean = p.apply("encoder.1", h)
+    log_variance = h @ p["encoder.1.log_variance_weight"] + p["encoder.1.log_variance_bias"]
+    noise = torch.from_numpy(uniform(streams["encoder.1.noise"], IMAGES * 3).reshape(IMAGES, 3))
+    return mean, log_variance, mean + torch.exp(log_variance / 2) * noise
+
+
+def variational(prior=False):
     p = Parameters()
     p.dense("encoder.0", PIXELS, 8)
     p.dense("encoder.1", 8, 3)
     p.add("encoder.1.log_variance_weight", (8, 3), 0.5)
     p.add("encoder.1.log_variance_bias", (3,), 0.1)
+    if prior:
+        p.add("encoder.1.prior_mean", (3,), 0.5)
     p.dense("decoder.0", 3, PIXELS)
+    return p
+
+
+def vae():
+    """The divergence from N(0, 1) with the weight 0.1."""
+    p = variational()
 
     def terms(streams, _):
         x = images(streams["images"])
-        h = torch.tanh(p.apply("encoder.0", x))
-        mean = p.apply("encoder.1", h)
-        log_variance = h @ p["encoder.1.log_variance_weight"] + p["encoder.1.log_variance_bias"]
-        noise = torch.from_numpy(uniform(streams["encoder.1.noise"], IMAGES * 3).reshape(IMAGES, 3))
-        code = mean + torch.exp(log_variance / 2) * noise
+        mean, log_variance, code = drawn_code(p, streams, x)
         divergence = 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).sum(1).mean()
         return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "gaussian_kl": 0.1 * divergence}
 
     return train("vae", {"images": 800, "encoder.1.noise": 900}, p, terms)
+
+
+FREE = 0.125  # nats of each unit
+
+
+def free_bits():
+    """A Bernoulli likelihood, and a divergence of which each unit may have FREE nats."""
+    p, free = variational(), []
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        mean, log_variance, code = drawn_code(p, streams, x)
+        units = 0.5 * (log_variance.exp() + mean.square() - 1 - log_variance).mean(0)
+        free.extend((units < FREE).tolist())
+        output = torch.sigmoid(p.apply("decoder.0", code))
+        return {"bce": PIXELS * F.binary_cross_entropy(output, x), "gaussian_kl": units.clamp(min=FREE).sum()}
+
+    trained = train("free-bits", {"images": 4200, "encoder.1.noise": 4300}, p, terms)
+    assert 0 < sum(free) < len(free), free  # both cases occur
+    return trained
+
+
+def rectified():
+    """Codes max(0, N(mean, variance)), whose prior is max(0, N(prior_mean, 1))."""
+    p = variational(prior=True)
+    normal = torch.distributions.Normal(torch.tensor(0.0, dtype=torch.float64), 1.0)
+
+    def terms(streams, _):
+        x, prior = images(streams["images"]), p["encoder.1.prior_mean"]
+        mean, log_variance, code = drawn_code(p, streams, x)
+        s = torch.exp(log_variance / 2)
+        t, d = mean / s, mean - prior
+        zero, active, density = normal.cdf(-t), normal.cdf(t), normal.log_prob(t).exp()
+        divergence = zero * (zero.log() - normal.cdf(-prior).log())
+        divergence = divergence + ((d * d - log_variance) * active + 2 * d * s * density + (s * s - 1) * (active - t * density)) / 2
+        return {"mse": F.mse_loss(p.apply("decoder.0", F.relu(code)), x), "rectified_kl": 0.1 * divergence.sum(1).mean()}
+
+    return train("rectified", {"images": 4400, "encoder.1.noise": 4500}, p, terms)
 
 
 class Nearest(torch.autograd.Function):
@@ -731,5 +781,5 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

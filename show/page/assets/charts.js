@@ -35,9 +35,9 @@ function drawChart(figure) {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
       y: logarithmic ? { distr: 3 } : panel.whole ? { range: (u, low, high) => [Math.max(0, Math.floor(low - (high - low) / 10)), Math.ceil(high + Math.max(1, (high - low) / 10))] } : {},
     },
-    axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
+    axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: page.unit || "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
       { ...gray, ...(panel.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 1e4, 1e5, 1e6, 1e7] } : {}), size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
-    series: [{ label: "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
+    series: [{ label: page.unit || "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
       points: { show: epochs.length < 3 }, value: (u, v) => number(v) }))],
   };
   figure.querySelector(".zeros").hidden = !(logarithmic && values.some(v => v <= 0));

@@ -1,0 +1,34 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// A --set path that does not exist is answered by the path of the model with the same last name that is nearest.
+func TestAWrongPathSuggestsTheNearestOne(t *testing.T) {
+	file, err := Load("models.toml", []byte(`[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 5 }, { kind = "residual", layers = [{ kind = "dense", units = 5 }] }]
+loss = [{ kind = "mse" }]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"encoder.layers.0.units": `did you mean "encoder.1.layers.0.units"?`,
+		"encoder.5.units":        `did you mean "encoder.0.units"?`,
+		"encoder.units":          `did you mean "encoder.0.units"?`,
+		"loss.weight":            `did you mean "loss.0.weight"?`,
+		"train.learning_rate":    `did you mean "optimizer.learning_rate"?`,
+		"encoder.5.size":         "index 5 is out of range: the elements are 0 to 1\n",
+	} {
+		set, err := ParseSet(path + "=3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = file.Model("m", set); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", path, err, want)
+		}
+	}
+}
