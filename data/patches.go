@@ -25,7 +25,7 @@ func init() {
 type Patches struct {
 	Of    *Inner `toml:"of" required:"true" doc:"the data set whose images are cut: a name, or a table with further keys"`
 	Size  int    `toml:"size" want:"in [2,256]" doc:"side of a patch, in pixels"`
-	Count int    `toml:"count" want:"in [1,1000000]" doc:"number of patches; as many of the test images, if there are any"`
+	Count int    `toml:"patches" want:"in [1,1000000]" doc:"number of patches; as many of the test images, if there are any"`
 	Scale Scale  `toml:"scale" optional:"true" doc:"how the patches are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted patches, stored with the model), or a factor; by default as the other data set is"`
 	Seed  uint64 `toml:"seed" doc:"seed of the places; independent of the run's seed, so that all runs see the same patches"`
 }

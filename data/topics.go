@@ -30,7 +30,7 @@ func init() {
 type Topics struct {
 	Topics   int     `toml:"topics" want:"in [1,1000]" doc:"number of topics, the true parts"`
 	Words    int     `toml:"words" want:"in [2,100000]" doc:"number of different words, the values of a sample"`
-	Count    int     `toml:"count" want:"in [1,1000000]" doc:"number of texts"`
+	Count    int     `toml:"texts" want:"in [1,1000000]" doc:"number of texts"`
 	Length   int     `toml:"length" want:"in [1,100000]" doc:"number of words in a text"`
 	Mixture  float64 `toml:"mixture" want:"> 0" doc:"parameter of the Dirichlet distribution of the topics in a text"`
 	Sparsity float64 `toml:"sparsity" want:"> 0" doc:"parameter of the Dirichlet distribution of the words in a topic"`
@@ -47,7 +47,7 @@ func (s *Topics) Shape(Dirs) ([]int, bool) { return []int{s.Words}, true }
 func (s *Topics) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	size, err := product([]int{s.Count, s.Words})
 	if err != nil {
-		return nil, fmt.Errorf("topics: count = %d, words = %d: too many values", s.Count, s.Words)
+		return nil, fmt.Errorf("topics: texts = %d, words = %d: too many values", s.Count, s.Words)
 	}
 	parts, kinds := make([][]float32, s.Topics), make([]string, s.Topics)
 	words := make([][]float64, s.Topics)
