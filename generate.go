@@ -82,6 +82,44 @@ func (r *Run) drawFrom(ctx context.Context, n int, seed uint64, of func(metrics.
 	return images, nil
 }
 
+// Quality is the precision and recall of generated images, see [metrics.PrecisionRecall].
+type Quality struct {
+	Precision, Recall float64
+	Real              int // number of real images
+}
+
+// qualityNeighbours is the number of neighbours of [Run.Quality], that of Kynkäänniemi et al.
+const qualityNeighbours = 3
+
+// Quality compares images that were drawn from the run with as many evenly spaced images of the test split (of all, if the data
+// set has no test split), in the space of a value of another run, such as its code. Only measurements with equal features and
+// equal numbers of images can be compared. Source: Kynkäänniemi et al., Improved precision and recall metric for assessing
+// generative models, 2019.
+func (r *Run) Quality(ctx context.Context, drawn []float32, features *Run, value string) (*Quality, error) {
+	sample, err := r.Sample(ctx, data.TestSplit)
+	if err != nil {
+		return nil, err
+	}
+	pixels := sample.Images.Pixels()
+	if !slices.Equal(features.Shape(), r.Shape()) {
+		return nil, fmt.Errorf("run %s: its images have the shape %v, those of the features %s have %v", r.Path, r.Shape(), features.Path, features.Shape())
+	}
+	real := evaluation.Spread(sample.Images, len(drawn)/pixels).Scaled(nil)
+	of := func(images []float32) (values []float32) {
+		if err == nil {
+			values, err = features.Value(value, images)
+		}
+		return values
+	}
+	realFeatures, drawnFeatures := of(real.Float32()), of(drawn)
+	if err != nil {
+		return nil, err
+	}
+	q := &Quality{Real: real.Len()}
+	q.Precision, q.Recall, err = metrics.PrecisionRecall(realFeatures, drawnFeatures, len(realFeatures)/q.Real, qualityNeighbours)
+	return q, err
+}
+
 // decodeEach decodes codes in blocks of equal size, so that the bits of an image do not depend on the number of codes.
 func (r *Run) decodeEach(codes []float32) (images []float32, err error) {
 	units := r.Units()

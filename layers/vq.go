@@ -43,7 +43,7 @@ type VQ struct {
 
 func init() {
 	Registry.Register("vq", "the nearest row of a code book for every token, y = e_k", func() Layer {
-		return &VQ{Entries: 128, Decay: 0.99, Revive: 0.01, Init: &Normal{Stddev: 1}}
+		return &VQ{Entries: 128, Decay: 0.99, Revive: 0.1, Init: &Normal{Stddev: 1}}
 	})
 }
 

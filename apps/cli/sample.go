@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
+	"tessera/losses"
 	"tessera/show/figures"
 	"tessera/train/folder"
 )
@@ -18,6 +19,8 @@ type sampleFlags struct {
 	seed  uint64
 	steps int
 	eta   float64
+
+	features, value string
 }
 
 func sampleCommand() *cobra.Command {
@@ -30,8 +33,10 @@ func sampleCommand() *cobra.Command {
 			"training images, and decoded. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
-			"A diffusion model computes its images in --steps steps; --eta 0 is DDIM, --eta 1 is DDPM.",
-		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 --eta 1 -o drawn.png",
+			"A diffusion model computes its images in --steps steps; --eta 0 is DDIM, --eta 1 is DDPM. " +
+			"--features RUN prints the precision and the recall of the images: how many look like test images, and how many test images look like them, " +
+			"in the space of a value of another run (Kynkäänniemi et al. 2019). Only numbers with the same features and count can be compared.",
+		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 --eta 1 -o drawn.png\n  tessera sample runs/vae --count 1000 --features runs/classifier -o drawn.npy",
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sample(cmd, args[0]) }),
 	}
 	aRun(cmd)
@@ -40,6 +45,8 @@ func sampleCommand() *cobra.Command {
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the images")
 	cmd.Flags().IntVar(&f.steps, "steps", 0, "number of steps of a diffusion model; the default is that of its layer")
 	cmd.Flags().Float64Var(&f.eta, "eta", -1, "share of fresh noise in a step of a diffusion model, in [0,1]; the default is that of its layer")
+	cmd.Flags().StringVar(&f.features, "features", "", "run whose values are the features for precision and recall")
+	cmd.Flags().StringVar(&f.value, "value", losses.Code, "value of that run")
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("count")
 	_ = cmd.MarkFlagRequired("out")
@@ -65,6 +72,13 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
+	var features *tessera.Run
+	if f.features != "" {
+		if features, err = f.open(f.features); err != nil {
+			return err
+		}
+		defer features.Close()
+	}
 	draw := r.Draw
 	if cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta") {
 		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
@@ -76,9 +90,19 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		return err
 	}
 	if format == "png" && f.count > 1 && len(r.Shape()) > 1 {
-		return f.writeGrid(cmd, r, 0, values)
+		err = f.writeGrid(cmd, r, 0, values)
+	} else {
+		err = f.writeImages(cmd, r, format, values, &data.Rows{})
 	}
-	return f.writeImages(cmd, r, format, values, &data.Rows{})
+	if err != nil || features == nil {
+		return err
+	}
+	q, err := r.Quality(cmd.Context(), values, features, f.value)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "precision %.3f, recall %.3f: %d drawn and %d test images, %s of %s\n", q.Precision, q.Recall, f.count, q.Real, f.value, f.features)
+	return nil
 }
 
 // writeGrid writes images as one PNG file, a grid.

@@ -98,6 +98,14 @@ column.noise = { kind = "normal", shape = [3] }
 head.forged  = { from = "noise", layers = [{ kind = "dense", units = 64 }] }
 loss    = [{ kind = "mse" }, { kind = "mse", name = "forged", on = "forged" }]
 
+[model.diffusion]
+extends = "vae"
+column.level = { kind = "uniform" }
+column.noise = { kind = "normal", like = "images" }
+encoder      = [{ kind = "diffuse", steps = 4 }, { kind = "dense", units = 6, activation = "tanh" }, { kind = "condition", by = "time" }]
+head.time    = { from = "level", layers = [{ kind = "sinusoidal", units = 4 }, { kind = "dense", units = 6 }] }
+loss         = [{ kind = "mse", against = "noise" }]
+
 [model.likes]
 extends = "forger"
 column.noise = { kind = "other" }
@@ -106,7 +114,7 @@ column.noise = { kind = "other" }
 extends = "vae"
 decoder = [{ kind = "dense", from = ["code", "images"] }]
 `)
-	for _, name := range []string{"vae", "plain", "parts", "forger"} {
+	for _, name := range []string{"vae", "plain", "parts", "forger", "diffusion"} {
 		b.must(0, "train", name)
 		b.must(0, "sample", "runs/"+name, "--count", "40", "-o", name+".npy")
 		b.must(0, "sample", "runs/"+name, "--count", "3", "-o", "few.npy")
@@ -124,6 +132,30 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	b.must(0, "sample", "runs/vae", "--count", "20", "-o", "grid.png")
 	if size := len(b.read("grid.png")); size < 1000 {
 		t.Errorf("a grid of %d bytes", size)
+	}
+	few := b.values("few.npy", 8, 8) // of the diffusion model
+	b.must(0, "sample", "runs/diffusion", "--count", "3", "--steps", "4", "--eta", "0", "-o", "declared.npy")
+	if !slices.Equal(few, b.values("declared.npy", 8, 8)) {
+		t.Error("the declared steps draw other images")
+	}
+	for _, flags := range [][]string{{"--steps", "5"}, {"--eta", "1"}} {
+		b.must(0, append([]string{"sample", "runs/diffusion", "--count", "3", "-o", "other.npy"}, flags...)...)
+		if slices.Equal(few, b.values("other.npy", 8, 8)) {
+			t.Errorf("%v draws the same images", flags)
+		}
+	}
+	quality := b.must(0, "sample", "runs/vae", "--count", "20", "--features", "runs/plain", "-o", "x.npy").stdout
+	b.contains("features", quality, "20 drawn and 20 test images, code of runs/plain")
+	for text, want := range map[string]string{
+		"runs/diffusion --count 3 --steps 0 -o y.npy":       "--steps: got 0, want at least 1",
+		"runs/diffusion --count 3 --eta 2 -o y.npy":         "--eta: got 2, want in [0,1]",
+		"runs/vae --count 3 --steps 3 -o y.npy":             "its images are not drawn in steps",
+		"runs/vae --count 20 --features no -o y.npy":        "no",
+		"runs/vae --count 3 --features runs/plain -o y.npy": "got 3 images, want more than 3",
+	} {
+		if r := b.run(append([]string{"sample"}, strings.Fields(text)...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("sample %s: exit code %d and %q, want %q", text, r.code, r.stderr, want)
+		}
 	}
 	b.must(0, "train", "likes")
 	b.must(0, "sample", "runs/likes", "--count", "3", "-o", "y.npy") // its columns cannot be drawn, so its codes are
