@@ -21,11 +21,6 @@ const (
 	Decision Method = "decision"
 )
 
-// HeadMethods lists all methods for classifiers, with and without gradients.
-func HeadMethods() []string {
-	return []string{string(FGSM), string(PGD), string(Square), string(Score), string(Decision)}
-}
-
 // blackBox reports whether the method needs no gradients.
 func (m Method) blackBox() bool { return m == Square || m == Score || m == Decision }
 

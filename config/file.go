@@ -224,12 +224,13 @@ func (f *File) invalidate() {
 	}
 }
 
-// nearest adds the most similar path of the model to errors in the path of a --set argument.
+// nearest adds the most similar path of the model to errors in the path of a --set argument that have no better suggestion.
 func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic {
 	var keys []string
 	for i, d := range found {
-		if d.At.Source == nil || d.At.Source.Set == "" || strings.Contains(d.Suggestion, "did you mean") ||
-			!strings.HasPrefix(d.Problem, "unknown ") && !strings.Contains(d.Problem, "index") {
+		advised := d.Suggestion != "" && !strings.HasPrefix(d.Suggestion, "valid: ")
+		if d.At.Source == nil || d.At.Source.Set == "" || advised ||
+			!strings.HasPrefix(d.Problem, "unknown key ") && !strings.HasPrefix(d.Problem, "unknown table ") && !strings.Contains(d.Problem, "index") {
 			continue
 		}
 		if keys == nil {
@@ -239,7 +240,7 @@ func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic
 			}
 			keys = slices.Sorted(maps.Keys(keysOfModel(m)))
 		}
-		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok {
+		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok && near != d.At.Source.Set { // equal if another change removes the key
 			found[i].Suggestion = fmt.Sprintf("did you mean %q?", near)
 		}
 	}

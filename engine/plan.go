@@ -56,7 +56,7 @@ type Plan[T ir.Float] struct {
 
 // Backend compiles programs into plans that share one team of goroutines.
 type Backend struct {
-	Team *team.Team // nil: each plan runs on the calling goroutine
+	Team *team.Team // goroutines of the plans; nil runs each plan on the calling goroutine
 	// Group contains the processes that run every program together, each on its images of the batch (see package
 	// ir/shard). Nil means a single process. All processes must run the same programs in the same order. Each process
 	// has a copy of the parameters, and the copies stay equal.

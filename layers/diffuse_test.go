@@ -46,10 +46,11 @@ func TestDiffuseMixesAnImageWithNoise(t *testing.T) {
 
 // gaussian is a model of numbers from N(0, stddev²) whose estimate of the noise is exact.
 type gaussian struct {
-	schedule string
-	stddev   float64
-	streams  []*rand.Rand
-	steps    int // number of estimates
+	layers.Generation // for methods that the layer does not call
+	schedule          string
+	stddev            float64
+	streams           []*rand.Rand
+	steps             int // number of estimates
 }
 
 func (g *gaussian) Path() string          { return "encoder.0" }

@@ -95,7 +95,7 @@ func (c *Chain) MulRow(x, row *gorgonia.Node) *gorgonia.Node {
 	return c.Do("mul row", func() (*gorgonia.Node, error) { return gorgonia.BroadcastHadamardProd(x, row, nil, []byte{0}) })
 }
 
-// Tile applies the function [Tile]; times = 1 adds no node.
+// Tile calls the function [Tile] and collects its error; times = 1 adds no node.
 func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("tile", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -105,7 +105,7 @@ func (c *Chain) Tile(x *gorgonia.Node, times int) *gorgonia.Node {
 	})
 }
 
-// Fold applies the function [Fold]; times = 1 adds no node.
+// Fold calls the function [Fold] and collects its error; times = 1 adds no node.
 func (c *Chain) Fold(x *gorgonia.Node, times int) *gorgonia.Node {
 	return c.Do("fold", func() (*gorgonia.Node, error) {
 		if times == 1 {
@@ -147,12 +147,12 @@ func (c *Chain) Lt(x *gorgonia.Node, v float64) *gorgonia.Node {
 	return c.Do("lt", func() (*gorgonia.Node, error) { return gorgonia.Lt(x, Scalar(x, v), true) })
 }
 
-// Ramp applies the function [Ramp].
+// Ramp calls the function [Ramp] and collects its error.
 func (c *Chain) Ramp(x *gorgonia.Node, above, below float64) *gorgonia.Node {
 	return c.Do("ramp", func() (*gorgonia.Node, error) { return Ramp(x, above, below) })
 }
 
-// Clip applies the function [Clip].
+// Clip calls the function [Clip] and collects its error.
 func (c *Chain) Clip(x *gorgonia.Node, low, high float64) *gorgonia.Node {
 	return c.Do("clip", func() (*gorgonia.Node, error) { return Clip(x, low, high) })
 }
@@ -208,7 +208,7 @@ func (c *Chain) Mean(x *gorgonia.Node, axes ...int) *gorgonia.Node {
 	return c.Scale(sum, 1/float64(n))
 }
 
-// Reshape applies the function [Reshape]; an unchanged shape adds no node.
+// Reshape calls the function [Reshape] and collects its error; an unchanged shape adds no node.
 func (c *Chain) Reshape(x *gorgonia.Node, shape ...int) *gorgonia.Node {
 	return c.Do("reshape", func() (*gorgonia.Node, error) {
 		if slices.Equal(x.Shape(), shape) { // tensor.Shape.Eq regards a column as a vector
@@ -265,7 +265,7 @@ func Gradient(y *gorgonia.Node, wrt ...*gorgonia.Node) (gorgonia.Nodes, error) {
 	return grads, nil
 }
 
-// Gradient applies the function [Gradient] with respect to one node.
+// Gradient calls the function [Gradient] with respect to one node and collects its error.
 func (c *Chain) Gradient(y, wrt *gorgonia.Node) *gorgonia.Node {
 	return c.Do("gradient", func() (*gorgonia.Node, error) {
 		grads, err := Gradient(y, wrt)

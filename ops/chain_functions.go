@@ -7,33 +7,33 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Softplus applies the function [Softplus].
+// Softplus calls the function [Softplus] and collects its error.
 func (c *Chain) Softplus(x *gorgonia.Node) *gorgonia.Node { return c.unary("softplus", Softplus, x) }
 
-// Softmax applies the function [Softmax].
+// Softmax calls the function [Softmax] and collects its error.
 func (c *Chain) Softmax(x *gorgonia.Node) *gorgonia.Node { return c.unary("softmax", Softmax, x) }
 
-// LogSoftmax applies the function [LogSoftmax].
+// LogSoftmax calls the function [LogSoftmax] and collects its error.
 func (c *Chain) LogSoftmax(x *gorgonia.Node) *gorgonia.Node {
 	return c.unary("log-softmax", LogSoftmax, x)
 }
 
-// Transpose applies the function [Transpose].
+// Transpose calls the function [Transpose] and collects its error.
 func (c *Chain) Transpose(x *gorgonia.Node) *gorgonia.Node {
 	return c.unary("transpose", Transpose, x)
 }
 
-// Gather applies the function [Gather].
+// Gather calls the function [Gather] and collects its error.
 func (c *Chain) Gather(table, indices *gorgonia.Node) *gorgonia.Node {
 	return c.binary("gather", Gather, table, indices)
 }
 
-// OneHot applies the function [OneHot].
+// OneHot calls the function [OneHot] and collects its error.
 func (c *Chain) OneHot(indices *gorgonia.Node, n int) *gorgonia.Node {
 	return c.Do("one-hot", func() (*gorgonia.Node, error) { return OneHot(indices, n) })
 }
 
-// Columns applies the function [Columns]. If the range covers all columns of x, it returns x itself.
+// Columns calls the function [Columns] and collects its error. If the range covers all columns of x, it returns x itself.
 func (c *Chain) Columns(x *gorgonia.Node, from, count int) *gorgonia.Node {
 	return c.Do("columns", func() (*gorgonia.Node, error) {
 		if len(x.Shape()) == 2 && from == 0 && count == x.Shape()[1] {

@@ -23,7 +23,7 @@ func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
 	}.Apply(x)
 }
 
-// Stop applies the function [Stop].
+// Stop calls the function [Stop] and collects its error.
 func (c *Chain) Stop(x *gorgonia.Node) *gorgonia.Node { return c.unary("stop", Stop, x) }
 
 // Step returns 1 where z > 0 and 0 elsewhere. The true derivative is 0 almost everywhere. The gradient uses an

@@ -122,36 +122,30 @@ func (m maxPlus) weightGradient(winner, grad *gorgonia.Node) (*gorgonia.Node, er
 // pickCode returns, for every element of y, the value of v (batch, units) at its winner. It is the transpose of
 // codeGradient.
 func (m maxPlus) pickCode(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
-	o := &Unitwise{
-		Spec:     maxPlusPickCodeOp{},
-		Out:      tensor.Shape{m.batch, m.n},
-		Units:    m.batch,
-		Division: ir.ByUnits,
-		ByUnit:   []bool{true, true},
-		Float32:  maxPlusPickCode[float32](m),
-		Float64:  maxPlusPickCode[float64](m),
-		Fixed:    []bool{true, false},
-		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return second(m.codeGradient(in[0], grad))
-		},
-	}
-	return o.Apply(winner, v)
+	return m.pick(maxPlusPickCodeOp{}, true, m.units, 1, 0, m.codeGradient, winner, v)
 }
 
 // pickWeight returns, for every element of y, the value of v (units, n) at its winner. It is the transpose of
 // weightGradient.
 func (m maxPlus) pickWeight(winner, v *gorgonia.Node) (*gorgonia.Node, error) {
+	return m.pick(maxPlusPickWeightOp{}, false, 0, m.n, 1, m.weightGradient, winner, v)
+}
+
+// pick returns, for element i of row b of y with the winner j, the element b row + j unit + i column of v. The rows of v are those
+// of y if byUnit is true. transpose is the transpose of the op.
+func (m maxPlus) pick(spec any, byUnit bool, row, unit, column int, transpose func(winner, grad *gorgonia.Node) (*gorgonia.Node, error),
+	winner, v *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     maxPlusPickWeightOp{},
+		Spec:     spec,
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,
-		ByUnit:   []bool{true, false},
-		Float32:  maxPlusPickWeight[float32](m),
-		Float64:  maxPlusPickWeight[float64](m),
+		ByUnit:   []bool{true, byUnit},
+		Float32:  maxPlusPick[float32](m, row, unit, column),
+		Float64:  maxPlusPick[float64](m, row, unit, column),
 		Fixed:    []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return second(m.weightGradient(in[0], grad))
+			return second(transpose(in[0], grad))
 		},
 	}
 	return o.Apply(winner, v)
@@ -219,26 +213,13 @@ func maxPlusWeight[T Float](m maxPlus) units[T] {
 	}
 }
 
-func maxPlusPickCode[T Float](m maxPlus) units[T] {
+func maxPlusPick[T Float](m maxPlus, row, unit, column int) units[T] {
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for b := from; b < to; b++ {
 			for i, j := range in[0][b*m.n : (b+1)*m.n] {
 				dst[b*m.n+i] = 0
 				if j < T(m.units) {
-					dst[b*m.n+i] = in[1][b*m.units+int(j)]
-				}
-			}
-		}
-	}
-}
-
-func maxPlusPickWeight[T Float](m maxPlus) units[T] {
-	return func(dst []T, in [][]T, _ []T, from, to int) {
-		for b := from; b < to; b++ {
-			for i, j := range in[0][b*m.n : (b+1)*m.n] {
-				dst[b*m.n+i] = 0
-				if j < T(m.units) {
-					dst[b*m.n+i] = in[1][int(j)*m.n+i]
+					dst[b*m.n+i] = in[1][b*row+int(j)*unit+i*column]
 				}
 			}
 		}

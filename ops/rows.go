@@ -219,7 +219,7 @@ func Standardise(x *gorgonia.Node, places, channels int, epsilon float64) (*gorg
 // standardiseCurveOp is the spec of the derivative of h·J g with respect to x, with inputs x, g and h.
 type (
 	StandardiseOp struct {
-		Places, Channels int // of each block
+		Places, Channels int // shape of one block
 		Epsilon          float64
 	}
 	standardiseSlopeOp StandardiseOp

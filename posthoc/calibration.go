@@ -22,10 +22,10 @@ type Calibration struct {
 	Split   string `json:"split,omitempty"` // split of the samples to which the calibration was fitted
 	Samples int    `json:"samples"`
 
-	Temperature float64   `json:"temperature,omitempty"` // T
-	Scales      []float64 `json:"scales,omitempty"`      // a
-	Biases      []float64 `json:"biases,omitempty"`      // b
-	Curves      []Curve   `json:"curves,omitempty"`      // g
+	Temperature float64   `json:"temperature,omitempty"` // T of the formula
+	Scales      []float64 `json:"scales,omitempty"`      // a of the formula, one for each class
+	Biases      []float64 `json:"biases,omitempty"`      // b of the formula, one for each class
+	Curves      []Curve   `json:"curves,omitempty"`      // g of the formula, one for each class
 }
 
 // The methods.

@@ -35,7 +35,7 @@ type StandaloneTrial struct {
 	Fitted  *data.Set         // data set on which the trial is trained
 	Tested  *data.Set         // data set on which the trial is evaluated
 	Split   data.Split        // split of Tested or Fitted on which the trial is measured
-	Metrics metrics.Selection // nil: [metrics.Default]
+	Metrics metrics.Selection // metrics to measure; nil for [metrics.Default]
 
 	Start  string                     // folder of the run with the initial parameters; "": the folder that the model declares
 	Dirs   data.Dirs                  // for the run's env.json

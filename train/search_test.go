@@ -461,3 +461,23 @@ func TestAStateWithoutTheStateOfItsSearchIsDamaged(t *testing.T) {
 		t.Error("no points are taken")
 	}
 }
+
+// Of several damaged records of a state the first one is named, always the same.
+func TestTheFirstDamagedRecordIsNamed(t *testing.T) {
+	run := place(t)
+	if _, err := Run(context.Background(), model(t, searched, "train.epochs=1"), Options{Backend: newHooked(), Out: run}); err != nil {
+		t.Fatal(err)
+	}
+	from, err := readState(run + "/" + folder.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{identityKey, progressKey, arithmeticKey} {
+		from.file.Metadata[key] = "{"
+	}
+	for range 20 {
+		if _, err := stateOf("x", from.file); err == nil || !strings.Contains(err.Error(), "damaged: "+identityKey+": ") {
+			t.Fatalf("got %v, want the record %q", err, identityKey)
+		}
+	}
+}

@@ -112,3 +112,26 @@ func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
 	}
 	b.contains("a metric that was named", b.must(0, "eval", "runs/flowers", "--metrics", "mse").stdout, "mse")
 }
+
+// A training that a hook has ended is finished, although it has fewer epochs than the declaration.
+func TestARunThatAHookEndedIsFinished(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "40", "--quiet", "--out", "runs/ended", "--set", "hook.early_stopping.patience=1", "--set", "hook.early_stopping.min_delta=1000")
+	runs := b.runs()
+	if len(runs) != 1 || runs[0].State != "finished" || runs[0].Epoch >= runs[0].Epochs {
+		t.Fatalf("got %+v, want a run that ended early", runs)
+	}
+	if text := b.must(0, "eval", "runs/ended").stderr; strings.Contains(text, "is not finished") {
+		t.Errorf("eval says %s", text)
+	}
+	b.contains("resume", b.must(0, "resume", "runs/ended").stderr, "finished")
+}
+
+// The summary of a model has a line for each of its hooks.
+func TestSummaryListsEveryHook(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "check")
+	text := b.must(0, "summary", "small", "--set", "hook.average.decay=0.9", "--set", "hook.prune.fraction=0.1", "--set", "hook.early_stopping.patience=3",
+		"--set", "hook.plateau.patience=2", "--set", "hook.slow={kind=\"teacher\",decay=0.9}").stdout
+	b.contains("summary", text, "averaged weights: decay 0.9", "pruned: ", "early stopping: after 3 epochs", "hook plateau: ", "hook slow: ")
+}

@@ -107,7 +107,7 @@ var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer"
 // printRuns prints a table. Columns without any value are omitted.
 func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 	var columns []string
-	for _, name := range loggedMetrics {
+	for _, name := range slices.Concat(loggedMetrics, accuracies(runs)) {
 		if slices.ContainsFunc(runs, func(r listedRun) bool { _, ok := r.Metrics.Number(name); return ok }) {
 			columns = append(columns, name)
 		}
@@ -126,6 +126,20 @@ func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		t.row(append(row, age(now.Sub(r.Modified)), shortened(differs, widestCell))...)
 	}
 	return t.flush()
+}
+
+// accuracies lists the accuracies on validation images that the runs have measured: val_accuracy, or val_HEAD.accuracy for a model
+// with several heads.
+func accuracies(runs []listedRun) []string {
+	found := map[string]bool{}
+	for _, r := range runs {
+		for _, v := range r.Metrics {
+			if head, ok := strings.CutPrefix(v.Name, "val_"); ok && (head == "accuracy" || strings.HasSuffix(head, ".accuracy")) {
+				found[v.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // lastValue returns a value of metrics.jsonl.

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/metrics"
+	"tessera/train"
 )
 
 // listed describes a run in the output of `tessera runs --json`.
@@ -120,5 +123,27 @@ func TestAgesAreInTheirLargestUnit(t *testing.T) {
 		if got := age(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
+	}
+}
+
+// The table has the accuracy of classifiers, and of each head of a model with several.
+func TestRunsShowsAccuracies(t *testing.T) {
+	run := func(name string, values ...metrics.Value) listedRun {
+		return listedRun{Status: train.Status{Run: name, Metrics: values}}
+	}
+	var out strings.Builder
+	if err := printRuns(&out, []listedRun{
+		run("runs/one", metrics.Value{Name: "val_accuracy", Number: 0.75}),
+		run("runs/two", metrics.Value{Name: "val_sex.accuracy", Number: 0.5}, metrics.Value{Name: "val_sex.nll", Number: 1}),
+	}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	head, _, _ := strings.Cut(got[0], " age")
+	if head != "run state model val_accuracy val_sex.accuracy" || !strings.Contains(got[1], " 0.75 - ") || !strings.Contains(got[2], " - 0.5 ") {
+		t.Errorf("got\n%s", out.String())
 	}
 }

@@ -224,3 +224,17 @@ func TestChangesReachTablesByName(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 }
+
+// A user-defined part may report any key, also an index that its array does not have.
+func TestAnyKeyOfAnErrorHasAPosition(t *testing.T) {
+	root, found := Parse(NewSource("x.toml", "list = [1, 2]\n"))
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	list := root.Child("list")
+	for key, want := range map[string]*Node{"list": list, "list[1]": list.Items[1], "list[2]": list, "list[-1]": list, "list[x]": list, "list[": list, "": nil, "none[0]": nil} {
+		if got := root.value(key); got != want {
+			t.Errorf("%q: got %v, want %v", key, got, want)
+		}
+	}
+}

@@ -76,6 +76,7 @@ var synonyms = map[string]string{
 	"npy":           "numpy array",
 	"fashion-mnist": "fmnist",
 	// keys
+	"file":          "path filename data samples samplesfile",
 	"images":        "path file filename folder dir directory data samples samplesfile",
 	"test_images":   "testpath testfile testfolder testdata testsamples",
 	"kernel":        "kernelsize ksize filtersize windowsize poolsize",

@@ -94,7 +94,7 @@ func names(s *Sample) map[string][]string {
 	return all
 }
 
-// Known returns the settings of a model's losses that metrics compare with; see [metrics.Sample].
+// Known returns the settings of a model's losses that metrics need, such as the target of the kl term; see [metrics.Sample].
 func Known(m *config.Model) map[string]float64 {
 	target, _, ok := m.KL()
 	if !ok {

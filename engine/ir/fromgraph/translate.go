@@ -217,7 +217,7 @@ type Class uint8
 const (
 	Unknown   Class = iota
 	Constant        // a number or a tensor with fixed values
-	Pointwise       // the function Identity.F of corresponding elements
+	Pointwise       // Identity.F, applied to corresponding elements
 	MatMul          // matrix × matrix, or batches of them
 	MatVec          // matrix × vector
 	Outer           // vector × vector to a matrix
@@ -225,19 +225,19 @@ const (
 	Reduction       // Identity.Reducer along Identity.Axes, or along all axes if the list is empty
 	Reshape         // the same elements under the node's shape
 	Repeat          // elements repeated along axes, to the node's shape
-	Size            // the length of an axis: Identity.Size
+	Size            // length of an axis, a constant: Identity.Size
 	Transpose       // axes permuted by Identity.Axes
 )
 
 // Identity is the class of a Gorgonia op and its attributes.
 type Identity struct {
 	Class          Class
-	F              ir.Primitive // for Pointwise
-	Reducer        ir.Reducer   // for Reduction
-	Batched        bool         // for MatMul
-	TransA, TransB bool         // for MatMul and MatVec: whether a matrix is transposed
-	Axes           []int        // for Reduction and Transpose
-	Size           float64      // for Size
+	F              ir.Primitive // function of a Pointwise op
+	Reducer        ir.Reducer   // sum or maximum of a Reduction
+	Batched        bool         // whether a MatMul multiplies batches of matrices
+	TransA, TransB bool         // whether a MatMul or MatVec transposes its matrices
+	Axes           []int        // axes of a Reduction, or the permutation of a Transpose
+	Size           float64      // value of a Size
 }
 
 // parsers maps the Go type of an op to the parser of its text. id is valid only if ok is true.

@@ -51,7 +51,7 @@ type Gather struct {
 	Value    string // op and shape of the value
 	Reader   string // op that needs the value
 	Elements int    // number of elements of the complete value
-	Fallback bool   // the pass does not support the reader; otherwise the reader is a product of images by images
+	Fallback bool   // true if the pass does not support the reader, false if the reader is a product of images by images
 }
 
 // Partition returns the program that process rank of size runs. m is the program for the complete batch. An input of
