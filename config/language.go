@@ -119,7 +119,7 @@ func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: i
 
 // selector returns the key of a table that names its part: the keys of the part belong to the same table.
 func selector(table string) string {
-	if table == "dataset" {
+	if table == "dataset" || table == "of" { // `of` is the data set that another one reads
 		return "name"
 	}
 	return "kind"
