@@ -24,6 +24,15 @@ type Traversed struct {
 	Ranges [][2]float32 // smallest and largest value of each unit
 	Effect []float64    // root mean square difference of the images at the two ends, in the units before scaling
 	Images []float32    // units x steps images, row-major
+
+	base []float32
+}
+
+// Code returns the base code with the unit at index i of Units at a share of its range, from 0 to 1.
+func (t *Traversed) Code(i int, share float32) []float32 {
+	code, ends := slices.Clone(t.base), t.Ranges[i]
+	code[t.Units[i]] = (1-share)*ends[0] + share*ends[1]
+	return code
 }
 
 // Traverse decodes codes that differ from a base code in one unit, whose value goes through its range in equal steps. The range of
@@ -79,7 +88,7 @@ func (r *Run) Traverse(ctx context.Context, t Traversal) (*Traversed, error) {
 		slices.SortStableFunc(t.Units, func(a, b int) int { return cmp.Compare(effects[b], effects[a]) })
 		t.Units = t.Units[:min(t.Most, units)]
 	}
-	of := &Traversed{Units: t.Units}
+	of := &Traversed{Units: t.Units, base: base}
 	var changed []float32
 	for _, j := range t.Units {
 		of.Ranges, of.Effect = append(of.Ranges, ranges[j]), append(of.Effect, effects[j])

@@ -27,6 +27,9 @@ var settings = map[string][]string{
 		`filters = 6, kernel = 3, stride = 2, padding = "same"`, `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`,
 		`filters = 5, kernel = 3, stride = 3, padding = 1`, `filters = 3, kernel = 4, stride = 2`,
 	},
+	"conv1d":             {`filters = 3, kernel = 2, stride = 2`, `filters = 4, kernel = 3, dilation = 2, groups = 2, padding = "valid"`, `filters = 5, padding = 2, activation = "elu"`},
+	"group_norm":         {`groups = 2`, `groups = 4`},
+	"layer_scale":        {`scale = 0.5`},
 	"max_pool":           {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"avg_pool":           {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"attention":          {`heads = 2`, `heads = 4, bias = true`, `heads = 2, keys = "images"`},
@@ -107,7 +110,7 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 	switch kind {
 	case "tied":
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
-	case "class_token", "take_token", "unpatch":
+	case "class_token", "take_token", "unpatch", "conv1d":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
 	case "condition": // it adds a vector to the channels of the images
 		encoder = `{ kind = "dense", units = 4 }, ` + layer

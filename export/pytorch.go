@@ -99,6 +99,8 @@ func init() {
 		"token_dense":      linearModule,
 		"conv2d":           convolutionModule,
 		"conv2d_transpose": convolutionModule,
+		"conv1d":           convolutionModule,
+		"group_norm":       normalisationModule,
 		"batch_norm":       normalisationModule,
 		"layer_norm":       normalisationModule,
 		"instance_norm":    normalisationModule,
@@ -123,14 +125,19 @@ func linearModule(p config.Placed, own map[string]checkpoint.Tensor) []checkpoin
 }
 
 // convolutionModule converts a convolution to nn.Conv2d (filters, channels of a group, kernel, kernel) or
-// nn.ConvTranspose2d (channels, filters of a group, kernel, kernel).
+// nn.ConvTranspose2d (channels, filters of a group, kernel, kernel), and one of sequences to nn.Conv1d (filters, channels of a
+// group, kernel).
 func convolutionModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
-	own["weight"] = permuted(own["weight"], 3, 2, 0, 1)
+	axes := []int{3, 2, 0, 1}
+	if len(own["weight"].Shape) == 3 {
+		axes = []int{2, 1, 0}
+	}
+	own["weight"] = permuted(own["weight"], axes...)
 	return inOrder(own, []string{"weight", "bias"})
 }
 
-// normalisationModule converts the tensors of a normalisation layer to those of nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm or
-// nn.InstanceNorm2d.
+// normalisationModule converts the tensors of a normalisation layer to those of nn.BatchNorm1d, nn.BatchNorm2d, nn.LayerNorm,
+// nn.InstanceNorm2d or nn.GroupNorm.
 func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
 	var list []checkpoint.Tensor
 	for _, names := range [][2]string{{"scale", "weight"}, {"shift", "bias"}, {"running_mean", "running_mean"}, {"running_variance", "running_var"}} {

@@ -51,3 +51,19 @@ func BenchmarkSVM(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkLinearProbe(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 3))
+	features, labels := clouds(r, 8_000, 100, 10)
+	for b.Loop() {
+		p, err := newSVMProblem(features, 100, labels)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.scale(p.subset(nil))
+		p.centre(p.subset(nil))
+		if _, err := p.logistic(context.Background(), 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

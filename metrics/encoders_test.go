@@ -38,6 +38,7 @@ func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
 		}
 		train, test := p.subset(c.Fitted), p.subset(c.Held)
 		train.scale(test)
+		train.centre(test)
 		w, err := train.logistic(context.Background(), c.C)
 		if err != nil {
 			t.Fatal(err)

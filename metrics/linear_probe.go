@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
 	"tessera/internal/random"
+	"tessera/kernel"
+	"tessera/parallel/team"
 )
 
 func init() {
@@ -73,25 +73,31 @@ func (m *probeMeter) Values(ctx context.Context) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	var scores []float64
-	nll := 0.0
-	for split := range uint64(holdouts) {
-		fitted, held, err := stratifiedSplit(p.labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout", split))
+	scores, losses, failed := make([]float64, holdouts), make([]float64, holdouts), make([]error, holdouts)
+	team.For(holdouts, 1, func(split, _ int) {
+		fitted, held, err := stratifiedSplit(p.labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout", uint64(split)))
 		if err != nil {
-			return nil, err
+			failed[split] = err
+			return
 		}
 		train, test := p.subset(fitted), p.subset(held)
 		train.scale(test)
+		train.centre(test)
 		w, err := train.logistic(ctx, m.C)
+		if err != nil {
+			failed[split] = err
+			return
+		}
+		scores[split], losses[split] = test.predicted(w)
+	})
+	for _, err := range failed {
 		if err != nil {
 			return nil, err
 		}
-		accuracy, loss := test.predicted(w)
-		scores, nll = append(scores, accuracy), nll+loss/holdouts
 	}
 	average := mean(scores, len(scores))
 	squares := 0.0
-	values := []Value{Number(average), Number(nll), {}}
+	values := []Value{Number(average), Number(mean(losses, len(losses))), {}}
 	for _, s := range scores {
 		squares += (s - average) * (s - average)
 		values = append(values, Number(s))
@@ -103,7 +109,7 @@ func (m *probeMeter) Values(ctx context.Context) ([]Value, error) {
 // logistic returns the weights of the logistic regression, one row of width weights per class, the bias last.
 func (p *svmProblem) logistic(ctx context.Context, c float64) ([]float64, error) {
 	classes, n := len(p.classes), float64(p.n)
-	logits, value, gradient := p.matrix(p.n, classes), 0.0, make([]float64, classes*p.width)
+	logits, value, gradient := make([]float64, p.n*classes), 0.0, make([]float64, classes*p.width)
 	last := slices.Repeat([]float64{math.NaN()}, len(gradient))
 	evaluate := func(w []float64) { // the objective divided by C n, and its gradient
 		if slices.Equal(w, last) {
@@ -111,8 +117,7 @@ func (p *svmProblem) logistic(ctx context.Context, c float64) ([]float64, error)
 		}
 		copy(last, w)
 		value = p.crossEntropy(w, logits)
-		weights := blas64.General{Rows: classes, Cols: p.width, Stride: p.width, Data: gradient}
-		blas64.Gemm(blas.Trans, blas.NoTrans, 1/n, logits, p.features(), 0, weights)
+		kernel.Float64().Gemm(true, false, classes, p.width, p.n, 1/n, logits, classes, p.rows, p.width, 0, gradient, p.width)
 		for i, v := range w {
 			if i%p.width < p.width-1 {
 				value += v * v / (2 * c * n)
@@ -138,23 +143,27 @@ func (p *svmProblem) logistic(ctx context.Context, c float64) ([]float64, error)
 	return r.X, nil
 }
 
-// features returns the rows as a matrix.
-func (p *svmProblem) features() blas64.General {
-	return blas64.General{Rows: p.n, Cols: p.width, Stride: p.width, Data: p.rows}
-}
-
-// matrix returns a matrix of zeros.
-func (*svmProblem) matrix(rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+// centre subtracts the mean of p from every unit, in p and in other. As the bias of a logistic regression is not regularised,
+// this changes only the bias, and L-BFGS needs fewer steps.
+func (p *svmProblem) centre(other *svmProblem) {
+	means := make([]float64, p.width-1)
+	for i := range p.n {
+		floats.AddScaled(means, 1/float64(p.n), p.row(i)[:p.width-1])
+	}
+	for _, q := range []*svmProblem{p, other} {
+		for i := range q.n {
+			floats.Sub(q.row(i)[:p.width-1], means)
+		}
+	}
 }
 
 // crossEntropy returns the mean cross entropy of the rows for the weights w. It overwrites logits by the derivatives of each
 // row's cross entropy with respect to its logits, probabilities minus targets.
-func (p *svmProblem) crossEntropy(w []float64, logits blas64.General) (sum float64) {
+func (p *svmProblem) crossEntropy(w []float64, logits []float64) (sum float64) {
 	classes := len(p.classes)
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, p.features(), blas64.General{Rows: classes, Cols: p.width, Stride: p.width, Data: w}, 0, logits)
+	kernel.Float64().Gemm(false, true, p.n, classes, p.width, 1, p.rows, p.width, w, p.width, 0, logits, classes)
 	for i, label := range p.labels {
-		row := logits.Data[i*classes : (i+1)*classes]
+		row := logits[i*classes : (i+1)*classes]
 		log := floats.LogSumExp(row)
 		sum += log - row[label]
 		for k, z := range row {
@@ -168,10 +177,10 @@ func (p *svmProblem) crossEntropy(w []float64, logits blas64.General) (sum float
 // predicted returns the accuracy and the mean cross entropy of the rows for the weights w.
 func (p *svmProblem) predicted(w []float64) (accuracy, nll float64) {
 	classes := len(p.classes)
-	residuals := p.matrix(p.n, classes)
+	residuals := make([]float64, p.n*classes)
 	nll = p.crossEntropy(w, residuals)
 	for i, label := range p.labels {
-		row := residuals.Data[i*classes : (i+1)*classes]
+		row := residuals[i*classes : (i+1)*classes]
 		row[label]++
 		if slices.Index(row, slices.Max(row)) == label {
 			accuracy += 1 / float64(p.n)

@@ -59,6 +59,7 @@ func (m Model) name() (string, error) {
 type model struct {
 	name    string
 	folder  string // folder of the run; "" for an open run, which is never read again
+	kind    string // see generates; "" for the values of the run
 	files   files  // files in the folder that are watched
 	stats   *modelStats
 	mu      sync.RWMutex
@@ -72,7 +73,7 @@ func (m *model) load(o *Options, run *tessera.Run) (err error) {
 		l, err = o.compile(run, "1", m.stats)
 	} else {
 		m.files = newFiles(runFiles(m.folder)...)
-		l, err = o.open(m.folder, m.stats)
+		l, err = o.open(m.folder, m.kind, m.stats)
 	}
 	if err == nil {
 		m.exchange(l)
@@ -104,7 +105,7 @@ func (s *Server) reload(m *model) (news string, err error) {
 	if version, err := versionOf(m.folder); err == nil && version == m.current.version {
 		return "", nil
 	}
-	l, err := s.options.open(m.folder, m.stats)
+	l, err := s.options.open(m.folder, m.kind, m.stats)
 	if err != nil {
 		m.stats.reloads.WithLabelValues("error").Inc()
 		return "", err
@@ -151,18 +152,23 @@ func versionOf(run string) (string, error) {
 }
 
 // open reads a run and compiles it. It returns an error if the files change meanwhile, so that version and model match.
-func (o *Options) open(path string, stats *modelStats) (*loaded, error) {
+func (o *Options) open(path, kind string, stats *modelStats) (*loaded, error) {
 	before := signatureOf(runFiles(path)...)
 	run, err := tessera.Open(path, o.Runs)
 	if err != nil {
 		return nil, err
 	}
-	defer run.Close()
 	version, err := versionOf(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, run.Close())
 	}
-	l, err := o.compile(run, version, stats)
+	var l *loaded
+	if kind != "" {
+		l, err = o.generates(kind, run, version, stats)
+	} else {
+		l, err = o.compile(run, version, stats)
+		err = errors.Join(err, run.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +185,10 @@ type loaded struct {
 	pixels   int
 	pictures bool // the values of the training were in [0,1], like pixels divided by 255
 	inputs   []*feature
-	widest   int       // number of values per sample of the largest input
-	outputs  []*output // outputs of a request that names none
-	derived  []*output // the outputs label and probability of each head of classes
+	widest   int          // number of values per sample of the largest input
+	outputs  []*output    // outputs of a request that names none
+	derived  []*output    // the outputs label and probability of each head of classes
+	run      *tessera.Run // open run of a model that makes images; nil for others
 	users    sync.WaitGroup
 }
 
@@ -197,9 +204,10 @@ type feature struct {
 	shape        []int // shape of one sample
 	size         int   // product of the shape
 	datatypes    []string
-	whole        bool     // the values are whole numbers
-	drawn        bool     // the values are drawn at random in training; a request provides them
-	classes      []string // names of the classes; nil if the values are not classes or have no names
+	whole        bool      // the values are whole numbers
+	within       []float32 // smallest and largest value; nil for any
+	drawn        bool      // the values are drawn at random in training; a request provides them
+	classes      []string  // names of the classes; nil if the values are not classes or have no names
 }
 
 // feature returns the input for a column.
@@ -360,6 +368,7 @@ func (l *loaded) close() error {
 		o.batch.stop()
 		errs = append(errs, o.encoder.Close())
 	}
+	errs = append(errs, l.run.Close())
 	return errors.Join(errs...)
 }
 

@@ -323,6 +323,13 @@ func (in *input) values(f *feature) error {
 		}
 	}
 	values := got.buffer.images[got.from:got.to]
+	if f.within != nil {
+		for i, v := range values {
+			if !(v >= f.within[0] && v <= f.within[1]) {
+				return fmt.Errorf("input %q: data: value %d: got %v, want %v to %v", in.name, i, v, f.within[0], f.within[1])
+			}
+		}
+	}
 	switch {
 	case f.whole:
 		return wholeNumbers(in.name, values)

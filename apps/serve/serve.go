@@ -59,6 +59,7 @@ type Options struct {
 	Certificate *Certificate      // certificate for TLS
 	TLS         *tls.Config       // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
 	Tokens      *Tokens           // accepted tokens; nil accepts every client
+	Generate    bool              // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder
 	Profile     bool              // serve /debug/pprof
 	Runs        tessera.Options   // options for opening runs
 	Log         func(text string) // called for reloads and faults, concurrently; nil for no log
@@ -133,21 +134,33 @@ func New(models []Model, o Options) (*Server, error) {
 		return nil, invalid("got no models, want at least one")
 	}
 	s := &Server{options: o, byName: map[string]*model{}, stats: newStats()}
+	var runs []*tessera.Run    // of each served model
 	for _, m := range models { // names first: compiling takes longer
 		name, err := m.name()
 		if err != nil {
 			return nil, err
 		}
-		if s.byName[name] != nil {
-			return nil, invalid("two models have the name %q: give one another name, as in NAME=RUN", name)
+		kinds := []string{""}
+		if o.Generate && m.Folder != "" {
+			kinds = append(kinds, sampling, traversing)
 		}
-		added := &model{name: name, folder: m.Folder, stats: s.stats.model(name)}
-		s.models, s.byName[name] = append(s.models, added), added
+		for _, kind := range kinds {
+			full := name
+			if kind != "" {
+				full += "." + kind
+			}
+			if s.byName[full] != nil {
+				return nil, invalid("two models have the name %q: give one another name, as in NAME=RUN", full)
+			}
+			added := &model{name: full, folder: m.Folder, kind: kind, stats: s.stats.model(full)}
+			s.models, s.byName[full] = append(s.models, added), added
+			runs = append(runs, m.Run)
+		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	for i, m := range models {
-		if err := s.models[i].load(&s.options, m.Run); err != nil {
+	for i, m := range s.models {
+		if err := m.load(&s.options, runs[i]); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}

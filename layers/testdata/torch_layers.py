@@ -199,6 +199,35 @@ def instance_norm(shape, epsilon):
     return case("instance_norm", {"epsilon": epsilon}, shape, x, norm(x), parameters)
 
 
+def group_norm(shape, groups, epsilon):
+    x = image(*shape)
+    norm = randomised(nn.GroupNorm(groups, shape[-1], eps=epsilon))
+    parameters = {"scale": (norm.weight, as_it_is), "shift": (norm.bias, as_it_is)}
+    return case("group_norm", {"groups": groups, "epsilon": epsilon}, shape, x, norm(x), parameters)
+
+
+def conv1d(shape, filters, kernel, stride=1, padding=0, dilation=1, groups=1):
+    """A sequence (length, channels)."""
+    length, c = shape
+    x = torch.randn(BATCH, length, c).requires_grad_()
+    weight, offset = torch.randn(filters, c // groups, kernel).requires_grad_(), torch.randn(filters).requires_grad_()
+    channels_first = x.movedim(-1, 1)
+    if padding == "same":
+        channels_first, used = F.pad(channels_first, same(length, kernel, stride, dilation)), 0
+    else:
+        used = padding
+    y = F.conv1d(channels_first, weight, offset, stride, used, dilation, groups).movedim(1, -1)
+    settings = {"filters": filters, "kernel": kernel, "stride": stride, "padding": padding or "valid", "dilation": dilation, "groups": groups}
+    return case("conv1d", settings, shape, x, y, {"weight": (weight, lambda p: p.permute(2, 1, 0)), "bias": (offset, as_it_is)})
+
+
+def layer_scale(shape):
+    """As in ConvNeXt and DINOv2: a product with a parameter of the last axis."""
+    x, scale = torch.randn(BATCH, *shape).requires_grad_(), torch.randn(shape[-1]).requires_grad_()
+    y = x * scale
+    return case("layer_scale", {}, shape, x, y, {"scale": (scale, as_it_is)})
+
+
 def residual(h, w, c):
     """x + a block of convolution, batch norm, leaky relu and convolution."""
     x = image(h, w, c)
@@ -360,6 +389,14 @@ CASES = [batch_norm(shape, training) for shape in [(4,), (3, 2, 5)] for training
     rectangular("conv2d_transpose", (4, 3, 2), 2, (4, 3), (2, 1), 1),
     masked_attention((5, 6), 3),
     masked_mean((5, 4)),
+    group_norm((3, 4, 6), 2, 1e-5),
+    group_norm((2, 3, 4), 4, 0.1),
+    group_norm((3, 2, 3), 1, 1e-5),
+    conv1d((9, 3), 4, 3, padding="same"),
+    conv1d((10, 4), 6, 4, stride=3, padding=1, groups=2),
+    conv1d((11, 2), 3, 3, stride=2, padding="same", dilation=2),
+    layer_scale((4, 5)),
+    layer_scale((7,)),
 ]
 
 if __name__ == "__main__":

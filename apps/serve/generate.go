@@ -1,0 +1,69 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tessera"
+	"tessera/internal/volume"
+	"tessera/losses"
+)
+
+// Kinds of models that [Options.Generate] adds to a run. Their names are NAME.KIND.
+const (
+	sampling   = "sample"   // input seed: the first image that the run draws with it, as tessera sample does
+	traversing = "traverse" // inputs unit and position: the image of the mean code, with the unit at this share of its range
+)
+
+// generates compiles a model that makes images of a run. The loaded model keeps the run open and closes it.
+func (o *Options) generates(kind string, run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
+	l := &loaded{version: version, shape: run.Shape(), pixels: volume.Of(run.Shape()), widest: 1, run: run}
+	input := func(name string, whole bool, low, high float32) {
+		f := &feature{name: name, column: name, shape: []int{1}, size: 1, datatypes: []string{typeFP32, typeFP64}, whole: whole, within: []float32{low, high}}
+		if whole {
+			f.datatypes = []string{typeINT64, typeINT32, typeFP32, typeFP64}
+		}
+		l.inputs = append(l.inputs, f)
+	}
+	var one func(ctx context.Context, inputs []float32) ([]float32, error)
+	if kind == sampling {
+		if _, err := run.Draw(context.Background(), 1, 1); err != nil { // compiles, and fits the mixture of codes
+			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())
+		}
+		input("seed", true, 0, 1<<24-1)
+		one = func(ctx context.Context, inputs []float32) ([]float32, error) {
+			return run.Draw(ctx, 1, uint64(inputs[0]))
+		}
+	} else {
+		var all []int
+		for unit := range run.Units() {
+			all = append(all, unit)
+		}
+		t, err := run.Traverse(context.Background(), tessera.Traversal{Units: all, Steps: 2})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())
+		}
+		input("unit", true, 0, float32(run.Units()-1))
+		input("position", false, 0, 1)
+		one = func(_ context.Context, inputs []float32) ([]float32, error) {
+			return run.Decode(t.Code(int(inputs[0]), inputs[1]))
+		}
+	}
+	out := &output{name: losses.Output, quoted: quoted(losses.Output), datatype: typeFP32, shape: run.Shape(), inputs: l.inputs}
+	width := len(l.inputs)
+	out.batch = &batcher{in: width, out: l.pixels, most: o.MaxBatch, wait: o.MaxWait, places: int64(o.Queue), observe: stats.batch(losses.Output),
+		encode: func(ctx context.Context, dst, rows []float32) ([]float32, error) {
+			for ; len(rows) > 0; rows = rows[width:] {
+				image, err := one(ctx, rows[:width])
+				if err != nil {
+					return dst, err
+				}
+				dst = append(dst, image...)
+			}
+			return dst, nil
+		}}
+	out.batch.start(o.Workers)
+	l.outputs = []*output{out}
+	return l, nil
+}
