@@ -42,14 +42,8 @@ type Answers struct {
 	Value   string           `toml:"value" optional:"true" doc:"value of the run that replaces the samples: code, output, a head, or another value by its name; by default the samples are not replaced"`
 	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose predicted class, as in predict, replaces the label; by default the labels are not replaced"`
 	Columns data.ColumnNames `toml:"columns" optional:"true" doc:"further columns that are values of the run: { teacher = \"class\" }, the logits of a head"`
-	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
-	Of      *Samples         `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
-}
-
-// Samples names the data set that a run reads.
-type Samples struct {
-	Name   string      `toml:"name" doc:"the data set"`
-	Source data.Source `part:"name,short"`
+	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Of      *data.Inner      `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
 }
 
 // answersName is the name of the data set.
@@ -77,7 +71,7 @@ func (s *Answers) WithInner(other func(data.Source) data.Source) data.Source {
 		return s
 	}
 	placed := *s
-	placed.Of = &Samples{s.Of.Name, other(s.Of.Source)}
+	placed.Of = &data.Inner{Name: s.Of.Name, Source: other(s.Of.Source)}
 	return &placed
 }
 

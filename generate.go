@@ -41,6 +41,15 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 	if other := r.Decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", r.Path, err, other)
 	}
+	return r.DrawFromCodes(ctx, n, seed)
+}
+
+// DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior: codes are drawn from the mixture of
+// [Run.CodeDensity], which knows which units are active together.
+func (r *Run) DrawFromCodes(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	if err := r.Decodes(); err != nil {
+		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", r.Path, ErrNoSampler, err)
+	}
 	density, err := r.CodeDensity(ctx)
 	if err != nil {
 		return nil, err

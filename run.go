@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 
+	"gonum.org/v1/gonum/mat"
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
@@ -255,6 +256,7 @@ func (r *Run) Components() (list []metrics.Component) {
 		return list
 	}
 	for _, c := range list {
+		r.unmix(c)
 		for i, f := range r.scaling.Factor {
 			c.Mean[i] = c.Mean[i]/float64(f) + float64(r.scaling.Shift[i])
 			for j := range c.Mean {
@@ -265,6 +267,27 @@ func (r *Run) Components() (list []metrics.Component) {
 		}
 	}
 	return list
+}
+
+// unmix multiplies mean and covariance of a component by the inverse of the matrix of a whitening.
+func (r *Run) unmix(c metrics.Component) {
+	n := len(c.Mean)
+	if r.scaling.Unmix == nil {
+		return
+	}
+	matrix := make([]float64, n*n)
+	for i, v := range r.scaling.Unmix {
+		matrix[i] = float64(v)
+	}
+	u := mat.NewDense(n, n, matrix)
+	var mean, left, both mat.Dense
+	mean.Mul(u, mat.NewDense(n, 1, c.Mean))
+	copy(c.Mean, mean.RawMatrix().Data)
+	if c.Covariance != nil {
+		left.Mul(u, mat.NewDense(n, n, c.Covariance))
+		both.Mul(&left, u)
+		copy(c.Covariance, both.RawMatrix().Data)
+	}
 }
 
 // Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the

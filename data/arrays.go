@@ -500,7 +500,7 @@ type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
 	Axes   string `toml:"axes" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
-	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
 
 	Missing string `toml:"missing" optional:"true" doc:"\"nan\": NaN are missing entries, which losses and metrics leave out; by default they are an error"`
 }

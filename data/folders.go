@@ -34,7 +34,7 @@ type Folders struct {
 	Channels   int    `toml:"channels" doc:"1 reads the images in grey, 3 in red, green and blue"`
 	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 leaves the images unchanged, and all files must have one size"`
 	Resize     string `toml:"resize" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
-	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise (both by statistics of the fitted images, stored with the model), or a factor"`
+	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted images, stored with the model), or a factor"`
 }
 
 // ImageFolders is a user-defined data set in folders of image files. Images of a class may be in folders of any depth.

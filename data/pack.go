@@ -212,7 +212,7 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
 	if s := p.Scaling; s != nil {
-		if len(s.Shift) != pixels || len(s.Factor) != pixels {
+		if len(s.Shift) != pixels || len(s.Factor) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
 			return nil, nil, errPacked
 		}
 		m.scaling = s

@@ -9,18 +9,20 @@ import (
 	names "tessera/part/table"
 )
 
-// Scale is the key scale: "bytes", "minmax", "standardise" or a factor. It determines how the values of a data set are scaled
+// Scale is the key scale: "bytes", "minmax", "standardise", "whiten" or a factor. It determines how the values of a data set are scaled
 // before a model reads them. The zero value does not scale; values of type byte always become value/255.
 //
 //	"bytes"        x / 255, when a file is read: for files that store bytes as floats
 //	"minmax"       (x - min) / (max - min), clipped to [0,1] for samples that were not fitted
 //	"standardise"  (x - mean) / standard deviation (of the population)
+//	"whiten"       ZCA (x - mean), which has almost uncorrelated values of almost equal variance
 //	a factor f     f x
 //
 // Minimum, maximum, mean and deviation are computed over the fitted samples, for each value of a vector, or for each channel
-// of images over all pixels. If all samples have the same value, the divisor is 1.
+// of images over all pixels. If all samples have the same value, the divisor is 1. The matrix ZCA is computed from the
+// covariance of all values of the fitted samples.
 type Scale struct {
-	Method string  // name of the method: "", "bytes", "minmax" or "standardise"
+	Method string  // name of the method: "", "bytes", "minmax", "standardise" or "whiten"
 	Factor float64 // the factor if not 0; Method is then ""
 }
 
@@ -29,10 +31,14 @@ const (
 	scaleBytes       = "bytes"
 	scaleMinmax      = "minmax"
 	scaleStandardise = "standardise"
+	scaleWhiten      = "whiten"
 )
 
+// scaleMethods lists the names of all methods.
+func scaleMethods() []string { return []string{scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten} }
+
 // fitted reports whether the scaling uses statistics of the fitted samples.
-func (s Scale) fitted() bool { return s.Method == scaleMinmax || s.Method == scaleStandardise }
+func (s Scale) fitted() bool { return s.Method != "" && s.Method != scaleBytes }
 
 // ScaleIsFitted reports whether a source scales its samples by statistics of the fitted samples. Another [Selection] then
 // gives other values for the same samples.
@@ -49,11 +55,11 @@ func (s *Scale) FromTOML(value any) error {
 	var factor float64
 	switch x := value.(type) {
 	case string:
-		if !slices.Contains([]string{"", scaleBytes, scaleMinmax, scaleStandardise}, x) {
-			if near, ok := names.Nearest(x, []string{scaleBytes, scaleMinmax, scaleStandardise}); ok {
+		if x != "" && !slices.Contains(scaleMethods(), x) {
+			if near, ok := names.Nearest(x, scaleMethods()); ok {
 				return fmt.Errorf("got %q; did you mean %q?", x, near)
 			}
-			return fmt.Errorf("got %q, want %q, %q, %q or a factor", x, scaleBytes, scaleMinmax, scaleStandardise)
+			return fmt.Errorf("got %q, want %q, %q, %q, %q or a factor", x, scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
 		}
 		*s = Scale{Method: x}
 		return nil
@@ -62,7 +68,7 @@ func (s *Scale) FromTOML(value any) error {
 	case float64:
 		factor = x
 	default:
-		return fmt.Errorf("got %v, want %q, %q, %q or a factor", value, scaleBytes, scaleMinmax, scaleStandardise)
+		return fmt.Errorf("got %v, want %q, %q, %q, %q or a factor", value, scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
 	}
 	if f := float32(factor); f == 0 || math.IsInf(float64(f), 0) || f != f || math.IsInf(float64(1/f), 0) {
 		return fmt.Errorf("got %s, want a factor that float32 can multiply and divide by", strconv.FormatFloat(factor, 'g', -1, 64))
@@ -79,10 +85,12 @@ func (s Scale) TOML() any {
 	return s.Method
 }
 
-// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value. It is stored with the model.
+// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value, and then Mix y if there is a matrix. It is
+// stored with the model.
 type Scaling struct {
 	Shift, Factor []float32 // one number per value of a sample
 	Clip          bool      // y is clipped to [0,1]
+	Mix, Unmix    []float32 `json:",omitempty"` // symmetric matrix of a whitening, (values, values), and its inverse; nil for none
 }
 
 // Fit returns the scaling of samples by s, nil if s does not scale. It returns an error for a non-finite factor.
@@ -90,9 +98,12 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 	if s == (Scale{}) || s.Method == scaleBytes {
 		return nil, nil
 	}
-	scaling := &Scaling{make([]float32, m.pixels), make([]float32, m.pixels), s.Method == scaleMinmax}
+	if s.Method == scaleWhiten {
+		return whitening(m)
+	}
+	scaling := &Scaling{Shift: make([]float32, m.pixels), Factor: make([]float32, m.pixels), Clip: s.Method == scaleMinmax}
 	groups, of := 1, s.fixed
-	if s.Method == scaleMinmax || s.Method == scaleStandardise {
+	if s.fitted() {
 		if groups = m.pixels; len(m.Shape) > 1 {
 			groups = 1
 			if len(m.Shape) == 3 {
@@ -177,13 +188,23 @@ func (s *Scaling) Apply(samples []float32) {
 	if s == nil {
 		return
 	}
-	for n := len(s.Shift); len(samples) >= n; samples = samples[n:] {
+	n := len(s.Shift)
+	for rest := samples; len(rest) >= n; rest = rest[n:] {
 		for i := range n {
-			samples[i] = (samples[i] - s.Shift[i]) * s.Factor[i]
+			rest[i] = (rest[i] - s.Shift[i]) * s.Factor[i]
 			if s.Clip {
-				samples[i] = min(max(samples[i], 0), 1)
+				rest[i] = min(max(rest[i], 0), 1)
 			}
 		}
+	}
+	mixed(samples, s.Mix, n)
+}
+
+// Pull multiplies derivatives with respect to scaled samples by the derivative of the scaling, in place. Clipping is ignored.
+func (s *Scaling) Pull(derivatives []float32) {
+	mixed(derivatives, s.Mix, len(s.Shift))
+	for i := range derivatives {
+		derivatives[i] *= s.Factor[i%len(s.Factor)]
 	}
 }
 
@@ -192,7 +213,9 @@ func (s *Scaling) Undo(samples []float32) {
 	if s == nil {
 		return
 	}
-	for n := len(s.Shift); len(samples) >= n; samples = samples[n:] {
+	n := len(s.Shift)
+	mixed(samples, s.Unmix, n)
+	for ; len(samples) >= n; samples = samples[n:] {
 		for i := range n {
 			samples[i] = samples[i]/s.Factor[i] + s.Shift[i]
 		}
@@ -207,6 +230,13 @@ func (s *Scaling) Applied(samples []float32) []float32 {
 	scaled := slices.Clone(samples)
 	s.Apply(scaled)
 	return scaled
+}
+
+// Unclipped returns a scaled copy of samples that is not clipped.
+func (s *Scaling) Unclipped(samples []float32) []float32 {
+	free := *s
+	free.Clip = false
+	return free.Applied(samples)
 }
 
 // Scaled returns the same samples with another scaling in place of the current one; a nil scaling removes it. Values are scaled

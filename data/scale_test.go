@@ -88,7 +88,7 @@ func TestScalesOfImagesAreOfChannels(t *testing.T) {
 			t.Errorf("scale = %v is taken", wrong)
 		}
 	}
-	for _, s := range []Scale{{}, {Method: scaleMinmax}, {Factor: 0.25}} {
+	for _, s := range []Scale{{}, {Method: scaleMinmax}, {Method: scaleWhiten}, {Factor: 0.25}} {
 		var back Scale
 		if err := back.FromTOML(s.TOML()); err != nil || back != s {
 			t.Errorf("%+v becomes %v, %+v, %v", s, s.TOML(), back, err)

@@ -40,6 +40,12 @@ type Outer interface {
 	WithInner(other func(inner Source) Source) Source
 }
 
+// Inner is the declaration of another data set whose samples a source reads.
+type Inner struct {
+	Name   string `toml:"name" doc:"the data set"`
+	Source Source `part:"name,short"`
+}
+
 // Namer is implemented by sources whose values have names.
 type Namer interface {
 	// ValueNames reads the names of the values of a sample, such as column names, in order. It also returns the file that

@@ -20,11 +20,13 @@ func init() {
 // right one in b, the lower left one in c, the lower right one in d.
 //
 // With `thicken` every part is dilated by a square with this radius: limbs then overlap the torso and each other. Overlapping
-// pixels are 1, not 2. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
+// pixels are 1, not 2. With `coloured` images have three channels: the torso is white, the limbs are red, green, blue and yellow,
+// and where parts overlap their channels are united. With `noise` Gaussian noise is added to the images, and pixels are clipped to [0,1].
 type Swimmer struct {
-	Thicken int     `toml:"thicken" want:"in [0,8]" doc:"radius in pixels of the square that dilates every part; overlapping parts are clipped to 1"`
-	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the Gaussian noise of every pixel"`
-	Seed    uint64  `toml:"seed" doc:"seed of the noise; independent of the run's seed, so that all runs see the same images"`
+	Coloured bool    `toml:"coloured" doc:"images of three channels, with a white torso and a colour for each limb"`
+	Thicken  int     `toml:"thicken" want:"in [0,8]" doc:"radius in pixels of the square that dilates every part; overlapping parts are clipped to 1"`
+	Noise    float64 `toml:"noise" want:">= 0" doc:"standard deviation of the Gaussian noise of every pixel"`
+	Seed     uint64  `toml:"seed" doc:"seed of the noise; independent of the run's seed, so that all runs see the same images"`
 }
 
 const (
@@ -38,8 +40,18 @@ var limbs = [4]struct{ row, column, v, h int }{
 	{10, 14, -1, -1}, {10, 17, -1, +1}, {21, 14, +1, -1}, {21, 17, +1, +1},
 }
 
+// colours contains red, green and blue of the torso and of the four limbs.
+var colours = [5][3]float32{{1, 1, 1}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 0}}
+
+func (s *Swimmer) shape() []int {
+	if s.Coloured {
+		return []int{swimmerSide, swimmerSide, 3}
+	}
+	return []int{swimmerSide, swimmerSide}
+}
+
 // Shape implements [Source].
-func (*Swimmer) Shape(Dirs) ([]int, bool) { return []int{swimmerSide, swimmerSide}, true }
+func (s *Swimmer) Shape(Dirs) ([]int, bool) { return s.shape(), true }
 
 // Load implements [Source].
 func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
@@ -53,10 +65,16 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 			parts[i] = thick
 		}
 	}
+	if s.Coloured {
+		for i, part := range parts { // the torso, then four positions of each limb
+			parts[i] = painted(part, colours[(i+3)/4])
+		}
+	}
 	const images = 4 * 4 * 4 * 4
-	pixels := make([]byte, images*swimmerPixels)
+	size := len(parts[0])
+	pixels := make([]byte, images*size)
 	for i := range images {
-		image := pixels[i*swimmerPixels : (i+1)*swimmerPixels]
+		image := pixels[i*size : (i+1)*size]
 		paint(image, parts[0])
 		for limb := range limbs {
 			position := i >> (2 * limb) & 3
@@ -64,12 +82,21 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 		}
 	}
 	kinds := append([]string{"torso"}, slices.Repeat([]string{"limb"}, len(parts)-1)...)
-	set, err := generated("swimmer", []int{swimmerSide, swimmerSide}, pixels, parts, kinds)
+	set, err := generated("swimmer", s.shape(), pixels, parts, kinds)
 	if err != nil || s.Noise == 0 {
 		return set, err
 	}
 	set.Train, err = noisy(set.Train, s.Noise, s.Seed)
 	return set, err
+}
+
+// painted returns a part in three channels.
+func painted(part []float32, colour [3]float32) []float32 {
+	out := make([]float32, 0, 3*len(part))
+	for _, v := range part {
+		out = append(out, v*colour[0], v*colour[1], v*colour[2])
+	}
+	return out
 }
 
 // noisy returns images with Gaussian noise, clipped to [0,1]. Each image has its own random stream.

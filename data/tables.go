@@ -44,7 +44,7 @@ type CSV struct {
 	Tables
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, if a line is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, if a line is an image"`
-	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise (both by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
 	Names  string `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 
 	Missing string `toml:"missing" optional:"true" doc:"\"nan\": empty cells, NA and NaN are missing entries, which losses and metrics leave out; by default they are an error"`

@@ -173,7 +173,12 @@ func (r *Run) samples() []checkpoint.Tensor {
 		return list
 	}
 	shape := []int{len(r.Scaling.Shift)}
-	return append([]checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}, list...)
+	scaling := []checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}
+	if r.Scaling.Mix != nil {
+		square := []int{shape[0], shape[0]}
+		scaling = append(scaling, checkpoint.Tensor{Name: mixName, Shape: square, Data: r.Scaling.Mix}, checkpoint.Tensor{Name: unmixName, Shape: square, Data: r.Scaling.Unmix})
+	}
+	return append(scaling, list...)
 }
 
 // Atoms returns the atoms of the run, nil if it has none.

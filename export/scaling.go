@@ -11,6 +11,8 @@ import (
 const (
 	shiftName  = "data/shift"
 	factorName = "data/factor"
+	mixName    = "data/mix"
+	unmixName  = "data/unmix"
 )
 
 // scaled adds the scaling of a run's samples to a program, so that its input images and its output are in the scale of
@@ -37,7 +39,7 @@ func scaled(m *ir.Module, s *data.Scaling) {
 	}
 }
 
-// applied returns (x - shift) factor, clipped to [0,1] if the scaling clips.
+// applied returns (x - shift) factor, clipped to [0,1] if the scaling clips, times the matrix of a whitening.
 func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	rows := ir.Reshaped(x, []int{x.Shape[0], len(s.Shift)})
 	shift, factor := scalings(m, s)
@@ -45,11 +47,23 @@ func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	if s.Clip {
 		y = ir.Point(ir.Minimum, y.Shape, ir.Point(ir.Maximum, y.Shape, y, ir.Uniform(0, y.Shape)), ir.Uniform(1, y.Shape))
 	}
-	return ir.Reshaped(y, x.Shape)
+	return ir.Reshaped(times(m, mixName, y, s.Mix), x.Shape)
 }
 
-// undone returns y / factor + shift.
+// times returns y times a parameter, a square matrix; y itself if the matrix is nil.
+func times(m *ir.Module, name string, y *ir.Value, matrix []float32) *ir.Value {
+	if matrix == nil {
+		return y
+	}
+	shape := []int{y.Shape[1], y.Shape[1]}
+	m.Parameters = append(m.Parameters, ir.Parameter{Name: name, Shape: shape, Data: matrix})
+	leaf := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: len(m.Parameters) - 1}, Shape: shape, Name: name}
+	return &ir.Value{Op: ir.Product{}, Args: []*ir.Value{y, leaf}, Shape: y.Shape}
+}
+
+// undone returns y, times the inverse of the matrix of a whitening, / factor + shift.
 func undone(m *ir.Module, s *data.Scaling, y *ir.Value) *ir.Value {
+	y = times(m, unmixName, y, s.Unmix)
 	shift, factor := scalings(m, s)
 	return ir.Point(ir.Add, y.Shape, ir.Point(ir.Div, y.Shape, y, factor), shift)
 }

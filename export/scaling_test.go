@@ -2,7 +2,6 @@ package export_test
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -20,18 +19,26 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	threads := team.New(1)
 	defer threads.Close()
-	for _, clip := range []bool{false, true} {
+	for _, kind := range []string{"plain", "clipped", "whitened"} {
 		r := oneLayer(t, "dense", `units = 5, activation = "sigmoid"`)
 		n := volume.Of(r.Shape())
-		r.Scaling = &data.Scaling{Shift: uniform(1, n), Factor: uniform(2, n), Clip: clip}
+		r.Scaling = &data.Scaling{Shift: uniform(1, n), Factor: uniform(2, n), Clip: kind == "clipped"}
 		for i := range r.Scaling.Factor {
 			r.Scaling.Factor[i] += 0.5
+		}
+		if kind == "whitened" { // by symmetric matrices, which need not be inverse to each other
+			for i, m := range []*[]float32{&r.Scaling.Mix, &r.Scaling.Unmix} {
+				*m = uniform(uint64(4+i), n*n)
+				for at := range *m {
+					(*m)[at] = (*m)[at/n+at%n*n]
+				}
+			}
 		}
 		var file bytes.Buffer
 		if err := export.Write(&file, r, "onnx", ""); err != nil {
 			t.Fatal(err)
 		}
-		path, err := o.save(fmt.Sprintf("scaled-%v", clip), file.Bytes())
+		path, err := o.save("scaled-"+kind, file.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +57,7 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 				r.Scaling.Undo(want)
 			}
 			if d := difference(got[name].floats(), want); !(d <= tolerance) {
-				t.Errorf("clipped %v: %s differs by %g", clip, name, d)
+				t.Errorf("%s: %s differs by %g", kind, name, d)
 			}
 		}
 	}

@@ -114,17 +114,15 @@ func (h *scaledHead) Logits(images []float32) ([]float32, error) {
 	return h.Head.Logits(h.scaling.Applied(images))
 }
 
-// Gradient implements [attack.WhiteBox]. By the chain rule, each derivative is multiplied by the scaling factor of its
-// value.
+// Gradient implements [attack.WhiteBox]. By the chain rule, the derivatives are multiplied by the derivative of the
+// scaling.
 func (h *scaledHead) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
 	gradient, logits, err = h.Head.Gradient(objective, h.scaling.Applied(images), targets)
 	if err != nil {
 		return nil, nil, err
 	}
 	h.gradient = append(h.gradient[:0], gradient...)
-	for i := range h.gradient {
-		h.gradient[i] *= h.scaling.Factor[i%len(h.scaling.Factor)]
-	}
+	h.scaling.Pull(h.gradient)
 	return h.gradient, logits, nil
 }
 

@@ -7,9 +7,9 @@ import (
 	"tessera/ops"
 )
 
-// AsymmetricDecay decays negative weights fully and other weights by a fraction alpha. With the default alpha = 0 it only
-// pushes negative weights towards 0. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights of one
-// of these norms:
+// AsymmetricDecay decays negative weights fully and other weights alpha times as much. With the default alpha = 0 it only
+// pushes negative weights towards 0, with alpha = 1 it is plain decay, and with a larger alpha other weights decay more than
+// negative ones. With phi = alpha for w >= 0 and phi = 1 for w < 0, it is the sum over the weights of one of these norms:
 //
 //	l2       phi w² / 2
 //	l1       phi |w|
@@ -22,7 +22,7 @@ import (
 // in its illustration. smooth does not use alpha; l2 and l1 do not use alpha1, alpha2 and kappa.
 type AsymmetricDecay struct {
 	onWeights
-	Alpha  float64 `toml:"alpha" want:"in [0,1]" doc:"decay of weights >= 0 relative to the others (l2, l1)"`
+	Alpha  float64 `toml:"alpha" want:">= 0" doc:"decay of weights >= 0 relative to the others (l2, l1)"`
 	Norm   string  `toml:"norm" oneof:"l2 l1 smooth" doc:"norm that is penalised"`
 	Alpha1 float64 `toml:"alpha1" want:">= 0" doc:"factor of the smoothed |w| (smooth)"`
 	Alpha2 float64 `toml:"alpha2" want:">= 0" doc:"factor of w²/2 (smooth)"`
@@ -30,7 +30,7 @@ type AsymmetricDecay struct {
 }
 
 func init() {
-	Registry.Register("asymmetric_decay", "decay of negative weights, and a fraction alpha of it for the others", func() Loss {
+	Registry.Register("asymmetric_decay", "decay of negative weights, and alpha times as much of the others", func() Loss {
 		return &AsymmetricDecay{Norm: "l2", Alpha1: 1, Alpha2: 1, Kappa: 0.4}
 	})
 }

@@ -250,6 +250,13 @@ var oracles = []struct {
 		}
 		return sum
 	})},
+	{"l2_activity", nil, perImage(func(h []float64) float64 {
+		sum := 0.0
+		for _, v := range h {
+			sum += v * v
+		}
+		return sum
+	})},
 	{"max_approximation", nil, maxApproximation(morph.Dilation, morph.Disk, 1)},
 	{"max_approximation", map[string]any{"operator": "erosion"}, maxApproximation(morph.Erosion, morph.Disk, 1)},
 	{"max_approximation", map[string]any{"operator": "opening"}, maxApproximation(morph.Opening, morph.Disk, 1)},
@@ -267,8 +274,10 @@ var oracles = []struct {
 	{"weight_decay", nil, perWeight(half)},
 	{"asymmetric_decay", nil, asymmetric(0, half)},
 	{"asymmetric_decay", map[string]any{"alpha": 0.1}, asymmetric(0.1, half)},
+	{"asymmetric_decay", map[string]any{"alpha": 2.5}, asymmetric(2.5, half)},
 	{"asymmetric_decay", map[string]any{"norm": "l1"}, asymmetric(0, math.Abs)},
 	{"asymmetric_decay", map[string]any{"norm": "l1", "alpha": 0.1}, asymmetric(0.1, math.Abs)},
+	{"asymmetric_decay", map[string]any{"norm": "l1", "alpha": 2.5}, asymmetric(2.5, math.Abs)},
 	{"asymmetric_decay", map[string]any{"norm": "smooth"}, smooth(1, 1, 0.4)},
 	{"asymmetric_decay", map[string]any{"norm": "smooth", "alpha1": 0.3, "alpha2": 2.0, "kappa": 0.7}, smooth(0.3, 2, 0.7)},
 }

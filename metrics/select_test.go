@@ -181,7 +181,7 @@ func TestAnEarlierResultIsPickedFrom(t *testing.T) {
 
 func TestResultsAreReadAsTheyAreWritten(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"operator":"opening","radius":2,"c":3}`: `{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"c":3}`,
+		`{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"operator":"opening","radius":2,"z":3}`: `{"model":"m","dataset":"d","images":2,"b":1.5,"a":null,"z":3}`,
 		`{"model":"m","dataset":"","images":0}`:                                                         `{"model":"m","dataset":"","images":0}`,
 	} {
 		var r Result

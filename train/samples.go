@@ -15,12 +15,14 @@ import (
 	"tessera/train/checkpoint"
 )
 
-// Names of the tensors and metadata that describe the fitted samples in a checkpoint: their scaling as two tensors, and the
-// range of their values before scaling.
+// Names of the tensors and metadata that describe the fitted samples in a checkpoint: their scaling as two tensors
+// (four for a whitening), and the range of their values before scaling.
 const (
 	samplesPrefix = "data/"
 	shiftName     = samplesPrefix + "shift"
 	factorName    = samplesPrefix + "factor"
+	mixName       = samplesPrefix + "mix"
+	unmixName     = samplesPrefix + "unmix"
 	rangeKey      = "range"   // JSON; omitted for values in [0,1]
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
@@ -63,6 +65,11 @@ func (s samples) add(f *checkpoint.File) {
 		shape := []int{len(s.scaling.Shift)}
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
 			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
+		if s.scaling.Mix != nil {
+			square := []int{shape[0], shape[0]}
+			f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: mixName, Shape: square, Data: s.scaling.Mix},
+				checkpoint.Tensor{Name: unmixName, Shape: square, Data: s.scaling.Unmix})
+		}
 		if s.scaling.Clip {
 			f.Metadata[clipKey] = "true"
 		}
@@ -104,6 +111,16 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 			len(shift.Data), len(factor.Data), values)
 	}
 	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
+	mix, has := f.Tensor(mixName)
+	unmix, also := f.Tensor(unmixName)
+	if !has && !also {
+		return s, nil
+	}
+	if len(mix.Data) != values*values || len(unmix.Data) != values*values {
+		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", mixName, unmixName,
+			len(mix.Data), len(unmix.Data), values*values)
+	}
+	s.scaling.Mix, s.scaling.Unmix = mix.Data, unmix.Data
 	return s, nil
 }
 

@@ -82,11 +82,7 @@ func (d display) scale(row figures.ImageRow) figures.ImageRow {
 	if len(row.Shape) > 1 || d.scaling == nil {
 		return row
 	}
-	row.Images = slices.Clone(row.Images)
-	for i, v := range row.Images {
-		at := i % row.Shape[0]
-		row.Images[i] = (v - d.scaling.Shift[at]) * d.scaling.Factor[at]
-	}
+	row.Images = d.scaling.Unclipped(row.Images)
 	return row
 }
 

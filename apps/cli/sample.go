@@ -20,6 +20,7 @@ type sampleFlags struct {
 	steps int
 	eta   float64
 
+	mixture         bool
 	features, value string
 }
 
@@ -30,7 +31,7 @@ func sampleCommand() *cobra.Command {
 		Short: "Draw new images from a generative model or an auto-encoder",
 		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
 			"is sampled itself. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
-			"training images, and decoded. The scaling of the training is undone. " +
+			"training images, and decoded; --mixture does this for a model with a prior too. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
 			"A diffusion model computes its images in --steps steps; --eta 0 is DDIM, --eta 1 is DDPM. " +
@@ -43,6 +44,7 @@ func sampleCommand() *cobra.Command {
 	f.add(cmd)
 	cmd.Flags().IntVar(&f.count, "count", 0, "number of images")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the images")
+	cmd.Flags().BoolVar(&f.mixture, "mixture", false, "draw codes from the mixture fitted to codes also for a model with a prior")
 	cmd.Flags().IntVar(&f.steps, "steps", 0, "number of steps of a diffusion model; the default is that of its layer")
 	cmd.Flags().Float64Var(&f.eta, "eta", -1, "share of fresh noise in a step of a diffusion model, in [0,1]; the default is that of its layer")
 	cmd.Flags().StringVar(&f.features, "features", "", "run whose values are the features for precision and recall")
@@ -79,8 +81,13 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		}
 		defer features.Close()
 	}
-	draw := r.Draw
-	if cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta") {
+	draw, stepped := r.Draw, cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta")
+	switch {
+	case f.mixture && stepped:
+		return usagef("--mixture: codes of a mixture are decoded at once: leave out --steps and --eta")
+	case f.mixture:
+		draw = r.DrawFromCodes
+	case stepped:
 		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
 			return r.DrawInSteps(ctx, n, seed, f.steps, f.eta)
 		}

@@ -129,6 +129,12 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 			t.Fatalf("parts: codes that are never negative gave the pixel %g", v)
 		}
 	}
+	b.must(0, "sample", "runs/vae", "--count", "3", "--mixture", "-o", "mixed.npy")
+	b.must(0, "sample", "runs/plain", "--count", "3", "--mixture", "-o", "same.npy")
+	if few := b.values("few.npy", 8, 8); slices.Equal(b.values("mixed.npy", 8, 8), b.values("vae.npy", 8, 8)[:3*64]) || slices.Equal(few, b.values("same.npy", 8, 8)) ||
+		!slices.Equal(b.values("plain.npy", 8, 8)[:3*64], b.values("same.npy", 8, 8)) {
+		t.Error("--mixture does not draw from the mixture of codes")
+	}
 	b.must(0, "sample", "runs/vae", "--count", "20", "-o", "grid.png")
 	if size := len(b.read("grid.png")); size < 1000 {
 		t.Errorf("a grid of %d bytes", size)

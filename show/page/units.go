@@ -325,12 +325,7 @@ func (v *view) scaled(values []float32) []float32 {
 	if v.scaling == nil || len(v.run.Shape()) > 1 {
 		return values
 	}
-	out := make([]float32, len(values))
-	for i, x := range values {
-		at := i % len(v.scaling.Shift)
-		out[i] = (x - v.scaling.Shift[at]) * v.scaling.Factor[at]
-	}
-	return out
+	return v.scaling.Unclipped(values)
 }
 
 // negative reports whether a value is below 0.

@@ -51,6 +51,7 @@ LOSSES = {
     "l1": lambda h, _: h.abs().sum() / h.shape[0],
     "weight_decay": lambda w, _: 0.5 * w.pow(2).sum(),
     "asymmetric_decay": lambda w, _: decay(w),
+    "l2_activity": lambda h, _: h.pow(2).sum() / h.shape[0],
 }
 UNIT = {"bce", "kl"}
 

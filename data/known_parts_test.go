@@ -1,0 +1,90 @@
+package data
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// A coloured image is the plain one in every channel that its parts have.
+func TestColouredSwimmersArePlainOnesInColour(t *testing.T) {
+	plain, coloured := load(t, &Swimmer{}), load(t, &Swimmer{Coloured: true})
+	x, y := plain.Train.Float32(), coloured.Train.Float32()
+	for i, v := range x {
+		if max(y[3*i], y[3*i+1], y[3*i+2]) != v {
+			t.Fatalf("value %d: %v in grey, %v in colour", i, v, y[3*i:3*i+3])
+		}
+	}
+	for i, want := range [][]float32{{1, 1, 1}, {1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
+		at := slices.Index(plain.Parts[i], 1)
+		if got := coloured.Parts[i][3*at : 3*at+3]; !slices.Equal(got, want) {
+			t.Errorf("part %d: got the colour %v, want %v", i, got, want)
+		}
+	}
+	present, union := partsOf(y[:len(coloured.Parts[0])], coloured.Parts)
+	if !union || !slices.Equal(present, []int{0, 1, 5, 9, 13}) {
+		t.Errorf("the first image is made of %v (all of it: %v)", present, union)
+	}
+}
+
+func TestChordsAreSumsOfNotes(t *testing.T) {
+	s := &Notes{Notes: 13, Bins: 64, Count: 300, Density: 0.3, Seed: 2}
+	set := load(t, s)
+	f := 3 * math.Pow(2, 5/12.) // note 5, by the definition
+	best := slices.Max(set.Parts[5])
+	for b, got := range set.Parts[5] {
+		want := 0.0
+		for h := 1; float64(h)*f < 64; h++ {
+			want += math.Exp(-math.Pow(float64(b)-float64(h)*f, 2)/2) / float64(h)
+		}
+		want0 := 0.0
+		for h := 1; float64(h)*f < 64; h++ {
+			want0 += math.Exp(-math.Pow(4-float64(h)*f, 2)/2) / float64(h) // bin 4, the next to the fundamental
+		}
+		if math.Abs(float64(got)-want/want0) > 1e-6 || best != 1 {
+			t.Errorf("bin %d: got %v, want %v; largest %v", b, got, want/want0, best)
+		}
+	}
+	x := set.Train.Float32()
+	if largest := slices.Max(x); largest != 1 || slices.Min(x) < 0 {
+		t.Errorf("values reach from %v to %v, want from 0 to 1", slices.Min(x), largest)
+	}
+	if _, err := (&Notes{Notes: 60, Bins: 64, Count: 1, Density: 0.5}).Load(background, nil, Both); err == nil {
+		t.Error("a note above the highest frequency is taken")
+	}
+	s.Count = 20
+	few := load(t, s).Train.Float32()
+	if a, b := float64(few[5]/few[6]), float64(x[5]/x[6]); math.Abs(a-b) > 1e-4 {
+		t.Errorf("a smaller set does not begin as a larger one: ratios %v and %v", a, b)
+	}
+}
+
+func TestTextsMixTheirTopics(t *testing.T) {
+	s := &Topics{Topics: 3, Words: 30, Count: 400, Length: 200, Mixture: 0.3, Sparsity: 0.1, Seed: 3}
+	set := load(t, s)
+	x := set.Train.Float32()
+	mean := make([]float64, 30)
+	for i := range 400 {
+		sum := float32(0)
+		for w, v := range x[i*30 : (i+1)*30] {
+			if v != float32(math.Round(float64(v))) {
+				t.Fatalf("text %d has %v times word %d", i, v, w)
+			}
+			sum += v
+			mean[w] += float64(v) / (400 * 200)
+		}
+		if sum != 200 {
+			t.Fatalf("text %d has %v words, want 200", i, sum)
+		}
+	}
+	for w := range mean { // each topic has a third of all words
+		want := float64(set.Parts[0][w]+set.Parts[1][w]+set.Parts[2][w]) / 3
+		if math.Abs(mean[w]-want) > 0.04 {
+			t.Errorf("word %d: frequency %v, want about %v", w, mean[w], want)
+		}
+	}
+	s.Count = 10
+	if few := load(t, s).Train.Float32(); !slices.Equal(few, x[:len(few)]) {
+		t.Error("a smaller set is not the beginning of a larger one")
+	}
+}

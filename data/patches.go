@@ -1,0 +1,168 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tessera/internal/random"
+	"tessera/part"
+)
+
+func init() {
+	Registry.Register("patches", "random square patches of the images of another data set",
+		func() Source { return &Patches{Size: 12, Count: 10000, Seed: 1} })
+}
+
+// Patches contains square patches of the images of another data set, at random places.
+//
+//	dataset = { name = "patches", of = { name = "images", images = "photographs", size = [480, 640] }, size = 12, scale = "whiten" }
+//
+// Each patch is cut out of one of the images; all images and all places within an image are equally likely, and patches may
+// overlap. Labels, true parts and further columns of the images are left out. If the other data set has test images, as
+// many patches are cut out of these. Each patch has its own random stream, so that a larger set begins with the patches of a
+// smaller one. Vectors, and images that are smaller than a patch, are errors.
+type Patches struct {
+	Of    *Inner `toml:"of" required:"true" doc:"the data set whose images are cut: a name, or a table with further keys"`
+	Size  int    `toml:"size" want:"in [2,256]" doc:"side of a patch, in pixels"`
+	Count int    `toml:"patches" want:"in [1,1000000]" doc:"number of patches; as many of the test images, if there are any"`
+	Scale Scale  `toml:"scale" optional:"true" doc:"how the patches are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted patches, stored with the model), or a factor; by default as the other data set is"`
+	Seed  uint64 `toml:"seed" doc:"seed of the places; independent of the run's seed, so that all runs see the same patches"`
+}
+
+// Check returns an error if no data set is named.
+func (p *Patches) Check() error {
+	if p.Of == nil || p.Of.Source == nil {
+		return part.KeyErrorf("of", `got nothing, want a data set; write of = "fashion-mnist", or of = { name = "images", images = "FOLDER" }`)
+	}
+	return nil
+}
+
+// WithInner implements [Outer].
+func (p *Patches) WithInner(other func(Source) Source) Source {
+	if p.Of == nil {
+		return p
+	}
+	placed := *p
+	placed.Of = &Inner{p.Of.Name, other(p.Of.Source)}
+	return &placed
+}
+
+// Origin returns where the images of the other data set come from.
+func (p *Patches) Origin() Origin {
+	if p.Of != nil {
+		if s, ok := p.Of.Source.(interface{ Origin() Origin }); ok {
+			return s.Origin()
+		}
+	}
+	return Generated
+}
+
+// HasTest implements [Tester].
+func (p *Patches) HasTest() bool { return p.Of != nil && HasTest(p.Of.Source) }
+
+// Unlabelled implements [Unlabelled].
+func (*Patches) Unlabelled() bool { return true }
+
+func (p *Patches) fitsScale() bool {
+	return p.Scale.fitted() || p.Scale == (Scale{}) && p.Of != nil && ScaleIsFitted(p.Of.Source)
+}
+
+// shape returns the shape of a patch of images.
+func (p *Patches) shape(images []int) ([]int, error) {
+	if len(images) < 2 {
+		return nil, &Error{Dataset: "patches", Problem: fmt.Sprintf("of: samples of shape %v are vectors, want images", images)}
+	}
+	if images[0] < p.Size || images[1] < p.Size {
+		return nil, &Error{Dataset: "patches", Problem: fmt.Sprintf("of: images of %dx%d pixels have no patches of %dx%d", images[0], images[1], p.Size, p.Size), Hint: "lower the key size"}
+	}
+	return append([]int{p.Size, p.Size}, images[2:]...), nil
+}
+
+// Shape implements [Source].
+func (p *Patches) Shape(dirs Dirs) ([]int, bool) {
+	if p.Of == nil {
+		return nil, false
+	}
+	images, ok := p.Of.Source.Shape(dirs)
+	if !ok {
+		return nil, false
+	}
+	shape, err := p.shape(images)
+	return shape, err == nil
+}
+
+// Load implements [Source].
+func (p *Patches) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	if len(need.Columns) > 0 {
+		return nil, &Error{Dataset: "patches", Problem: fmt.Sprintf("patches have no column %q", need.Columns[0])}
+	}
+	set, err := Load(ctx, p.Of.Source, dirs, need)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := p.shape(set.Shape)
+	if err != nil {
+		return nil, err
+	}
+	out := &Set{Name: "patches", Shape: shape, Files: set.Files, HasTest: set.HasTest, Scale: set.Scale}
+	if p.Scale != (Scale{}) {
+		out.Scale = p.Scale
+	}
+	if out.Train, err = p.cut(ctx, set.Train, shape, "train"); err != nil {
+		return nil, err
+	}
+	out.Test, err = p.cut(ctx, set.Test, shape, "test")
+	return out, err
+}
+
+// cut returns patches of images, nil for no images. The name of the split selects the random streams.
+func (p *Patches) cut(ctx context.Context, images *Images, shape []int, split string) (*Images, error) {
+	if images == nil {
+		return nil, nil
+	}
+	width, channels := images.Shape[1], images.pixels/(images.Shape[0]*images.Shape[1])
+	line := p.Size * channels
+	pixels := p.Size * line
+	var bytes []byte
+	var floats []float32
+	if images.Bytes(0) != nil {
+		bytes = make([]byte, p.Count*pixels)
+	} else {
+		floats = make([]float32, p.Count*pixels)
+	}
+	image, last := make([]float32, images.pixels), -1
+	places := make([]place, p.Count)
+	for i := range places {
+		r := random.Stream(p.Seed, "patches "+split, uint64(i))
+		places[i] = place{i, r.IntN(images.n), r.IntN(images.Shape[0] - p.Size + 1), r.IntN(width - p.Size + 1)}
+	}
+	slices.SortFunc(places, func(a, b place) int { return a.image - b.image }) // so that each image is read once
+	for _, at := range places {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if floats != nil && at.image != last {
+			images.copyRow(image, at.image)
+			last = at.image
+		}
+		for y := range p.Size {
+			from, to := ((at.row+y)*width+at.column)*channels, at.patch*pixels+y*line
+			if bytes != nil {
+				copy(bytes[to:to+line], images.Bytes(at.image)[from:])
+			} else {
+				copy(floats[to:to+line], image[from:])
+			}
+		}
+	}
+	if bytes != nil {
+		return NewBytes(shape, bytes, nil)
+	}
+	return NewFloats(shape, floats, nil)
+}
+
+// place is the place of a patch.
+type place struct{ patch, image, row, column int }
