@@ -406,10 +406,19 @@ func (r *Run) decide(p *Prediction, logits []float32, columns map[string][]float
 
 // HeadAttack describes attacks on a head of a run.
 type HeadAttack struct {
-	Head   string // one of [Run.ClassHeads]; "" selects the only head
-	Trials []attack.Trial
-	Limit  int  // number of attacked images, from the first; 0 attacks all
-	From   *Run // run from which the examples are computed; nil for the attacked run
+	Head     string // one of [Run.ClassHeads]; "" selects the only head
+	Trials   []attack.Trial
+	Limit    int    // number of attacked images, from the first; 0 attacks all
+	From     *Run   // run from which the examples are computed; nil for the attacked run
+	FromHead string // head of From from which they are computed; "" for the head with the name of the attacked one, or else the only one
+}
+
+// source returns the head from which the examples are computed. head is the attacked one.
+func (a HeadAttack) source(head string) (string, error) {
+	if a.FromHead == "" && slices.Contains(a.From.ClassHeads(), head) {
+		return head, nil
+	}
+	return a.From.classHead(a.FromHead)
 }
 
 // AttackHead measures the effect of attacks on a head that predicts classes. Adversarial examples are computed from the images
@@ -440,7 +449,7 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 			j, err = attack.Judge(ctx, model, nil, images, labels, trials)
 			return err
 		}
-		other, err := a.From.classHead("")
+		other, err := a.source(head)
 		if err != nil {
 			return err
 		}
@@ -454,7 +463,9 @@ func (r *Run) AttackHead(ctx context.Context, a HeadAttack) (j *attack.Judgement
 	}
 	j.Model, j.Dataset, j.Head = r.Model.Name, r.Model.Dataset.Name, head
 	if a.From != nil && a.From != r {
-		j.From = a.From.Path
+		if j.From = a.From.Path; a.FromHead != "" {
+			j.From += ", head " + a.FromHead
+		}
 	}
 	return j, nil
 }

@@ -640,6 +640,60 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	}
 }
 
+// A head on another column than the labels is compared with that column, and one of two heads can be chosen as the source.
+func TestAHeadOnAnotherColumnIsAttackedByItsOwnClasses(t *testing.T) {
+	two := func(seed string) *tessera.Run {
+		return untrained(t, `dataset = { name = "credit", count = 60, test = 50 }
+encoder = [{ kind = "dense", units = 4, activation = "relu" }]
+decoder = []
+head.class.layers = [{ kind = "dense" }]
+head.place.layers = [{ kind = "dense" }]
+loss = [{ kind = "cross_entropy", on = "class" }, { kind = "cross_entropy", on = "place", against = "group" }]
+train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
+	}
+	r, other := two("1"), two("2")
+	sample, err := r.Sample(t.Context(), data.TestSplit, "group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Predict("place", sample.Images.Scaled(nil).Float32())
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, ofLabels := 0, 0
+	for i, c := range sample.Images.Classes("group") {
+		if p.Labels[i] == c {
+			right++
+		}
+		if p.Labels[i] == sample.Images.Labels()[i] {
+			ofLabels++
+		}
+	}
+	if right == ofLabels {
+		t.Fatalf("%d predictions equal the group, and as many the label: the test shows nothing", right)
+	}
+	judged := func(a tessera.HeadAttack) *attack.Judgement {
+		t.Helper()
+		a.Trials = []attack.Trial{{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.3}}}
+		j, err := r.AttackHead(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	if j := judged(tessera.HeadAttack{Head: "place"}); math.Abs(j.Accuracy.Value-float64(right)/50) > 1e-9 {
+		t.Errorf("clean accuracy %v, want %d of 50", j.Accuracy.Value, right)
+	}
+	same, named, swapped := judged(tessera.HeadAttack{Head: "place", From: other}), judged(tessera.HeadAttack{Head: "place", From: other, FromHead: "place"}),
+		judged(tessera.HeadAttack{Head: "place", From: other, FromHead: "class"})
+	if same.Trials[0].Risk != named.Trials[0].Risk || same.Trials[0].Risk == swapped.Trials[0].Risk || swapped.From != other.Path+", head class" {
+		t.Errorf("risks %v, %v and %v, from %q", same.Trials[0].Risk, named.Trials[0].Risk, swapped.Trials[0].Risk, swapped.From)
+	}
+	if _, err := r.AttackHead(t.Context(), tessera.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of ["class" "place"]`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // No attack that knows less finds more: on the same images and balls, neither one step, nor examples of another model, nor a black box leaves
 // fewer correct predictions than projected gradient steps on the model itself. The models are a plain one and an adversarially trained one.
 func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {

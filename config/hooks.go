@@ -106,15 +106,33 @@ func (w *walk) misplaced() {
 		if inner && p.From == nil {
 			computed = "a relative block scales its input"
 		}
-		for _, name := range p.From {
-			if q, published := w.layout.Of(name); q != nil && published == "" && len(q.Parameters) > 0 {
-				computed = fmt.Sprintf("%s (%s) computes other numbers", q.Path, q.Kind)
-			}
+		if q := w.layout.computing(p.From); q != nil {
+			computed = fmt.Sprintf("%s (%s) computes other numbers", q.Path, q.Kind)
 		}
 		if computed != "" {
 			w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("%s looks up whole numbers, but %s", p.Kind, computed), "let it read a column of whole numbers (from)")
 		}
 	}
+}
+
+// computing returns a layer with parameters from which one of the values comes, directly or through layers that rearrange values;
+// nil if there is none.
+func (l *Layout) computing(names []string) *Placed {
+	for _, name := range names {
+		p, published := l.Of(name)
+		if p == nil || published != "" {
+			continue
+		}
+		if len(p.Parameters) > 0 {
+			return p
+		}
+		if rearranges(p.Layer) {
+			if q := l.computing(p.From); q != nil {
+				return q
+			}
+		}
+	}
+	return nil
 }
 
 // Hook is a declared hook of a model.

@@ -87,6 +87,7 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
 	for list, want := range map[string]string{
 		`{ kind = "dense", units = 4 }, { kind = "embedding", vocabulary = 5, units = 3 }`:                          `encoder[2] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
+		`{ kind = "dense", units = 4 }, { kind = "flatten" }, { kind = "embedding", vocabulary = 5, units = 3 }`:    `encoder[3] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
 		`{ kind = "relative", layers = [{ kind = "embedding", vocabulary = 5, units = 3 }] }`:                       `encoder[1].layers[0] (embedding): embedding looks up whole numbers, but a relative block scales its input`,
 		`{ kind = "residual", layers = [{ kind = "decorrelate", column = "c" }, { kind = "dense", units = 256 }] }`: `encoder[1].layers[0] (decorrelate): decorrelate is fitted to the images`,
 	} {

@@ -27,6 +27,7 @@ func (m *Model) Warnings() (list []string) {
 			list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no loss reads this teacher; add { kind = \"consistency\" }, or remove the hook", m.Name, h.Name))
 		}
 	}
+	list = append(list, m.uselessSeparations()...)
 	if _, ok := m.Heads["input"]; ok {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
 	}
@@ -38,6 +39,71 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
 	}
 	return list
+}
+
+// uselessSeparations warns of hooks that compare the gradients of terms of which no trainable parameter depends on two.
+func (m *Model) uselessSeparations() (list []string) {
+	for _, h := range m.AllHooks() {
+		s, ok := h.Hook.(hooks.Separating)
+		if !ok || m.shape == nil {
+			continue
+		}
+		layout, err := m.Layout(m.shape)
+		if err != nil || m.sharesParameters(layout, s.Separates()) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no trainable parameter depends on two of its terms; "+
+			"name terms of one player that share trainable parameters, or remove the hook", m.Name, h.Name))
+	}
+	return list
+}
+
+// sharesParameters reports whether a player trains a parameter on which two of its terms depend. Only terms with these names
+// count; nil means all. Terms that read more than values by their names, and shared parameters, count as depending on everything.
+func (m *Model) sharesParameters(l *Layout, names []string) bool {
+	for _, player := range m.AllPlayers() {
+		terms := map[string]int{} // number of terms that depend on a parameter
+		for _, i := range player.Terms {
+			if len(names) > 0 && !slices.Contains(names, m.TermName(i)) {
+				continue
+			}
+			reached := map[string]bool{}
+			whole := false
+			if r := m.Losses[i].Reads(); !r.On || r.Atoms || r.Jacobian {
+				whole = true
+			} else {
+				for _, name := range m.Losses[i].Names() {
+					whole = l.reach(name, reached) || whole
+				}
+			}
+			for _, p := range l.Parameters() {
+				if at := p.Path[:len(p.Path)-len(p.Name)-1]; !p.State && player.Moves(p.Path) && !m.Frozen(p.Path) && (whole || reached[at]) {
+					if terms[p.Path]++; terms[p.Path] > 1 {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// reach adds the paths of the layers that a value is computed by. It reports whether one of them borrows a parameter.
+func (l *Layout) reach(name string, reached map[string]bool) (borrows bool) {
+	list, isStack := l.Stack(name)
+	if isStack && len(list) == 0 {
+		return false
+	}
+	p, _ := l.Of(name)
+	if p == nil || reached[p.Path] {
+		return false
+	}
+	reached[p.Path] = true
+	borrows = len(borrowers(p.Layer)) > 0
+	for _, from := range p.From {
+		borrows = l.reach(from, reached) || borrows
+	}
+	return borrows
 }
 
 // normalisesHoles returns a layer that normalises images with missing or hidden entries, as "encoder[0] (batch_norm)".

@@ -108,3 +108,34 @@ func TestTheShippedModelsAreWithoutWarnings(t *testing.T) {
 		}
 	}
 }
+
+// Gradient surgery compares gradients of the same parameters: without a parameter that two of its terms share it does nothing.
+func TestSurgeryWithoutASharedParameterIsAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }, { kind = "relu" }]
+head.a = { layers = [{ kind = "dense", units = 10 }] }
+head.b = { layers = [{ kind = "dense", units = 10 }] }
+loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "a" }, { kind = "cross_entropy", on = "b", name = "other" }]
+hook.surgery = {}
+`
+	for sets, want := range map[string]int{
+		"":                            0,
+		`freeze=["encoder.*"]`:        1, // the decoder and the heads have one term each
+		`freeze=["encoder.0.weight"]`: 0, // the bias is left
+		`freeze=["encoder.*"];hook.surgery.terms=["cross_entropy", "other"]`:                                                                                                       1,
+		`player={ x = { trains = ["encoder.*", "decoder.*"], losses = ["mse"] }, y = { trains = ["head.*"], losses = ["cross_entropy", "other"] } }`:                               1,
+		`player={ x = { trains = ["encoder.*", "decoder.*"], losses = ["mse", "other"] }, y = { trains = ["head.*"], losses = ["cross_entropy", "other"] } }`:                      0,
+		`freeze=["encoder.*"];loss=[{ kind = "mse" }, { kind = "l1", on = "output" }, { kind = "cross_entropy", on = "a" }, { kind = "cross_entropy", on = "b", name = "other" }]`: 0,
+	} {
+		var changes []string
+		if sets != "" {
+			changes = strings.Split(sets, ";")
+		}
+		got := model(t, load(t, text), "m", changes...).Warnings()
+		got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "hook.surgery has no effect") })
+		if len(got) != want {
+			t.Errorf("%s: got %q, want %d warnings", sets, got, want)
+		}
+	}
+}

@@ -42,6 +42,7 @@ const (
 	Prepare  Stage = 100 // prepares images before the first step: decomposition
 	Select   Stage = 200 // selects or changes parameters before a step: prune
 	Distort  Stage = 300 // changes the images of a step: adversarial
+	Repeat   Stage = 350 // computes the gradients of a step again, before other hooks change them: sharpness
 	Follow   Stage = 400 // maintains values that depend on the parameters: average
 	Evaluate Stage = 500 // evaluates a complete epoch: early_stopping
 	Last     Stage = 600 // default: plateau, revive, teacher
@@ -226,7 +227,8 @@ type Gradients struct {
 
 	// Again computes the gradients of the same batch, with the same noise, at the current values of the parameters after the
 	// projections of hooks ([Active.Project]), and replaces Values and Terms. The hook must then restore the parameters.
-	// Running averages of layers are not updated a second time.
+	// Running averages of layers are not updated a second time. It is an error if a hook called before has changed Values: the
+	// changes would be lost. A hook that calls Again therefore has the stage [Repeat].
 	Again func() error
 }
 

@@ -17,6 +17,9 @@ func init() {
 		func() Hook { return &Sharpness{Rho: 0.05} })
 }
 
+// Stage implements [Staged].
+func (*Sharpness) Stage() Stage { return Repeat }
+
 // NeedsSteps implements [NeedsSteps].
 func (*Sharpness) NeedsSteps() (problem, hint string) {
 	return "%s has no mini-batch steps whose gradients could be replaced", "remove the hook"

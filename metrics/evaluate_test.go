@@ -305,3 +305,15 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		}
 	}
 }
+
+// Without a head that predicts classes, labels are not what is missing.
+func TestAccuracyWithoutAHeadIsNotApplicable(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	got, err := Evaluate(t.Context(), newAffine(r, []int{4, 4}, 3), Sample{Images: uniform(r, 32), Labels: []int{0, 1}}, selected(t, "accuracy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := got.Find("accuracy"); !ok || v.Missing != "the model has no head that is compared with classes" {
+		t.Errorf("got %+v, %t", v, ok)
+	}
+}

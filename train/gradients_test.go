@@ -245,3 +245,25 @@ func TestSurgeryResumesToTheSameBytes(t *testing.T) {
 	first := distributed(t, 2, m, plain)
 	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
 }
+
+// repeats computes the gradients again, at the stage of the other hooks.
+type repeats struct{}
+
+func (repeats) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{Gradients: func(g *hooks.Gradients) error { return g.Again() }}, nil
+}
+
+// Again would lose what an earlier hook has changed: sharpness comes before surgery, and a hook that comes later is an error.
+func TestGradientsAreComputedAgainBeforeTheyAreChanged(t *testing.T) {
+	hooks.Registry.Register("z_repeats", "computes the gradients again", func() hooks.Hook { return &repeats{} })
+	text := everything + "[model.everything.hook.surgery]\n"
+	m := model(t, text, "train.epochs=1", `hook.z_repeats={ kind = "z_repeats" }`)
+	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.surgery has changed them") {
+		t.Errorf("got %v, want an error", err)
+	}
+	both := trained(t, model(t, text, "train.epochs=1", "hook.sharpness={}"), Options{}).Run
+	alone := trained(t, model(t, everything, "train.epochs=1", "hook.sharpness={}"), Options{}).Run
+	if slices.EqualFunc(tensorsOf(t, both), tensorsOf(t, alone), slices.Equal) {
+		t.Error("sharpness has overwritten the surgery")
+	}
+}

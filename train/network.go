@@ -24,6 +24,7 @@ type network struct {
 	distorted bool       // a hook changes the images that the encoder reads
 	here      hooks.Step // the current step, as the hooks see it
 	between   hooks.Gradients
+	before    [][]float32 // the gradients before a hook may have changed them
 }
 
 // newNetwork returns a model with projected initial parameters, a new optimizer and its hooks.
@@ -235,7 +236,11 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 		}
 	}
 	g.Values, g.Terms = p.Gradients(), p.Terms()
+	changed := "" // the hook that has changed the gradients
 	g.Again = func() error {
+		if changed != "" {
+			return fmt.Errorf("a hook computes the gradients again after hook.%s has changed them; its stage must be hooks.Repeat", changed)
+		}
 		for _, m := range n.stepper.trainable { // pruned weights stay 0
 			n.stepper.pass(m, m.Data, 0)
 		}
@@ -251,7 +256,15 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 		if a.Gradients == nil {
 			return nil
 		}
-		return a.Gradients(g)
+		n.before = append(n.before[:0], g.Values...)
+		if err := a.Gradients(g); err != nil {
+			return err
+		}
+		same := func(x, y []float32) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
+		if !slices.EqualFunc(n.before, g.Values, same) {
+			changed = a.name
+		}
+		return nil
 	})
 	return g.Values, err
 }

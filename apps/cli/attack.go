@@ -35,10 +35,11 @@ type attackFlags struct {
 	estimator   string
 	samples     int
 	from        string
+	fromHead    string
 }
 
 // ofHeads lists the flags that apply only to attacks on heads.
-var ofHeads = []string{"objective", "random-start", "stop-early", "from", "queries", "estimator", "samples"}
+var ofHeads = []string{"objective", "random-start", "stop-early", "from", "from-head", "queries", "estimator", "samples"}
 
 func (f *attackFlags) add(cmd *cobra.Command) {
 	usual := attack.Default()
@@ -63,6 +64,7 @@ func (f *attackFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("estimator", cobra.FixedCompletions(attack.Estimator("").Choices(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&f.early, "stop-early", false, "on a head, pgd leaves an image at its first misclassification: faster, with smaller risks")
 	cmd.Flags().StringVar(&f.from, "from", "", "run that the adversarial examples of a head are computed on; they are measured on RUN")
+	cmd.Flags().StringVar(&f.fromHead, "from-head", "", "head of the run --from that the examples are computed on (default the head with the name --on, or the only head)")
 	_ = cmd.RegisterFlagCompletionFunc("objective", cobra.FixedCompletions(objectives, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("norm", cobra.FixedCompletions(norms, cobra.ShellCompDirectiveNoFileComp))
@@ -250,12 +252,18 @@ func (f *attackFlags) attackHead(cmd *cobra.Command, path string, options tesser
 	if heads := r.ClassHeads(); !slices.Contains(heads, f.on) {
 		return usagef("--on: got %q, want a head that a loss of %s compares with labels: one of %q", f.on, path, heads)
 	}
-	a := tessera.HeadAttack{Head: f.on, Trials: trials, Limit: f.limit}
+	a := tessera.HeadAttack{Head: f.on, Trials: trials, Limit: f.limit, FromHead: f.fromHead}
+	if f.fromHead != "" && f.from == "" {
+		return usagef("--from-head: got %q without a run; add --from RUN", f.fromHead)
+	}
 	if f.from != "" {
 		if a.From, err = tessera.Open(f.from, options); err != nil {
 			return err
 		}
 		defer a.From.Close()
+		if heads := a.From.ClassHeads(); len(heads) > 0 && !slices.Contains(heads, f.fromHead) && (f.fromHead != "" || len(heads) > 1 && !slices.Contains(heads, f.on)) {
+			return usagef("--from-head: got %q, want a head of %s: one of %q", f.fromHead, f.from, heads)
+		}
 	}
 	j, err := r.AttackHead(cmd.Context(), a)
 	if errors.Is(err, tessera.ErrNoClasses) { // of the other run
