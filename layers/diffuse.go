@@ -26,7 +26,8 @@ import (
 //	x' = (y - b(t) estimate) / a(t), limited to [-1, 1],    e' = (y - a(t) x') / b(t)
 //	y <- a(s) x' + sqrt(b(s)² - v²) e' + v z,    v = eta b(s)/b(t) sqrt(1 - a(t)²/a(s)²),    z ~ N(0, 1)
 //
-// eta = 0 is the deterministic sampler of Song et al. (DDIM), eta = 1 that of Ho et al. (DDPM), which needs more steps.
+// eta = 1, the default, is the sampler of Ho et al. (DDPM), eta = 0 the deterministic one of Song et al. (DDIM). Fresh noise
+// corrects errors of the estimate.
 //
 // Sources: Ho, Jain and Abbeel, Denoising diffusion probabilistic models, 2020; Song, Meng and Ermon, Denoising diffusion implicit
 // models, 2021; Nichol and Dhariwal, Improved denoising diffusion probabilistic models, 2021; Song et al., Score-based generative
@@ -46,7 +47,7 @@ type Diffuse struct {
 
 func init() {
 	Registry.Register("diffuse", "mixes an image with noise, y = a(t) x + b(t) e: the model draws images", func() Layer {
-		return &Diffuse{Noise: "noise", Level: "level", Estimate: "output", Schedule: "cosine", Steps: 50, Centre: 0.5, Range: 0.5}
+		return &Diffuse{Noise: "noise", Level: "level", Estimate: "output", Schedule: "cosine", Steps: 50, Eta: 1, Centre: 0.5, Range: 0.5}
 	})
 }
 

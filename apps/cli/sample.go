@@ -34,10 +34,10 @@ func sampleCommand() *cobra.Command {
 			"training images, and decoded; --mixture does this for a model with a prior too. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
-			"A diffusion model computes its images in --steps steps; --eta 0 is DDIM, --eta 1 is DDPM. " +
+			"A diffusion model computes its images in --steps steps; --eta 1, the default of the layer, is DDPM, --eta 0 is DDIM. " +
 			"--features RUN prints the precision and the recall of the images: how many look like test images, and how many test images look like them, " +
 			"in the space of a value of another run (Kynkäänniemi et al. 2019). Only numbers with the same features and count can be compared.",
-		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 --eta 1 -o drawn.png\n  tessera sample runs/vae --count 1000 --features runs/classifier -o drawn.npy",
+		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 -o drawn.png\n  tessera sample runs/vae --count 1000 --features runs/classifier -o drawn.npy",
 		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sample(cmd, args[0]) }),
 	}
 	aRun(cmd)
