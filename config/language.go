@@ -232,15 +232,17 @@ const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 // ica.
 var lacks = map[string]string{
 	// models
-	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": ganNote, "diffusion": "", "flow": "",
-	"rbm": "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
+	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "gan": ganNote, "flow": "",
+	"vqvae":     "a VQ-VAE is an auto-encoder with the layer vq: `tessera check --fill vq-vae` prints one",
+	"diffusion": "a diffusion model has the layer diffuse: `tessera check --fill diffusion` prints one",
+	"rbm":       "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
 	"regression": "",
 	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
 	"svm":        "a linear SVM on the codes is a metric: `tessera eval RUN --metrics svm`",
 	"sae":        "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
-	"lstm": "", "gru": "", "rnn": "", "conv1d": "", "conv3d": "", "separableconv2d": "", "groupnorm": "",
+	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
 	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
 	// losses
 	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "vaekl": klNote,
