@@ -88,3 +88,24 @@ func TestTextsMixTheirTopics(t *testing.T) {
 		t.Error("a smaller set is not the beginning of a larger one")
 	}
 }
+
+// With tiny parameters a topic has one word and a text one topic.
+func TestTextsOfTinyParametersHaveOneTopic(t *testing.T) {
+	set := load(t, &Topics{Topics: 4, Words: 20, Count: 40, Length: 10, Mixture: 1e-6, Sparsity: 1e-6, Seed: 1})
+	for k, part := range set.Parts {
+		if slices.Max(part) != 1 || slices.IndexFunc(part, func(v float32) bool { return v != 0 && v != 1 }) >= 0 {
+			t.Errorf("topic %d: got %v, want one word", k, part)
+		}
+	}
+	x, used := set.Train.Float32(), map[int]bool{}
+	for i := range 40 {
+		word := slices.Index(x[i*20:(i+1)*20], 10)
+		if word < 0 {
+			t.Fatalf("text %d: got %v, want one word ten times", i, x[i*20:(i+1)*20])
+		}
+		used[word] = true
+	}
+	if len(used) < 2 {
+		t.Error("all texts have the same topic")
+	}
+}

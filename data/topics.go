@@ -77,7 +77,8 @@ func (s *Topics) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	return set, nil
 }
 
-// dirichlet returns n shares from the symmetric Dirichlet distribution.
+// dirichlet returns n shares from the symmetric Dirichlet distribution. If the parameter is so small that all of its gamma variables
+// are 0 in float64, one share is 1: the limit of the distribution.
 func dirichlet(n int, parameter float64, r *rand.Rand) []float64 {
 	if n == 1 {
 		return []float64{1}
@@ -86,7 +87,12 @@ func dirichlet(n int, parameter float64, r *rand.Rand) []float64 {
 	for i := range alpha {
 		alpha[i] = parameter
 	}
-	return distmv.NewDirichlet(alpha, r).Rand(nil)
+	shares := distmv.NewDirichlet(alpha, r).Rand(nil)
+	if shares[0] != shares[0] { // 0/0
+		clear(shares)
+		shares[r.IntN(n)] = 1
+	}
+	return shares
 }
 
 // drawn returns an index, drawn with these probabilities.
