@@ -53,6 +53,9 @@ func init() {
 						return err
 					}
 					for _, k := range indices {
+						if k != k { // of a token with a NaN
+							return &NotFinite{"code_perplexity", float64(k)}
+						}
 						counts[i][int(k)]++
 					}
 				}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 )
@@ -50,5 +51,17 @@ func TestCodePerplexityByHand(t *testing.T) {
 		if err != nil || !(math.Abs(got[0].Number-c.want) < 1e-12) {
 			t.Errorf("indices %v have the perplexity %v (%v), want %v", c.indices, got, err, c.want)
 		}
+	}
+}
+
+func TestCodePerplexityOfATokenWithANaNIsAnError(t *testing.T) {
+	m, _ := Registry.Lookup("code_perplexity")
+	meter, err := m.New().Start(&Subject{Coder: quantised{books: []CodeBook{{"a", 4}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = meter.Add(&Batch{Columns: map[string][]float32{"a": {1, float32(math.NaN())}}})
+	if infinite := new(NotFinite); !errors.As(err, &infinite) {
+		t.Errorf("got %v, want a NotFinite", err)
 	}
 }
