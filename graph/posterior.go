@@ -83,7 +83,17 @@ func (c *Coder) Posterior(b *metrics.Batch, samples int, noise float64, seed uin
 		columns = map[string][]float32{}
 	}
 	columns[losses.Images] = b.Images
-	rows, at := make([]map[string][]float32, n), p.placed.Path // published values of each image
+	at := p.placed.Path
+	sources := append(c.model.Layout.Sources(losses.Output, at), p.against)
+	for _, v := range p.placed.Published {
+		sources = append(sources, c.model.Layout.Sources(at+"."+v.Name)...)
+	}
+	for _, column := range sources {
+		if columns[column] == nil {
+			return nil, fmt.Errorf("%w: the column %q is not given", metrics.ErrNoPosterior, column)
+		}
+	}
+	rows := make([]map[string][]float32, n) // published values of each image
 	for i := range rows {
 		rows[i] = map[string][]float32{}
 	}
@@ -103,9 +113,6 @@ func (c *Coder) Posterior(b *metrics.Batch, samples int, noise float64, seed uin
 	}
 	units := c.model.Layout.Size(at)
 	codes, targets := make([]float32, n*units), columns[p.against]
-	if targets == nil {
-		return fail(fmt.Errorf("the column %q is not given", p.against))
-	}
 	for k := range samples {
 		for i, values := range rows {
 			of.Ratio[i*samples+k] = p.layer.DrawFrom(codes[i*units:(i+1)*units], values, streams[i])

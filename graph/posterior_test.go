@@ -40,6 +40,22 @@ loss    = [{ kind = "mae" }, { kind = "gaussian_kl" }]
 [model.relative]
 extends = "bernoulli"
 loss    = [{ kind = "mse", relative = true }, { kind = "gaussian_kl" }]
+
+[model.drawn]
+extends = "bernoulli"
+column.noise = { kind = "normal", shape = [2] }
+decoder = [{ kind = "dense", from = ["code", "noise"], activation = "sigmoid" }]
+
+[model.noisy]
+extends = "bernoulli"
+column.noise = { kind = "normal", shape = [2] }
+encoder = [{ kind = "dense", from = ["images", "noise"], units = 5 }, { kind = "gaussian", units = 2 }]
+
+[model.target]
+dataset = { name = "csv", file = "none.csv", columns = { images = ["a", "b", "c", "d", "e", "f"], other = ["u", "v", "w", "x", "y", "z"] } }
+extends = "bernoulli"
+decoder = [{ kind = "dense", units = 6, activation = "sigmoid" }]
+loss    = [{ kind = "bce", weight = 6, against = "other" }, { kind = "gaussian_kl" }]
 `
 
 // bounds measures elbo and iwae with the given number of codes.
@@ -167,9 +183,10 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 	}
 }
 
-// Models without a distribution of codes, or without a likelihood, have no bounds, and say why.
+// Models without a distribution of codes, without a likelihood, or with columns that are not given have no bounds, and say why.
 func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
-	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative error"} {
+	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative error",
+		"drawn": `"noise" is not given`, "noisy": `"noise" is not given`, "target": `"other" is not given`} {
 		if v := bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"]; !strings.Contains(v.Missing, want) {
 			t.Errorf("%s: got %v, want %q", name, v, want)
 		}
