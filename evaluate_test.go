@@ -405,3 +405,21 @@ loss = [{ kind = "hoyer" }]`: {
 		_ = r.Close()
 	}
 }
+
+// Drawn images that cannot be compared are errors.
+func TestQualityRefusesWhatItCannotCompare(t *testing.T) {
+	run := bars(t, "1")
+	for name, call := range map[string]func() error{
+		"no features": func() error { _, err := run.Quality(t.Context(), make([]float32, 640), nil, "code"); return err },
+		"no images":   func() error { _, err := run.Quality(t.Context(), nil, run, "code"); return err },
+		"a half":      func() error { _, err := run.Quality(t.Context(), make([]float32, 96), run, "code"); return err },
+		"no samples":  func() error { _, err := run.Codes(t.Context(), nil); return err },
+	} {
+		calmly(t, name, func() error {
+			if call() == nil {
+				t.Errorf("%s: no error", name)
+			}
+			return nil
+		})
+	}
+}

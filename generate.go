@@ -47,6 +47,9 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 // DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior: codes are drawn from the mixture of
 // [Run.CodeDensity], which knows which units are active together.
 func (r *Run) DrawFromCodes(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	if err := r.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", r.Path, ErrNoSampler, err)
 	}
@@ -105,11 +108,17 @@ const qualityNeighbours = 3
 // equal numbers of images can be compared. Source: Kynkäänniemi et al., Improved precision and recall metric for assessing
 // generative models, 2019.
 func (r *Run) Quality(ctx context.Context, drawn []float32, features *Run, value string) (*Quality, error) {
+	if err := features.ready(); err != nil {
+		return nil, fmt.Errorf("features: %w", err)
+	}
 	sample, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
 		return nil, err
 	}
 	pixels := sample.Images.Pixels()
+	if len(drawn) == 0 || len(drawn)%pixels != 0 {
+		return nil, fmt.Errorf("run %s: got %d values of drawn images, want at least one image of %d values", r.Path, len(drawn), pixels)
+	}
 	if !slices.Equal(features.Shape(), r.Shape()) {
 		return nil, fmt.Errorf("run %s: its images have the shape %v, those of the features %s have %v", r.Path, r.Shape(), features.Path, features.Shape())
 	}
@@ -232,6 +241,15 @@ func (r *Run) fittedCodes(ctx context.Context) ([]float32, error) {
 // Codes returns the codes of samples, row by row, computed from all columns that the code depends on. [Run.Encode] does the same for
 // images alone.
 func (r *Run) Codes(ctx context.Context, samples *data.Images) ([]float32, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	if samples == nil {
+		return nil, fmt.Errorf("run %s: codes: got no samples", r.Path)
+	}
 	codes, err := (&Answers{Value: losses.Code}).answered(ctx, r, samples.Scaled(nil), nil)
 	if err != nil {
 		return nil, err

@@ -238,6 +238,14 @@ func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
 			"Sample":         func() error { _, err := r.Sample(ctx, data.TestSplit); return err },
 			"Parts":          func() error { _, err := r.Parts(ctx); return err },
 			"Encoder":        func() error { _, err := r.Encoder(tessera.EncoderOptions{}); return err },
+			"Draw":           func() error { _, err := r.Draw(ctx, 1, 1); return err },
+			"DrawFromCodes":  func() error { _, err := r.DrawFromCodes(ctx, 1, 1); return err },
+			"DrawInSteps":    func() error { _, err := r.DrawInSteps(ctx, 1, 1, 0, -1); return err },
+			"Quality":        func() error { _, err := r.Quality(ctx, nil, nil, "code"); return err },
+			"CodeDensity":    func() error { _, err := r.CodeDensity(ctx); return err },
+			"Codes":          func() error { _, err := r.Codes(ctx, nil); return err },
+			"Traverse":       func() error { _, err := r.Traverse(ctx, tessera.Traversal{}); return err },
+			"Interpolate":    func() error { _, err := r.Interpolate(ctx, nil, 2); return err },
 		} {
 			calmly(t, of+" "+name, func() error {
 				err := call()

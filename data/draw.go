@@ -177,7 +177,7 @@ func (m *Images) drawOne(dst []float32, d *drawnColumn, i int) {
 // are unscaled, with NaN for missing entries.
 func (m *Images) DrawnAsRead(seed uint64, columns ...Drawn) (map[string][]float32, error) {
 	raw := *m
-	raw.scaling, raw.missing = nil, false
+	raw.scaling, raw.missing, raw.drawn = nil, false, nil // samples that have the columns already get them again
 	drawn, err := raw.WithDrawn(seed, columns...)
 	if err != nil {
 		return nil, err

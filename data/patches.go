@@ -21,7 +21,7 @@ func init() {
 // Each patch is cut out of one of the images; all images and all places within an image are equally likely, and patches may
 // overlap. Labels, true parts and further columns of the images are left out. If the other data set has test images, as
 // many patches are cut out of these. Each patch has its own random stream, so that a larger set begins with the patches of a
-// smaller one. Vectors, and images that are smaller than a patch, are errors.
+// smaller one. Vectors, images with missing values, and images that are smaller than a patch are errors.
 type Patches struct {
 	Of    *Inner `toml:"of" required:"true" doc:"the data set whose images are cut: a name, or a table with further keys"`
 	Size  int    `toml:"size" want:"in [2,256]" doc:"side of a patch, in pixels"`
@@ -121,8 +121,11 @@ func (p *Patches) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error) 
 
 // cut returns patches of images, nil for no images. The name of the split selects the random streams.
 func (p *Patches) cut(ctx context.Context, images *Images, shape []int, split string) (*Images, error) {
-	if images == nil {
+	switch {
+	case images == nil:
 		return nil, nil
+	case images.Holed():
+		return nil, &Error{Dataset: "patches", Problem: "of: the images have missing values, patches cannot have any", Hint: "fill them, or leave out the key missing"}
 	}
 	width, channels := images.Shape[1], images.pixels/(images.Shape[0]*images.Shape[1])
 	line := p.Size * channels

@@ -137,3 +137,22 @@ func TestWhatCannotBeWhitenedIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// holedPictures has images with a missing value.
+type holedPictures struct{ threePictures }
+
+func (s holedPictures) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error) {
+	set, err := threePictures{floats: true}.Load(ctx, dirs, need)
+	if err == nil {
+		set.Train.floats[7] = float32(math.NaN())
+		set.Train = set.Train.WithMissing()
+	}
+	return set, err
+}
+
+func TestPatchesOfImagesWithMissingValuesAreRefused(t *testing.T) {
+	p := &Patches{Of: &Inner{Source: holedPictures{}}, Size: 3, Count: 5}
+	if _, err := p.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "missing values") {
+		t.Errorf("got %v, want an error: the missing value would be 0", err)
+	}
+}

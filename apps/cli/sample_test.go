@@ -150,6 +150,12 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 			t.Errorf("%v draws the same images", flags)
 		}
 	}
+	b.must(0, "sample", "runs/diffusion", "--count", "3", "--mixture", "-o", "mixed.npy") // of codes that are computed from drawn columns too
+	b.must(0, "traverse", "runs/diffusion", "-o", "units.npy")
+	b.must(0, "interpolate", "runs/diffusion", "-o", "between.npy")
+	if n := len(b.values("units.npy", 8, 8)); n != 6*9*64 {
+		t.Errorf("traverse: got %d values, want 6 rows of 9 images", n)
+	}
 	quality := b.must(0, "sample", "runs/vae", "--count", "20", "--features", "runs/plain", "-o", "x.npy").stdout
 	b.contains("features", quality, "20 drawn and 20 test images, code of runs/plain")
 	for text, want := range map[string]string{
