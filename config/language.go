@@ -240,7 +240,7 @@ var lacks = map[string]string{
 	"sae":        "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
-	"lstm": "", "gru": "", "rnn": "", "conv1d": "", "conv3d": "", "separableconv2d": "", "groupnorm": "",
+	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
 	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
 	// losses
 	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "vaekl": klNote,
