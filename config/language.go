@@ -232,8 +232,10 @@ const partsPage = "adding-a-part.md, which `tessera docs DIR` writes"
 // ica.
 var lacks = map[string]string{
 	// models
-	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "vqvae": "", "gan": ganNote, "diffusion": "", "flow": "",
-	"rbm": "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
+	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "gan": ganNote, "flow": "",
+	"vqvae":     "a VQ-VAE is an auto-encoder with the layer vq: `tessera check --fill vq-vae` prints one",
+	"diffusion": "a diffusion model has the layer diffuse: `tessera check --fill diffusion` prints one",
+	"rbm":       "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
 	"regression": "",
 	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
 	"svm":        "a linear SVM on the codes is a metric: `tessera eval RUN --metrics svm`",

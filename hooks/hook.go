@@ -71,7 +71,7 @@ type Declared struct {
 	Pixels      int  // values of one image
 	Decodes     bool // the model has a decoder
 	Terms       int  // number of loss terms
-	Preparation any  // required by the encoder's first layer, see layers.Preparing; nil if none is required
+	Preparation any  // preparation that the encoder's first layer requires, see layers.Preparing; nil for none
 
 	// Parameters lists the parameters that match a glob, without values, in the order of the model.
 	Parameters func(glob string) []*Parameter

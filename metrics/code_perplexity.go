@@ -10,7 +10,7 @@ import (
 // CodeBook is the index that a layer with a code book gives every token of an image.
 type CodeBook struct {
 	Index   string // name of the value, several whole numbers for each image
-	Entries int    // the numbers are below it
+	Entries int    // number of entries of the code book; an index is less than it
 }
 
 // Quantised is a [ColumnCoder] with code books.

@@ -31,6 +31,8 @@ var synonyms = map[string]string{
 	"global_pool":       "globalaveragepooling2d globalmaxpooling2d globalavgpool adaptiveavgpool2d gap",
 	"upsample":          "upsampling2d unpool unpooling resize interpolate",
 	"upsample_bilinear": "bilinear upsamplingbilinear2d",
+	"conv1d":            "convolution1d temporalconvolution",
+	"group_norm":        "groupnormalization gn",
 	"batch_norm":        "batchnormalization batchnorm1d batchnorm2d bn",
 	"layer_norm":        "layernormalization ln",
 	"instance_norm":     "instancenormalization",

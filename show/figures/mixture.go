@@ -32,9 +32,15 @@ type Mixed struct {
 // mostPoints is the maximum number of samples that are drawn, evenly spread.
 const mostPoints = 1500
 
-// Mixture draws samples in the colours of their most probable components, with an ellipse at one and at two standard deviations of each normal
-// component and the number of each component at its mean; the mean log-likelihood of a sample over the iterations; the share of the samples over the probability of their component; and
-// the weights of the components. Samples of more than two values are projected on their two principal axes.
+// Mixture draws four panels:
+//
+//   - samples in the colours of their most probable components, with an ellipse at one and at two standard deviations of each normal
+//     component and the number of each component at its mean;
+//   - the mean log-likelihood of a sample over the iterations;
+//   - the share of the samples over the probability of their component;
+//   - the weights of the components.
+//
+// Samples of more than two values are projected on their two principal axes.
 func Mixture(m Mixed) (*Figure, error) {
 	d, k := volume.Of(m.Shape), len(m.Components)
 	if k == 0 || d < 2 || len(m.Samples) == 0 || len(m.Codes)*d != len(m.Samples)*k {

@@ -66,7 +66,7 @@ type SettingRow struct {
 	Model     string   `json:"model"`
 	Values    []string `json:"values"` // values of the swept keys
 	Seeds     int      `json:"seeds"`
-	Images    int      `json:"images"` // number of a group of settings that are measured on the same images
+	Images    int      `json:"images"` // index of the measured images; settings with equal indices are measured on the same images
 	Mean      []*Point `json:"mean"`
 	Deviation []*Point `json:"deviation"`
 	Trials    []int    `json:"trials"` // indices of the trials of the setting
