@@ -52,8 +52,10 @@ func (g *RectifiedGaussian) OutputRange(Interval) Interval { return Interval{0, 
 // Apply implements [Layer].
 func (g *RectifiedGaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
-	y := c.Ramp(g.draw(&c, s, x), 1, 0)
-	prior := c.Reshape(c.Tile(s.Parameter(PriorMean), x.Shape()[0]), x.Shape()[0], g.Units)
+	z := g.draw(&c, s, x)
+	y := c.Ramp(z, 1, 0)
+	// One row for each image: no square is less than 0. The gradient is a sum over the images, which processes share.
+	prior := c.AddRow(c.Lt(c.Square(z), 0), s.Parameter(PriorMean))
 	if c.Err() == nil {
 		s.Publish(PriorMean, prior)
 	}

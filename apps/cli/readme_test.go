@@ -86,7 +86,7 @@ func TestTheCommandsOfYourDataWork(t *testing.T) {
 			case "tessera sweep units":
 				b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
 			case "tessera rank spectra-nmf --ranks 4,5,6,7,8":
-				b.contains(line, printed, "least 7")
+				b.contains(line, printed, "least, fewest within one standard error 7")
 			case "tessera compare sweeps/against-nmf":
 				b.contains(line, printed, "A and B 0.99")
 			}

@@ -325,6 +325,7 @@ func (w *Writer) differing(n *Node, fields, bases []Field, at string) {
 		c, d := w.field(f, below), w.field(bases[i], below)
 		switch {
 		case c == nil && d == nil, c != nil && d != nil && c.String() == d.String():
+		case d == nil && !f.none && c.form == array && len(c.Items) == 0: // an empty list that means the same as no list
 		case c == nil:
 			n.Put(f.Key, NewTable()) // no value, although the default is a value
 		default:
