@@ -68,6 +68,9 @@ func effectiveRank(rows []float64, width int) (float64, error) {
 		means[i%width] += v / float64(n)
 		largest = max(largest, math.Abs(v))
 	}
+	if math.IsNaN(largest) || math.IsInf(largest, 0) {
+		return 0, &NotFinite{"effective_rank", largest}
+	}
 	for i := range rows {
 		rows[i] -= means[i%width]
 	}
@@ -81,7 +84,7 @@ func effectiveRank(rows []float64, width int) (float64, error) {
 	symmetric := mat.NewSymDense(size, nil)
 	symmetric.SetRawSymmetric(gram)
 	if !eigen.Factorize(symmetric, false) {
-		return 0, errors.New("metrics: effective_rank: the eigenvalues of the codes' covariance were not found; are all codes finite?")
+		return 0, errors.New("metrics: effective_rank: the eigenvalues of the codes' covariance do not converge")
 	}
 	const rounding = 1e-6 // of float32 codes, relative: smaller singular values are rounding errors
 	singular, sum := eigen.Values(nil), 0.0

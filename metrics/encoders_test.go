@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -93,6 +94,14 @@ func TestCollapsedCodesHaveNoSpreadAndNoRank(t *testing.T) {
 		}
 		if got := added(t, selected(t, "code_spread")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.spread) <= 1e-6) {
 			t.Errorf("%s: spread: got %g, want %g", c.name, got, c.spread)
+		}
+	}
+}
+
+func TestTheRankOfCodesThatAreNotFiniteIsAnError(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(-1)} {
+		if rank, err := effectiveRank([]float64{1, 2, 3, bad, 5, 6}, 2); !errors.As(err, new(*NotFinite)) {
+			t.Errorf("%v: got %v and the error %v, want a NotFinite", bad, rank, err)
 		}
 	}
 }
