@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -69,6 +70,9 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 	if cmd.Flags().Changed("eta") && !(f.eta >= 0 && f.eta <= 1) {
 		return usagef("--eta: got %v, want in [0,1]", f.eta)
 	}
+	if cmd.Flags().Changed("value") && f.features == "" {
+		return usagef("--value: got %q without a run; add --features RUN", f.value)
+	}
 	r, err := f.open(run)
 	if err != nil {
 		return err
@@ -80,6 +84,9 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 			return err
 		}
 		defer features.Close()
+		if all := slices.Concat(features.Values(), features.Named()); !slices.Contains(all, f.value) {
+			return usagef("--value: got %q, want a value of %s: one of %q", f.value, f.features, all)
+		}
 	}
 	draw, stepped := r.Draw, cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta")
 	switch {

@@ -159,11 +159,13 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	quality := b.must(0, "sample", "runs/vae", "--count", "20", "--features", "runs/plain", "-o", "x.npy").stdout
 	b.contains("features", quality, "20 drawn and 20 test images, code of runs/plain")
 	for text, want := range map[string]string{
-		"runs/diffusion --count 3 --steps 0 -o y.npy":       "--steps: got 0, want at least 1",
-		"runs/diffusion --count 3 --eta 2 -o y.npy":         "--eta: got 2, want in [0,1]",
-		"runs/vae --count 3 --steps 3 -o y.npy":             "its images are not drawn in steps",
-		"runs/vae --count 20 --features no -o y.npy":        "no",
-		"runs/vae --count 3 --features runs/plain -o y.npy": "got 3 images, want more than 3",
+		"runs/diffusion --count 3 --steps 0 -o y.npy":                   "--steps: got 0, want at least 1",
+		"runs/diffusion --count 3 --eta 2 -o y.npy":                     "--eta: got 2, want in [0,1]",
+		"runs/vae --count 3 --steps 3 -o y.npy":                         "its images are not drawn in steps",
+		"runs/vae --count 20 --features no -o y.npy":                    "no",
+		"runs/vae --count 20 --value output -o y.npy":                   "--value: got \"output\" without a run",
+		"runs/vae --count 20 --features runs/plain --value no -o y.npy": "--value: got \"no\", want a value of runs/plain",
+		"runs/vae --count 3 --features runs/plain -o y.npy":             "got 3 images, want more than 3",
 	} {
 		if r := b.run(append([]string{"sample"}, strings.Fields(text)...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("sample %s: exit code %d and %q, want %q", text, r.code, r.stderr, want)
