@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"tessera/config"
 	"tessera/internal/random"
@@ -30,7 +31,7 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 	}
 	p := &posterior{}
 	for placed := range m.Layout.Stacked() {
-		if l, ok := placed.Layer.(layers.Variational); ok {
+		if l, ok := placed.Layer.(layers.Variational); ok && m.Layout.DependsOn(losses.Output, placed.Path) {
 			if p.layer != nil {
 				return nil, lacks("the codes of two layers have a distribution: %s and %s", p.placed.Path, placed.Path)
 			}
@@ -51,6 +52,12 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 	}
 	if p.likelihood == nil {
 		return nil, lacks("no term compares the output like a likelihood: bce and mse do")
+	}
+	if slices.Contains(m.Layout.Sources(losses.Output, p.placed.Path), p.against) {
+		return nil, lacks("the output also reads the column %q, which it is compared with, past %s", p.against, p.placed.Path)
+	}
+	if m.Spec.Holed() {
+		return nil, lacks("the images have missing or hidden entries, over which the likelihood is not defined")
 	}
 	switch has, defined := p.likelihood.Noise(); {
 	case !defined:

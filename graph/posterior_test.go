@@ -41,6 +41,19 @@ loss    = [{ kind = "mae" }, { kind = "gaussian_kl" }]
 extends = "bernoulli"
 loss    = [{ kind = "mse", relative = true }, { kind = "gaussian_kl" }]
 
+[model.side]
+encoder = [{ kind = "dense", units = 5 }]
+head.side = { layers = [{ kind = "gaussian", units = 2 }] }
+loss    = [{ kind = "mse" }, { kind = "gaussian_kl", on = "side" }]
+
+[model.holed]
+dataset = { name = "csv", file = "none.csv", missing = "nan" }
+extends = "bernoulli"
+
+[model.skips]
+extends = "bernoulli"
+decoder = [{ kind = "dense", from = ["code", "images"], activation = "sigmoid" }]
+
 [model.drawn]
 extends = "bernoulli"
 column.noise = { kind = "normal", shape = [2] }
@@ -186,7 +199,7 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 // Models without a distribution of codes, without a likelihood, or with columns that are not given have no bounds, and say why.
 func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
 	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative error",
-		"drawn": `"noise" is not given`, "noisy": `"noise" is not given`, "target": `"other" is not given`} {
+		"side": "not variational", "holed": "missing or hidden entries", "skips": `reads the column "images"`, "drawn": `"noise" is not given`, "noisy": `"noise" is not given`, "target": `"other" is not given`} {
 		if v := bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"]; !strings.Contains(v.Missing, want) {
 			t.Errorf("%s: got %v, want %q", name, v, want)
 		}

@@ -38,7 +38,8 @@ func init() {
 // the objective that compares the output with the images: bce gives Bernoulli distributions, mse normal distributions. The
 // variance of these is noise²; without noise it is the one that the objective implies: w_kl pixels / (2 w_mse) for the final
 // weights of the two terms. A weight of the divergence other than 1 does not change the bound. Values are scaled as in the
-// training. Source: Kingma and Welling, Auto-encoding variational Bayes, 2014.
+// training. There is no bound for images with missing or hidden entries, and none if the output does not depend on the codes, or
+// also reads what it is compared with. Source: Kingma and Welling, Auto-encoding variational Bayes, 2014.
 type ELBO struct {
 	Samples int     `toml:"samples" want:"in [1,10000]" doc:"number of codes that are drawn for each image"`
 	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the noise of mse; 0 means that of the objective"`
