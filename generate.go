@@ -74,7 +74,7 @@ func (r *Run) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, et
 		if s, ok := metrics.As[metrics.Stepwise](c); ok {
 			return s.Stepped(steps, eta)
 		}
-		return nil, fmt.Errorf("run %s: %w: its images are not drawn in steps", r.Path, ErrNoSampler)
+		return nil, fmt.Errorf("run %s: %w", r.Path, metrics.ErrNoSteps)
 	})
 }
 

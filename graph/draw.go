@@ -70,7 +70,7 @@ func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 			return stepped{c, p.Path, g}, nil
 		}
 	}
-	return nil, fmt.Errorf("model %q: %w: its images are not drawn in steps, as those of a layer diffuse are", c.model.Spec.Name, metrics.ErrNoSampler)
+	return nil, fmt.Errorf("model %q: %w, as those of a layer diffuse are", c.model.Spec.Name, metrics.ErrNoSteps)
 }
 
 // stepped is a [metrics.Sampler] with another number of steps.

@@ -52,6 +52,9 @@ type Stepwise interface {
 // ErrNoSampler is the error of a [Sampler] that defines no distribution of images.
 var ErrNoSampler = errors.New("the model is no distribution of images")
 
+// ErrNoSteps is the error of a [Stepwise] whose images are computed at once.
+var ErrNoSteps = errors.New("its images are not drawn in steps")
+
 // Mixture is a mixture of distributions. A code is the probabilities of the components given the image.
 type Mixture interface {
 	Components() []Component // nil for a model that is no mixture

@@ -71,7 +71,7 @@ var outcomes = []outcome{
 	{of[usageError](), exitUsage, seeHelp},
 	{of[*config.UnknownSweep](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
-	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler), exitUsage, nil},
+	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler, metrics.ErrNoSteps), exitUsage, nil},
 	{is(fleet.ErrRefused), exitUsage, aboutRefusal},
 	{is(fleet.ErrAddress), exitUsage, says("give another address")},
 	{is(fleet.ErrUnequal), exitCheckpoint, says("use --same-kernels, and test the memory of both machines")},

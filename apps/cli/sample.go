@@ -13,6 +13,9 @@ import (
 	"tessera/train/folder"
 )
 
+// maxDrawn is the largest number of values that sample draws: 4 GB of float32.
+const maxDrawn = 1 << 30
+
 // sampleFlags contains the flags of sample.
 type sampleFlags struct {
 	codeFlags
@@ -88,6 +91,9 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 			return usagef("--value: got %q, want a value of %s: one of %q", f.value, f.features, all)
 		}
 	}
+	if err := f.drawable(cmd, r, features); err != nil {
+		return err
+	}
 	draw, stepped := r.Draw, cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta")
 	switch {
 	case f.mixture && stepped:
@@ -116,6 +122,24 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "precision %.3f, recall %.3f: %d drawn and %d test images, %s of %s\n", q.Precision, q.Recall, f.count, q.Real, f.value, f.features)
+	return nil
+}
+
+// drawable checks before anything is drawn what would fail afterwards. The images of a command are all in memory.
+func (f *sampleFlags) drawable(cmd *cobra.Command, r, features *tessera.Run) error {
+	size := 1
+	for _, n := range r.Shape() {
+		size *= n
+	}
+	if most := max(1, maxDrawn/size); f.count > most {
+		return usagef("--count: got %d, want at most %d images of %s: draw several files with other seeds", f.count, most, r.Path)
+	}
+	if features == nil && cmd.Flags().Changed("value") {
+		return usagef("--value: want a run with --features, whose value it is")
+	}
+	if features != nil && !slices.Equal(features.Shape(), r.Shape()) {
+		return usagef("--features: the images of %s have the shape %v, want %v as %s", features.Path, features.Shape(), r.Shape(), r.Path)
+	}
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -59,13 +61,14 @@ dataset = { name = "bars", count = 40 }
 	}
 	b.contains("figure", b.must(exitUsage, "figure", "mixture", "runs/other").stderr, "other is no mixture")
 	for text, want := range map[string]string{
-		"runs/rows --count 0 -o y.npy":       "--count: got 0, want at least 1",
-		"runs/rows --count 3 -o y.png":       "vectors of 2 values are not images",
-		"runs/pictures --count 2 -o drawn":   "drawn is a folder with files",
-		"runs/rows --count 3 -o y":           "vectors of 2 values are not images",
-		"runs/pictures --count -1 -o y.npy":  "--count: got -1",
-		"runs/pictures --count 9e9 -o y.npy": "--count",
-		"runs/pictures -o y.npy":             "count",
+		"runs/rows --count 0 -o y.npy":                           "--count: got 0, want at least 1",
+		"runs/rows --count 3 -o y.png":                           "vectors of 2 values are not images",
+		"runs/pictures --count 2 -o drawn":                       "drawn is a folder with files",
+		"runs/rows --count 3 -o y":                               "vectors of 2 values are not images",
+		"runs/pictures --count -1 -o y.npy":                      "--count: got -1",
+		"runs/pictures --count 9e9 -o y.npy":                     "--count",
+		"runs/pictures -o y.npy":                                 "count",
+		"runs/pictures --count 20 --features runs/rows -o y.npy": "--features: the images of runs/rows have the shape",
 	} {
 		b.contains(text, b.must(exitUsage, append([]string{"sample"}, strings.Fields(text)...)...).stderr, want)
 	}
@@ -170,6 +173,9 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 		if r := b.run(append([]string{"sample"}, strings.Fields(text)...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("sample %s: exit code %d and %q, want %q", text, r.code, r.stderr, want)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "z.npy")); err == nil {
+		t.Error("a refused command wrote z.npy")
 	}
 	b.must(0, "train", "likes")
 	b.must(0, "sample", "runs/likes", "--count", "3", "-o", "y.npy") // its columns cannot be drawn, so its codes are
