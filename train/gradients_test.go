@@ -249,13 +249,16 @@ func TestSurgeryResumesToTheSameBytes(t *testing.T) {
 // repeats computes the gradients again, at the stage of the other hooks.
 type repeats struct{}
 
+func init() {
+	hooks.Registry.Register("z_repeats", "computes the gradients again", func() hooks.Hook { return &repeats{} })
+}
+
 func (repeats) Attach(hooks.Training) (*hooks.Active, error) {
 	return &hooks.Active{Gradients: func(g *hooks.Gradients) error { return g.Again() }}, nil
 }
 
 // Again would lose what an earlier hook has changed: sharpness comes before surgery, and a hook that comes later is an error.
 func TestGradientsAreComputedAgainBeforeTheyAreChanged(t *testing.T) {
-	hooks.Registry.Register("z_repeats", "computes the gradients again", func() hooks.Hook { return &repeats{} })
 	text := everything + "[model.everything.hook.surgery]\n"
 	m := model(t, text, "train.epochs=1", `hook.z_repeats={ kind = "z_repeats" }`)
 	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.surgery has changed them") {
