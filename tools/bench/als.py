@@ -16,6 +16,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import time
 
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
@@ -79,17 +80,26 @@ def sweep(csr, csc, W, Z, mean, processes):
     return time.perf_counter() - began
 
 
+MEASURED = """
+import json, os, subprocess, sys
+_, status, usage = os.wait4(subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL).pid, 0)
+print(json.dumps([status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss]))
+"""
+
+
 def train(o, iterations):
     """Trains, and returns the seconds of each sweep, those of the processors, those of all, and the memory."""
     shutil.rmtree(os.path.join(o.folder, "runs"), ignore_errors=True)
     began = time.perf_counter()
-    child = subprocess.Popen([o.tessera, "train", "als", "--quiet", "--set", f"iterations={iterations}"], cwd=o.folder, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
+    # The largest resident set of a program is at least that of the process that started it, so a small one starts it.
+    command = [o.tessera, "train", "als", "--quiet", "--set", f"iterations={iterations}"]
+    started = subprocess.run([sys.executable, "-c", MEASURED, *command], cwd=o.folder, stdout=subprocess.PIPE, check=True)
+    status, processors, kilobytes = json.loads(started.stdout)
     if status:
         raise SystemExit("the training failed")
     with open(os.path.join(o.folder, "runs/als/metrics.jsonl")) as f:
         sweeps = [json.loads(line)["seconds"] for line in f if line.strip()]
-    return sweeps, usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss * 1024
+    return sweeps, processors, time.perf_counter() - began, kilobytes * 1024
 
 
 def cpu_of_children():
