@@ -3,11 +3,11 @@ package layers
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
 
+	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/ops"
 	"tessera/part"
@@ -208,13 +208,18 @@ func scaledAndShifted(s Scope, y *gorgonia.Node) (*gorgonia.Node, error) {
 // maskSampler draws 0 with probability drop and keep otherwise.
 type maskSampler struct{ drop, keep float64 }
 
-// Sample implements [ops.Sampler]. It draws what r.Float64() < m.drop draws, without a branch that a processor cannot predict:
-// r.Float64() is the lower 53 bits of r.Uint64(), divided by 2^53.
+// Sample implements [ops.Sampler].
 func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
-	const bits = 1<<53 - 1
-	values, bound := [2]float32{float32(m.keep), 0}, uint64(math.Ceil(m.drop*(bits+1)))
+	keep := float32(m.keep)
 	for i := range dst {
-		below := (r.Uint64()&bits - bound) >> 63 // 1 if the number is less than the bound, else 0
-		dst[i] = values[below&1]
+		dst[i] = keep
+		if r.Float64() < m.drop {
+			dst[i] = 0
+		}
 	}
+}
+
+// SampleNumbers draws the values of Sample from the generator below the stream, for package train.
+func (m maskSampler) SampleNumbers(dst []float32, p *random.PCG) {
+	p.Choose(dst, m.drop, 0, float32(m.keep))
 }

@@ -349,12 +349,11 @@ func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	return o
 }
 
-// channel contains the values of one channel of a block, contiguously, and workspace.
+// channel contains the values of one channel of a block, contiguously.
 type channel[T Float] struct {
 	k *vector.Set[T]
 	y []T // the standardised values
 	r T   // 1 / sqrt(variance + epsilon)
-	t []T // workspace
 
 	g, h []T // values of the other inputs
 }
@@ -381,11 +380,10 @@ func give[T Float](dst, x []T, stride int) {
 	}
 }
 
-// standardised replaces the values y of the channel by (y - mean) / sqrt(variance + epsilon), and sets r to 1 /
-// sqrt(variance + epsilon).
-func (c *channel[T]) standardised(epsilon float64) {
-	m := T(len(c.y))
-	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)
+// standardised sets y to (x - mean) / sqrt(variance + epsilon), and r to 1 / sqrt(variance + epsilon). x may be y.
+func (c *channel[T]) standardised(x []T, epsilon float64) {
+	m := T(len(x))
+	c.k.AddScalar(c.y, x, -c.k.Sum(x)/m)
 	c.r = T(1 / math.Sqrt(float64(c.k.SumSquares(c.y)/m)+epsilon))
 	c.k.MulScalar(c.y, c.y, c.r)
 }
@@ -412,37 +410,49 @@ func (c *channel[T]) curve(dst []T) {
 	c.k.MulScalar(dst, dst, -c.r/m)
 }
 
-// standardUnits returns the kernel that computes blocks. f computes the output for one channel.
-func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
+// standardUnits returns the kernel that computes blocks. f computes the output for one channel from its standardised values; if
+// f is nil, these are the output. The values of a single channel are read and written in place, unless f overwrites inputs.
+func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], inPlace bool, f func(c channel[T], dst []T)) units[T] {
+	inPlace = inPlace && s.Channels == 1
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
 		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }
-		c := channel[T]{k: kernels(), y: line(0), t: line(1), g: line(2), h: line(3)}
+		c := channel[T]{k: kernels(), y: line(0), g: line(2), h: line(3)}
 		for at := from * s.Places * s.Channels; at < to*s.Places*s.Channels; at += s.Places * s.Channels {
 			for i := at; i < at+s.Channels; i++ {
-				for j, values := range [][]T{c.y, c.g, c.h}[:len(in)] {
-					take(values, in[j][i:], s.Channels)
+				x, out := c.y, line(1)
+				if inPlace {
+					x, out = in[0][i:i+s.Places], dst[i:i+s.Places]
+					if len(in) > 1 {
+						c.g = in[1][i : i+s.Places]
+					}
+				} else {
+					for j, values := range [][]T{x, c.g, c.h}[:len(in)] {
+						take(values, in[j][i:], s.Channels)
+					}
 				}
-				c.standardised(s.Epsilon)
-				give(dst[i:], f(c), s.Channels)
+				if f == nil {
+					c.y = out
+				}
+				c.standardised(x, s.Epsilon)
+				if f != nil {
+					f(c, out)
+				}
+				if !inPlace {
+					give(dst[i:], out, s.Channels)
+				}
 			}
 		}
 	}
 }
 
 func standardise[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T { return c.y })
+	return standardUnits(s, kernels, true, nil)
 }
 
 func standardiseSlope[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T {
-		c.slope(c.t, c.g)
-		return c.t
-	})
+	return standardUnits(s, kernels, true, func(c channel[T], dst []T) { c.slope(dst, c.g) })
 }
 
 func standardiseCurve[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T {
-		c.curve(c.t)
-		return c.t
-	})
+	return standardUnits(s, kernels, false, func(c channel[T], dst []T) { c.curve(dst) })
 }
