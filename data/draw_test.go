@@ -191,7 +191,7 @@ func TestDrawnColumnsThatCannotBeAreRefused(t *testing.T) {
 type broken struct{ cause any }
 
 func (broken) Column(func(string) (Column, bool)) (Column, error) { return Column{}, nil }
-func (b broken) Draw([]float32, Drawing, *rand.Rand)                { panic(b.cause) }
+func (b broken) Draw([]float32, Drawing, *rand.Rand)              { panic(b.cause) }
 
 func TestOnlyAColumnThatReadsItsSetIsNotDrawnAlone(t *testing.T) {
 	r := random.Stream(1, "alone", 0)

@@ -30,9 +30,9 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 		"adam, 128":                            labelledSettings([]string{"optimizer", "optimizer.kind"}, []string{"m"}, []any{map[string]any{"kind": "adam"}, 128.0}, []any{1.0, 2.0}),
 		`dataset { name = "mnist", limit = 1e+06, validation = 0.1 }, constraint [{ kind = "nonneg", on = ["a", "b"] }]`: labelledSettings([]string{"dataset", "constraint"}, []string{"m"},
 			[]any{map[string]any{"limit": 1e6, "name": "mnist", "validation": 0.1}, []any{map[string]any{"on": []any{"a", "b"}, "kind": "nonneg"}}}, []any{1.0, 2.0}),
-		"a: units 3":                           labelledSettings([]string{"units", "components"}, []string{"a", "b"}, []any{3.0, nil}, []any{nil, 3.0}),
-		"a":                                    labelledSettings(nil, []string{"a", "b"}, nil, nil),
-		"m":                                    labelledSettings(nil, []string{"m"}, nil),
+		"a: units 3": labelledSettings([]string{"units", "components"}, []string{"a", "b"}, []any{3.0, nil}, []any{nil, 3.0}),
+		"a":          labelledSettings(nil, []string{"a", "b"}, nil, nil),
+		"m":          labelledSettings(nil, []string{"m"}, nil),
 	} {
 		if got := r.Labels().Setting(r.Settings[0]); got != want {
 			t.Errorf("got %q, want %q", got, want)
