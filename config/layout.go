@@ -345,6 +345,16 @@ func (l *Layout) Dictionary() int {
 	return -1
 }
 
+// DenseDecoder returns the dense layer of the decoder at path, such as decoder.0, or nil if there is none.
+func (l *Layout) DenseDecoder(path string) *Placed {
+	for i, placed := range l.Decoder {
+		if _, dense := placed.Layer.(*layers.Dense); dense && placed.Path == path {
+			return &l.Decoder[i]
+		}
+	}
+	return nil
+}
+
 // LastWeight returns the weight of the last layer of the decoder with a weight, and the index in Decoder of this layer
 // or of the block that contains it. The index is -1 if there is none.
 func (l *Layout) LastWeight() (p ParameterPath, layer int) {
