@@ -141,16 +141,16 @@ func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error)
 	return bytes.Contains(text, []byte("\npatience = ")), nil
 }
 
-// pruneTime matches the keys of the epochs in which pruning begins and ends.
-var pruneTime = regexp.MustCompile(`^hook\.prune\.(from|until)$`)
+// phaseTime matches the keys of the epochs in which a phase begins and ends.
+var phaseTime = regexp.MustCompile(`^hook\.(?:prune|sparse_phase)\.(from|until)$`)
 
 // shortened returns the arguments that shorten a training, for a model with these settings.
 func shortened(settings map[string]string) []string {
 	values := map[string]int{"dataset.limit": fittedImages, "train.batch": batch, "train.epochs": epochs, "iterations": iterations}
 	for key := range settings {
-		switch pruned := pruneTime.FindStringSubmatch(key); {
-		case pruned == nil:
-		case pruned[1] == "from":
+		switch phase := phaseTime.FindStringSubmatch(key); {
+		case phase == nil:
+		case phase[1] == "from":
 			values[key], values["train.epochs"] = 1, prunedEpochs
 		default:
 			values[key], values["train.epochs"] = 2, prunedEpochs
