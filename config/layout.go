@@ -150,7 +150,7 @@ func (l *Layout) Decodes() error {
 		}
 		for _, from := range p.Inputs() {
 			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
-				return fmt.Errorf("the model has no decode from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
+				return fmt.Errorf("the output cannot be computed from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
 			}
 		}
 	}
