@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"tessera/internal/random"
@@ -31,9 +30,9 @@ func (*Bars) Shape(Dirs) ([]int, bool) { return []int{barsSide, barsSide}, true 
 
 // Load implements [Source].
 func (b *Bars) Load(context.Context, Dirs, Need) (*Set, error) {
-	size, err := product([]int{b.Count, barsPixels})
+	size, err := generatedSize("bars", b.Count, barsPixels)
 	if err != nil {
-		return nil, fmt.Errorf("bars: count = %d: too many images", b.Count)
+		return nil, err
 	}
 	parts := make([][]float32, 2*barsSide)
 	for i := range parts {
