@@ -33,7 +33,7 @@ func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	difference := c.Sub(output, target)
 	if l.Censored {
 		above := c.Ramp(difference, 1, 0)
-		difference = c.Sub(difference, c.Mul(above, c.Saturated(target, saturation)))
+		difference = c.Sub(difference, c.Mul(above, saturated(&c, target)))
 	}
 	err := MeanOf(&c, v, c.Square(difference))
 	if l.Relative {
@@ -42,8 +42,14 @@ func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	return err, c.Err()
 }
 
-// saturation is the share of the largest target of a batch from which a pixel is saturated.
-const saturation = 0.999
+// saturated returns 1 where x is at least 0.999 times its largest value over the batch, else 0. If no value is positive, all
+// are 0.
+func saturated(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+	flat := c.Flatten(x)
+	most := c.Do("max", func() (*gorgonia.Node, error) { return gorgonia.Max(flat, 0, 1) })
+	below := c.Lt(c.Sub(flat, c.Shift(c.Scale(most, 0.999), shareTiny)), 0)
+	return c.Reshape(c.From(1, below), x.Shape()...)
+}
 
 // relativeReads changes r for a relative term, whose divisor is a mean over the batch.
 func relativeReads(r Reads, relative bool) Reads {
