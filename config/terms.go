@@ -368,10 +368,14 @@ func (w *walk) unread(sound bool) {
 	}
 }
 
-// borrowed reports whether all parameters of the decoder belong to other layers, so that terms on these train it.
+// borrowed reports whether all parameters of the decoder belong to other layers, so that terms on these train it. It is true if
+// this is not known yet.
 func (w *walk) borrowed() bool {
 	own, others := false, false
 	for _, p := range w.layout.Decoder {
+		if b, ok := p.Layer.(layers.Borrower); ok && slices.Contains(w.open, p.Path) { // the shape of the images is unknown
+			others = others || b.Borrows() != ""
+		}
 		for _, q := range p.Parameters {
 			own, others = own || q.Of == "", others || q.Of != ""
 		}
