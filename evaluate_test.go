@@ -362,7 +362,7 @@ func TestMetricsThatAModelLacksSayWhy(t *testing.T) {
 	for text, want := range map[string]map[string]string{
 		`encoder = [{ kind = "dense", units = 64 }, { kind = "dense", units = 4 }]
 decoder = [{ kind = "dense", from = ["previous", "encoder.0"] }]`: {
-			"max_approx": "the model has no decode from the code alone: decoder.0 (dense) reads encoder.0",
+			"max_approx": "the output cannot be computed from the code alone: decoder.0 (dense) reads encoder.0",
 			"mse":        "",
 		},
 		`encoder = [{ kind = "patches" }, { kind = "mask_patches" }, { kind = "take_token", mean = true }]

@@ -100,8 +100,8 @@ type Quality struct {
 	Real              int // number of real images
 }
 
-// qualityNeighbours is the number of neighbours of [Run.Quality], that of Kynkäänniemi et al.
-const qualityNeighbours = 3
+// QualityNeighbours is the number of neighbours of [Run.Quality], that of Kynkäänniemi et al. More images than these are needed.
+const QualityNeighbours = 3
 
 // Quality compares images that were drawn from the run with as many evenly spaced images of the test split (of all, if the data
 // set has no test split), in the space of a value of another run, such as its code. Only measurements with equal features and
@@ -134,7 +134,7 @@ func (r *Run) Quality(ctx context.Context, drawn []float32, features *Run, value
 		return nil, err
 	}
 	q := &Quality{Real: real.Len()}
-	q.Precision, q.Recall, err = metrics.PrecisionRecall(realFeatures, drawnFeatures, len(realFeatures)/q.Real, qualityNeighbours)
+	q.Precision, q.Recall, err = metrics.PrecisionRecall(realFeatures, drawnFeatures, len(realFeatures)/q.Real, QualityNeighbours)
 	return q, err
 }
 

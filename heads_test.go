@@ -207,11 +207,10 @@ func probability(logits []float32) float64 {
 	return slices.Max(p)
 }
 
-// creditModel returns a small classifier of the data set credit.
-func creditModel(t *testing.T, more string) *config.Model {
+// creditRun trains a small classifier of the data set credit; more continues the list of its loss terms.
+func creditRun(t *testing.T, more string) *tessera.Run {
 	t.Helper()
-	f, err := config.Load("models.toml", []byte(`
-[model.m]
+	return declared(t, `
 dataset   = { name = "credit", count = 40000, test = 30000, validation = 0.5 }
 encoder   = [{ kind = "dense", units = 8, activation = "relu" }]
 decoder   = []
@@ -219,25 +218,13 @@ head      = { class = { layers = [{ kind = "dense" }] } }
 loss      = [{ kind = "cross_entropy", on = "class" }`+more+`]
 optimizer = { kind = "adam", learning_rate = 0.01 }
 train     = { epochs = 2, batch = 100 }
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+`, filepath.Join(t.TempDir(), "run"))
 }
 
 // Thresholds fitted to validation samples reduce the gaps of separation on test samples to less than 0.02. Predictions and
 // metrics use the thresholds, also after the run is opened again. Equal samples have equal decisions.
 func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
-	r, err := tessera.Train(t.Context(), creditModel(t, ""), tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := creditRun(t, "")
 	done, err := r.FitThresholds(t.Context(), tessera.ThresholdOptions{Positive: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -310,27 +297,14 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 
 // The loss separation equals the result of plain loops over the samples.
 func TestSeparationEqualsPlainLoops(t *testing.T) {
-	f, err := config.Load("models.toml", []byte(`
-[model.m]
+	r := declared(t, `
 dataset = { name = "credit", count = 300, test = 0, validation = 0 }
 encoder = [{ kind = "dense", units = 8, activation = "relu" }]
 decoder = []
 head    = { class = { layers = [{ kind = "dense", units = 2 }] } }
 loss    = [{ kind = "separation", on = "class" }]
 train   = { epochs = 1, batch = 300 }
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+`, filepath.Join(t.TempDir(), "run"))
 	sample, err := r.Sample(t.Context(), data.TrainSplit)
 	if err != nil {
 		t.Fatal(err)
@@ -371,12 +345,7 @@ train   = { epochs = 1, batch = 300 }
 func TestIndependenceTracesAFront(t *testing.T) {
 	var gaps, accuracies []float64
 	for _, weight := range []string{"0.01", "0.1", "0.5"} {
-		m := creditModel(t, `, { kind = "independence", weight = `+weight+` }`)
-		r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+		r := creditRun(t, `, { kind = "independence", weight = `+weight+` }`)
 		got, err := r.Evaluate(t.Context(), metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 1, Least: 30}}})
 		if err != nil {
 			t.Fatal(err)
@@ -416,27 +385,14 @@ func TestGroupsOfALossAreChecked(t *testing.T) {
 // predictor of the group (least squares on its indicator) explains no variance, also on other samples. Without decorrelate the
 // other values predict the group, although the model does not read it. A resumed and an opened run have the same map.
 func TestDecorrelateLeavesNothingForALinearPredictor(t *testing.T) {
-	f, err := config.Load("models.toml", []byte(`
-[model.m]
+	r := declared(t, `
 dataset = { name = "credit", count = 20000, test = 20000, validation = 0 }
 encoder = [{ kind = "decorrelate" }, { kind = "dense", units = 4, activation = "relu" }]
 decoder = []
 head    = { class = { layers = [{ kind = "dense" }] } }
 loss    = [{ kind = "cross_entropy", on = "class" }]
 train   = { epochs = 1, batch = 100 }
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+`, filepath.Join(t.TempDir(), "run"))
 	for _, split := range []data.Split{data.TrainSplit, data.TestSplit} {
 		sample, err := r.Sample(t.Context(), split, "group")
 		if err != nil {
@@ -530,29 +486,20 @@ func correlations(x []float32, groups []int) (largest, explained float64) {
 }
 
 func TestDecorrelateIsCheckedAndNeedsTwoGroups(t *testing.T) {
-	text := "[model.m]\ndataset = { name = \"credit\", count = 100, SHARE }\nencoder = ENCODER\ndecoder = []\n" +
-		"head = { class = { layers = [{ kind = \"dense\" }] } }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
-	model := func(share, encoder string) (*config.Model, error) {
-		f, err := config.Load("models.toml", []byte(strings.NewReplacer("SHARE", share, "ENCODER", encoder).Replace(text)))
-		if err != nil {
-			return nil, err
-		}
-		return f.Model("m")
+	train := func(share, encoder string) error {
+		r, err := trainedIn(t, "dataset = { name = \"credit\", count = 100, "+share+" }\nencoder = "+encoder+"\ndecoder = []\n"+
+			"head = { class = { layers = [{ kind = \"dense\" }] } }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n", filepath.Join(t.TempDir(), "run"))
+		r.Close()
+		return err
 	}
-	for want, encoder := range map[string]string{
-		"it must be the first layer of the encoder": `[{ kind = "dense", units = 3 }, { kind = "decorrelate" }]`,
-		`there is no column or value "sex"`:         `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`,
+	for want, c := range map[string][2]string{
+		"it must be the first layer of the encoder": {"share = 0.5", `[{ kind = "dense", units = 3 }, { kind = "decorrelate" }]`},
+		`there is no column or value "sex"`:         {"share = 0.5", `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`},
+		"has 1 groups among the training samples":   {"share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`},
 	} {
-		if _, err := model("share = 0.5", encoder); err == nil || !strings.Contains(err.Error(), want) {
+		if err := train(c[0], c[1]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-	}
-	m, err := model("share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run")}); err == nil || !strings.Contains(err.Error(), "has 1 groups among the training samples") {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (t *Traversed) Code(i int, share float32) []float32 {
 // an error for a model that does not decode codes.
 func (r *Run) Traverse(ctx context.Context, t Traversal) (*Traversed, error) {
 	if err := r.Decodes(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("run %s: %w", r.Path, err)
 	}
 	units := r.Units()
 	if t.Most == 0 {
@@ -139,7 +139,7 @@ func (r *Run) Interpolate(ctx context.Context, samples *data.Images, steps int) 
 		return nil, errNoContext
 	}
 	if err := r.Decodes(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("run %s: %w", r.Path, err)
 	}
 	if samples == nil || samples.Len() < 2 || steps < 2 {
 		return nil, fmt.Errorf("run %s: interpolate: want at least 2 samples and 2 steps (got %d steps)", r.Path, steps)

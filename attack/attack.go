@@ -12,9 +12,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/kernel"
 	"tessera/part"
 )
 
@@ -137,26 +139,47 @@ func (a *Attack) step() float64 {
 // the gradient and projects it. Before the first step x must equal clean. An l2 step along a zero or non-finite
 // gradient does not move x.
 func (a *Attack) Move(x, clean, gradient []float32, pixels int) {
+	if a.Norm == LInf {
+		a.moveLinf(x, clean, gradient)
+		return
+	}
 	for at := 0; at < len(x); at += pixels {
 		to := at + pixels
-		if a.Norm == L2 {
-			a.moveL2(x[at:to], clean[at:to], gradient[at:to])
-		} else {
-			a.moveLinf(x[at:to], clean[at:to], gradient[at:to])
-		}
+		a.moveL2(x[at:to], clean[at:to], gradient[at:to])
 	}
 }
 
+// strip is the number of values that moveLinf computes together. They stay in the first-level cache.
+const strip = 1024
+
+// strips contains scratch of moveLinf, *[2][strip]float32.
+var strips = sync.Pool{New: func() any { return new([2][strip]float32) }}
+
+// moveLinf sets x to the number nearest to x + step sign(gradient) in the intersection of the ball and the range of pixel
+// values. Both contain clean, so the order of the two projections does not matter.
 func (a *Attack) moveLinf(x, clean, gradient []float32) {
 	step, radius := float32(a.step()), float32(a.Epsilon)
 	low, high := a.span()
-	steps := math.Float32bits(step)
-	for i, g := range gradient {
-		v, c := x[i], clean[i]
-		if g != 0 && g == g {
-			v += math.Float32frombits(steps | math.Float32bits(g)&(1<<31)) // a step of length steps with the sign of g
-		}
-		x[i] = min(max(min(max(v, c-radius), c+radius), min(c, low)), max(c, high))
+	k, scratch := kernel.Float32(), strips.Get().(*[2][strip]float32)
+	defer strips.Put(scratch)
+	for len(x) > 0 {
+		n := min(strip, len(x))
+		v, c, g, s, bound := x[:n], clean[:n], gradient[:n], scratch[0][:n], scratch[1][:n]
+		k.GtScalar(s, g, 0) // the sign of NaN is 0 here, so that x does not move
+		k.LtScalar(bound, g, 0)
+		k.Sub(s, s, bound)
+		k.AddScaled(v, v, s, step)
+
+		k.AddScalar(s, c, -radius)
+		k.MinScalar(bound, c, low)
+		k.Max(bound, bound, s)
+		k.Max(v, v, bound)
+
+		k.AddScalar(s, c, radius)
+		k.MaxScalar(bound, c, high)
+		k.Min(bound, bound, s)
+		k.Min(v, v, bound)
+		x, clean, gradient = x[n:], clean[n:], gradient[n:]
 	}
 }
 

@@ -324,3 +324,36 @@ func TestRestartsFindWorseExamples(t *testing.T) {
 		}
 	}
 }
+
+// The reference is the formula, one value at a time. More values than a strip has, clean values outside of the range, and
+// gradients that are 0 or NaN.
+func TestSignStepsFollowTheFormula(t *testing.T) {
+	const n = 2*1024 + 77
+	a := attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 3, StepSize: 0.07}
+	clean, x, gradient := images(n, -0.2, 1.2)[:n], make([]float32, n), images(n, -1, 1)[:n]
+	copy(x, clean)
+	for i := 0; i < n; i += 5 {
+		gradient[i] = 0
+		gradient[(i+1)%n] = float32(math.NaN())
+	}
+	want := slices.Clone(x)
+	for step := range 3 {
+		for i, c := range clean {
+			v := want[i]
+			if gradient[i] > 0 {
+				v += 0.07
+			} else if gradient[i] < 0 {
+				v -= 0.07
+			}
+			v = min(max(v, c-0.1), c+0.1)
+			want[i] = min(max(v, min(c, 0)), max(c, 1))
+		}
+		a.Move(x, clean, gradient, n)
+		for i := range want {
+			if x[i] != want[i] {
+				t.Fatalf("step %d, value %d: got %v, want %v (clean %v, gradient %v)", step, i, x[i], want[i], clean[i], gradient[i])
+			}
+		}
+		slices.Reverse(gradient)
+	}
+}

@@ -200,9 +200,21 @@ func (t *Trial) Follow(model WhiteBox, x, clean []float32, labels []int) error {
 // settle moves images exactly into the ball and into the range of pixel values, because float32 arithmetic may leave
 // the ball by rounding. The ball is measured in float64.
 func (a *Attack) settle(x, clean []float32, pixels int) {
+	team.For(len(x)/pixels, 32, func(from, to int) {
+		for at := from * pixels; at < to*pixels; at += pixels {
+			if a.Norm == L2 {
+				a.settleL2(x[at:at+pixels], clean[at:at+pixels])
+			} else {
+				a.settleLinf(x[at:at+pixels], clean[at:at+pixels])
+			}
+		}
+	})
+}
+
+func (a *Attack) settleLinf(x, clean []float32) {
 	for i, c := range clean {
 		v := a.bounded(x[i], c)
-		if d := float64(v) - float64(c); a.Norm == LInf && math.Abs(d) > a.Epsilon {
+		if d := float64(v) - float64(c); math.Abs(d) > a.Epsilon {
 			v = float32(float64(c) + math.Copysign(a.Epsilon, d)) // start next to the bound, so that few steps are needed
 			for math.Abs(float64(v)-float64(c)) > a.Epsilon {
 				v = math.Nextafter32(v, c)
@@ -210,20 +222,20 @@ func (a *Attack) settle(x, clean []float32, pixels int) {
 		}
 		x[i] = v
 	}
-	if a.Norm == LInf {
-		return
+}
+
+func (a *Attack) settleL2(x, clean []float32) {
+	for i, c := range clean {
+		x[i] = a.bounded(x[i], c)
 	}
-	for at := 0; at < len(x); at += pixels {
-		one, of := x[at:at+pixels], clean[at:at+pixels]
-		for shrink := 1 - 1e-7; ; shrink -= 1e-7 {
-			d := distance(one, of)
-			if d <= a.Epsilon {
-				break
-			}
-			factor := shrink * a.Epsilon / d
-			for i, c := range of {
-				one[i] = a.bounded(c+float32(factor*(float64(one[i])-float64(c))), c)
-			}
+	for shrink := 1 - 1e-7; ; shrink -= 1e-7 {
+		d := distance(x, clean)
+		if d <= a.Epsilon {
+			break
+		}
+		factor := shrink * a.Epsilon / d
+		for i, c := range clean {
+			x[i] = a.bounded(c+float32(factor*(float64(x[i])-float64(c))), c)
 		}
 	}
 }

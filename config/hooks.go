@@ -221,9 +221,9 @@ func (w *walk) hook(h Hook) {
 		problem, hint := needs.NeedsSteps()
 		w.report(h.part(), "", "", fmt.Sprintf(problem, w.model.Optimizer.Kind), hint+", or choose a mini-batch optimizer: "+table.Quoted(rules()))
 	}
-	if p, ok := h.Hook.(*hooks.Prune); ok {
-		if epochs := w.model.Train.Epochs; p.From >= epochs && w.model.origin.Doubt("train") == nil {
-			w.report(h.part(), "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: nothing would be pruned", p.From, epochs),
+	if p, ok := h.Hook.(hooks.Phased); ok {
+		if from, without := p.Begins(); from >= w.model.Train.Epochs && w.model.origin.Doubt("train") == nil {
+			w.report(h.part(), "", "from", fmt.Sprintf("from: the phase begins after epoch %d, but the run ends after epoch %d: %s", from, w.model.Train.Epochs, without),
 				fmt.Sprintf("train for longer, let the phase begin earlier, or leave it out: %s = false", h.part()))
 		}
 	}

@@ -150,7 +150,7 @@ func (l *Layout) Decodes() error {
 		}
 		for _, from := range p.Inputs() {
 			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
-				return fmt.Errorf("the model has no decode from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
+				return fmt.Errorf("the output cannot be computed from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
 			}
 		}
 	}
@@ -343,6 +343,16 @@ func (l *Layout) Dictionary() int {
 		return i
 	}
 	return -1
+}
+
+// DenseDecoder returns the dense layer of the decoder at path, such as decoder.0, or nil if there is none.
+func (l *Layout) DenseDecoder(path string) *Placed {
+	for i, placed := range l.Decoder {
+		if _, dense := placed.Layer.(*layers.Dense); dense && placed.Path == path {
+			return &l.Decoder[i]
+		}
+	}
+	return nil
 }
 
 // LastWeight returns the weight of the last layer of the decoder with a weight, and the index in Decoder of this layer

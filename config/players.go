@@ -86,13 +86,11 @@ func (m *Model) Turn(step int) (player, own int) {
 		round += p.Steps
 	}
 	rounds, at := (step-1)/round, (step-1)%round
-	for i, p := range all {
-		if at < p.Steps {
-			return i, rounds*p.Steps + at + 1
-		}
-		at -= p.Steps
+	for at >= all[player].Steps {
+		at -= all[player].Steps
+		player++
 	}
-	panic("config: a step beyond its round")
+	return player, rounds*all[player].Steps + at + 1
 }
 
 // Opposed reports whether the players minimise different terms. The sum of the terms then does not measure the model.

@@ -29,7 +29,7 @@ func TestLayersAndHeadsReadNamedValues(t *testing.T) {
 		t.Errorf("the head reads the shape %v", in)
 	}
 	if err := l.Decodes(); err == nil {
-		t.Error("the model has a decode from the code alone")
+		t.Error("the output can be computed from the code alone")
 	}
 	checkFillRoundTrip(t, m)
 }

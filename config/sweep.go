@@ -391,6 +391,7 @@ type column struct {
 	names  []string // names on the path of the key
 	at     []table.Span
 	values []*table.Node
+	inline bool // the key is, or is within, an inline table that declares a part
 }
 
 // seedKey is the key to which a sweep assigns its seeds.
@@ -583,13 +584,16 @@ func (r *axesReader) columns(part string, n *table.Node, read func(part, key str
 func (r *axesReader) below(part string, n *table.Node, before column, read func(part, key string, n *table.Node) []*table.Node) (list []column) {
 	for _, k := range n.Keys {
 		v := n.Child(k)
-		c := column{names: append(slices.Clone(before.names), k), at: append(slices.Clone(before.at), v.Key)}
+		c := column{names: append(slices.Clone(before.names), k), at: append(slices.Clone(before.at), v.Key), inline: before.inline || isPart(v)}
 		c.key = strings.Join(c.names, ".")
 		switch {
 		case strings.Contains(k, "."):
 			r.ReportKey(r.at(part), v, fmt.Sprintf("unknown key %q", k), "write the path without quotes")
 		case c.key == seedKey:
 			r.ReportKey(r.at(part), v, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
+		case before.inline && v.IsArray():
+			r.ReportKey(r.at(part), v, fmt.Sprintf("%s: a list in an inline table could be one value or several", c.key),
+				fmt.Sprintf("write %s = [...] as a key of its own for several values, or as [[...]] for one list", c.key))
 		case v.IsTable() && !isSpread(v):
 			list = append(list, r.below(part, v, c, read)...)
 		default:
@@ -599,6 +603,11 @@ func (r *axesReader) below(part string, n *table.Node, before column, read func(
 		}
 	}
 	return list
+}
+
+// isPart reports whether a value is an inline table that declares a part or a data set.
+func isPart(n *table.Node) bool {
+	return n.IsInline() && (n.Child("kind") != nil || n.Child("name") != nil)
 }
 
 // values reads the values of a key: a single value, a list or a range.

@@ -112,6 +112,19 @@ func (w *walk) atoms(part string, l Loss) {
 	if product(list[len(list)-1].Out) != product(w.layout.Input) {
 		return // another check reports it, or it is unknown
 	}
+	if of := l.Reads().AtomsOf; of != "" {
+		if w.layout.DenseDecoder(of) == nil {
+			var dense []string
+			for _, placed := range list {
+				if w.layout.DenseDecoder(placed.Path) != nil {
+					dense = append(dense, placed.Path)
+				}
+			}
+			key := w.keyHolding(l.Loss, of)
+			w.report(part, l.Kind, key, fmt.Sprintf("%s: the decoder has no dense layer %q", key, of), table.Suggest(of, dense))
+		}
+		return
+	}
 	if w.layout.Dictionary() < 0 {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s reads the atoms, but the model has none: the output of the decoder's last layer with weights is not an image", l.Kind),
 			"end the decoder with a dense layer, optionally followed by activations")

@@ -3,7 +3,6 @@ package data
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"tessera/internal/random"
@@ -33,9 +32,9 @@ func (b *Bars) side() int { return cmp.Or(b.Side, 8) }
 func (b *Bars) Load(context.Context, Dirs, Need) (*Set, error) {
 	side := b.side()
 	perImage := side * side
-	size, err := product([]int{b.Count, perImage})
+	size, err := generatedSize("bars", b.Count, perImage)
 	if err != nil {
-		return nil, fmt.Errorf("bars: count = %d: too many images", b.Count)
+		return nil, err
 	}
 	parts := make([][]float32, 2*side)
 	for i := range parts {

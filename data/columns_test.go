@@ -118,3 +118,28 @@ func TestWithoutNamesColumnsKeepTheOrderOfTheFile(t *testing.T) {
 		}
 	}
 }
+
+// Columns with other names than those of the training are read in the order of the file, with a warning.
+func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
+	for header, want := range map[string]string{
+		"a,b": "", "b,a": "", "0,1": "", // numbers are what WriteRows writes without names
+		"b,c": `has no column "a", which the training had: the columns are read in the order of the file, column 1 of values, "b", as "a"`,
+		"a,c": `column 2 of values, "c", as "b"`,
+	} {
+		path := writeText(t, "x.csv", header+"\n1,2\n")
+		rows, err := ReadRows(background, path, []int{2}, InOrder(&CSV{}, []string{"a", "b"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(rows.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got the warnings %q, want %q", header, got, want)
+		}
+		set, err := Load(background, &CSV{Tables: Tables{File: writeText(t, "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}}, nil, Both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(set.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%s: got the warnings %q of the test samples, want %q", header, got, want)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"tessera/internal/random"
@@ -74,8 +73,8 @@ func (*Credit) DescribeColumns(Dirs) []Column {
 
 // Load implements [Source].
 func (c *Credit) Load(context.Context, Dirs, Need) (*Set, error) {
-	if _, err := product([]int{c.Count + c.Test, creditValues}); err != nil {
-		return nil, fmt.Errorf("credit: count = %d, test = %d: too many samples", c.Count, c.Test)
+	if _, err := generatedSize("credit", max(c.Count, c.Test), creditValues); err != nil {
+		return nil, err
 	}
 	set := &Set{Name: "credit", Shape: []int{creditValues}, Classes: creditOutcomes(), HasTest: c.HasTest()}
 	var err error

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -31,21 +32,33 @@ type DrawReader interface {
 var Draws = part.New[Draw]("column")
 
 // Drawing identifies the sample for which values are drawn, and gives access to all samples of its set. In training these are
-// the fitted samples, otherwise the samples that are measured or passed to the model.
+// the fitted samples, otherwise the samples that are measured or passed to the model. A sample that belongs to no set ends
+// [Draw.Draw] when Draw asks for the set: [Drawn.DrawAlone] returns [ErrAlone].
 type Drawing struct {
-	images *Images
+	images *Images // nil for a sample that belongs to no set
 	sample int
+}
+
+// ErrAlone is the error for a column that is drawn from a set of samples, if there is no set.
+var ErrAlone = errors.New("its values are drawn from a set of samples, and there is none")
+
+// set returns the samples of the set.
+func (d Drawing) set() *Images {
+	if d.images == nil {
+		panic(ErrAlone) // DrawAlone recovers it
+	}
+	return d.images
 }
 
 // Sample returns the index of the sample in its set.
 func (d Drawing) Sample() int { return d.sample }
 
 // Samples returns the number of samples.
-func (d Drawing) Samples() int { return d.images.Len() }
+func (d Drawing) Samples() int { return d.set().Len() }
 
 // Values sets dst to the values of a column for a sample of the set.
 func (d Drawing) Values(dst []float32, column string, sample int) {
-	d.images.Gather(dst, column, []int{sample})
+	d.set().Gather(dst, column, []int{sample})
 }
 
 // Shaped contains the keys of drawn columns whose values can have any shape.
@@ -98,14 +111,19 @@ type Drawn struct {
 	Draw Draw
 }
 
-// DrawAlone draws the values for a sample that belongs to no set. A kind that takes the values of other samples returns an error.
+// DrawAlone draws the values for a sample that belongs to no set. The error is [ErrAlone] for a kind that reads the samples of its
+// set. A panic of the kind is an error too.
 func (d Drawn) DrawAlone(dst []float32, r *rand.Rand) (err error) {
 	defer func() {
-		if recover() != nil { // Draw has asked for other samples
-			err = fmt.Errorf("column %q: its values are those of samples, and there are none", d.Name)
+		switch cause := recover(); cause {
+		case nil:
+		case ErrAlone:
+			err = fmt.Errorf("column %q: %w", d.Name, ErrAlone)
+		default:
+			err = fmt.Errorf("column %q: panicked: %v", d.Name, cause)
 		}
 	}()
-	d.Draw.Draw(dst, Drawing{images: &Images{}}, r)
+	d.Draw.Draw(dst, Drawing{}, r)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -183,5 +184,27 @@ func TestDrawnColumnsThatCannotBeAreRefused(t *testing.T) {
 		if err := d.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", d, err, want)
 		}
+	}
+}
+
+// broken is a drawn column that panics.
+type broken struct{ cause any }
+
+func (broken) Column(func(string) (Column, bool)) (Column, error) { return Column{}, nil }
+func (b broken) Draw([]float32, Drawing, *rand.Rand)              { panic(b.cause) }
+
+func TestOnlyAColumnThatReadsItsSetIsNotDrawnAlone(t *testing.T) {
+	r := random.Stream(1, "alone", 0)
+	if err := (Drawn{Name: "other", Draw: &DrawOther{Of: ImagesColumn}}).DrawAlone(make([]float32, 2), r); !errors.Is(err, ErrAlone) {
+		t.Errorf("other: got %v, want ErrAlone", err)
+	}
+	for _, cause := range []any{"a bug", errors.New("a bug"), []string{"a bug"}} {
+		err := Drawn{Name: "noise", Draw: broken{cause}}.DrawAlone(make([]float32, 2), r)
+		if err == nil || errors.Is(err, ErrAlone) || !strings.Contains(err.Error(), `"noise": panicked`) || !strings.Contains(err.Error(), "a bug") {
+			t.Errorf("%v: got %v, want an error with the panic", cause, err)
+		}
+	}
+	if err := (Drawn{Name: "noise", Draw: &DrawNormal{Stddev: 1}}).DrawAlone(make([]float32, 2), r); err != nil {
+		t.Error(err)
 	}
 }

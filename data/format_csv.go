@@ -258,6 +258,25 @@ func (f *csvFile) valueNames(c csvColumns) (names []string) {
 	return names
 }
 
+// otherColumns returns a warning if the columns of values have other names than the known ones, so that they are read in the order
+// of the file. Numbers as names, which WriteRows writes if it knows no names, may be any columns.
+func (t *table) otherColumns(path string, known []string) []string {
+	numbered := true
+	for i, name := range t.columns {
+		numbered = numbered && name == strconv.Itoa(i)
+	}
+	if len(t.columns) != len(known) || len(known) == 0 || numbered || slices.Equal(t.columns, known) {
+		return nil
+	}
+	for i, name := range known {
+		if !slices.Contains(t.columns, name) {
+			return []string{fmt.Sprintf("%s: has no column %q, which the training had: the columns are read in the order of the file, column %d of values, %q, as %q",
+				path, name, i+1, t.columns[i], name)}
+		}
+	}
+	return []string{fmt.Sprintf("%s: names of columns are repeated: the columns are read in the order of the file", path)}
+}
+
 // columnList lists the first 12 column names for a message, and the number of all columns if there are more.
 func (f *csvFile) columnList() string {
 	const most = 12

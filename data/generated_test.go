@@ -2,8 +2,10 @@ package data
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -173,5 +175,38 @@ func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 	longer := load(t, &Bars{Count: 200, Seed: 1}).Train.First(100).Float32()
 	if !slices.Equal(first, longer) {
 		t.Error("a larger count changed the first images")
+	}
+}
+
+// TestGeneratedSetsAreBounded declares sets within the ranges of the keys whose values would take far more than 4 GB.
+func TestGeneratedSetsAreBounded(t *testing.T) {
+	for name, s := range map[string]Source{
+		"patches": &Patches{Of: &Inner{Source: largePictures{}}, Size: 256, Count: 1_000_000},
+		"notes":   &Notes{Notes: 2, Bins: 4096, Count: 1_000_000, Density: 0.1},
+		"topics":  &Topics{Topics: 2, Words: 100_000, Count: 1_000_000, Length: 1, Mixture: 1, Sparsity: 1},
+		"shapes":  &Shapes{Parts: 1, Height: 64, Width: 64, Count: 1_000_000},
+	} {
+		if _, err := s.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), name+": got 1000000 samples") {
+			t.Errorf("%s: got %v, want an error", name, err)
+		}
+	}
+}
+
+// largePictures is a source of one image of 256x256 pixels.
+type largePictures struct{}
+
+func (largePictures) Shape(Dirs) ([]int, bool) { return []int{256, 256}, true }
+
+func (largePictures) Load(context.Context, Dirs, Need) (set *Set, err error) {
+	set = &Set{Name: "pictures", Shape: []int{256, 256}}
+	set.Train, err = NewBytes(set.Shape, make([]byte, 256*256), nil)
+	return set, err
+}
+
+func TestGeneratedNotesEndWithTheirContext(t *testing.T) {
+	done, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := (&Notes{Notes: 2, Bins: 64, Count: 10, Density: 0.5}).Load(done, nil, Both); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the error of the context", err)
 	}
 }

@@ -265,6 +265,19 @@ func product(shape []int) (int, error) {
 	return n, nil
 }
 
+// mostGenerated is the largest number of values of a generated split: 4 GB of float32.
+const mostGenerated = 1 << 30
+
+// generatedSize returns the number of values of n generated samples, or an error if there are too many.
+func generatedSize(dataset string, n int, shape ...int) (int, error) {
+	size, ok := volume.Within(append([]int{n}, shape...), mostGenerated)
+	if !ok {
+		return 0, fmt.Errorf("%s: got %d samples of %d values, want at most %d values (4 GB of float32) in all; lower the number of samples",
+			dataset, n, volume.Of(shape), mostGenerated)
+	}
+	return size, nil
+}
+
 // Place returns a description of the location of value v of image i for a message: `line 7, column "mass"` for a .csv file;
 // otherwise by numbers from 0, as `sample 5, value 3` or `image 5, row 2, column 7`.
 func (m *Images) Place(i, v int) string {

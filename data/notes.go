@@ -39,13 +39,13 @@ func fundamental(note int) float64 { return 3 * math.Exp2(float64(note)/12) }
 func (s *Notes) Shape(Dirs) ([]int, bool) { return []int{s.Bins}, true }
 
 // Load implements [Source].
-func (s *Notes) Load(context.Context, Dirs, Need) (*Set, error) {
+func (s *Notes) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	if top := fundamental(s.Notes - 1); top >= float64(s.Bins) {
 		return nil, fmt.Errorf("notes: the highest of %d notes has the frequency %.0f, but there are only %d bins; want more bins or fewer notes", s.Notes, top, s.Bins)
 	}
-	size, err := product([]int{s.Count, s.Bins})
+	size, err := generatedSize("notes", s.Count, s.Bins)
 	if err != nil {
-		return nil, fmt.Errorf("notes: count = %d, bins = %d: too many values", s.Count, s.Bins)
+		return nil, err
 	}
 	parts, kinds := make([][]float32, s.Notes), make([]string, s.Notes)
 	for k := range parts {
@@ -53,6 +53,9 @@ func (s *Notes) Load(context.Context, Dirs, Need) (*Set, error) {
 	}
 	values, most := make([]float32, size), float32(0)
 	for i := range s.Count {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		r := random.Stream(s.Seed, "notes", uint64(i))
 		chord := values[i*s.Bins : (i+1)*s.Bins]
 		for _, part := range parts {

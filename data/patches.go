@@ -127,15 +127,19 @@ func (p *Patches) cut(ctx context.Context, images *Images, shape []int, split st
 	case images.Holed():
 		return nil, &Error{Dataset: "patches", Problem: "of: the images have missing values, patches cannot have any", Hint: "fill them, or leave out the key missing"}
 	}
+	size, err := generatedSize("patches", p.Count, shape...)
+	if err != nil {
+		return nil, err
+	}
 	width, channels := images.Shape[1], images.pixels/(images.Shape[0]*images.Shape[1])
 	line := p.Size * channels
 	pixels := p.Size * line
 	var bytes []byte
 	var floats []float32
 	if images.Bytes(0) != nil {
-		bytes = make([]byte, p.Count*pixels)
+		bytes = make([]byte, size)
 	} else {
-		floats = make([]float32, p.Count*pixels)
+		floats = make([]float32, size)
 	}
 	image, last := make([]float32, images.pixels), -1
 	places := make([]place, p.Count)

@@ -227,7 +227,7 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, err
 	}
-	return &Rows{Images: images, Names: t.names, Classes: classes}, err
+	return &Rows{Images: images, Names: t.names, Classes: classes, Notes: t.otherColumns(path, r.order)}, err
 }
 
 // classNames returns the class names of the training if the labels are one of the columns to read. Otherwise known is false,

@@ -54,8 +54,8 @@ func (s *Shapes) HasTest() bool { return s.Test > 0 }
 
 // Load implements [Source].
 func (s *Shapes) Load(context.Context, Dirs, Need) (*Set, error) {
-	if _, err := product([]int{s.Count + s.Test, s.Height * s.Width}); err != nil {
-		return nil, fmt.Errorf("shapes: count = %d, test = %d: too many images", s.Count, s.Test)
+	if _, err := generatedSize("shapes", max(s.Count, s.Test), s.Height, s.Width); err != nil {
+		return nil, err
 	}
 	parts, kinds, err := s.draw()
 	if err != nil {

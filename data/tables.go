@@ -306,6 +306,7 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	if first {
 		set.Notes = append(set.Notes, read.notes(path, r, set.Scale)...)
 	}
+	set.Notes = append(set.Notes, read.otherColumns(path, r.order)...)
 	images.labels, images.columns, images.lines = read.labels, read.columns, read.lines
 	if images, err = images.WithColumns(read.further...); err != nil {
 		return nil, nil, badFile(set.Name, path, err)

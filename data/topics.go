@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat/distmv"
@@ -45,9 +44,9 @@ func (s *Topics) Shape(Dirs) ([]int, bool) { return []int{s.Words}, true }
 
 // Load implements [Source].
 func (s *Topics) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
-	size, err := product([]int{s.Count, s.Words})
+	size, err := generatedSize("topics", s.Count, s.Words)
 	if err != nil {
-		return nil, fmt.Errorf("topics: texts = %d, words = %d: too many values", s.Count, s.Words)
+		return nil, err
 	}
 	parts, kinds := make([][]float32, s.Topics), make([]string, s.Topics)
 	words := make([][]float64, s.Topics)

@@ -49,6 +49,7 @@ var settings = map[string][]string{
 	"reshape":            {`shape = [12, 16]`},
 	"patches":            {`size = 2`},
 	"top_k":              {`k = 5`, `k = 1000`},
+	"sparsify":           {`fraction = 0.4`, `threshold = 0.2`},
 	"residual":           {`layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
 	"relative":           {`layers = [{ kind = "unrolled", units = 7, steps = 3 }]`, `layers = [{ kind = "layer_norm" }, { kind = "attention", heads = 2 }]`},
 	"upsample":           {`factor = 3`},

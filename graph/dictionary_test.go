@@ -23,6 +23,16 @@ encoder = [{ kind = "dense", units = 4, activation = "relu" }]
 decoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense" }, { kind = "leaky_relu", slope = 0.3 }]
 loss = [{ kind = "mse" }, { kind = "max_approximation", weight = 0.5 }, { kind = "max_approximation", operator = "erosion", radius = 2 }]
 
+[model.layered]
+encoder = [{ kind = "dense", units = 4, activation = "relu" }]
+decoder = [{ kind = "dense", units = 5, activation = "relu" }, { kind = "dense", units = 6 }, { kind = "relu" }, { kind = "dense" }]
+loss = [
+  { kind = "mse" },
+  { kind = "max_approximation_layer", layer = "decoder.0", weight = 0.5 },
+  { kind = "max_approximation_layer", layer = "decoder.1", relative = true },
+  { kind = "max_approximation_layer" },
+]
+
 [model.noisy]
 encoder = [{ kind = "dense", units = 4, activation = "relu" }]
 decoder = [{ kind = "dense" }, { kind = "dropout", rate = 0.3 }]
@@ -82,6 +92,55 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 				t.Fatal("max_approx was not measured")
 			}
 			if got := tapped(t, m, backend, images, term.name); math.Abs(got-want) > 1e-5*want {
+				t.Errorf("%T: %s: got %v, want %v", backend, term.name, got, want)
+			}
+		}
+	}
+}
+
+// The term of a decoder layer is that of its input and its weight, by plain loops.
+func TestMaxApproximationOfDecoderLayers(t *testing.T) {
+	m := model(t, onAtoms, "layered", 3, 4)
+	images, rows := noise(7*12), 7
+	team := team.New(1)
+	defer team.Close()
+	for _, backend := range []ir.Backend{tape.Backend{}, engine.Backend{Team: team}} {
+		coder := graph.NewCoder(m, backend)
+		defer coder.Close()
+		for _, term := range []struct {
+			name, input, layer string
+			weight             float64
+			relative           bool
+		}{
+			{"loss.max_approximation_layer", "code", "decoder.0", 0.5, false},
+			{"loss.max_approximation_layer.2", "decoder.0", "decoder.1", 1, true},
+			{"loss.max_approximation_layer.3", "decoder.2", "decoder.3", 1, false},
+		} {
+			h, err := coder.Value(term.input, images)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := m.Parameter(term.layer + ".weight")
+			if err != nil {
+				t.Fatal(err)
+			}
+			units, outputs := w.Shape[0], w.Shape[1]
+			var off, squares float64
+			for b := range rows {
+				for n := range outputs {
+					sum, largest := 0.0, math.Inf(-1)
+					for j := range units {
+						v := float64(h[b*units+j]) * float64(w.Data[j*outputs+n])
+						sum, largest = sum+v, max(largest, v)
+					}
+					off, squares = off+(sum-largest)*(sum-largest), squares+sum*sum
+				}
+			}
+			want := term.weight * off / float64(rows*outputs)
+			if term.relative {
+				want = off / squares
+			}
+			if got := tapped(t, m, backend, images, term.name); !(want > 0) || math.Abs(got-want) > 1e-5*want {
 				t.Errorf("%T: %s: got %v, want %v", backend, term.name, got, want)
 			}
 		}

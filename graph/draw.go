@@ -195,8 +195,12 @@ func (g *generation) Value(name string, given map[string][]float32) ([]float32, 
 			size := m.Layout.Size(column)
 			g.drawn[column] = make([]float32, len(g.streams)*size)
 			for i, r := range g.streams {
-				if err := d.DrawAlone(g.drawn[column][i*size:(i+1)*size], r); err != nil {
-					return nil, fmt.Errorf("%w: %w", metrics.ErrNoSampler, err)
+				err := d.DrawAlone(g.drawn[column][i*size:(i+1)*size], r)
+				if errors.Is(err, data.ErrAlone) {
+					err = fmt.Errorf("%w: %w", metrics.ErrNoSampler, err)
+				}
+				if err != nil {
+					return nil, err
 				}
 			}
 		}

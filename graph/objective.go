@@ -391,6 +391,9 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 
 // Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
+	if t.reads.AtomsOf != "" {
+		return t.layerAtoms(t.reads.AtomsOf)
+	}
 	if t.weights == nil {
 		return nil, errors.New("the model has no atoms: the output of the decoder's last layer with weights is not an image")
 	}
@@ -411,6 +414,27 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 			return t.value(value{losses.Output, pass{stream: Images}})
 		},
 	}, nil
+}
+
+// layerAtoms returns the input and the weight of the dense decoder layer at path.
+func (t *term) layerAtoms(path string) (*losses.Dictionary, error) {
+	placed := t.model.Layout.DenseDecoder(path)
+	if placed == nil {
+		return nil, fmt.Errorf("the decoder has no dense layer %q", path)
+	}
+	images, err := t.target()
+	if err != nil {
+		return nil, err
+	}
+	code, err := t.joined(placed.From, pass{stream: Images})
+	if err != nil {
+		return nil, err
+	}
+	if code, err = flat(code); err != nil {
+		return nil, err
+	}
+	weight, err := t.parameter(path + ".weight")
+	return &losses.Dictionary{Images: images, Shape: slices.Clone(placed.Out), Code: code, Atoms: weight}, err
 }
 
 // without returns the computed values that do not depend on the output of the layer at path.

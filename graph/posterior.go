@@ -59,6 +59,9 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 	if m.Spec.Holed() {
 		return nil, lacks("the images have missing or hidden entries, over which the likelihood is not defined")
 	}
+	if c, ok := m.Layout.Column(p.against); ok && c.Missing {
+		return nil, lacks("the column %q has missing entries, over which the likelihood is not defined", p.against)
+	}
 	switch has, defined := p.likelihood.Noise(); {
 	case !defined:
 		return nil, lacks("a relative error is not a likelihood")

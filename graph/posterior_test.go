@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/data"
 	"tessera/engine"
 	"tessera/engine/ir"
 	"tessera/graph"
@@ -63,6 +64,12 @@ decoder = [{ kind = "dense", from = ["code", "noise"], activation = "sigmoid" }]
 extends = "bernoulli"
 column.noise = { kind = "normal", shape = [2] }
 encoder = [{ kind = "dense", from = ["images", "noise"], units = 5 }, { kind = "gaussian", units = 2 }]
+
+[model.viewed]
+extends = "noisy"
+encoder = [{ kind = "dense", from = ["images", "noise"], units = 5 }]
+loss    = [{ kind = "mse" }, { kind = "nt_xent", on = "code" }]
+view    = [{ augment = ["flip"] }]
 
 [model.target]
 dataset = { name = "csv", file = "none.csv", columns = { images = ["a", "b", "c", "d", "e", "f"], other = ["u", "v", "w", "x", "y", "z"] } }
@@ -203,6 +210,36 @@ func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
 		if v := bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"]; !strings.Contains(v.Missing, want) {
 			t.Errorf("%s: got %v, want %q", name, v, want)
 		}
+	}
+}
+
+// A column with missing entries, of a data set whose images have none, gives no bound: its NaN would be counted.
+func TestBoundsAgainstAColumnWithMissingEntriesAreNotApplicable(t *testing.T) {
+	m := model(t, variational, "target", 3, 2)
+	other := []data.Column{{Name: "other", Shape: []int{6}, Type: data.Float32, Missing: true}}
+	m, err := graph.New(m.Spec.WithColumns(other), []int{3, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := bounds(t, tape.Backend{}, m, noise(12), 1, 0)["elbo"]; !strings.Contains(v.Missing, `"other" has missing entries`) {
+		t.Errorf("got %v, want that the column has missing entries", v)
+	}
+}
+
+// A model with views whose codes read a column has no alignment, and the reason is the column.
+func TestAlignmentOfCodesThatReadAColumnNamesTheColumn(t *testing.T) {
+	c := graph.NewCoder(model(t, variational, "viewed", 3, 2), tape.Backend{})
+	defer c.Close()
+	chosen, err := metrics.Select("alignment")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := metrics.Evaluate(t.Context(), c, metrics.Sample{Images: noise(12), Columns: map[string][]float32{"noise": make([]float32, 4)}}, chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Values[0]; v.Name != "alignment" || !strings.Contains(v.Missing, `the column "noise"`) {
+		t.Errorf("got %v, want a reason that names the column", v)
 	}
 }
 

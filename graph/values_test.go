@@ -84,7 +84,7 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 		t.Fatalf("%d values, %v", len(out), err)
 	}
 	_, err = c.Decode(make([]float32, 4))
-	if want := "the model has no decode from the code alone: decoder.2 (conv2d) reads encoder.0"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "the output cannot be computed from the code alone: decoder.2 (conv2d) reads encoder.0"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if _, err := m.Program(graph.Request{Batch: 3, Training: true}); err != nil {

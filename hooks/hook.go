@@ -104,6 +104,12 @@ type Globbed interface {
 	Glob() (key, glob string)
 }
 
+// Phased is implemented by hooks that act only in a phase of the training.
+type Phased interface {
+	// Begins returns the number of epochs after which the phase begins, and what a training without the phase lacks.
+	Begins() (epoch int, without string)
+}
+
 // NeedsSteps is implemented by hooks that cannot be combined with a full-batch optimizer.
 type NeedsSteps interface {
 	// NeedsSteps returns the reason and the remedy for an error message. %s in the reason stands for the optimizer.

@@ -49,6 +49,9 @@ func (p *Prune) Check() error {
 	return errors.Join(wrong...)
 }
 
+// Begins implements [Phased].
+func (p *Prune) Begins() (epoch int, without string) { return p.From, "nothing would be pruned" }
+
 // Glob implements [Globbed].
 func (p *Prune) Glob() (key, glob string) { return "on", p.On }
 

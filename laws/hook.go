@@ -94,6 +94,9 @@ func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
 			return config.Model{Dataset: config.Dataset{Source: images, Selection: own},
 				Encoder: append([]config.Layer{{Layer: &layers.Decorrelate{Column: "group"}}}, dense(4)...)}
 		}},
+		{name: "an encoder of a sparse code", model: func() config.Model {
+			return config.Model{Dataset: bars, Encoder: append(dense(6), config.Layer{Layer: &layers.Sparsify{Fraction: 0.5}})}
+		}},
 	}
 	var refused []error
 	for _, t := range trials {

@@ -82,8 +82,9 @@ type Reads struct {
 	TeacherOf string // the name of the value that the teacher computes; "" for the value `on`
 	Clean     bool   // the value `on`, computed from the clean images: [Values.Clean]
 
-	Atoms    bool // the decoder, from the layer of its atoms on: [Values.Dictionary]
-	Jacobian bool // derivatives of the value `on` with respect to the images: [Values.Encoding]
+	Atoms    bool   // the decoder, from the layer of its atoms on: [Values.Dictionary]
+	AtomsOf  string // path of another dense layer of the decoder, whose rows are the atoms; "" for the layer whose atoms are images
+	Jacobian bool   // derivatives of the value `on` with respect to the images: [Values.Encoding]
 }
 
 // InParts reports whether the term, computed on the value on, can be accumulated over micro-batches. This holds for means
@@ -167,7 +168,8 @@ type Encoding struct {
 }
 
 // Dictionary gives a term with Reads.Atoms access to the decoder. The atoms are the rows of the weight of the decoder's last
-// layer with weights, if they have the size of an image.
+// layer with weights, if they have the size of an image. For a term with Reads.AtomsOf they are the rows of the weight of this
+// layer, which have the size of its output; the code is its input, and Decode is nil.
 type Dictionary struct {
 	Images *gorgonia.Node // the images to reconstruct, (batch, pixels)
 	Shape  []int          // shape of one image: (height, width) or (height, width, channels)

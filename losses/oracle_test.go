@@ -141,6 +141,20 @@ func maxApproximation(operator morph.Operator, element morph.Element, radius int
 	}
 }
 
+func sumsLessMaxima(h, _ [][]float64) float64 {
+	w, sum := atoms(len(h[0])), 0.0
+	for i, row := range decoded(h, w) {
+		for n, all := range row {
+			largest := math.Inf(-1)
+			for j := range w {
+				largest = max(largest, h[i][j]*w[j][n])
+			}
+			sum += (all - largest) * (all - largest)
+		}
+	}
+	return sum / float64(len(h)*len(w[0]))
+}
+
 func nearestOf(values []float64, v float32) float64 {
 	i := slices.IndexFunc(values, func(x float64) bool { return float32(x) == v })
 	return values[i]
@@ -257,6 +271,7 @@ var oracles = []struct {
 		}
 		return sum
 	})},
+	{"max_approximation_layer", nil, sumsLessMaxima},
 	{"max_approximation", nil, maxApproximation(morph.Dilation, morph.Disk, 1)},
 	{"max_approximation", map[string]any{"operator": "erosion"}, maxApproximation(morph.Erosion, morph.Disk, 1)},
 	{"max_approximation", map[string]any{"operator": "opening"}, maxApproximation(morph.Opening, morph.Disk, 1)},

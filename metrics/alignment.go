@@ -42,8 +42,11 @@ func init() {
 		Reads: ReadsImages | ReadsCodes, Ordered: true, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
 		viewer, ok := As[Viewer](s.Coder)
-		if !ok || !viewer.HasViews() || readsColumns(viewer, CodeName, nil) {
+		if !ok || !viewer.HasViews() {
 			return Fixed(NotApplicable("the model declares no views of its images")), nil
+		}
+		if column := lackedColumn(viewer, CodeName, nil); column != "" {
+			return Fixed(NotApplicable(fmt.Sprintf("its codes are also computed from the column %q, which views do not have", column))), nil
 		}
 		return &alignmentMeter{viewer, s.Seed, newSpaced(s, volume.Of(s.Shape), mostAligned)}, nil
 	})

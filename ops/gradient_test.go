@@ -76,6 +76,11 @@ func TestSecondDerivativesOfOps(t *testing.T) {
 			y := c.Do("max plus", func() (*gorgonia.Node, error) { return ops.MaxPlus(c.Reshape(x, 6, 3), c.Square(x)) })
 			return c.Square(y), c.Err()
 		},
+		"max times": func(x *gorgonia.Node) (*gorgonia.Node, error) {
+			var c ops.Chain
+			y := c.Do("max times", func() (*gorgonia.Node, error) { return ops.MaxTimes(c.Reshape(x, 6, 3), c.Square(x)) })
+			return c.Square(y), c.Err()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := gradcheck.Check(curved(op)); err != nil {

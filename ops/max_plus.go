@@ -25,8 +25,45 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 		return nil, fmt.Errorf("max plus: shapes %v and %v are not (batch, units) and (units, n)", h.Shape(), w.Shape())
 	}
 	m := maxPlus{batch: h.Shape()[0], units: h.Shape()[1], n: w.Shape()[1]}
-	o := &Unitwise{
-		Spec:     MaxPlusOp{},
+	o := m.value(MaxPlusOp{})
+	o.Derivative = func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		winner, err := m.winner(maxPlusWinnerOp{}, in[0], in[1], y)
+		if err != nil {
+			return nil, err
+		}
+		return both(m.codeGradient(winner, grad))(m.weightGradient(winner, grad))
+	}
+	return o.Apply(h, w)
+}
+
+// MaxTimes returns the product of h (batch, units) and w (units, n) with maxima in the place of sums:
+//
+//	y(b,i) = max over j of h(b,j) w(j,i)
+//
+// The derivative is a subgradient: that of the product of the first unit that attains the maximum.
+func MaxTimes(h, w *gorgonia.Node) (*gorgonia.Node, error) {
+	if len(h.Shape()) != 2 || len(w.Shape()) != 2 || h.Shape()[1] != w.Shape()[0] {
+		return nil, fmt.Errorf("max times: shapes %v and %v are not (batch, units) and (units, n)", h.Shape(), w.Shape())
+	}
+	m := maxPlus{batch: h.Shape()[0], units: h.Shape()[1], n: w.Shape()[1], times: true}
+	o := m.value(maxTimesOp{})
+	o.Derivative = func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		var c Chain
+		winner := c.Do("winner", func() (*gorgonia.Node, error) { return m.winner(maxTimesWinnerOp{}, in[0], in[1], y) })
+		ofCode := c.Mul(grad, c.Do("weight", func() (*gorgonia.Node, error) { return m.pickWeight(winner, in[1]) }))
+		ofWeight := c.Mul(grad, c.Do("code", func() (*gorgonia.Node, error) { return m.pickCode(winner, in[0]) }))
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
+		return both(m.codeGradient(winner, ofCode))(m.weightGradient(winner, ofWeight))
+	}
+	return o.Apply(h, w)
+}
+
+// value returns the op of the product, without its derivative.
+func (m maxPlus) value(spec any) *Unitwise {
+	return &Unitwise{
+		Spec:     spec,
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,
@@ -35,39 +72,45 @@ func MaxPlus(h, w *gorgonia.Node) (*gorgonia.Node, error) {
 		Work:     m.work(),
 		Float32:  maxPlusValue(m, vector.Float32),
 		Float64:  maxPlusValue(m, vector.Float64),
-		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			winner, err := m.winner(in[0], in[1], y)
-			if err != nil {
-				return nil, err
-			}
-			return both(m.codeGradient(winner, grad))(m.weightGradient(winner, grad))
-		},
 	}
-	return o.Apply(h, w)
 }
 
-// Specs of [MaxPlus] and its derivatives. maxPlusWinnerOp maps h, w and y to the winner of each element of y: the first
+// Specs of [MaxPlus], of [MaxTimes] and of their derivatives. maxPlusWinnerOp and maxTimesWinnerOp map h, w and y to the winner of each element of y: the first
 // unit j that attains the maximum. maxPlusCodeOp and maxPlusWeightOp sum the gradient of y over the elements with the
 // same winner, for h (batch, units) and for w (units, n). maxPlusPickCodeOp and maxPlusPickWeightOp are their
 // transposes: they return the value of v at each winner.
 type (
 	MaxPlusOp           struct{}
+	maxTimesOp          struct{}
 	maxPlusWinnerOp     struct{}
+	maxTimesWinnerOp    struct{}
 	maxPlusCodeOp       struct{}
 	maxPlusWeightOp     struct{}
 	maxPlusPickCodeOp   struct{}
 	maxPlusPickWeightOp struct{}
 )
 
-// maxPlus contains the shapes of a product.
-type maxPlus struct{ batch, units, n int }
+// maxPlus contains the shapes of a product, and whether its terms are products instead of sums.
+type maxPlus struct {
+	batch, units, n int
+	times           bool
+}
+
+// terms sets dst to the terms of a unit with code h and weights w.
+func terms[T Float](m maxPlus, k *vector.Set[T], dst, w []T, h T) {
+	if m.times {
+		k.MulScalar(dst, w, h)
+	} else {
+		k.AddScalar(dst, w, h)
+	}
+}
 
 func (m maxPlus) work() float64 { return 2 * float64(m.batch*m.units*m.n) }
 
 // winner returns, for every element of y, the index of the first unit that attains the maximum.
-func (m maxPlus) winner(h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
+func (m maxPlus) winner(spec any, h, w, y *gorgonia.Node) (*gorgonia.Node, error) {
 	o := &Unitwise{
-		Spec:     maxPlusWinnerOp{},
+		Spec:     spec,
 		Out:      tensor.Shape{m.batch, m.n},
 		Units:    m.batch,
 		Division: ir.ByUnits,
@@ -159,7 +202,7 @@ func maxPlusValue[T Float](m maxPlus, kernels func() *vector.Set[T]) units[T] {
 			y := dst[b*m.n : (b+1)*m.n]
 			k.Fill(y, T(math.Inf(-1)))
 			for j := range m.units {
-				k.AddScalar(sums, w[j*m.n:(j+1)*m.n], h[b*m.units+j])
+				terms(m, k, sums, w[j*m.n:(j+1)*m.n], h[b*m.units+j])
 				k.Max(y, y, sums)
 			}
 		}
@@ -174,7 +217,7 @@ func maxPlusWinner[T Float](m maxPlus, kernels func() *vector.Set[T]) units[T] {
 			winner, best := dst[b*m.n:(b+1)*m.n], y[b*m.n:(b+1)*m.n]
 			k.Fill(winner, T(m.units))
 			for j := range m.units {
-				k.AddScalar(sums, w[j*m.n:(j+1)*m.n], h[b*m.units+j])
+				terms(m, k, sums, w[j*m.n:(j+1)*m.n], h[b*m.units+j])
 				k.Eq(sums, sums, best)
 				k.AddScalar(sums, sums, -1) // 0 where unit j wins, -1 elsewhere
 				k.MulScalar(sums, sums, T(-m.units))

@@ -67,6 +67,10 @@ var parallels = map[string]gradcheck.Expression[float64]{
 		return ops.MaxPlus(b.Leaf("h", []int{4, 2}, []float64{1, 2, 3, -4, 5, 6, 0, 0}, false),
 			b.Leaf("w", []int{2, 3}, []float64{1, -2, 3, 4, -5, 6}, false))
 	},
+	"max times": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		return ops.MaxTimes(b.Leaf("h", []int{4, 2}, []float64{1, 2, 3, -4, 5, 6, 2, 0.5}, false),
+			b.Leaf("w", []int{2, 3}, []float64{1, -2, 3, 4, -5, 7}, false))
+	},
 	"fold": func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.Fold(b.Leaf("x", []int{6}, []float64{1, 2, 3, 4, 5, 6}, false), 2)
 	},

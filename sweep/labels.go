@@ -1,11 +1,14 @@
 package sweep
 
 import (
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"tessera/part/table"
 )
 
 // Labels generates the labels of the settings and trials of a sweep for figures, from the values that vary.
@@ -51,6 +54,35 @@ func (l Labels) value(key string, v any) string {
 	if v, ok := v.(float64); ok && l.digits[key] > 0 && v != math.Trunc(v) {
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', l.digits[key], 64), 64) // cannot fail, because the text is a formatted number
 		return text(rounded)
+	}
+	if v, ok := v.(string); ok {
+		return v
+	}
+	return inline(v)
+}
+
+// inline returns a value as it is declared in models.toml: { name = "mnist", limit = 1000 }. The kind or name of a table comes
+// first.
+func inline(v any) string {
+	var items []string
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			item := table.KeyText(key) + " = " + inline(v[key])
+			if key == "kind" || key == "name" {
+				items = slices.Insert(items, 0, item)
+			} else {
+				items = append(items, item)
+			}
+		}
+		return "{ " + strings.Join(items, ", ") + " }"
+	case []any:
+		for _, item := range v {
+			items = append(items, inline(item))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case string:
+		return table.StringText(v)
 	}
 	return text(v)
 }

@@ -28,9 +28,11 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 		"loss.0.weight 1, loss.1.weight 2":     labelledSettings([]string{"loss.0.weight", "loss.1.weight"}, []string{"m"}, []any{1.0, 2.0}, []any{2.0, 1.0}),
 		"encoder.0.units 3, encoder.1.units 4": labelledSettings([]string{"encoder.0.units", "encoder.1.units"}, []string{"m"}, []any{3.0, 4.0}, []any{4.0, 3.0}),
 		"adam, 128":                            labelledSettings([]string{"optimizer", "optimizer.kind"}, []string{"m"}, []any{map[string]any{"kind": "adam"}, 128.0}, []any{1.0, 2.0}),
-		"a: units 3":                           labelledSettings([]string{"units", "components"}, []string{"a", "b"}, []any{3.0, nil}, []any{nil, 3.0}),
-		"a":                                    labelledSettings(nil, []string{"a", "b"}, nil, nil),
-		"m":                                    labelledSettings(nil, []string{"m"}, nil),
+		`dataset { name = "mnist", limit = 1e+06, validation = 0.1 }, constraint [{ kind = "nonneg", on = ["a", "b"] }]`: labelledSettings([]string{"dataset", "constraint"}, []string{"m"},
+			[]any{map[string]any{"limit": 1e6, "name": "mnist", "validation": 0.1}, []any{map[string]any{"on": []any{"a", "b"}, "kind": "nonneg"}}}, []any{1.0, 2.0}),
+		"a: units 3": labelledSettings([]string{"units", "components"}, []string{"a", "b"}, []any{3.0, nil}, []any{nil, 3.0}),
+		"a":          labelledSettings(nil, []string{"a", "b"}, nil, nil),
+		"m":          labelledSettings(nil, []string{"m"}, nil),
 	} {
 		if got := r.Labels().Setting(r.Settings[0]); got != want {
 			t.Errorf("got %q, want %q", got, want)

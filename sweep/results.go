@@ -294,7 +294,7 @@ func (r *Results) table() []byte {
 		}
 		rows = append(rows, append(row, t.Error))
 	}
-	return table(rows)
+	return csvText(rows)
 }
 
 // summary returns summary.csv, with one row per setting.
@@ -304,7 +304,7 @@ func (r *Results) summary() []byte {
 	for _, s := range r.Settings {
 		rows = append(rows, slices.Concat([]string{s.Model}, texts(s.Values, r.Keys), []string{seedCount(s)}, s.numbers(names)))
 	}
-	return table(rows)
+	return csvText(rows)
 }
 
 // columns returns two column names for each metric: for its mean and for its deviation.
@@ -327,7 +327,8 @@ func (s Setting) numbers(names []string) []string {
 
 func seedCount(s Setting) string { return strconv.Itoa(len(s.Seeds)) }
 
-func table(rows [][]string) []byte {
+// csvText returns rows as the text of a .csv file.
+func csvText(rows [][]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	_ = w.WriteAll(rows) // cannot fail, because a buffer accepts everything

@@ -403,7 +403,7 @@ func (w *work) timings() []byte {
 		epochs, seconds := spent(text)
 		rows = append(rows, []string{t.ID, fmt.Sprint(epochs), fmt.Sprintf("%.3f", seconds)})
 	}
-	return table(rows)
+	return csvText(rows)
 }
 
 // spent returns the number of epochs and the sum of their seconds from the text of a metrics.jsonl.

@@ -187,7 +187,7 @@ func (r *Results) selectionTable() []byte {
 		}
 		rows = append(rows, append(row, s.numbers(names)...))
 	}
-	return table(rows)
+	return csvText(rows)
 }
 
 // ofSelected returns the names of the metrics of the selected settings, in the order of the trials' metrics.

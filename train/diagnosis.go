@@ -70,23 +70,23 @@ const (
 	leastRank   = 1.5
 )
 
-// watchCodes warns, once in a process, if the codes of a model that compares views have collapsed at the end of an epoch: almost
-// equal codes of all images, or codes along one direction, make the views alike but say little of the image.
-func (s *job) watchCodes(m Metrics) {
+// watchCodes returns a warning, once in a run, if the codes of a model that compares views have collapsed at the end of an epoch:
+// almost equal codes of all images, or codes along one direction, make the views alike but say little of the image.
+func (s *job) watchCodes(m Metrics) string {
 	spread, measured := m.Measured.Number(spreadKey)
 	rank, ranked := m.Measured.Number(rankKey)
 	var what string
 	switch {
-	case s.options.Warn == nil || s.fallen || !measured:
-		return
+	case s.progress.Collapsed || !measured:
+		return ""
 	case spread < leastSpread:
 		what = fmt.Sprintf("the codes of all images are almost equal: code_spread %.2g, want at least %g", spread, leastSpread)
 	case ranked && rank < leastRank:
 		what = fmt.Sprintf("the codes differ along one direction only: effective_rank %.3g, want at least %g", rank, leastRank)
 	default:
-		return
+		return ""
 	}
-	s.fallen = true
-	s.options.Warn(fmt.Sprintf("epoch %d: the codes have collapsed; %s; lower the learning rate, enlarge the batch, give a larger weight to the "+
-		"terms that spread the codes (nt_xent, variance, covariance, barlow_twins), or a larger decay to the teacher", m.Epoch, what))
+	s.progress.Collapsed = true
+	return fmt.Sprintf("epoch %d: the codes have collapsed; %s; lower the learning rate, enlarge the batch, give a larger weight to the "+
+		"terms that spread the codes (nt_xent, variance, covariance, barlow_twins), or a larger decay to the teacher", m.Epoch, what)
 }

@@ -98,5 +98,12 @@ train = { epochs = 60, batch = 20 }
 		if len(warnings) > 1 || said != (want != "") {
 			t.Errorf("%s: got the warnings %q, want one with %q", term, warnings, want)
 		}
+		said = len(warnings) > 0
+		if _, err := Resume(context.Background(), r.Run, Options{Epochs: 62, Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
+			t.Fatalf("%s: %v", term, err)
+		}
+		if said && len(warnings) > 1 {
+			t.Errorf("%s: a resumed run warns again: %q", term, warnings)
+		}
 	}
 }

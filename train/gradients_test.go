@@ -257,11 +257,29 @@ func (repeats) Attach(hooks.Training) (*hooks.Active, error) {
 	return &hooks.Active{Gradients: func(g *hooks.Gradients) error { return g.Again() }}, nil
 }
 
+// writes writes to the gradients, which it may only replace.
+type writes struct{}
+
+func init() {
+	hooks.Registry.Register("writes", "writes to the gradients", func() hooks.Hook { return &writes{} })
+}
+
+func (writes) Attach(hooks.Training) (*hooks.Active, error) {
+	return &hooks.Active{Gradients: func(g *hooks.Gradients) error {
+		g.Values[0][0] *= 2
+		return nil
+	}}, nil
+}
+
 // Again would lose what an earlier hook has changed: sharpness comes before surgery, and a hook that comes later is an error.
 func TestGradientsAreComputedAgainBeforeTheyAreChanged(t *testing.T) {
 	text := everything + "[model.everything.hook.surgery]\n"
 	m := model(t, text, "train.epochs=1", `hook.z_repeats={ kind = "z_repeats" }`)
 	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.surgery has changed them") {
+		t.Errorf("got %v, want an error", err)
+	}
+	m = model(t, everything, "train.epochs=1", "hook.writes={}", `hook.z_repeats={ kind = "z_repeats" }`)
+	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.writes has changed them") {
 		t.Errorf("got %v, want an error", err)
 	}
 	both := trained(t, model(t, text, "train.epochs=1", "hook.sharpness={}"), Options{}).Run

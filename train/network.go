@@ -24,7 +24,9 @@ type network struct {
 	distorted bool       // a hook changes the images that the encoder reads
 	here      hooks.Step // the current step, as the hooks see it
 	between   hooks.Gradients
-	before    [][]float32 // the gradients before a hook may have changed them
+	before    [][]float32 // the gradients before a hook may have replaced them
+	copied    [][]float32 // copies of them, to find a hook that writes to them
+	repeated  bool        // a hook has computed the gradients again after another hook got them
 }
 
 // newNetwork returns a model with projected initial parameters, a new optimizer and its hooks.
@@ -236,8 +238,18 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 		}
 	}
 	g.Values, g.Terms = p.Gradients(), p.Terms()
-	changed := "" // the hook that has changed the gradients
+	// Copies are compared only where they matter, in the first step and if a hook computes the gradients again after others.
+	first, earlier, changed := n.copied == nil, 0, "" // changed is the hook that has changed the gradients
+	keep := func() {
+		if first || n.repeated {
+			n.copied = slices.Grow(n.copied, len(g.Values))[:len(g.Values)]
+			for i, v := range g.Values {
+				n.copied[i] = append(n.copied[i][:0], v...)
+			}
+		}
+	}
 	g.Again = func() error {
+		n.repeated = n.repeated || earlier > 0
 		if changed != "" {
 			return fmt.Errorf("a hook computes the gradients again after hook.%s has changed them; its stage must be hooks.Repeat", changed)
 		}
@@ -250,6 +262,7 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 			copy(u.Parameter.Data, kept[i])
 		}
 		g.Values, g.Terms = p.Gradients(), p.Terms()
+		keep()
 		return err
 	}
 	err := n.hooks.each(func(a *attached) error {
@@ -257,11 +270,15 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 			return nil
 		}
 		n.before = append(n.before[:0], g.Values...)
+		keep()
 		if err := a.Gradients(g); err != nil {
 			return err
 		}
+		earlier++
 		same := func(x, y []float32) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
-		if !slices.EqualFunc(n.before, g.Values, same) {
+		equal := func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) } // also of NaN
+		if !slices.EqualFunc(n.before, g.Values, same) || (first || n.repeated) &&
+			!slices.EqualFunc(n.copied, g.Values, func(x, y []float32) bool { return slices.EqualFunc(x, y, equal) }) {
 			changed = a.name
 		}
 		return nil

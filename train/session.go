@@ -316,7 +316,6 @@ type job struct {
 	progress   progress
 	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
-	fallen    bool      // a collapse of the codes was reported
 	epochFrom time.Time // time at which this process started the current epoch
 }
 
@@ -453,6 +452,7 @@ func (s *session) endEpoch(m Metrics) error {
 	if err != nil {
 		return err
 	}
+	warning := s.watchCodes(m) // before the checkpoint, which records it
 	var files []folder.File
 	if save {
 		if files, err = s.checkpoint(); err != nil { // its time is this epoch's
@@ -477,7 +477,9 @@ func (s *session) endEpoch(m Metrics) error {
 		}
 	}
 	s.report(m, true)
-	s.watchCodes(m)
+	if warning != "" && s.options.Warn != nil {
+		s.options.Warn(warning)
+	}
 	if s.finished() {
 		s.diagnose(m)
 	}

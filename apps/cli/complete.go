@@ -55,6 +55,7 @@ func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
 	columns := r.Columns(losses.Output)
 	like := data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...)
 	completed, err := data.Complete(cmd.Context(), f.in, f.out, r.Shape(), like, func(rows *data.Rows) ([]float32, error) {
+		warn(cmd, rows.Notes...)
 		if err := f.someKnown(rows); err != nil {
 			return nil, err
 		}

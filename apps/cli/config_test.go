@@ -88,7 +88,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"train":                           "train: missing model",
 		"trian small":                     "train",
 		"train small --epochs 0":          "--epochs: got 0, want > 0",
-		"train small --seed -1":           "invalid argument",
+		"train small --seed -1":           `--seed: got "-1", want a whole number >= 0`,
 		"train small --out .":             "--out .: is the current directory or contains it",
 		"train small --frob":              "unknown flag",
 		"train small -f none.toml":        "none.toml",

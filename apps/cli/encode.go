@@ -20,23 +20,28 @@ import (
 	"tessera/train/folder"
 )
 
-// codeFlags contains the flags that encode and decode have in common.
+// codeFlags contains the flags that encode, decode, sample, traverse and interpolate have in common.
 type codeFlags struct {
 	runFlags
 	in, out string
 	value   string // flag of encode
 }
 
-func (f *codeFlags) addTo(cmd *cobra.Command, direction func(cmd *cobra.Command, run string) error) *cobra.Command {
-	cmd.RunE = work(func(cmd *cobra.Command, args []string) error { return direction(cmd, args[0]) })
+// addTo adds the argument RUN and these flags to a command that calls do. in is the help of --in; "" leaves it out.
+func (f *codeFlags) addTo(cmd *cobra.Command, in string, do func(cmd *cobra.Command, run string) error) *cobra.Command {
+	cmd.RunE = work(func(cmd *cobra.Command, args []string) error { return do(cmd, args[0]) })
 	aRun(cmd)
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
+	if in != "" {
+		cmd.Flags().StringVar(&f.in, "in", "", in)
+	}
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
-	_ = cmd.MarkFlagRequired("in")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
+
+// inputHelp is the help of --in of encode and decode.
+const inputHelp = "input file or folder"
 
 func encodeCommand() *cobra.Command {
 	var f codeFlags
@@ -51,7 +56,8 @@ func encodeCommand() *cobra.Command {
 			"others by the names of arrays, as the key columns of the data set says.",
 		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz\n" +
 			"  tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
-	}, f.encode)
+	}, inputHelp, f.encode)
+	_ = cmd.MarkFlagRequired("in")
 	cmd.Flags().StringVar(&f.value, "value", losses.Code, "the value to compute: code, output, a head, or encoder.0")
 	return cmd
 }
@@ -104,13 +110,15 @@ func given(cmd *cobra.Command, r *tessera.Run, rows *data.Rows, columns []data.C
 
 func decodeCommand() *cobra.Command {
 	var f codeFlags
-	return f.addTo(&cobra.Command{
+	cmd := f.addTo(&cobra.Command{
 		Use:   "decode RUN",
 		Short: "Turn codes into images",
 		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to " +
 			"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone.",
 		Example: "  tessera decode runs/shallow --in codes.npy --out images",
-	}, f.decode)
+	}, inputHelp, f.decode)
+	_ = cmd.MarkFlagRequired("in")
+	return cmd
 }
 
 func (f *codeFlags) decode(cmd *cobra.Command, run string) error {

@@ -255,6 +255,9 @@ func afterWriting(f failure) string {
 		return ""
 	}
 	run := filepath.Dir(unwritten.Path)
+	if errors.Is(f.err, fs.ErrNotExist) {
+		return fmt.Sprintf("create the folder %s, or write to another place with --out", run)
+	}
 	if info, err := os.Stat(filepath.Join(run, folder.State)); err != nil || !info.Mode().IsRegular() { // no checkpoint
 		return "free space or get the permission, then run the command again; or write to another place with --out"
 	}

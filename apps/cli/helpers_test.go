@@ -17,7 +17,7 @@ import (
 var (
 	kills    = flag.Int("kills", 5, "how many times the kill test kills a training")
 	killSeed = flag.Uint64("kill-seed", 0, "the seed of the moments of kills, which a test logs; 0 takes one from the clock")
-	seeds    = flag.Int("seeds", 1, "for how many seeds, from 1, the parts of the swimmer must be found")
+	seeds    = flag.Int("seeds", 0, "for how many seeds, from 1, the parts of the swimmer must be found")
 )
 
 // asCommand is an environment variable. If it is set, the test binary runs the command, so that no second binary is linked. With the value

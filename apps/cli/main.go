@@ -81,6 +81,9 @@ func newRoot(width int) *cobra.Command {
 		if errors.As(err, &invalid) && errors.As(err, new(unwanted)) {
 			return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 		}
+		if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "uint64" {
+			return fmt.Errorf("--%s: got %q, want a whole number >= 0", invalid.GetFlag().Name, invalid.GetValue())
+		}
 		text := unitless.ReplaceAllString(parsing.ReplaceAllString(err.Error(), ""), "want a number with a unit, as in 30s or 10m")
 		return errors.New(text + nearFlag(cmd, err))
 	})

@@ -21,7 +21,7 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	toml := block(string(text), "toml")
-	commands := 0
+	commands, found := 0, false
 	for _, part := range strings.Split(string(text), "```sh\n")[1:] {
 		script, _, _ := strings.Cut(part, "```")
 		for line := range strings.Lines(script) {
@@ -34,13 +34,17 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 			}
 			commands++
 			printed := b.readme(line)
+			if line == "go run ./apps/tessera train swimmer-parts" {
+				found = true
+				b.partsOfTheSwimmer(printed)
+			}
 			if line == "tessera train sparse-bars" {
 				b.contains("what the reader's own model prints", strings.Join(strings.Fields(printed), " "), "row 8 of 8", "column 8 of 8")
 			}
 		}
 	}
-	if commands < 10 {
-		t.Errorf("README.md has %d commands", commands)
+	if commands < 10 || !found {
+		t.Errorf("README.md has %d commands, among them the training of the swimmer: %v", commands, found)
 	}
 	for _, made := range []string{"runs/swimmer-parts/atoms.png", "pictures/00000.png", "runs/sparse-bars"} {
 		if !b.exists(made) {

@@ -30,7 +30,7 @@ type sampleFlags struct {
 
 func sampleCommand() *cobra.Command {
 	var f sampleFlags
-	cmd := &cobra.Command{
+	cmd := f.addTo(&cobra.Command{
 		Use:   "sample RUN",
 		Short: "Draw new images from a generative model or an auto-encoder",
 		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
@@ -42,10 +42,7 @@ func sampleCommand() *cobra.Command {
 			"--features RUN prints the precision and the recall of the images: how many look like test images, and how many test images look like them, " +
 			"in the space of a value of another run (Kynkäänniemi et al. 2019). Only numbers with the same features and count can be compared.",
 		Example: "  tessera sample runs/mixture --count 100 -o drawn.npy\n  tessera sample runs/vae --count 64 --seed 2 -o drawn.png\n  tessera sample runs/diffusion --count 64 --steps 250 -o drawn.png\n  tessera sample runs/vae --count 1000 --features runs/classifier -o drawn.npy",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sample(cmd, args[0]) }),
-	}
-	aRun(cmd)
-	f.add(cmd)
+	}, "", f.sample)
 	cmd.Flags().IntVar(&f.count, "count", 0, "number of images")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the images")
 	cmd.Flags().BoolVar(&f.mixture, "mixture", false, "draw codes from the mixture fitted to codes also for a model with a prior")
@@ -53,9 +50,7 @@ func sampleCommand() *cobra.Command {
 	cmd.Flags().Float64Var(&f.eta, "eta", -1, "share of fresh noise in a step of a diffusion model, in [0,1]; the default is that of its layer")
 	cmd.Flags().StringVar(&f.features, "features", "", "run whose values are the features for precision and recall")
 	cmd.Flags().StringVar(&f.value, "value", losses.Code, "value of that run")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
 	_ = cmd.MarkFlagRequired("count")
-	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
@@ -91,7 +86,7 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 			return usagef("--value: got %q, want a value of %s: one of %q", f.value, f.features, all)
 		}
 	}
-	if err := f.drawable(cmd, r, features); err != nil {
+	if err := f.drawable(r, features); err != nil {
 		return err
 	}
 	draw, stepped := r.Draw, cmd.Flags().Changed("steps") || cmd.Flags().Changed("eta")
@@ -109,6 +104,12 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
+	var q *tessera.Quality
+	if features != nil { // an error leaves no file
+		if q, err = r.Quality(cmd.Context(), values, features, f.value); err != nil {
+			return err
+		}
+	}
 	if format == "png" && f.count > 1 && len(r.Shape()) > 1 {
 		err = f.writeGrid(cmd, r, 0, values)
 	} else {
@@ -117,16 +118,12 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 	if err != nil || features == nil {
 		return err
 	}
-	q, err := r.Quality(cmd.Context(), values, features, f.value)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(cmd.OutOrStdout(), "precision %.3f, recall %.3f: %d drawn and %d test images, %s of %s\n", q.Precision, q.Recall, f.count, q.Real, f.value, f.features)
 	return nil
 }
 
 // drawable checks before anything is drawn what would fail afterwards. The images of a command are all in memory.
-func (f *sampleFlags) drawable(cmd *cobra.Command, r, features *tessera.Run) error {
+func (f *sampleFlags) drawable(r, features *tessera.Run) error {
 	size := 1
 	for _, n := range r.Shape() {
 		size *= n
@@ -134,8 +131,8 @@ func (f *sampleFlags) drawable(cmd *cobra.Command, r, features *tessera.Run) err
 	if most := max(1, maxDrawn/size); f.count > most {
 		return usagef("--count: got %d, want at most %d images of %s: draw several files with other seeds", f.count, most, r.Path)
 	}
-	if features == nil && cmd.Flags().Changed("value") {
-		return usagef("--value: want a run with --features, whose value it is")
+	if features != nil && f.count <= tessera.QualityNeighbours {
+		return usagef("--count: got %d, want more than %d images for --features", f.count, tessera.QualityNeighbours)
 	}
 	if features != nil && !slices.Equal(features.Shape(), r.Shape()) {
 		return usagef("--features: the images of %s have the shape %v, want %v as %s", features.Path, features.Shape(), r.Shape(), r.Path)

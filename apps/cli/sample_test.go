@@ -132,6 +132,7 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 			t.Fatalf("parts: codes that are never negative gave the pixel %g", v)
 		}
 	}
+	b.must(0, "train", "vae", "--set", "dataset.count=3", "--out", "runs/few") // too few test images for --features
 	b.must(0, "sample", "runs/vae", "--count", "3", "--mixture", "-o", "mixed.npy")
 	b.must(0, "sample", "runs/plain", "--count", "3", "--mixture", "-o", "same.npy")
 	if few := b.values("few.npy", 8, 8); slices.Equal(b.values("mixed.npy", 8, 8), b.values("vae.npy", 8, 8)[:3*64]) || slices.Equal(few, b.values("same.npy", 8, 8)) ||
@@ -168,7 +169,10 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 		"runs/vae --count 20 --features no -o y.npy":                    "no",
 		"runs/vae --count 20 --value output -o y.npy":                   "--value: got \"output\" without a run",
 		"runs/vae --count 20 --features runs/plain --value no -o y.npy": "--value: got \"no\", want a value of runs/plain",
-		"runs/vae --count 3 --features runs/plain -o y.npy":             "got 3 images, want more than 3",
+		"runs/vae --count 3 --features runs/plain -o z.npy":             "--count: got 3, want more than 3 images for --features",
+		"runs/few --count 9 --features runs/few -o z.npy":               "got 3 images, want more than 3",
+		"runs/vae --count 3 --seed -1 -o z.npy":                         `--seed: got "-1", want a whole number >= 0`,
+		"runs/vae --count 3 -o new/z.npy":                               "create the folder new, or write to another place with --out",
 	} {
 		if r := b.run(append([]string{"sample"}, strings.Fields(text)...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("sample %s: exit code %d and %q, want %q", text, r.code, r.stderr, want)

@@ -66,7 +66,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "second phase of the drain: time limit for open requests")
 	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
 	addChoice(cmd, &f.requests, "log-requests", "", []string{"text", "json"}, "log every request to standard error")
-	flags.BoolVar(&f.Generate, "generate", false, "also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME")
+	flags.BoolVar(&f.Generate, "generate", false, "also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them")
 	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
 }
 

@@ -267,14 +267,13 @@ func playerText(m *config.Model, p config.Moving) string {
 func hookText(h config.Hook) string {
 	switch s := h.Hook.(type) {
 	case *hooks.Prune:
-		what, end := fmt.Sprintf("the smallest %g %%", 100*s.Fraction), "the end"
+		what := fmt.Sprintf("the smallest %g %%", 100*s.Fraction)
 		if s.Fraction == 0 {
 			what = fmt.Sprintf("up to %g", s.Threshold)
 		}
-		if s.Until > 0 {
-			end = fmt.Sprintf("epoch %d, then at %g of the learning rate", s.Until, s.Rate)
-		}
-		return fmt.Sprintf("pruned: %s of %s, after epoch %d until %s", what, s.On, s.From, end)
+		return fmt.Sprintf("pruned: %s of %s, after epoch %d until %s", what, s.On, s.From, endText(s.Until, s.Rate))
+	case *hooks.SparsePhase:
+		return fmt.Sprintf("sparse codes: %s, after epoch %d until %s", s.On, s.From, endText(s.Until, s.Rate))
 	case *hooks.Average:
 		return fmt.Sprintf("averaged weights: decay %g", s.Decay)
 	case *hooks.Adversarial:
@@ -287,6 +286,14 @@ func hookText(h config.Hook) string {
 		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, settingText(f.Value.Interface()))
 	}
 	return text
+}
+
+// endText returns a description of the end of a phase.
+func endText(until int, rate float64) string {
+	if until == 0 {
+		return "the end"
+	}
+	return fmt.Sprintf("epoch %d, then at %g of the learning rate", until, rate)
 }
 
 // settingText returns the value of a setting for a text. For a schedule it returns the first and the last value.

@@ -31,6 +31,7 @@ type trainFlags struct {
 	preview previewFlag
 	out     string
 	force   bool
+	chained bool
 	epochs  int
 	seed    uint64
 }
@@ -53,6 +54,7 @@ func trainCommand() *cobra.Command {
 	f.preview.add(cmd)
 	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
+	cmd.Flags().BoolVar(&f.chained, "chain", false, "first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues")
 	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs; short for --set train.epochs=N")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed; short for --set train.seed=N")
 	return cmd
@@ -70,12 +72,22 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("seed") {
 		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
 	}
+	if f.chained && (f.force || options.Group != nil) {
+		return usagef("--chain: cannot be combined with --force or with several processes; remove the runs that are to be trained again, or train one model after the other")
+	}
 	options.Out, options.Force = f.out, f.force
 	memberOf(cmd).run = f.out
 	if memberOf(cmd).follows() { // rank 0 reads the model
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Train(ctx, nil, o) })
 	}
 	f.modelFlags.data = f.runFlags.data
+	if f.chained {
+		links, err := f.chain(name, sets)
+		if err != nil {
+			return err
+		}
+		return f.trainChain(cmd, options, links)
+	}
 	model, err := f.model(name, sets...)
 	if err != nil {
 		return f.noEpochs(name, f.epochs, err)

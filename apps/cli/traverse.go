@@ -23,14 +23,10 @@ const imagesHelp = "of the test images, or of all images if there is no test spl
 
 // command adds the flags that both commands have.
 func (f *traverseFlags) command(cmd *cobra.Command, do func(*cobra.Command, *tessera.Run) ([]float32, error)) *cobra.Command {
-	cmd.RunE = work(func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0], do) })
-	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().StringVar(&f.in, "in", "", "file or folder of the images, in place of the data set of the run")
 	cmd.Flags().IntVar(&f.steps, "steps", 9, "number of images in a row")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
-	_ = cmd.MarkFlagRequired("out")
-	return cmd
+	return f.addTo(cmd, "file or folder of the images, in place of the data set of the run", func(cmd *cobra.Command, run string) error {
+		return f.run(cmd, run, do)
+	})
 }
 
 func traverseCommand() *cobra.Command {
@@ -78,7 +74,7 @@ func (f *traverseFlags) run(cmd *cobra.Command, run string, do func(*cobra.Comma
 	}
 	defer r.Close()
 	if err := r.Decodes(); err != nil {
-		return usageError{err}
+		return usagef("%s: %w", run, err)
 	}
 	images, err := do(cmd, r)
 	if err != nil || images == nil {

@@ -103,8 +103,8 @@ train   = { epochs = 1 }
 		"traverse runs/pca --image 120 -o y.npy":    "--image: got 120, want 0 to 119",
 		"interpolate runs/pca --images 1 -o y.npy":  "got one image",
 		"interpolate runs/pca --images 0,-1 -o y.x": "the name must end in",
-		"interpolate runs/blind -o y.npy":           "no decoder",
-		"traverse runs/blind -o y.npy":              "no decoder",
+		"interpolate runs/blind -o y.npy":           "runs/blind: the model has no decoder",
+		"traverse runs/blind -o y.npy":              "runs/blind: the model has no decoder",
 	} {
 		b.contains(text, b.must(exitUsage, strings.Fields(text)...).stderr, want)
 	}

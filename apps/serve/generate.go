@@ -16,7 +16,14 @@ const (
 	traversing = "traverse" // inputs unit and position: the image of the mean code, with the unit at this share of its range
 )
 
-// generates compiles a model that makes images of a run. The loaded model keeps the run open and closes it.
+// cannotMake reports that a run makes no images of a kind, whatever its data.
+type cannotMake struct{ error }
+
+// Unwrap returns the reason.
+func (e cannotMake) Unwrap() error { return e.error }
+
+// generates compiles a model that makes images of a run. The loaded model keeps the run open and closes it. The error is a
+// [cannotMake] if no images can be drawn from the run, or if it does not decode the code alone.
 func (o *Options) generates(kind string, run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
 	l := &loaded{version: version, shape: run.Shape(), pixels: volume.Of(run.Shape()), widest: 1, run: run}
 	input := func(name string, whole bool, low, high float32) {
@@ -28,7 +35,9 @@ func (o *Options) generates(kind string, run *tessera.Run, version string, stats
 	}
 	var one func(ctx context.Context, inputs []float32) ([]float32, error)
 	if kind == sampling {
-		if _, err := run.Draw(context.Background(), 1, 1); err != nil { // compiles, and fits the mixture of codes
+		if _, err := run.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
+			return nil, errors.Join(cannotMake{err}, run.Close())
+		} else if err != nil { // it compiles, and fits the mixture of codes
 			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())
 		}
 		input("seed", true, 0, 1<<24-1)
@@ -36,6 +45,9 @@ func (o *Options) generates(kind string, run *tessera.Run, version string, stats
 			return run.Draw(ctx, 1, uint64(inputs[0]))
 		}
 	} else {
+		if err := run.Decodes(); err != nil {
+			return nil, errors.Join(cannotMake{err}, run.Close())
+		}
 		var all []int
 		for unit := range run.Units() {
 			all = append(all, unit)

@@ -1,14 +1,18 @@
 package serve
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"tessera"
+	"tessera/data"
 )
 
 // The models NAME.sample and NAME.traverse answer with the images of tessera.Run.
@@ -66,14 +70,90 @@ loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }]`)
 			t.Errorf("%s: got %d %s, want 400 and %q", bad.inputs, a.status, a.body, bad.want)
 		}
 	}
-	trainRun(t, folder+"-blind", `[model.m]
+}
+
+// A run of which only some images can be made serves these, and its metadata say why the others are missing.
+func TestModelsThatCannotMakeAllImages(t *testing.T) {
+	dir := t.TempDir()
+	get := func(s *Server, path string) answer { return send(s, http.MethodGet, path, nil) }
+	trainRun(t, filepath.Join(dir, "diffusion"), `[model.m]
+dataset      = { name = "bars", count = 40 }
+column.level = { kind = "uniform" }
+column.noise = { kind = "normal", like = "images" }
+encoder      = [{ kind = "diffuse", steps = 4 }, { kind = "dense", units = 6, activation = "tanh" }, { kind = "condition", by = "time" }]
+head.time    = { from = "level", layers = [{ kind = "sinusoidal", units = 4 }, { kind = "dense", units = 6 }] }
+decoder      = [{ kind = "dense", from = ["code", "encoder.1"] }]
+loss         = [{ kind = "mse", against = "noise" }]`)
+	trainRun(t, filepath.Join(dir, "blind"), `[model.m]
 dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "dense", units = 3 }]
 decoder = []
 view    = [{ augment = ["flip"] }]
 loss    = [{ kind = "nt_xent", on = "code" }]`)
-	if s, err := New([]Model{{Folder: folder + "-blind"}}, Options{Generate: true}); err == nil || !strings.Contains(fmt.Sprint(err), "no decoder") {
-		t.Errorf("a run without a decoder: got %v, want an error", err)
-		_ = s.Close()
+	var log []string
+	s, err := New([]Model{{Folder: filepath.Join(dir, "diffusion")}, {Folder: filepath.Join(dir, "blind")}, {Folder: smallRun(t)}},
+		Options{Generate: true, Workers: 1, Log: func(text string) { log = append(log, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got, want := s.Models(), []string{"diffusion", "diffusion.sample", "blind", "small", "small.sample", "small.traverse"}; !slices.Equal(got, want) {
+		t.Fatalf("models: got %q, want %q", got, want)
+	}
+	run, err := tessera.Open(filepath.Join(dir, "diffusion"), tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	want, err := run.Draw(t.Context(), 1, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := post(s, "/v2/models/diffusion.sample/infer", []byte(`{"inputs":[{"name":"seed","shape":[1,1],"datatype":"INT64","data":[7]}]}`)).reply(t)
+	if len(got.Outputs) != 1 || !slices.Equal(got.Outputs[0].Data, want) {
+		t.Error("diffusion.sample: other values than those of its sampler")
+	}
+	reasons := map[string]string{"diffusion.traverse": "decoder", "blind.sample": "no decoder", "blind.traverse": "no decoder"}
+	for _, of := range []string{"diffusion", "blind", "small", "diffusion.sample"} {
+		var metadata struct {
+			NotServed map[string]string `json:"not_served"`
+		}
+		if err := json.Unmarshal(get(s, "/v2/models/"+of).body, &metadata); err != nil {
+			t.Fatal(err)
+		}
+		for name, reason := range metadata.NotServed {
+			if want, ok := reasons[name]; !ok || !strings.HasPrefix(name, of+".") || !strings.Contains(reason, want) {
+				t.Errorf("%s: not_served has %s: %q", of, name, reason)
+			}
+			if !slices.ContainsFunc(log, func(line string) bool { return strings.Contains(line, name) && strings.Contains(line, reason) }) {
+				t.Errorf("the log says nothing of %s: %q", name, log)
+			}
+			delete(reasons, name)
+		}
+	}
+	if len(reasons) > 0 || len(log) != 3 {
+		t.Errorf("metadata without %v; log %q", reasons, log)
+	}
+	if a := get(s, "/v2/models/diffusion.traverse"); a.status != http.StatusNotFound {
+		t.Errorf("diffusion.traverse: got status %d, want 404", a.status)
+	}
+	if body := string(get(s, "/metrics").body); strings.Contains(body, `"diffusion.traverse"`) {
+		t.Error("/metrics has a model that is not served")
+	}
+}
+
+// Images that are missing are an error: with them the server would make all images.
+func TestModelsNeedImagesToMakeThem(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "ae")
+	if err := os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", file = %q }\nencoder = [{ kind = \"dense\", units = 3 }]", file))
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New([]Model{{Folder: folder}}, Options{Generate: true}); !errors.As(err, new(*data.Error)) {
+		t.Errorf("got %v, want an error of the data", err)
 	}
 }

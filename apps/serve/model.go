@@ -62,6 +62,7 @@ type model struct {
 	kind    string // see generates; "" for the values of the run
 	files   files  // files in the folder that are watched
 	stats   *modelStats
+	missing map[string]string // names of the models that [Options.Generate] would add but the run cannot make, with the reasons
 	mu      sync.RWMutex
 	current *loaded
 }
@@ -393,8 +394,8 @@ func (l *loaded) names() []string {
 	return names
 }
 
-// metadata returns a description of the model.
-func (l *loaded) metadata(name string) any {
+// metadata returns a description of the model as it is loaded.
+func (m *model) metadata(l *loaded) any {
 	type tensor struct {
 		Name     string   `json:"name"`
 		Datatype string   `json:"datatype"`
@@ -411,10 +412,11 @@ func (l *loaded) metadata(name string) any {
 		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes, false})
 	}
 	return struct {
-		Name     string   `json:"name"`
-		Versions []string `json:"versions"`
-		Platform string   `json:"platform"`
-		Inputs   []tensor `json:"inputs"`
-		Outputs  []tensor `json:"outputs"`
-	}{name, []string{l.version}, "tessera", inputs, outputs}
+		Name     string            `json:"name"`
+		Versions []string          `json:"versions"`
+		Platform string            `json:"platform"`
+		Inputs   []tensor          `json:"inputs"`
+		Outputs  []tensor          `json:"outputs"`
+		Missing  map[string]string `json:"not_served,omitempty"`
+	}{m.name, []string{l.version}, "tessera", inputs, outputs, m.missing}
 }

@@ -35,7 +35,7 @@ func (s *Server) routes() http.Handler {
 	handle(http.MethodGet, "/v2/health/ready", s.ready)
 	handle(http.MethodGet, "/v2/models", s.list)
 	for _, at := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
-		handle(http.MethodGet, at, s.describe(func(m *model, l *loaded) any { return l.metadata(m.name) }))
+		handle(http.MethodGet, at, s.describe(func(m *model, l *loaded) any { return m.metadata(l) }))
 		handle(http.MethodGet, at+"/ready", s.describe(func(m *model, _ *loaded) any { return map[string]any{"name": m.name, "ready": true} }))
 		handle(http.MethodPost, at+"/infer", s.answer(s.infer))
 		handle(http.MethodPost, at+"/image", s.answer(s.picture))

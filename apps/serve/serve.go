@@ -27,6 +27,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,10 +60,10 @@ type Options struct {
 	Certificate *Certificate      // certificate for TLS
 	TLS         *tls.Config       // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
 	Tokens      *Tokens           // accepted tokens; nil accepts every client
-	Generate    bool              // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder
+	Generate    bool              // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
 	Profile     bool              // serve /debug/pprof
 	Runs        tessera.Options   // options for opening runs
-	Log         func(text string) // called for reloads and faults, concurrently; nil for no log
+	Log         func(text string) // called for reloads, faults and models that are left out, concurrently; nil for no log
 	Requests    *slog.Logger      // logger of all requests; nil for none
 }
 
@@ -160,15 +161,31 @@ func New(models []Model, o Options) (*Server, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	for i, m := range s.models {
-		if err := m.load(&s.options, runs[i]); err != nil {
+		err := m.load(&s.options, runs[i])
+		if reason := (cannotMake{}); errors.As(err, &reason) { // the run itself is served
+			s.leaveOut(m, reason.Error())
+		} else if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
+	s.models = slices.DeleteFunc(s.models, func(m *model) bool { return s.byName[m.name] == nil })
 	s.handler = s.routes()
 	if o.Reload > 0 {
 		s.watching.Go(func() { s.watch(ctx) })
 	}
 	return s, nil
+}
+
+// leaveOut removes a model that makes images, and says so in the log and in the metadata of its run.
+func (s *Server) leaveOut(m *model, reason string) {
+	of := s.byName[strings.TrimSuffix(m.name, "."+m.kind)]
+	if of.missing == nil {
+		of.missing = map[string]string{}
+	}
+	of.missing[m.name] = reason
+	s.options.Log(fmt.Sprintf("model %s is not served: %s", m.name, reason))
+	s.stats.forget(m.name)
+	delete(s.byName, m.name)
 }
 
 // Models lists the names of the models.

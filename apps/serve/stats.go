@@ -65,6 +65,14 @@ func (s *stats) model(name string) *modelStats {
 		time: s.time.With(label), stale: s.stale.With(label)}
 }
 
+// forget removes the metrics of a model that is not served.
+func (s *stats) forget(name string) {
+	label := prometheus.Labels{"model": name}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{s.requests, s.seconds, s.images, s.batches, s.reloads, s.info, s.time, s.stale} {
+		v.DeletePartialMatch(label)
+	}
+}
+
 // batch returns a function that counts the images of every batch of an output.
 func (m *modelStats) batch(output string) func(images int) {
 	o := m.batches.WithLabelValues(output)

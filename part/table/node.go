@@ -55,6 +55,11 @@ func (n *Node) IsTable() bool { return n != nil && n.form == table }
 // IsArray reports whether n is an array.
 func (n *Node) IsArray() bool { return n != nil && n.form == array }
 
+// IsInline reports whether n is an inline table: { key = value }.
+func (n *Node) IsInline() bool {
+	return n.IsTable() && !n.header && n.At.Source != nil && strings.HasPrefix(n.At.Source.Text[n.At.Start:], "{")
+}
+
 // Put sets a key of a table. It adds the key if it is missing.
 func (n *Node) Put(key string, value *Node) {
 	if i := n.position(key); i >= 0 {

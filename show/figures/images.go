@@ -186,7 +186,7 @@ const (
 	// Unit maps 0 to black and 1 to white in every image and clips other values.
 	Unit
 	// Signed maps 0 to black and the largest magnitude of each image to full brightness. In an image with negative values,
-	// these are blue and positive values are red.
+	// these are blue and positive values are red. Negative values below 1e-6 of the largest magnitude count as 0.
 	Signed
 )
 
@@ -254,10 +254,14 @@ func (r *raster) frame(picture *image.RGBA, i int) {
 	fill(picture, image.Rect(right-rule, top, right, bottom), frameColor)
 }
 
+// rounding is the largest magnitude of a negative value, relative to the largest magnitude of the image, that counts as 0: it comes
+// from rounding, as in a mean of non-negative values.
+const rounding = 1e-6
+
 // one draws an image with its upper left corner at (left, top).
 func (r *raster) one(picture *image.RGBA, left, top int, values []float32) {
 	low, high := r.levels(values)
-	signed := r.tone == Signed && slices.Min(values) < 0
+	signed := r.tone == Signed && slices.Min(values) < -rounding*high
 	for y := range r.height {
 		for x := range r.width {
 			at := (y*r.width + x) * r.channels

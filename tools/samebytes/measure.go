@@ -32,7 +32,7 @@ func (p program) measure(ctx context.Context, s subject, folder, images string) 
 	if s.kind == kindSweep {
 		return p.measureSweep(ctx, s, folder)
 	}
-	if f := s.first; f != nil {
+	for _, f := range s.first {
 		args := append([]string{"train", f.model, "--out", "runs/" + f.model}, p.spell(f.args)...)
 		if _, err := p.command(ctx, folder, p.parallel(args...)...); err != nil {
 			return nil, err

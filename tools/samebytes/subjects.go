@@ -35,10 +35,10 @@ const (
 // A subject is a model, a sweep or a variant to compare.
 type subject struct {
 	kind, name string
-	model      string   // shipped model that is passed to train; "" for a sweep
-	args       []string // further arguments of train or sweep, which shorten the training
-	dataset    string   // name of the data set of a model
-	first      *subject // subject that is trained first, into runs/MODEL: the run from which the model starts; nil for none
+	model      string    // shipped model that is passed to train; "" for a sweep
+	args       []string  // further arguments of train or sweep, which shorten the training
+	dataset    string    // name of the data set of a model
+	first      []subject // subjects that are trained first, into runs/MODEL: the run from which the model starts, after that from which this one starts
 }
 
 // String returns the name of the subject in reports and exceptions.
@@ -121,11 +121,24 @@ func (p program) plan(ctx context.Context, folder string) ([]subject, error) {
 		subjects = append(subjects, all[name])
 	}
 	for i, s := range subjects {
-		if start, ok := all[starts[s.name]]; ok && s.kind == kindModel {
-			subjects[i].first = &start
+		if s.kind == kindModel {
+			subjects[i].first = before(all, starts, s.name)
 		}
 	}
 	return append(subjects, variantsOf(all)...), nil
+}
+
+// before returns the subjects from whose runs a model starts, in the order of their training. starts is the model whose run a
+// model starts from.
+func before(all map[string]subject, starts map[string]string, name string) (list []subject) {
+	for range all { // a cycle ends too
+		start, ok := all[starts[name]]
+		if !ok {
+			break
+		}
+		list, name = append([]subject{start}, list...), start.name
+	}
+	return list
 }
 
 // readsOldHooks reports whether the program uses the old spelling of hooks.
@@ -141,16 +154,16 @@ func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error)
 	return bytes.Contains(text, []byte("\npatience = ")), nil
 }
 
-// pruneTime matches the keys of the epochs in which pruning begins and ends.
-var pruneTime = regexp.MustCompile(`^hook\.prune\.(from|until)$`)
+// phaseTime matches the keys of the epochs in which a phase begins and ends.
+var phaseTime = regexp.MustCompile(`^hook\.(?:prune|sparse_phase)\.(from|until)$`)
 
 // shortened returns the arguments that shorten a training, for a model with these settings.
 func shortened(settings map[string]string) []string {
 	values := map[string]int{"dataset.limit": fittedImages, "train.batch": batch, "train.epochs": epochs, "iterations": iterations}
 	for key := range settings {
-		switch pruned := pruneTime.FindStringSubmatch(key); {
-		case pruned == nil:
-		case pruned[1] == "from":
+		switch phase := phaseTime.FindStringSubmatch(key); {
+		case phase == nil:
+		case phase[1] == "from":
 			values[key], values["train.epochs"] = 1, prunedEpochs
 		default:
 			values[key], values["train.epochs"] = 2, prunedEpochs

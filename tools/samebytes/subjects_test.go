@@ -15,9 +15,28 @@ func TestShortened(t *testing.T) {
 		"baseline": {map[string]string{"dataset.limit": "0", "iterations": "200", "train.seed": "1"}, sets("dataset.limit=256", "iterations=3")},
 		"pruned": {map[string]string{"hook.prune.from": "200", "hook.prune.until": "350", "train.epochs": "500"},
 			sets("hook.prune.from=1", "hook.prune.until=2", "train.epochs=3")},
+		"sparse codes": {map[string]string{"hook.sparse_phase.from": "40", "hook.sparse_phase.until": "80", "train.epochs": "120"},
+			sets("hook.sparse_phase.from=1", "hook.sparse_phase.until=2", "train.epochs=3")},
 	} {
 		if got := shortened(c.settings); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestBefore(t *testing.T) {
+	all := map[string]subject{}
+	for _, name := range []string{"first", "second", "third", "other"} {
+		all[name] = subject{name: name}
+	}
+	starts := map[string]string{"third": "second", "second": "first", "other": "elsewhere"}
+	for name, want := range map[string][]string{"third": {"first", "second"}, "second": {"first"}, "first": nil, "other": nil} {
+		var got []string
+		for _, s := range before(all, starts, name) {
+			got = append(got, s.name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }

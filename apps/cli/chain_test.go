@@ -1,0 +1,90 @@
+//go:build unix
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// stacked declares an auto-encoder that is trained layer by layer.
+const stacked = `[model.first]
+dataset = { name = "bars", count = 120, validation = 0.25 }
+encoder = [{ kind = "dense", units = 12, activation = "relu" }]
+train   = { epochs = 30, checkpoint_seconds = 0 }
+
+[model.second]
+extends = "first"
+encoder = [{ kind = "dense", units = 12, activation = "relu" }, { kind = "dense", units = 6, activation = "relu" }]
+start   = { run = "runs/first", on = "encoder.0.*" }
+freeze  = ["encoder.0.*"]
+
+[model.third]
+extends = "second"
+decoder = [{ kind = "dense", units = 12, activation = "relu" }, { kind = "dense" }]
+start   = { run = "runs/second", on = "encoder.*" }
+freeze  = []
+`
+
+// One command trains what three do, also if it is killed in each of its trainings: the same bytes.
+func TestAChainIsItsTrainings(t *testing.T) {
+	whole, b := newBench(t), newBench(t)
+	names := []string{"first", "second", "third"}
+	for _, b := range []*bench{whole, b} {
+		b.write("models.toml", stacked)
+	}
+	for _, name := range names {
+		whole.must(0, "train", name, "--seed", "3")
+	}
+	command, killed := []string{"train", "third", "--chain", "--seed", "3"}, 0
+	for _, name := range names {
+		if b.killWhen(func() bool { return b.measured("runs/"+name) >= 5 }, 0, command...) {
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Error("every training was over before it was killed")
+	}
+	b.must(0, command...)
+	for _, name := range names {
+		run := "runs/" + name
+		for _, file := range []string{"model.safetensors", "state.safetensors", "config.toml"} {
+			if whole.read(run+"/"+file) != b.read(run+"/"+file) {
+				t.Errorf("%s/%s differs", run, file)
+			}
+		}
+	}
+	if runs, err := filepath.Glob(b.path("runs/*")); err != nil || len(runs) != len(names) {
+		t.Errorf("got the runs %q (%v), want one of each model", runs, err)
+	}
+
+	again := b.must(0, command...)
+	for _, name := range names {
+		b.contains("a finished chain", again.stderr, "runs/"+name+" is finished")
+	}
+	if strings.Contains(again.stderr, "epoch") {
+		t.Errorf("a finished chain trains again: %s", again.stderr)
+	}
+	b.contains("other settings", b.must(2, "train", "third", "--chain", "--seed", "4").stderr, "runs/first", "train.seed: got 3, want 4")
+	b.contains("--force", b.must(2, "train", "third", "--chain", "--force", "--out", "runs/third").stderr, "--chain")
+	b.must(0, "train", "third", "--chain", "--seed", "3", "--out", "other")
+	if b.read("other/model.safetensors") != b.read("runs/third/model.safetensors") {
+		t.Error("--out: another model")
+	}
+}
+
+func TestAChainNeedsABeginning(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", strings.Replace(stacked, "freeze  = []", "", 1)+`
+[model.first.start]
+run = "runs/third"
+on  = "encoder.0.*"
+`)
+	b.contains("a cycle", b.must(2, "train", "third", "--chain").stderr, "needs a beginning")
+	b.write("models.toml", strings.ReplaceAll(stacked, "runs/first", "elsewhere/run"))
+	b.contains("a run that is missing", b.must(3, "train", "third", "--chain").stderr, "elsewhere/run")
+	if b.exists("runs") {
+		t.Error("something was trained")
+	}
+}
