@@ -179,9 +179,6 @@ type FileStatus struct {
 	SHA256  string `json:"sha256,omitempty"` // checksum of the uncompressed bytes, after Verify
 }
 
-// Complete reports whether no file of the set has a known problem.
-func (s Status) Complete() bool { return s.Problem() == nil }
-
 // Problem returns the first problem of a file, nil if there is none.
 func (s Status) Problem() error {
 	for _, f := range s.Files {

@@ -13,7 +13,7 @@ func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
 		want := map[string]Origin{"swimmer": Generated, "bars": Generated, "shapes": Generated, "credit": Generated, "patches": Generated, "notes": Generated, "topics": Generated, "idx": OwnFiles, "memory": OwnFiles, "npy": OwnFiles, "png": OwnFiles,
 			"images": OwnFiles, "csv": OwnFiles, "npz": OwnFiles, "safetensors": OwnFiles, "triples": OwnFiles,
 			"mnist": Downloaded, "fashion-mnist": Downloaded}[s.Name]
-		if s.Origin != want || s.Complete() == (want == Downloaded) || (len(s.Files) == 4) != (want == Downloaded) || s.About == "" {
+		if s.Origin != want || (s.Problem() == nil) == (want == Downloaded) || (len(s.Files) == 4) != (want == Downloaded) || s.About == "" {
 			t.Errorf("%s: %+v, want %s", s.Name, s, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestTheRealFilesVerify(t *testing.T) {
 	dirs := realData(t)
 	for _, name := range Published() {
 		status, err := Verify(background, name, dirs)
-		if err != nil || !status.Complete() {
+		if err != nil || status.Problem() != nil {
 			t.Errorf("%s: %v, %v", name, err, status.Problem())
 		}
 	}

@@ -18,6 +18,8 @@ type slot[T ir.Float] struct {
 	cell  *cell[T]
 	value *ir.Value
 	axes  []axis // collapsed, one for each of the chain's dims
+	// repeats is true if the vector is shorter than a row of the chain and repeats; see shortRows.
+	repeats bool
 }
 
 // chain is the executable form of a group: a list of instructions that it executes in order for each tile.
@@ -31,6 +33,7 @@ type chain[T ir.Float] struct {
 	scalars    []slot[T] // read once per row
 	sinks      []sink[T]
 	registers  int
+	period     int // length of the vectors that repeat, 0 if there are none
 	fixed      []T // numbers known at compile time; in chainThread.numbers they precede the scalars
 	members    []*ir.Value
 	overwrites map[*ir.Value]*ir.Value // maps a written value to the read value whose memory it can overwrite
@@ -44,6 +47,8 @@ type chainThread[T ir.Float] struct {
 	memory  []T   // memory of the registers
 	in      [][]T // args of a foreign function
 	offsets []int // offsets of vectors, scalars and sinks in the current row
+	// repeated contains the vectors that repeat, as often as they fit into a tile; nil for others.
+	repeated [][]T
 }
 
 // form tells which operands of an instruction are vectors.
@@ -74,6 +79,7 @@ type instruction[T ir.Float] struct {
 // run computes the elements of units [from, to) on the given thread.
 func (c *chain[T]) run(thread, from, to int) {
 	t := &c.threads[thread]
+	c.repeat(t)
 	if len(c.dims) == 1 { // one row only
 		per := c.dims[0] / c.units
 		c.row(thread, t, from*per, to*per)
@@ -144,12 +150,20 @@ func (c *chain[T]) row(thread int, t *chainThread[T], from, to int) {
 		}
 		clear(t.offsets)
 	}
-	for at := from; at < to; at += tile {
-		n := min(tile, to-at)
+	step := tile
+	if c.period > 0 {
+		step -= tile % c.period
+	}
+	for at := from; at < to; at += step {
+		n := min(step, to-at)
 		for i := range c.registers {
 			t.table[i] = t.memory[i*tile : i*tile+n]
 		}
 		for i := range c.vectors {
+			if c.vectors[i].repeats {
+				t.table[c.registers+i] = t.repeated[i][:n]
+				continue
+			}
 			off := t.offsets[i] + at
 			t.table[c.registers+i] = c.vectors[i].cell.data[off : off+n]
 		}
@@ -158,6 +172,18 @@ func (c *chain[T]) row(thread int, t *chainThread[T], from, to int) {
 		}
 		for i := range c.sinks {
 			c.sinks[i].take(c.kernels, thread, t.table[c.sinks[i].source], t.offsets[len(c.vectors)+len(c.scalars)+i], at)
+		}
+	}
+}
+
+// repeat copies the vectors that repeat.
+func (c *chain[T]) repeat(t *chainThread[T]) {
+	for i, to := range t.repeated {
+		if to == nil {
+			continue
+		}
+		for n := copy(to, c.vectors[i].cell.data[:c.period]); n < len(to); {
+			n += copy(to[n:], to[:n])
 		}
 	}
 }
@@ -196,6 +222,7 @@ func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.
 	b.collapse(f.inColumns(g, threads))
 	b.reuse()
 	b.order()
+	b.shortRows()
 	b.scratch(threads)
 	return b.chain, nil
 }
@@ -554,6 +581,55 @@ func (b *chainBuilder[T]) order() {
 	}
 }
 
+// shortRows joins the rows of a chain into longer ones if several fit into a tile. A kernel then processes them in one call. Vectors
+// that are the same for all rows, such as biases, repeat within a tile. The order of the additions of sinks remains: row by row.
+func (b *chainBuilder[T]) shortRows() {
+	c := b.chain
+	last := len(c.dims) - 1
+	if last < 1 || c.columns || 2*c.dims[last] > tile {
+		return
+	}
+	length := c.dims[last]
+	joinable := func(s *slot[T]) (joins, same bool) { // the rows lie one after the other, or all rows are one
+		same = !slices.ContainsFunc(s.axes[:last], func(a axis) bool { return a.step != 0 })
+		return s.axes[last].step == 1 && (s.axes[last-1].step == length || same), same
+	}
+	for i := range c.vectors {
+		if joins, _ := joinable(&c.vectors[i]); !joins {
+			return
+		}
+	}
+	for i := range c.sinks {
+		if joins, _ := joinable(&c.sinks[i].slot); !joins {
+			return
+		}
+	}
+	for i := range c.scalars {
+		if c.scalars[i].axes[last-1].step != 0 {
+			return
+		}
+	}
+	rows := c.dims[last-1]
+	join := func(s *slot[T], step int) {
+		s.axes = append(s.axes[:last-1:last-1], axis{rows * length, step})
+	}
+	for i := range c.vectors {
+		s := &c.vectors[i]
+		_, s.repeats = joinable(s)
+		join(s, 1)
+	}
+	for i := range c.sinks {
+		s := &c.sinks[i].slot
+		_, s.repeats = joinable(s)
+		join(s, 1)
+	}
+	for i := range c.scalars {
+		join(&c.scalars[i], 0)
+	}
+	c.dims = append(c.dims[:last-1], rows*length)
+	c.period = length
+}
+
 // scratch allocates the scratch memory of the threads.
 func (b *chainBuilder[T]) scratch(threads int) {
 	c := b.chain
@@ -571,6 +647,13 @@ func (b *chainBuilder[T]) scratch(threads int) {
 			memory:  isolated[T](c.registers * tile),
 			in:      isolated[[]T](most),
 			offsets: isolated[int](len(c.vectors) + len(c.scalars) + len(c.sinks)),
+
+			repeated: make([][]T, len(c.vectors)),
+		}
+		for i := range c.vectors {
+			if c.vectors[i].repeats {
+				t.repeated[i] = isolated[T](tile - tile%c.period)
+			}
 		}
 		copy(t.numbers, c.fixed)
 		c.threads = append(c.threads, t)
@@ -608,12 +691,18 @@ func (s *sink[T]) take(k *kernels[T], thread int, values []T, off, at int) {
 		if s.across {
 			into = s.vectors[thread]
 		}
-		into = into[off+at : off+at+len(values)]
+		fold := k.set.Add
 		if s.f == ir.Max {
-			k.set.Max(into, into, values)
-		} else {
-			k.set.Add(into, into, values)
+			fold = k.set.Max
 		}
+		if s.repeats {
+			for n := len(into); len(values) > 0; values = values[n:] {
+				fold(into, into, values[:n])
+			}
+			return
+		}
+		into = into[off+at : off+at+len(values)]
+		fold(into, into, values)
 	}
 }
 

@@ -21,7 +21,11 @@ import (
 //
 // With `residuals` the direction is that of the largest residual: v = r / ||r||, with r = max(0, x - y) of the image with the
 // largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
-// same direction. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
+// same direction. With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets
+// what two living atoms a and b, of norm 1, have in common: v = c / ||c||, c = max(0, min(a, b)). The pair is the one with the
+// largest ||c||² >= 0.05 whose v has a cosine of less than 0.9 with every living atom and every direction before it. A part that
+// is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a limb, without an error. It
+// gets an atom of its own in this way. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
@@ -37,6 +41,7 @@ type Revive struct {
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
+	Common    bool    `toml:"common" doc:"with residuals: where hardly anything is lacking, draws units from what two atoms have in common"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
@@ -141,7 +146,7 @@ func (h *reviving) beginEpoch() error {
 	if err != nil || !slices.Contains(dead, true) {
 		return err
 	}
-	next, err := h.directions()
+	next, err := h.directions(dead)
 	if err != nil {
 		return err
 	}
@@ -151,9 +156,13 @@ func (h *reviving) beginEpoch() error {
 
 // directions returns a function that returns the direction for the next dead unit, not normalised; ok is false if there are
 // no more.
-func (h *reviving) directions() (next func() (x []float32, ok bool), err error) {
+func (h *reviving) directions(dead []bool) (next func() (x []float32, ok bool), err error) {
 	if h.Residuals {
-		return h.lacking()
+		next, err = h.lacking()
+		if err == nil && h.Common {
+			next = h.orCommon(next, dead)
+		}
+		return next, err
 	}
 	worst, err := h.worst()
 	x := make([]float32, h.encoder.Shape[0])
@@ -200,6 +209,96 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 		}
 		return direction, true
 	}, err
+}
+
+// little is the share of the mean squared norm of the images below which a residual is small, and the least squared norm of what
+// two atoms have in common.
+const little = 0.05
+
+// mostPairs is the maximum number of pairs of atoms that are considered, those that have most in common.
+const mostPairs = 1000
+
+// orCommon returns a function that returns the direction of lacking, or what two atoms have in common if that direction is
+// small.
+func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next func() ([]float32, bool)) {
+	images := h.training.Images()
+	pixels := make([]float32, h.sample*images.Pixels())
+	first := make([]int, h.sample)
+	for i := range first {
+		first[i] = i
+	}
+	images.Batch(pixels, first)
+	small := little * squares(pixels, 0, 1, len(pixels)) / float64(h.sample)
+
+	var taken [][]float32 // the living atoms and the directions that were returned, of norm 1
+	atoms := cmp.Or(h.decoder, h.encoder)
+	for unit, is := range dead {
+		first, stride, n := h.values(atoms, unit)
+		if norm := math.Sqrt(squares(atoms.Data, first, stride, n)); !is && norm > 0 {
+			atom := make([]float32, n)
+			for i := range atom {
+				atom[i] = float32(float64(atoms.Data[first+i*stride]) / norm)
+			}
+			taken = append(taken, atom)
+		}
+	}
+	pairs := commonest(taken)
+	return func() ([]float32, bool) {
+		x, ok := lacking()
+		if ok && squares(x, 0, 1, len(x)) > small {
+			return x, ok
+		}
+		for len(pairs) > 0 {
+			v := pairs[0].common()
+			pairs = pairs[1:]
+			if !slices.ContainsFunc(taken, func(t []float32) bool { return dot(v, t) > 0.9 }) {
+				taken = append(taken, v)
+				return v, true
+			}
+		}
+		return x, ok
+	}
+}
+
+// pair is a pair of atoms of norm 1. size is the squared norm of what they have in common.
+type pair struct {
+	a, b []float32
+	size float64
+}
+
+// common returns max(0, min(a, b)), scaled to norm 1.
+func (p pair) common() []float32 {
+	v := make([]float32, len(p.a))
+	for i := range v {
+		v[i] = float32(float64(max(0, min(p.a[i], p.b[i]))) / math.Sqrt(p.size))
+	}
+	return v
+}
+
+// commonest returns the pairs of atoms that have something in common, in descending order of its norm.
+func commonest(atoms [][]float32) (pairs []pair) {
+	for i, a := range atoms {
+		for _, b := range atoms[:i] {
+			p := pair{a: a, b: b}
+			for k, v := range a {
+				least := float64(max(0, min(v, b[k])))
+				p.size += least * least
+			}
+			if p.size >= little {
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.size, p.size) })
+	return pairs[:min(len(pairs), mostPairs)]
+}
+
+// dot returns the sum of a_i b_i.
+func dot(a, b []float32) (sum float64) {
+	for i, v := range a {
+		sum += float64(v) * float64(b[i])
+	}
+	return sum
 }
 
 // run calls f with the pixels and a program's value for each image of the sample.

@@ -169,3 +169,61 @@ func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
 		t.Error("a unit was re-initialised after the last epoch for it")
 	}
 }
+
+// Units 0 and 1 share pixel 0 and explain all images. Only with the key common is unit 2 needed.
+func TestADeadUnitTakesWhatTwoAtomsHaveInCommon(t *testing.T) {
+	for _, common := range []bool{false, true} {
+		f := newFake(t, []float32{0.6, 0.8, 0, 0}, []float32{0.6, 0, 0.8, 0})
+		w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+		w[1*3+0], w[2*3+1] = 1.25, 1.25 // units 0 and 1 see the pixels 1 and 2
+		copy(d, []float32{0.6, 0.8, 0, 0, 0.6, 0, 0.8, 0})
+		b[2] = -9 // unit 2 is dead
+		active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: common}).Attach(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := active.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		f.epoch = 1
+		if err := active.BeginEpoch(); err != nil {
+			t.Fatal(err)
+		}
+		want := []float32{0, 0, 0, 0}
+		if common {
+			want[0] = 1 // the mean norm of the other rows is 1
+		}
+		for i, v := range d[8:] {
+			if math.Abs(float64(v-want[i])) > 1e-6 {
+				t.Errorf("common = %v: got the atom %v, want %v", common, d[8:], want)
+				break
+			}
+		}
+	}
+}
+
+// Two equal atoms have in common what is an atom already, and atoms of different signs have nothing in common.
+func TestWhatIsAnAtomAlreadyIsNotTakenAgain(t *testing.T) {
+	f := newFake(t, []float32{0.5, 1, 0, 0})
+	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+	copy(w, []float32{1, 1, 0, 0.5, 0.5, 0}) // two codes of 1
+	copy(d, []float32{0.25, 0.5, 0, 0, 0.25, 0.5, 0, 0})
+	b[2] = -9
+	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true}).Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	f.epoch = 1
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	if got := d[8:]; b[2] != -9 || !slices.Equal(got, []float32{0, 0, 0, 0}) {
+		t.Errorf("the dead unit became %v", got)
+	}
+	if pairs := commonest([][]float32{{-1, 0}, {1, 0}, {0, 1}}); len(pairs) != 0 {
+		t.Errorf("got %d pairs", len(pairs))
+	}
+}

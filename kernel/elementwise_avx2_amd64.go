@@ -209,6 +209,21 @@ func tanh_avx2(dst []float32, a []float32)
 //go:noescape
 func softplus_avx2(dst []float32, a []float32)
 
+// expRounded_avx2 is ExpRounded of [Set].
+//
+//go:noescape
+func expRounded_avx2(dst []float32, a []float32)
+
+// normalCDF_avx2 is NormalCDF of [Set].
+//
+//go:noescape
+func normalCDF_avx2(dst []float32, a []float32)
+
+// normalPDF_avx2 is NormalPDF of [Set].
+//
+//go:noescape
+func normalPDF_avx2(dst []float32, a []float32)
+
 // affine_avx2 is Affine of [Set].
 //
 //go:noescape

@@ -209,6 +209,21 @@ func tanh_avx512(dst []float32, a []float32)
 //go:noescape
 func softplus_avx512(dst []float32, a []float32)
 
+// expRounded_avx512 is ExpRounded of [Set].
+//
+//go:noescape
+func expRounded_avx512(dst []float32, a []float32)
+
+// normalCDF_avx512 is NormalCDF of [Set].
+//
+//go:noescape
+func normalCDF_avx512(dst []float32, a []float32)
+
+// normalPDF_avx512 is NormalPDF of [Set].
+//
+//go:noescape
+func normalPDF_avx512(dst []float32, a []float32)
+
 // affine_avx512 is Affine of [Set].
 //
 //go:noescape

@@ -99,6 +99,9 @@ type Set[T Float] struct {
 	Sigmoid    Unary[T] // 1/(1+exp(-a)), <= 3 ulp, down to the smallest denormals
 	Tanh       Unary[T] // <= 3 ulp
 	Softplus   Unary[T] // log(1+exp(a)), <= 2 ulp
+	// These are computed in float64 and rounded once, with the same bytes on every back end: exp(a), and the distribution
+	// function and the density of N(0,1).
+	ExpRounded, NormalCDF, NormalPDF Unary[T]
 
 	// Affine computes a*s + t, AddScaled a + b*s, MulAdd a*b + c. Whether the product is rounded before the addition
 	// depends on the back end.

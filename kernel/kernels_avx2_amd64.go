@@ -47,6 +47,9 @@ func assignAVX2(s *Set[float32]) {
 	s.Sigmoid = sigmoid_avx2
 	s.Tanh = tanh_avx2
 	s.Softplus = softplus_avx2
+	s.ExpRounded = expRounded_avx2
+	s.NormalCDF = normalCDF_avx2
+	s.NormalPDF = normalPDF_avx2
 	s.Affine = affine_avx2
 	s.AddScaled = addScaled_avx2
 	s.MulAdd = mulAdd_avx2

@@ -47,6 +47,9 @@ func assignAVX512(s *Set[float32]) {
 	s.Sigmoid = sigmoid_avx512
 	s.Tanh = tanh_avx512
 	s.Softplus = softplus_avx512
+	s.ExpRounded = expRounded_avx512
+	s.NormalCDF = normalCDF_avx512
+	s.NormalPDF = normalPDF_avx512
 	s.Affine = affine_avx512
 	s.AddScaled = addScaled_avx512
 	s.MulAdd = mulAdd_avx512

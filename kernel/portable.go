@@ -81,7 +81,14 @@ func portableUnary[T Float](s *Set[T]) {
 	s.Sigmoid = unary(func(a T) T { return T(sigmoid(float64(a))) })
 	s.Tanh = unary(func(a T) T { return T(math.Tanh(float64(a))) })
 	s.Softplus = unary(func(a T) T { return T(softplus(float64(a))) })
+	s.ExpRounded = s.Exp
+	s.NormalCDF = unary(func(a T) T { return T(normalCDF(float64(a))) })
+	s.NormalPDF = unary(func(a T) T { return T(normalPDF(float64(a))) })
 }
+
+func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+func normalPDF(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
 
 func portableFused[T Float](s *Set[T]) {
 	s.Affine = scalar2(func(a, s, t T) T { return a*s + t })

@@ -15,6 +15,7 @@ var oracles = map[string]func(float64) float64{
 	"Square":     func(x float64) float64 { return x * x },
 	"Cube":       func(x float64) float64 { return x * x * x },
 	"Neg":        func(x float64) float64 { return -x },
+	"ExpRounded": math.Exp, "NormalCDF": normalCDF, "NormalPDF": normalPDF,
 }
 
 // ulps returns the distance of got from want, in units in the last place of float32 at want. It is 0 if both are the

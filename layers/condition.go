@@ -14,9 +14,9 @@ import (
 //
 //	y(i,j,c) = x(i,j,c) + v_c
 //
-// v is the value that `by` names, with one number for each channel: of the noise level in a diffusion model, or of a class. An
-// input (height, width) is read as tokens of width values. Source: Ho, Jain and Abbeel, Denoising diffusion probabilistic models,
-// 2020.
+// v is the value that `by` names, with one number for each channel, for example an embedding of the noise level in a diffusion
+// model, or of a class. An input (height, width) is read as tokens of width values. Source: Ho, Jain and Abbeel, Denoising
+// diffusion probabilistic models, 2020.
 type Condition struct {
 	By string `toml:"by" required:"true" doc:"name of the value that is added, with one number for each channel"`
 

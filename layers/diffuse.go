@@ -16,9 +16,9 @@ import (
 //
 //	y = a(t) (x - centre) / range + b(t) e,    b(t)² = 1 - a(t)²
 //
-// schedule = "cosine" is a(t) = cos(π t / 2). "linear" is log a(t)² = -(0.1 t + 9.95 t²), the limit of the 1000 steps of Ho et al.
-// for ever more steps. t is limited to [0,1]. The layer does the same in training and at inference. The other layers estimate e
-// from y and t, and the loss mse compares their value `estimate` with the noise.
+// schedule = "cosine" is a(t) = cos(π t / 2). "linear" is log a(t)² = -(0.1 t + 9.95 t²), the limit of the schedule of Ho et
+// al. for a growing number of steps. t is limited to [0,1]. The layer does the same in training and at inference. The other
+// layers estimate e from y and t, and the loss mse compares their value `estimate` with the noise.
 //
 // A model with this layer is generative. New images are computed from y ~ N(0, 1) at the level t = 0.999, in `steps` equal steps to
 // the level 0. A step from t to s < t estimates x and e and mixes them again:

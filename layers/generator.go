@@ -31,7 +31,7 @@ type Generation interface {
 	// Size returns the number of elements that a value or a column has for one image, 0 if there is none of that name.
 	Size(name string) int
 	// Value computes a value of the model at inference, row by row, from the values and columns in given, one row for each
-	// stream. Columns that the model draws and that given does not contain are drawn from the streams, once. It is an error if
-	// the value depends on another column, and once the caller has cancelled the drawing.
+	// stream. Drawn columns of the model that given does not contain are drawn from the streams, once. Value returns an error
+	// if the value depends on another column, or if the caller has cancelled.
 	Value(name string, given map[string][]float32) ([]float32, error)
 }

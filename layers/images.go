@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/ops"
 	"tessera/part"
@@ -216,4 +217,9 @@ func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
 			dst[i] = 0
 		}
 	}
+}
+
+// SampleNumbers draws the values of Sample from the generator below the stream, for package train.
+func (m maskSampler) SampleNumbers(dst []float32, p *random.PCG) {
+	p.Choose(dst, m.drop, 0, float32(m.keep))
 }

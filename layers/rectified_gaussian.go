@@ -54,7 +54,8 @@ func (g *RectifiedGaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, er
 	var c ops.Chain
 	z := g.draw(&c, s, x)
 	y := c.Ramp(z, 1, 0)
-	// One row for each image: no square is less than 0. The gradient is a sum over the images, which processes share.
+	// The parameter, once for each image: the comparison is 0 everywhere, because no square is below 0. Its gradient is a sum over
+	// the images, so processes share it.
 	prior := c.AddRow(c.Lt(c.Square(z), 0), s.Parameter(PriorMean))
 	if c.Err() == nil {
 		s.Publish(PriorMean, prior)
@@ -74,8 +75,8 @@ func (g *RectifiedGaussian) Generate(d Generation) ([]float32, error) {
 	return d.Value("output", map[string][]float32{d.Path(): codes})
 }
 
-// DrawFrom implements [Variational]. Both distributions have a probability of 0 and a density above; the ratio of a drawn 0 is
-// that of the probabilities.
+// DrawFrom implements [Variational]. Both distributions have a point mass at 0 and a density above 0; for a drawn 0 the ratio
+// is that of the point masses.
 func (g *RectifiedGaussian) DrawFrom(dst []float32, values map[string][]float32, r *rand.Rand) (logRatio float64) {
 	for j := range dst {
 		m, v, p, e := float64(values[Mean][j]), float64(values[LogVariance][j]), float64(values[PriorMean][j]), r.NormFloat64()

@@ -10,7 +10,7 @@ import (
 	"tessera/part"
 )
 
-// Sinusoidal turns every number t of its input into `units` waves of it, the first half sines and the second half cosines:
+// Sinusoidal maps every number t of its input to `units` values, the first half sines and the second half cosines of t:
 //
 //	y_k = sin(w_k t),    y_(k + units/2) = cos(w_k t),    w_k = scale / 10000^(2k/units)
 //

@@ -8,13 +8,14 @@ import (
 	"tessera/part"
 )
 
-// Sparsify sets the small values along the last axis of every input to 0: of n values the floor(fraction n) smallest (of equal
-// values the last ones), or the values <= threshold. Gradients flow only to the remaining values. The state `active` (1) is a
-// switch: from 0.5 the layer does so, below its output is its input. It is 1 unless the hook `sparse_phase` turns the layer off
-// outside of a phase of the training; a trained model uses the last state. After a relu this is a threshold on the code.
+// Sparsify sets the small values along the last axis of every input to 0: the floor(fraction n) smallest of n values (of equal
+// values the last ones), or all values <= threshold. Gradients flow only to the remaining values. The state `active` is a
+// switch: from 0.5 on the layer is on, below 0.5 its output is its input. It is 1, unless the hook `sparse_phase` turns the
+// layer off outside of a phase of the training; a trained model keeps the last state. After a relu this is a threshold on the
+// code.
 //
 // Source: dense-sparse-dense training of Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017, with
-// activations in the place of weights; without phases and with a fraction it is [TopK].
+// activations in place of weights. Without phases and with a fraction the layer equals [TopK].
 type Sparsify struct {
 	Fraction  float64 `toml:"fraction" want:"in (0,1)" doc:"fraction of the values that is set to 0: the smallest"`
 	Threshold float64 `toml:"threshold" want:"> 0" doc:"instead of fraction: values of at most this are set to 0"`

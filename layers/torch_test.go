@@ -14,28 +14,40 @@ import (
 	"tessera/ops"
 )
 
-// torch_layers.json contains results of PyTorch in float32, written by torch_layers.py.
+// torch_layers.json contains results of PyTorch in float32, torch_layers64.json in float64, both written by torch_layers.py.
 //
 //go:embed testdata/torch_layers.json
 var torchLayers []byte
 
+//go:embed testdata/torch_layers64.json
+var torchLayers64 []byte
+
 // torchCase contains a layer, a batch, and PyTorch's output and derivatives of sum(y*seed).
-type torchCase struct {
+type torchCase[T ops.Float] struct {
 	Layer      string
 	Settings   map[string]json.RawMessage
 	Shape      []int
 	Batch      int
 	Training   bool
-	X, Y, Seed []float32
-	Parameters map[string][]float32
-	Gradients  map[string][]float32
-	Updates    map[string][]float32
+	X, Y, Seed []T
+	Parameters map[string][]T
+	Gradients  map[string][]T
+	Updates    map[string][]T
 }
 
 func TestLayersAgreeWithPyTorch(t *testing.T) {
-	var cases []torchCase
-	if err := json.Unmarshal(torchLayers, &cases); err != nil {
+	t.Run("float32", func(t *testing.T) { compareLayers[float32](t, torchLayers) })
+	t.Run("float64", func(t *testing.T) { compareLayers[float64](t, torchLayers64) })
+}
+
+func compareLayers[T ops.Float](t *testing.T, text []byte) {
+	t.Helper()
+	var cases []torchCase[T]
+	if err := json.Unmarshal(text, &cases); err != nil {
 		t.Fatal(err)
+	}
+	if len(cases) == 0 {
+		t.Fatal("there are no cases")
 	}
 	for i, c := range cases {
 		t.Run(fmt.Sprintf("%d/%s", i, c.Layer), func(t *testing.T) {
@@ -80,10 +92,10 @@ func setting(t *testing.T, text json.RawMessage) any {
 	return value
 }
 
-func (c torchCase) compare(t *testing.T, l layers.Layer) {
+func (c torchCase[T]) compare(t *testing.T, l layers.Layer) {
 	build := gradcheck.Layer(l, c.X, c.Batch, c.Shape, c.Training)
 	var y gorgonia.Value
-	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
+	g, err := gradcheck.Compile(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		n, err := build(b)
 		if err != nil {
 			return nil, err
@@ -110,13 +122,13 @@ func (c torchCase) compare(t *testing.T, l layers.Layer) {
 			t.Fatal(err)
 		}
 		if run != 1 {
-			c.wantRun(t, g, y.Data().([]float32), l.Parameters(c.Shape))
+			c.wantRun(t, g, y.Data().([]T), l.Parameters(c.Shape))
 		}
 	}
 }
 
 // wantRun compares the results of a run with those of PyTorch.
-func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float32, parameters []layers.Parameter) {
+func (c torchCase[T]) wantRun(t *testing.T, g *gradcheck.Graph[T], y []T, parameters []layers.Parameter) {
 	t.Helper()
 	wantClose(t, "output", y, c.Y)
 	for name, want := range c.Gradients {
@@ -135,19 +147,22 @@ func (c torchCase) wantRun(t *testing.T, g *gradcheck.Graph[float32], y []float3
 	}
 }
 
-// wantClose compares values with a tolerance relative to the largest expected value. Rounding in float32 is below 1e-5 of this
-// value.
-func wantClose(t *testing.T, what string, got, want []float32) {
+// wantClose compares values with a tolerance relative to the largest expected value. Rounding is below 1e-5 of this value in
+// float32, and below 1e-12 in float64.
+func wantClose[T ops.Float](t *testing.T, what string, got, want []T) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
 	}
-	unit := 0.0
+	unit, tolerance := 0.0, 1e-5
+	if _, ok := any(want).([]float64); ok {
+		tolerance = 1e-12
+	}
 	for _, v := range want {
 		unit = max(unit, math.Abs(float64(v)))
 	}
 	for i := range got {
-		if d := math.Abs(float64(got[i] - want[i])); !(d <= 1e-5*unit) {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance*unit) {
 			t.Errorf("%s: element %d: got %v, PyTorch %v", what, i, got[i], want[i])
 		}
 	}

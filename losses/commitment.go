@@ -10,7 +10,7 @@ import (
 //
 //	(z - e_k)²
 //
-// The code book has no gradient, so that the term moves z alone. `on` names the output of the layer; the default is the encoder's
+// The code book has no gradient, so the term changes only z. `on` names the output of the layer; the default is the encoder's
 // last layer. A usual weight is 0.25, with mse. Source: van den Oord, Vinyals and Kavukcuoglu, Neural discrete representation
 // learning, 2017, where the term is summed over the values.
 type Commitment struct{}

@@ -10,7 +10,7 @@ import (
 
 // settings lists the settings with which a loss is checked in addition to its defaults.
 var settings = map[string][]map[string]any{
-	"mse":                     {{}, {"relative": true}},
+	"mse":                     {{}, {"relative": true}, {"censored": true}, {"relative": true, "censored": true}},
 	"activity_floor":          {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
 	"cross_entropy":           {{}, {"label_smoothing": 0.2}, {"focal": 1.0}, {"focal": 2.5}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}, "label_smoothing": 0.1}},
 	"trades":                  {{}, {"beta": 0.0}},

@@ -2,8 +2,8 @@ package losses
 
 import "math"
 
-// Likelihood is implemented by terms that compare the output with the images like the negative log-likelihood of a distribution
-// around the output, up to a positive factor and a constant.
+// Likelihood is implemented by terms that equal the negative log-likelihood of the images, for a distribution around the
+// output, up to a positive factor and a constant.
 type Likelihood interface {
 	Loss
 	// Noise reports whether the distribution has a noise variance, and whether it is defined with these settings.

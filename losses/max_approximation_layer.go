@@ -11,10 +11,11 @@ import (
 //	(sum_j h_j w_jn - max_j h_j w_jn)²
 //
 // with the input h and the weight W of the layer, before bias and activation. For non-negative h and W it is 0 if and only if
-// every output has at most one input that adds to it. The sums are then maxima, and maxima commute with flat dilations of the rows of
-// W dilates their sum: what [MaxApproximation] measures for the atoms on images, without an operator, so that outputs need no
-// neighbours. A deep decoder has one for each of its dense layers. With a constraint `nonneg` on "decoder.*.weight" and `relu`
-// between the layers, h and W are non-negative. With `relative` the term is divided by the mean square of the sums.
+// at most one input contributes to each output. The sums are then maxima, which commute with flat dilations: dilating the rows
+// of W dilates the sum. [MaxApproximation] measures this for atoms that are images; this term needs no operator, because the
+// outputs of an inner layer have no neighbours. Declare a term for each dense layer of a deep decoder. With a constraint
+// `nonneg` on "decoder.*.weight" and `relu` between the layers, h and W are non-negative. With `relative` the term is divided
+// by the mean square of the sums.
 //
 // Source: Ponchon, Velasco-Forero, Blusseau, Angulo and Bloch, Part-based Approximations for Morphological Operators using
 // Asymmetric Auto-encoders, ISMM 2019, for the atoms on images; the layers before them are not in the paper.

@@ -240,6 +240,8 @@ var oracles = []struct {
 	oracle   oracle
 }{
 	{"mse", nil, perPixel(func(y, x float64) float64 { return (y - x) * (y - x) })},
+	{"mse", map[string]any{"censored": true}, censored(false)},
+	{"mse", map[string]any{"censored": true, "relative": true}, censored(true)},
 	{"bce", nil, perPixel(func(y, x float64) float64 {
 		y = probability(y)
 		return -x*math.Log(y) - (1-x)*math.Log(1-y)
@@ -384,6 +386,47 @@ func gradient(t *testing.T, l losses.Loss, x []float64, rows, columns int) []flo
 		t.Fatal(err)
 	}
 	return slices.Clone(g.Leaf("x").Gradient())
+}
+
+// censored is the oracle of mse with the key censored: an output above the largest target of the batch is no error there.
+func censored(relative bool) oracle {
+	return func(output, target [][]float64) float64 {
+		most := 0.0
+		for _, row := range target {
+			most = max(most, slices.Max(row))
+		}
+		sum, squares, n := 0.0, 0.0, 0
+		for i, row := range target {
+			for j, x := range row {
+				d := output[i][j] - x
+				if x >= 0.999*most && d > 0 {
+					d = 0
+				}
+				sum, squares, n = sum+d*d, squares+x*x, n+1
+			}
+		}
+		if relative {
+			return sum / squares
+		}
+		return sum / float64(n)
+	}
+}
+
+func TestOutputsAboveSaturatedPixelsAreNoErrors(t *testing.T) {
+	l := configured(t, "mse", map[string]any{"censored": true})
+	output, target := []float64{1.5, 0.5, 1.5, -0.25}, []float64{1, 1, 0.5, 0}
+	value, err := gradcheck.Compile(gradcheck.Loss(l, output, target, 1, 4), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer value.Close()
+	if err := value.Run(); err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{0, -0.25, 0.5, -0.125} // 2 (output - target) / 4, 0 for the first
+	if got := value.Leaf("x").Gradient(); !slices.Equal(got, want) {
+		t.Errorf("got the gradient %v, want %v", got, want)
+	}
 }
 
 func TestHoyerHasNoGradientAtAZeroCode(t *testing.T) {

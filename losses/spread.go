@@ -5,11 +5,10 @@ import (
 	"tessera/ops"
 )
 
-// Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is
-// an effective number of active units. It equals √k - (√k - 1) sigma, where sigma is the sparseness of [Hoyer] for k units.
-// Unlike sigma, it does not change when units that are never active are added: a limit means the same for any number of
-// units. An all-zero code counts as
-// 0. The scale of a code has no effect.
+// Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is an
+// effective number of active units. It equals √k - (√k - 1) sigma, where sigma is the sparseness of [Hoyer] for k units.
+// Unlike sigma, it does not change when units that are never active are added: a limit means the same for any number of units.
+// An all-zero code counts as 0. The scale of a code has no effect.
 //
 // Sources: Hoyer, Non-negative Matrix Factorization with Sparseness Constraints, JMLR 5 (2004) (the ratio of the norms);
 // Hurley and Rickard, Comparing Measures of Sparsity, 2009 (the effect of added zeros).

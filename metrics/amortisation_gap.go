@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -57,49 +58,35 @@ func (m *AmortisationGap) Start(s *Subject) (Meter, error) {
 		why := NotApplicable(fmt.Sprintf("there are more than %d units", gapMost))
 		return Fixed(why, why), nil
 	}
-	most := m.Images
-	if most == 0 {
-		most = gapImages
-	}
-	return &gapMeter{atoms: s.Atoms, pixels: volume.Of(s.Shape), every: max(1, (s.Images+most-1)/most)}, nil
+	pixels, most := volume.Of(s.Shape), cmp.Or(m.Images, gapImages)
+	return &gapMeter{s.Atoms, newSpaced(s, pixels, most), newSpaced(s, s.Atoms.Count, most), newSpaced(s, pixels, most)}, nil
 }
 
 type gapMeter struct {
-	atoms  *Atoms
-	pixels int
-	every  int // stride between measured images
-	seen   int
-
-	images, codes, outputs []float32 // images, codes and outputs of the measured images
+	atoms                  *Atoms
+	images, codes, outputs spaced
 }
 
 // Add implements [Meter].
 func (m *gapMeter) Add(b *Batch) error {
-	k := m.atoms.Count
-	n := len(b.Codes) / k
-	for i := range n {
-		if (m.seen+i)%m.every == 0 {
-			m.images = append(m.images, b.Images[i*m.pixels:(i+1)*m.pixels]...)
-			m.outputs = append(m.outputs, b.Outputs[i*m.pixels:(i+1)*m.pixels]...)
-			m.codes = append(m.codes, b.Codes[i*k:(i+1)*k]...)
-		}
-	}
-	m.seen += n
+	m.images.add(b.Images)
+	m.codes.add(b.Codes)
+	m.outputs.add(b.Outputs)
 	return nil
 }
 
 // Values implements [Meter].
 func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
-	p := newL1Codes(m.atoms, m.images, m.pixels)
-	encoded := make([]float64, len(m.codes)) // contributions
-	for i, v := range m.codes {
+	p := newL1Codes(m.atoms, m.images.rows, m.images.width)
+	encoded := make([]float64, len(m.codes.rows)) // contributions
+	for i, v := range m.codes.rows {
 		if v < 0 {
 			why := NotApplicable("some codes are negative")
 			return []Value{why, why}, nil
 		}
 		encoded[i] = float64(v) * p.scales[i%p.k]
 	}
-	if !p.reconstructs(encoded, m.outputs) {
+	if !p.reconstructs(encoded, m.outputs.rows) {
 		why := NotApplicable("the reconstructions are not sums of the atoms and the bias")
 		return []Value{why, why}, nil
 	}

@@ -60,31 +60,20 @@ func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
 	}
 	pixels := volume.Of(s.Shape)
 	most := max(1, min(usefulImages, usefulValues/pixels))
-	return &usefulMeter{coder: s.Coder, atoms: s.Atoms, pixels: pixels, rise: rise, every: max(1, (s.Images+most-1)/most)}, nil
+	return &usefulMeter{s.Coder, s.Atoms, rise, newSpaced(s, pixels, most), newSpaced(s, s.Atoms.Count, most)}, nil
 }
 
 type usefulMeter struct {
-	coder  Coder
-	atoms  *Atoms
-	pixels int
-	rise   float64
-	every  int // stride between measured images
-	seen   int
-
-	images, codes []float32 // images and codes of the measured images
+	coder         Coder
+	atoms         *Atoms
+	rise          float64
+	images, codes spaced
 }
 
 // Add implements [Meter].
 func (m *usefulMeter) Add(b *Batch) error {
-	k := m.atoms.Count
-	n := len(b.Codes) / k
-	for i := range n {
-		if (m.seen+i)%m.every == 0 {
-			m.images = append(m.images, b.Images[i*m.pixels:(i+1)*m.pixels]...)
-			m.codes = append(m.codes, b.Codes[i*k:(i+1)*k]...)
-		}
-	}
-	m.seen += n
+	m.images.add(b.Images)
+	m.codes.add(b.Codes)
 	return nil
 }
 
@@ -127,20 +116,20 @@ type freezing struct {
 // newFreezing decodes the codes and prepares the order.
 func newFreezing(m *usefulMeter) (*freezing, error) {
 	k := m.atoms.Count
-	f := &freezing{usefulMeter: m, n: len(m.codes) / k, means: make([]float32, k)}
+	f := &freezing{usefulMeter: m, n: len(m.codes.rows) / k, means: make([]float32, k)}
 	sums := unitSums{sums: make([]float64, k)}
-	sums.add(m.codes)
+	sums.add(m.codes.rows)
 	for j, mean := range sums.means() {
 		f.means[j] = float32(mean)
 	}
 	atoms := wide(m.atoms.Values)
-	d := make([]float64, len(m.codes))
-	for i, v := range m.codes {
+	d := make([]float64, len(m.codes.rows))
+	for i, v := range m.codes.rows {
 		d[i] = float64(f.means[i%k]) - float64(v)
 	}
 	f.gain = make([]float64, k)
 	for from, to := range batches(f.n) {
-		outputs, err := decode(m.coder, m.codes[from*k:to*k])
+		outputs, err := decode(m.coder, m.codes.rows[from*k:to*k])
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +138,7 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 	gemm := kernel.Float64().Gemm
 	lengths := make([]float64, k*k)
 	f.gram = make([]float64, k*k)
-	gemm(false, true, k, k, m.pixels, 1, atoms, m.pixels, atoms, m.pixels, 0, lengths, k)
+	gemm(false, true, k, k, m.images.width, 1, atoms, m.images.width, atoms, m.images.width, 0, lengths, k)
 	gemm(true, false, k, k, f.n, 1, d, k, d, k, 0, f.gram, k)
 	for i, v := range lengths {
 		f.gram[i] *= v
@@ -161,14 +150,14 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 func (f *freezing) addResiduals(outputs []float32, atoms, d []float64, from, to int) {
 	k, n := f.atoms.Count, to-from
 	residuals := make([]float64, len(outputs))
-	for i, x := range f.images[from*f.pixels : to*f.pixels] {
+	for i, x := range f.images.rows[from*f.images.width : to*f.images.width] {
 		residuals[i] = float64(x) - float64(outputs[i])
 		f.error += residuals[i] * residuals[i]
 	}
 	along := make([]float64, n*k) // residuals x atoms'
 	const rows = 50
 	team.For(n, rows, func(a, b int) {
-		kernel.Float64().Gemm(false, true, b-a, k, f.pixels, 1, residuals[a*f.pixels:], f.pixels, atoms, f.pixels, 0, along[a*k:], k)
+		kernel.Float64().Gemm(false, true, b-a, k, f.images.width, 1, residuals[a*f.images.width:], f.images.width, atoms, f.images.width, 0, along[a*k:], k)
 	})
 	for i, v := range along {
 		f.gain[i%k] += d[i] * v
@@ -202,7 +191,7 @@ func (f *freezing) frozenError(units []int) (sum float64, err error) {
 	k := f.atoms.Count
 	var squares imageSum
 	for from, to := range batches(f.n) {
-		codes := append([]float32(nil), f.codes[from*k:to*k]...)
+		codes := append([]float32(nil), f.codes.rows[from*k:to*k]...)
 		for i := 0; i < len(codes); i += k {
 			for _, j := range units {
 				codes[i+j] = f.means[j]
@@ -212,9 +201,9 @@ func (f *freezing) frozenError(units []int) (sum float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		images := f.images[from*f.pixels : to*f.pixels]
+		images := f.images.rows[from*f.images.width : to*f.images.width]
 		squares.add(to-from, 25, func(i int) float64 {
-			return squaredError(images[i*f.pixels:(i+1)*f.pixels], outputs[i*f.pixels:(i+1)*f.pixels])
+			return squaredError(images[i*f.images.width:(i+1)*f.images.width], outputs[i*f.images.width:(i+1)*f.images.width])
 		})
 	}
 	return squares.sum, nil

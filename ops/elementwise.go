@@ -205,8 +205,8 @@ type (
 func NormalCDF(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    NormalCDFOp{},
-		Float32: Map(normalCDF[float32]),
-		Float64: Map(normalCDF[float64]),
+		Float32: func(dst []float32, in [][]float32, _ int) { vector.Float32().NormalCDF(dst, in[0]) },
+		Float64: func(dst []float64, in [][]float64, _ int) { vector.Float64().NormalCDF(dst, in[0]) },
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			var c Chain
 			density := c.Do("density", func() (*gorgonia.Node, error) { return normalPDF(in[0]) })
@@ -219,20 +219,13 @@ func NormalCDF(x *gorgonia.Node) (*gorgonia.Node, error) {
 func normalPDF(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    normalPDFOp{},
-		Float32: Map(normalDensity[float32]),
-		Float64: Map(normalDensity[float64]),
+		Float32: func(dst []float32, in [][]float32, _ int) { vector.Float32().NormalPDF(dst, in[0]) },
+		Float64: func(dst []float64, in [][]float64, _ int) { vector.Float64().NormalPDF(dst, in[0]) },
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			var c Chain
 			return gorgonia.Nodes{c.Neg(c.Mul(c.Mul(in[0], y), grad))}, c.Err()
 		},
 	}.Apply(x)
-}
-
-func normalCDF[T Float](x T) T { return T(math.Erfc(-float64(x)/math.Sqrt2) / 2) }
-
-func normalDensity[T Float](x T) T {
-	v := float64(x)
-	return T(math.Exp(-v*v/2) / math.Sqrt(2*math.Pi))
 }
 
 // SoftplusOp is the spec of [Softplus].

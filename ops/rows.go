@@ -27,7 +27,7 @@ func Softmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    SoftmaxOp{},
 		Rows:    true,
-		Float32: softmax[float32],
+		Float32: fastSoftmax,
 		Float64: softmax[float64],
 		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return gradientOf(softmaxGrad().Apply(y, grad))
@@ -40,7 +40,7 @@ func softmaxGrad() Blockwise {
 	return Blockwise{
 		Spec:    softmaxGradOp{},
 		Rows:    true,
-		Float32: softmaxSlope[float32],
+		Float32: fastSoftmaxSlope,
 		Float64: softmaxSlope[float64],
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return both(softmaxBend.Apply(in[0], in[1], grad))(softmaxGrad().Apply(in[0], grad))
@@ -53,6 +53,48 @@ var softmaxBend = Blockwise{
 	Rows:    true,
 	Float32: softmaxCurvature[float32],
 	Float64: softmaxCurvature[float64],
+}
+
+// group is the number of rows whose sums are computed side by side. Each row is added in its own order, but no addition waits for
+// one of another row.
+const group = 4
+
+// fastSoftmax computes the same bytes as softmax[float32].
+func fastSoftmax(dst []float32, in [][]float32, block int) {
+	k := vector.Float32()
+	for start := 0; start < len(dst); start += group * block {
+		y := dst[start:min(start+group*block, len(dst))]
+		for at := 0; at < len(y); at += block {
+			x := in[0][start+at:][:block]
+			k.AddScalar(y[at:at+block], x, -k.Maximum(x))
+		}
+		k.ExpRounded(y, y)
+		var sums [group]float32
+		if len(y) == group*block {
+			sums = sumsOfGroup(y, block)
+		} else {
+			for at := 0; at < len(y); at += block {
+				for _, v := range y[at : at+block] {
+					sums[at/block] += v
+				}
+			}
+		}
+		for at := 0; at < len(y); at += block {
+			k.DivScalar(y[at:at+block], y[at:at+block], sums[at/block])
+		}
+	}
+}
+
+func sumsOfGroup(y []float32, block int) (sums [group]float32) {
+	a, b, c, d := y[:block], y[block:][:block], y[2*block:][:block], y[3*block:][:block]
+	var sa, sb, sc, sd float32
+	for j := range block {
+		sa += a[j]
+		sb += b[j]
+		sc += c[j]
+		sd += d[j]
+	}
+	return [group]float32{sa, sb, sc, sd}
 }
 
 func softmax[T Float](dst []T, in [][]T, block int) {
@@ -68,6 +110,44 @@ func softmax[T Float](dst []T, in [][]T, block int) {
 			y[j] /= sum
 		}
 	}
+}
+
+// fastSoftmaxSlope computes the same bytes as softmaxSlope[float32].
+func fastSoftmaxSlope(dst []float32, in [][]float32, block int) {
+	k := vector.Float32()
+	var differences [512]float32 // dst may be y or g
+	for start := 0; start < len(dst); start += group * block {
+		y, g := in[0][start:], in[1][start:]
+		rows := min(group, (len(dst)-start)/block)
+		var dots [group]float32
+		if rows == group {
+			dots = dotsOfGroup(y, g, block)
+		} else {
+			for j := range rows * block {
+				dots[j/block] += y[j] * g[j]
+			}
+		}
+		for r := range rows {
+			for from, end := r*block, (r+1)*block; from < end; from += len(differences) {
+				to := min(from+len(differences), end)
+				k.AddScalar(differences[:to-from], g[from:to], -dots[r])
+				k.Mul(dst[start+from:start+to], y[from:to], differences[:to-from])
+			}
+		}
+	}
+}
+
+func dotsOfGroup(y, g []float32, block int) (dots [group]float32) {
+	a, b, c, d := y[:block], y[block:][:block], y[2*block:][:block], y[3*block:][:block]
+	p, q, r, s := g[:block], g[block:][:block], g[2*block:][:block], g[3*block:][:block]
+	var da, db, dc, dd float32
+	for j := range block {
+		da += a[j] * p[j]
+		db += b[j] * q[j]
+		dc += c[j] * r[j]
+		dd += d[j] * s[j]
+	}
+	return [group]float32{da, db, dc, dd}
 }
 
 func softmaxSlope[T Float](dst []T, in [][]T, block int) {
@@ -269,12 +349,11 @@ func (s StandardiseOp) op(spec any, x *gorgonia.Node, inputs int) *Unitwise {
 	return o
 }
 
-// channel contains the values of one channel of a block, contiguously, and workspace.
+// channel contains the values of one channel of a block, contiguously.
 type channel[T Float] struct {
 	k *vector.Set[T]
 	y []T // the standardised values
 	r T   // 1 / sqrt(variance + epsilon)
-	t []T // workspace
 
 	g, h []T // values of the other inputs
 }
@@ -301,11 +380,10 @@ func give[T Float](dst, x []T, stride int) {
 	}
 }
 
-// standardised replaces the values y of the channel by (y - mean) / sqrt(variance + epsilon), and sets r to 1 /
-// sqrt(variance + epsilon).
-func (c *channel[T]) standardised(epsilon float64) {
-	m := T(len(c.y))
-	c.k.AddScalar(c.y, c.y, -c.k.Sum(c.y)/m)
+// standardised sets y to (x - mean) / sqrt(variance + epsilon), and r to 1 / sqrt(variance + epsilon). x may be y.
+func (c *channel[T]) standardised(x []T, epsilon float64) {
+	m := T(len(x))
+	c.k.AddScalar(c.y, x, -c.k.Sum(x)/m)
 	c.r = T(1 / math.Sqrt(float64(c.k.SumSquares(c.y)/m)+epsilon))
 	c.k.MulScalar(c.y, c.y, c.r)
 }
@@ -332,37 +410,49 @@ func (c *channel[T]) curve(dst []T) {
 	c.k.MulScalar(dst, dst, -c.r/m)
 }
 
-// standardUnits returns the kernel that computes blocks. f computes the output for one channel.
-func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], f func(c channel[T]) []T) units[T] {
+// standardUnits returns the kernel that computes blocks. f computes the output for one channel from its standardised values; if
+// f is nil, these are the output. The values of a single channel are read and written in place, unless f overwrites inputs.
+func standardUnits[T Float](s StandardiseOp, kernels func() *vector.Set[T], inPlace bool, f func(c channel[T], dst []T)) units[T] {
+	inPlace = inPlace && s.Channels == 1
 	return func(dst []T, in [][]T, scratch []T, from, to int) {
 		line := func(i int) []T { return scratch[i*s.Places : (i+1)*s.Places] }
-		c := channel[T]{k: kernels(), y: line(0), t: line(1), g: line(2), h: line(3)}
+		c := channel[T]{k: kernels(), y: line(0), g: line(2), h: line(3)}
 		for at := from * s.Places * s.Channels; at < to*s.Places*s.Channels; at += s.Places * s.Channels {
 			for i := at; i < at+s.Channels; i++ {
-				for j, values := range [][]T{c.y, c.g, c.h}[:len(in)] {
-					take(values, in[j][i:], s.Channels)
+				x, out := c.y, line(1)
+				if inPlace {
+					x, out = in[0][i:i+s.Places], dst[i:i+s.Places]
+					if len(in) > 1 {
+						c.g = in[1][i : i+s.Places]
+					}
+				} else {
+					for j, values := range [][]T{x, c.g, c.h}[:len(in)] {
+						take(values, in[j][i:], s.Channels)
+					}
 				}
-				c.standardised(s.Epsilon)
-				give(dst[i:], f(c), s.Channels)
+				if f == nil {
+					c.y = out
+				}
+				c.standardised(x, s.Epsilon)
+				if f != nil {
+					f(c, out)
+				}
+				if !inPlace {
+					give(dst[i:], out, s.Channels)
+				}
 			}
 		}
 	}
 }
 
 func standardise[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T { return c.y })
+	return standardUnits(s, kernels, true, nil)
 }
 
 func standardiseSlope[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T {
-		c.slope(c.t, c.g)
-		return c.t
-	})
+	return standardUnits(s, kernels, true, func(c channel[T], dst []T) { c.slope(dst, c.g) })
 }
 
 func standardiseCurve[T Float](s StandardiseOp, kernels func() *vector.Set[T]) units[T] {
-	return standardUnits(s, kernels, func(c channel[T]) []T {
-		c.curve(c.t)
-		return c.t
-	})
+	return standardUnits(s, kernels, false, func(c channel[T], dst []T) { c.curve(dst) })
 }

@@ -188,6 +188,20 @@ type hooked struct {
 // newHooked returns the reference back end.
 func newHooked() hooked { return hooked{Backend: tape.Backend{}, count: new(atomic.Int64)} }
 
+// cancelledAt returns a context that ends at a run of a training program, and a back end that ends it. The base of the back end
+// is b.
+func cancelledAt(at int, b ir.Backend) (context.Context, hooked) {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := newHooked()
+	h.Backend = b
+	h.before = func(n int) {
+		if n == at {
+			cancel()
+		}
+	}
+	return ctx, h
+}
+
 func (h hooked) Compile(source ir.Program) (ir.Runner[float32], error) {
 	p := source.(*graph.Program)
 	r, err := h.Backend.Compile(p)

@@ -189,8 +189,11 @@ const noiseRows = 16
 
 // noise returns the random stream for one block of rows of a noise input at a step.
 func noise(seed uint64, input string, block, step int) *rand.Rand {
-	return random.Stream(seed, input+"/"+strconv.Itoa(block), uint64(step))
+	return random.Stream(seed, noisePath(input, block), uint64(step))
 }
+
+// noisePath returns the path of the stream of a block of rows.
+func noisePath(input string, block int) string { return input + "/" + strconv.Itoa(block) }
 
 // blocks divides all rows into blocks of n rows. It divides the blocks that contain rows in [from, to) among the threads, and
 // calls f for each block of this thread, with the first row of the block and the row after its last.
@@ -252,22 +255,30 @@ func (l *loader) fillNoise(thread int, b *batch, values []float32, in graph.Inpu
 func (l *loader) drawRows(thread int, b *batch, dst []float32, in graph.Input, row, from, to int) {
 	views := shard.Views(in.Shape, b.size)
 	l.blocks(thread, noiseRows*views, from, to, views*b.size, func(block, first, end int) {
-		stream := noise(l.seed, in.Name, block, l.step)
 		if first >= from && end <= to {
-			sample(in, dst[(first-from)*row:(end-from)*row], stream)
+			sample(in, dst[(first-from)*row:(end-from)*row], l.seed, noisePath(in.Name, block), l.step)
 			return
 		}
 		drawn := l.spare(thread, (end-first)*row)
-		sample(in, drawn, stream)
+		sample(in, drawn, l.seed, noisePath(in.Name, block), l.step)
 		low, high := max(first, from), min(end, to)
 		copy(dst[(low-from)*row:(high-from)*row], drawn[(low-first)*row:])
 	})
 }
 
-// sample draws values of a noise input.
-func sample(in graph.Input, dst []float32, stream *rand.Rand) {
+// numberSampler is a sampler that draws the same values faster from the generator below the stream.
+type numberSampler interface {
+	SampleNumbers(dst []float32, p *random.PCG)
+}
+
+// sample draws values of a noise input from the random stream of a path and a counter.
+func sample(in graph.Input, dst []float32, seed uint64, path string, counter int) {
 	defer namePart("sampler of", in.Name)
-	in.Sampler.Sample(dst, stream)
+	if s, ok := in.Sampler.(numberSampler); ok {
+		s.SampleNumbers(dst, random.Numbers(seed, path, uint64(counter)))
+		return
+	}
+	in.Sampler.Sample(dst, random.Stream(seed, path, uint64(counter)))
 }
 
 // fillViews draws both views of the images: first all first views, then all second views.

@@ -40,13 +40,7 @@ func edit(t *testing.T, run, old, new string) {
 func half(t *testing.T, sets ...string) string {
 	t.Helper()
 	run := place(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	backend := newHooked()
-	backend.before = func(n int) {
-		if n == 7 {
-			cancel()
-		}
-	}
+	ctx, backend := cancelledAt(7, tape.Backend{})
 	if _, err := Run(ctx, model(t, everything, sets...), Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}

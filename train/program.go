@@ -9,7 +9,6 @@ import (
 	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/hooks"
-	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/parallel/team"
@@ -221,6 +220,6 @@ func (f *feed) fill(in graph.Input, dst []float32, indices []int) {
 	}
 	row := len(dst) / len(indices)
 	for k, i := range indices {
-		sample(in, dst[k*row:(k+1)*row], random.Stream(f.seed, in.Name, uint64(i)))
+		sample(in, dst[k*row:(k+1)*row], f.seed, in.Name, i)
 	}
 }

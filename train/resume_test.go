@@ -48,14 +48,7 @@ func interruptedEverywhere(t *testing.T, m *config.Model) {
 	want := trained(t, m, Options{Backend: engine.Backend{}})
 	for at := startOf(want.Step); at <= want.Step; at += stride() {
 		run := place(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		backend := newHooked()
-		backend.Backend = engine.Backend{}
-		backend.before = func(n int) {
-			if n == at {
-				cancel()
-			}
-		}
+		ctx, backend := cancelledAt(at, engine.Backend{})
 		r, err := Run(ctx, m, Options{Backend: backend, Out: run, Disk: &faulty.Disk{}})
 		if at == want.Step {
 			if err != nil || r.Step != want.Step {
@@ -80,13 +73,7 @@ func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
 	m := model(t, everything, "dataset.count=500", "train.batch=96", "train.min_epoch_steps=5") // two passes of four steps
 	for _, at := range []int{18, 20} {
 		run := place(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		backend := newHooked()
-		backend.before = func(n int) {
-			if n == at {
-				cancel()
-			}
-		}
+		ctx, backend := cancelledAt(at, tape.Backend{})
 		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}

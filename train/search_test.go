@@ -310,14 +310,7 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 		batches := int(whole.count.Load())
 		for at := 1; at <= batches; at += 1 + at/8 {
 			run := place(t)
-			ctx, cancel := context.WithCancel(context.Background())
-			backend := newHooked()
-			backend.Backend = engine.Backend{}
-			backend.before = func(n int) {
-				if n == at {
-					cancel()
-				}
-			}
+			ctx, backend := cancelledAt(at, engine.Backend{})
 			_, err := Run(ctx, m, Options{Backend: backend, Out: run, Disk: &faulty.Disk{}})
 			if err != nil && !errors.Is(err, ErrInterrupted) {
 				t.Fatalf("interrupted in batch %d of %d: got %v", at, batches, err)
@@ -348,13 +341,7 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 	m := model(t, searched, "train.epochs=3", "hook.counts={}")
 	for at := 5; at <= 15; at += 5 {
 		run := place(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		backend := newHooked()
-		backend.before = func(n int) {
-			if n == at {
-				cancel()
-			}
-		}
+		ctx, backend := cancelledAt(at, tape.Backend{})
 		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}
@@ -431,13 +418,7 @@ func TestANonFiniteSearchNamesTheTensor(t *testing.T) {
 
 func TestAStateWithoutTheStateOfItsSearchIsDamaged(t *testing.T) {
 	m := model(t, searched, "train.epochs=3")
-	ctx, cancel := context.WithCancel(context.Background())
-	backend := newHooked()
-	backend.before = func(n int) {
-		if n == 9 {
-			cancel()
-		}
-	}
+	ctx, backend := cancelledAt(9, tape.Backend{})
 	run := place(t)
 	if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)

@@ -100,6 +100,18 @@ dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "conv2d", filters = 2, kernel = 3, padding = "same", activation = "tanh" }, { kind = "dense", units = 4 }]
 decoder = [{ kind = "dense", units = 36 }, { kind = "reshape", shape = [6, 6] }, { kind = "conv2d", filters = 1, kernel = 3, padding = "same", from = ["previous", "encoder.0"] }]
 
+[model.unet]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [
+  { kind = "conv2d", filters = 4, kernel = 3, padding = "same" }, { kind = "group_norm", groups = 2 }, { kind = "tanh" },
+  { kind = "conv2d", filters = 6, kernel = 2, stride = 2, padding = "valid", activation = "relu" }, { kind = "conv2d", filters = 6, kernel = 3, padding = "same" },
+]
+decoder = [
+  { kind = "upsample", from = "encoder.4" }, { kind = "conv2d", filters = 4, kernel = 3, padding = "same", from = ["previous", "encoder.2"] },
+  { kind = "group_norm", groups = 2 }, { kind = "silu" }, { kind = "conv2d", filters = 1, kernel = 3, padding = "same" },
+]
+loss = [{ kind = "mse" }]
+
 [model.jump]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8 }, { kind = "jump_relu", width = 0.5 }]

@@ -245,7 +245,7 @@ func (f *previewFlag) add(cmd *cobra.Command) {
 
 // show draws the first atoms of a run if the output is a terminal.
 func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
-	screen := screenOf(cmd)
+	screen := terminalOf(cmd.OutOrStdout())
 	if screen == nil || f.how == string(terminal.None) {
 		return nil
 	}

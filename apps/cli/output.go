@@ -210,9 +210,6 @@ func thousands(n int) string {
 	return text
 }
 
-// screenOf returns the terminal to which results are printed, nil if the output is not a terminal.
-func screenOf(cmd *cobra.Command) *os.File { return terminalOf(cmd.OutOrStdout()) }
-
 // terminalOf returns the terminal of an output, nil if the output is not a terminal.
 func terminalOf(out io.Writer) *os.File {
 	if o, ok := out.(*output); ok {

@@ -14,9 +14,14 @@ import (
 // Stream returns the generator for a path and a counter, derived from a seed. Equal arguments give equal streams on
 // every machine.
 func Stream(seed uint64, path string, counter uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(seeds(seed, path, counter)))
+}
+
+// seeds returns the first state of a stream.
+func seeds(seed uint64, path string, counter uint64) (hi, lo uint64) {
 	var buf [16]byte
 	binary.LittleEndian.PutUint64(buf[:8], seed)
 	binary.LittleEndian.PutUint64(buf[8:], counter)
 	sum := sha256.Sum256(append(buf[:], path...))
-	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])))
+	return binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16])
 }

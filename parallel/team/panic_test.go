@@ -100,6 +100,7 @@ func TestAPanicOfARangeIsTheCallers(t *testing.T) {
 func TestAClosedTeamKeepsNoWorkers(t *testing.T) {
 	before := runtime.NumGoroutine()
 	team := New(4)
+	team.Do(func(int) {})
 	team.Close()
 	for range 10 {
 		team.Do(func(int) { team.Wait(nil) })

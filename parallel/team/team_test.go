@@ -110,17 +110,3 @@ func TestTheWorkersOfAnIdleTeamPark(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
-
-func TestAClosedTeamLeavesNoGoroutine(t *testing.T) {
-	before := runtime.NumGoroutine()
-	team := New(4)
-	team.Do(func(int) {})
-	team.Close()
-	for range 60_000 { // waits up to a minute: the test fails only if a goroutine never ends
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-}

@@ -70,6 +70,28 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	}
 }
 
+// declaredRun trains a declared model and returns the folder of its run.
+func declaredRun(t *testing.T, text string) string {
+	t.Helper()
+	file, err := config.Load("models.toml", []byte("[model.m]\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := file.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // The columns have very different scales. The pictures of the vectors have one colour scale, and the names of the columns.
 func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
 	dir := t.TempDir()
@@ -82,28 +104,11 @@ func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
 	}
 	declare := func(more string) string {
 		t.Helper()
-		file, err := config.Load(filepath.Join(dir, "models.toml"), fmt.Appendf(nil, `
-[model.m]
+		return declaredRun(t, fmt.Sprintf(`
 dataset = { name = "csv", images = %q, labels = "species", scale = "standardise" }
 encoder = [{ kind = "dense", units = 3, activation = "relu" }]
 train = { epochs = 2, batch = 10 }
 %s`, filepath.Join(dir, "m.csv"), more))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := file.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out := filepath.Join(t.TempDir(), "run")
-		r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
-		if err == nil {
-			err = r.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
 	}
 	text = rendered(t, declare(""))
 	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
@@ -122,27 +127,11 @@ func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
 	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "are many for") {
 		t.Error("20 units for 256 images are noted")
 	}
-	declared, err := config.Load("models.toml", []byte(`
-[model.wide]
+	out := declaredRun(t, `
 dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "dense", units = 9, activation = "relu" }]
 train = { epochs = 1 }
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := declared.Model("wide")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(t.TempDir(), "run")
-	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
-	if err == nil {
-		err = r.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	contains(t, rendered(t, out), "9 units are many for 40 images that were fitted.")
 }
 

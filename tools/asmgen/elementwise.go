@@ -101,6 +101,9 @@ var functions = []elementwise{
 	{"Sigmoid", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.sigmoid(x[0]) }},
 	{"Tanh", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.tanh(x[0]) }},
 	{"Softplus", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.softplus(x[0]) }},
+	{"ExpRounded", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.expRounded(x[0]) }},
+	{"NormalCDF", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.normalCDF(x[0]) }},
+	{"NormalPDF", 1, 0, 1, func(a *asm, x, _ []vec) vec { return a.normalPDF(x[0]) }},
 }
 
 var fused = []elementwise{

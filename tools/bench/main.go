@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,8 +36,8 @@ type contest struct {
 	ours func() (result, error)
 }
 
-// A result contains a time and, if the work has one, a score of its outcome.
-type result struct{ ms, score float64 }
+// A result contains a time, and CPU time and a score of the outcome where they are measured.
+type result struct{ ms, cpu, score float64 }
 
 // settings contains the flags of the command line.
 type settings struct {
@@ -131,24 +132,32 @@ func (e *entry) hold(c contest) error {
 
 func write(w io.Writer, contests []contest, all []entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\tpeer's score\tours")
+	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\tpeer CPU ms\tours CPU ms\tratio\tpeer's score\tours")
 	for i, c := range contests {
 		p, o := median(all[i].peer), median(all[i].ours)
-		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%s\t%s\n", c.name, p.ms, o.ms, o.ms/p.ms, score(p), score(o))
+		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%s\t%s\t%s\t%s\t%s\n", c.name, p.ms, o.ms, o.ms/p.ms,
+			known("%.3f", p.cpu), known("%.3f", o.cpu), known("%.2f", o.cpu/p.cpu), known("%.6g", p.score), known("%.6g", o.score))
 	}
 	return t.Flush()
 }
 
-func score(r result) string {
-	if r.score == 0 {
+// known formats a number that was measured.
+func known(format string, x float64) string {
+	if !(x > 0) || math.IsInf(x, 0) {
 		return "-"
 	}
-	return fmt.Sprintf("%.6g", r.score)
+	return fmt.Sprintf(format, x)
 }
 
+// median returns the medians of the times and of the CPU times, and the score of the result with the median time.
 func median(x []result) result {
-	x = slices.SortedFunc(slices.Values(x), func(a, b result) int { return cmp.Compare(a.ms, b.ms) })
-	return x[len(x)/2]
+	by := func(key func(result) float64) result {
+		sorted := slices.SortedFunc(slices.Values(x), func(a, b result) int { return cmp.Compare(key(a), key(b)) })
+		return sorted[len(sorted)/2]
+	}
+	m := by(func(r result) float64 { return r.ms })
+	m.cpu = by(func(r result) float64 { return r.cpu }).cpu
+	return m
 }
 
 // python runs a script in this folder with its fastest settings and returns its output.

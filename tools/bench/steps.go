@@ -16,7 +16,8 @@ import (
 // encode, in place of an optimizer, selects a contest in which 10,000 images are encoded instead of a training step.
 const encode = "encode"
 
-// stepContests returns the contests of training steps between PyTorch and BenchmarkStep in package train.
+// stepContests returns the contests of training steps between PyTorch and BenchmarkStep in package train: those of
+// bench/torch_steps.py, of bench/torch_twins.py and of bench/torch_sae.py.
 func (s settings) stepContests() []contest {
 	ready := sync.OnceValues(func() (string, error) {
 		if err := hasTorch(); err != nil {
@@ -47,6 +48,26 @@ func (s settings) stepContests() []contest {
 					return result{}, err
 				}
 				return s.benchmark(steps, fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", w.model, w.optimizer, s.threads), binary)
+			},
+		})
+	}
+	for _, model := range []string{"simclr", "byol", "vicreg", "vae", "vit-classifier", "masked-autoencoder"} {
+		steps := max(10, s.steps/10) // one takes as long as ten to a hundred of a shallow model
+		contests = append(contests, contest{
+			name: model + " step",
+			peer: func() (result, error) {
+				if _, err := ready(); err != nil {
+					return result{}, err
+				}
+				return perStep(python(s.torchAtItsBest(), "bench/torch_twins.py", model, "--data", s.folder, "--steps", strconv.Itoa(steps),
+					"--threads", strconv.Itoa(s.threads)))
+			},
+			ours: func() (result, error) {
+				binary, err := ready()
+				if err != nil {
+					return result{}, err
+				}
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkStep$/^%s$/^declared$/^threads=%d$", model, s.threads), binary)
 			},
 		})
 	}
@@ -123,17 +144,24 @@ func preload() string {
 	return strings.Join(found, "")
 }
 
-// perStep parses the milliseconds per step in the output of a benchmark.
+// perStep parses the milliseconds per step in the output of a benchmark, and those of CPU time if they are there.
 func perStep(printed string, err error) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	var r result
 	words := strings.Fields(printed)
 	for i, w := range words {
-		if w == "ms/step" && i > 0 {
-			ms, err := strconv.ParseFloat(words[i-1], 64)
-			return result{ms: ms}, err
+		into := map[string]*float64{"ms/step": &r.ms, "cpu-ms/step": &r.cpu}[w]
+		if into == nil || i == 0 {
+			continue
+		}
+		if *into, err = strconv.ParseFloat(words[i-1], 64); err != nil {
+			return result{}, err
 		}
 	}
-	return result{}, fmt.Errorf("no milliseconds per step in\n%s", printed)
+	if r.ms == 0 {
+		return result{}, fmt.Errorf("no milliseconds per step in\n%s", printed)
+	}
+	return r, nil
 }

@@ -57,7 +57,8 @@ def glorot(module):
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
     return module
 
 
@@ -70,7 +71,7 @@ class Same(nn.Module):
 
 def encoder():
     def block(channels, filters):
-        return [Same(), nn.Conv2d(channels, filters, 3, 2), nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01), nn.ReLU()]
+        return [Same(), nn.Conv2d(channels, filters, 3, 2, bias=False), nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01), nn.ReLU()]
 
     return glorot(nn.Sequential(*block(1, 32), *block(32, 64), nn.Flatten(), nn.Linear(64 * 7 * 7, CODE)))
 
@@ -141,4 +142,5 @@ def main():
     print(f"linear probe on the code: {measured(lambda v: coded(model, v)):.4f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

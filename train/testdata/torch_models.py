@@ -414,6 +414,34 @@ def skip():
     return train("skip", {"images": 1000}, p, terms)
 
 
+def unet():
+    """A U-Net of two levels with group norms: the decoder reads the encoder's output, and at both levels its first values."""
+    p = Parameters()
+    for path, kernel, inputs, outputs in [("encoder.0", 3, 1, 4), ("encoder.3", 2, 4, 6), ("encoder.4", 3, 6, 6),
+                                          ("decoder.1", 3, 10, 4), ("decoder.4", 3, 4, 1)]:
+        p.add(path + ".weight", (kernel, kernel, inputs, outputs), 0.5)
+        p.add(path + ".bias", (outputs,), 0.1)
+        if path in ("encoder.0", "decoder.1"):
+            add_norm(p, path[:-1] + str(int(path[-1]) + 1), 4)
+
+    def convolve(path, x, **options):
+        return F.conv2d(x, p[path + ".weight"].permute(3, 2, 0, 1), p[path + ".bias"], **options)
+
+    def normed(path, x):
+        return F.group_norm(x, 2, p[path + ".scale"], p[path + ".shift"], 1e-5)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        first = torch.tanh(normed("encoder.1", convolve("encoder.0", x.reshape(-1, 1, SIDE, SIDE), padding=1)))
+        y = F.relu(convolve("encoder.3", first, stride=2))
+        y = convolve("encoder.4", y, padding=1)
+        y = F.interpolate(y, scale_factor=2, mode="nearest")
+        y = F.silu(normed("decoder.2", convolve("decoder.1", torch.cat([y, first], 1), padding=1)))
+        return {"mse": F.mse_loss(convolve("decoder.4", y, padding=1).reshape(IMAGES, -1), x)}
+
+    return train("unet", {"images": 4600}, p, terms)
+
+
 class Jump(torch.autograd.Function):
     """Values above a threshold, and which these are; the gradients of the threshold are the estimates of a window."""
 
@@ -781,5 +809,5 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

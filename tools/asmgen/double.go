@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Functions of float32 that are computed in float64, by the operations of package math in their order, so that the results
+// have the same bytes as those of plain Go: math.Exp (in assembly, with FMA) and math.Erfc (in Go, without).
+
+// double returns a vector of one repeated float64 in memory.
+func (a *asm) double(x float64) vec {
+	repeated := make([]float64, a.lanes(8))
+	for i := range repeated {
+		repeated[i] = x
+	}
+	return a.doubles(fmt.Sprintf("double%016x", math.Float64bits(x)), repeated)
+}
+
+// doubles returns a vector in memory, with a name of its own.
+func (a *asm) doubles(name string, values []float64) operand.Mem {
+	if m, ok := a.globals[name]; ok {
+		return m
+	}
+	m := a.StaticGlobal(name)
+	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i, v := range values {
+		a.AddDatum(8*i, operand.U64(math.Float64bits(v)))
+	}
+	a.globals[name] = m
+	return m
+}
+
+// inDouble applies f to both halves of x in float64 and rounds the results to float32.
+func (a *asm) inDouble(x vec, f func(vec) vec) vec {
+	half := func() reg.VecVirtual {
+		if a.wide() {
+			return a.YMM()
+		}
+		return a.XMM()
+	}
+	var rounded [2]reg.VecVirtual
+	for i := range rounded {
+		from, wide := half(), a.vector()
+		if a.wide() {
+			a.VEXTRACTF64X4(operand.U8(i), x, from)
+		} else {
+			a.VEXTRACTF128(operand.U8(i), x, from)
+		}
+		a.VCVTPS2PD(from, wide)
+		rounded[i] = half()
+		if y := f(wide); a.wide() {
+			a.VCVTPD2PS(y, rounded[i])
+		} else {
+			a.VCVTPD2PSY(y, rounded[i])
+		}
+	}
+	z := a.vector()
+	if a.wide() {
+		a.VINSERTF64X4(operand.U8(1), rounded[1], rounded[0].(reg.VecVirtual).AsZ(), z)
+	} else {
+		a.VINSERTF128(operand.U8(1), rounded[1], rounded[0].(reg.VecVirtual).AsY(), z)
+	}
+	return z
+}
+
+func (a *asm) addD(x, y vec) vec { return a.binary(a.VADDPD, x, y) }
+func (a *asm) subD(x, y vec) vec { return a.binary(a.VSUBPD, x, y) }
+func (a *asm) mulD(x, y vec) vec { return a.binary(a.VMULPD, x, y) }
+func (a *asm) divD(x, y vec) vec { return a.binary(a.VDIVPD, x, y) }
+
+// fmaD returns x*y + z with one rounding, fnmaD z - x*y.
+func (a *asm) fmaD(x, y, z vec) vec {
+	sum := a.copyOf(z)
+	a.VFMADD231PD(y, a.register(x), sum)
+	return sum
+}
+
+func (a *asm) fnmaD(x, y, z vec) vec {
+	sum := a.copyOf(z)
+	a.VFNMADD231PD(y, a.register(x), sum)
+	return sum
+}
+
+func (a *asm) compareD(predicate uint8, x, y vec) mask {
+	var m mask
+	if a.wide() {
+		m = a.K()
+	} else {
+		m = a.vector()
+	}
+	a.VCMPPD(operand.U8(predicate), y, a.register(x), m)
+	return m
+}
+
+// chooseD returns x where m holds, else y. It does not use VBLENDMPD, of which avo assumes that it reads its result: many of
+// these would be too many live registers.
+func (a *asm) chooseD(m mask, x, y vec) vec {
+	if a.wide() {
+		z := a.copyOf(y)
+		a.VMOVUPD(x, m, z)
+		return z
+	}
+	z := a.vector()
+	a.VBLENDVPD(m, x, a.register(y), z)
+	return z
+}
+
+// dividedBy returns x/y, correctly rounded, for a constant y: an estimate of the quotient and one correction (Markstein 1990).
+func (a *asm) dividedBy(x vec, y float64) vec {
+	q := a.mulD(x, a.double(1/y))
+	return a.fmaD(a.fnmaD(q, a.double(y), x), a.double(1/y), q)
+}
+
+// expD returns math.Exp(x) for -700 <= x <= 700: x = n ln 2 + 16 r, exp(r) by its series, squared four times.
+func (a *asm) expD(x vec) vec {
+	whole, n := reg.VecVirtual(a.XMM()), a.vector()
+	if scaled := a.mulD(x, a.double(math.Log2E)); a.wide() {
+		whole = a.YMM()
+		a.VCVTPD2DQ(scaled, whole)
+	} else {
+		a.VCVTPD2DQY(scaled, whole)
+	}
+	a.VCVTDQ2PD(whole, n)
+	r := a.fnmaD(n, a.double(0.69314718055966295651160180568695068359375), x)
+	r = a.fnmaD(n, a.double(0.28235290563031577122588448175013436025525412068e-12), r)
+	r = a.mulD(r, a.double(0.0625))
+	sum := a.copyOf(a.double(2.4801587301587301587e-5))
+	for _, c := range []float64{1.9841269841269841270e-4, 1.3888888888888888889e-3, 8.3333333333333333333e-3,
+		4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1} {
+		a.VFMADD213PD(a.double(c), r, sum)
+	}
+	y := a.mulD(r, sum) // exp(r) - 1
+	for range 3 {
+		y = a.mulD(y, a.addD(y, a.double(2)))
+	}
+	y = a.fmaD(a.addD(y, a.double(2)), y, a.double(1))
+	if a.wide() {
+		return a.binary(a.VSCALEFPD, y, n)
+	}
+	power := a.vector()
+	a.VPMOVSXDQ(whole, power)
+	power = a.binary(a.VPADDQ, power, a.doubles("bias", []float64{
+		math.Float64frombits(1023), math.Float64frombits(1023), math.Float64frombits(1023), math.Float64frombits(1023)})).(reg.VecVirtual)
+	return a.mulD(y, a.shift(a.VPSLLQ, power, 52))
+}
+
+// expRounded returns math.Exp(x), rounded. Outside of the bounds it is 0 or infinite in float32.
+func (a *asm) expRounded(x vec) vec {
+	return a.inDouble(x, func(x vec) vec {
+		return a.expD(a.binary(a.VMINPD, a.double(700), a.binary(a.VMAXPD, a.double(-700), x)))
+	})
+}
+
+// normalPDF returns math.Exp(-x*x/2) / math.Sqrt(2*math.Pi), rounded.
+func (a *asm) normalPDF(x vec) vec {
+	return a.inDouble(x, func(x vec) vec {
+		y := a.mulD(a.mulD(x, x), a.double(-0.5))
+		return a.dividedBy(a.expD(a.binary(a.VMAXPD, a.double(-700), y)), math.Sqrt(2*math.Pi))
+	})
+}
+
+const erx = 8.45062911510467529297e-01 // erf(1), as math.Erfc has it
+
+// erfcP and erfcQ have the coefficients of the fractions P/Q of math.Erfc for |x| < 0.84375, < 1.25, < 1/0.35 and beyond.
+var erfcP = [4][]float64{
+	{1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02, -5.77027029648944159157e-03, -2.37630166566501626084e-05},
+	{-2.36211856075265944077e-03, 4.14856118683748331666e-01, -3.72207876035701323847e-01, 3.18346619901161753674e-01, -1.10894694282396677476e-01,
+		3.54783043256182359371e-02, -2.16637559486879084300e-03},
+	{-9.86494403484714822705e-03, -6.93858572707181764372e-01, -1.05586262253232909814e+01, -6.23753324503260060396e+01, -1.62396669462573470355e+02,
+		-1.84605092906711035994e+02, -8.12874355063065934246e+01, -9.81432934416914548592e+00},
+	{-9.86494292470009928597e-03, -7.99283237680523006574e-01, -1.77579549177547519889e+01, -1.60636384855821916062e+02, -6.37566443368389627722e+02,
+		-1.02509513161107724954e+03, -4.83519191608651397019e+02},
+}
+
+var erfcQ = [4][]float64{
+	{1, 3.97917223959155352819e-01, 6.50222499887672944485e-02, 5.08130628187576562776e-03, 1.32494738004321644526e-04, -3.96022827877536812320e-06},
+	{1, 1.06420880400844228286e-01, 5.40397917702171048937e-01, 7.18286544141962662868e-02, 1.26171219808761642112e-01, 1.36370839120290507362e-02,
+		1.19844998467991074170e-02},
+	{1, 1.96512716674392571292e+01, 1.37657754143519042600e+02, 4.34565877475229228821e+02, 6.45387271733267880336e+02, 4.29008140027567833386e+02,
+		1.08635005541779435134e+02, 6.57024977031928170135e+00, -6.04244152148580987438e-02},
+	{1, 3.03380607434824582924e+01, 3.25792512996573918826e+02, 1.53672958608443695994e+03, 3.19985821950859553908e+03, 2.55305040643316442583e+03,
+		4.74528541206955367215e+02, -2.24409524465858183362e+01},
+}
+
+// normalCDF returns math.Erfc(-x/math.Sqrt2) / 2, rounded. Every element has the polynomials of its own branch; one vector has
+// them all. The tail costs two exponentials and two divisions, and is left out if no element is in it.
+func (a *asm) normalCDF(x vec) vec {
+	return a.inDouble(x, func(x vec) vec {
+		absolute := a.binary(a.VANDPD, x, a.double(math.Float64frombits(1<<63-1)))
+		u := a.dividedBy(a.binary(a.VMINPD, a.double(40), absolute), math.Sqrt2) // beyond 40 nothing changes; NaN remains NaN
+		middle, tail := a.compareD(atLeast, u, a.double(0.84375)), a.compareD(atLeast, u, a.double(1.25))
+		branch := a.branch(middle, tail, a.compareD(atLeast, u, a.double(1/0.35)))
+		right := a.compareD(moreThan, x, a.double(0))
+
+		square := a.mulD(u, u)
+		s := a.copyOf(a.chooseD(middle, a.subD(u, a.double(1)), square))
+		noTail := a.label("noTail")
+		a.skipUnless(tail, noTail)
+		a.VMOVUPD(a.chooseD(tail, a.divD(a.double(1), square), s), s)
+		a.Label(noTail)
+		fraction := a.divD(a.picked(branch, s, "erfcP", erfcP), a.picked(branch, s, "erfcQ", erfcQ))
+
+		product := a.mulD(u, fraction)
+		near := a.chooseD(a.compareD(lessThan, u, a.double(0.25)), a.addD(u, product),
+			a.addD(a.double(0.5), a.addD(product, a.subD(u, a.double(0.5)))))
+		term := a.chooseD(middle, fraction, near)
+		above := a.addD(a.chooseD(middle, a.double(1+erx), a.double(1)), term)
+		below := a.subD(a.chooseD(middle, a.double(1-erx), a.double(1)), term)
+		y := a.copyOf(a.chooseD(right, above, below))
+		end := a.label("noTail")
+		a.skipUnless(tail, end)
+		z := a.binary(a.VANDPD, u, a.double(math.Float64frombits(0xffffffff00000000)))
+		exponent := a.subD(a.mulD(a.binary(a.VXORPD, z, a.double(math.Copysign(0, -1))), z), a.double(0.5625))
+		first := a.expD(a.binary(a.VMAXPD, a.double(-700), exponent))
+		second := a.expD(a.addD(a.mulD(a.subD(z, u), a.addD(z, u)), fraction))
+		far := a.divD(a.mulD(first, second), u)
+		a.VMOVUPD(a.chooseD(tail, a.chooseD(right, a.subD(a.double(2), far), far), y), y)
+		a.Label(end)
+		return a.mulD(y, a.double(0.5))
+	})
+}
+
+// branches tells which of four branches each element takes: an index in AVX-512, in AVX2 the lowest bit of the index where
+// VPERMILPD reads it, and the mask of the last two branches.
+type branches struct {
+	index vec
+	upper mask
+}
+
+// branch returns the number of masks that hold. A mask implies those before it.
+func (a *asm) branch(first, second, third mask) branches {
+	whole := func(i uint64) vec { return a.double(math.Float64frombits(i)) }
+	if a.wide() {
+		one := a.chooseD(first, whole(1), whole(0))
+		return branches{index: a.chooseD(third, whole(3), a.chooseD(second, whole(2), one))}
+	}
+	odd := a.binary(a.VXORPD, a.binary(a.VXORPD, first, second), third)
+	return branches{odd, second}
+}
+
+// picked evaluates the polynomial of each element's branch by Horner's rule without FMA. Missing coefficients are 0, which changes
+// no result.
+func (a *asm) picked(b branches, s vec, name string, c [4][]float64) vec {
+	degree := 0
+	for _, list := range c {
+		degree = max(degree, len(list)-1)
+	}
+	var sum vec
+	for k := degree; k >= 0; k-- {
+		var each [4]float64
+		for i, list := range c {
+			if k < len(list) {
+				each[i] = list[k]
+			}
+		}
+		here := a.vector()
+		if at := fmt.Sprintf("%s%d", name, k); a.wide() {
+			a.VPERMPD(a.doubles(at, append(each[:], each[:]...)), b.index, here)
+		} else {
+			lower, upper := a.vector(), a.vector()
+			a.VPERMILPD(b.index, a.copyOf(a.doubles(at+"low", []float64{each[0], each[1], each[0], each[1]})), lower)
+			a.VPERMILPD(b.index, a.copyOf(a.doubles(at+"high", []float64{each[2], each[3], each[2], each[3]})), upper)
+			here = a.register(a.chooseD(b.upper, upper, lower))
+		}
+		if sum == nil {
+			sum = here
+			continue
+		}
+		sum = a.addD(a.mulD(sum, s), here)
+	}
+	return sum
+}
+
+// skipUnless jumps to the label unless an element of the mask holds.
+func (a *asm) skipUnless(m mask, label string) {
+	if a.wide() {
+		a.KORTESTB(m, m)
+	} else {
+		a.VTESTPD(m, m)
+	}
+	a.JEQ(operand.LabelRef(label))
+}
