@@ -40,6 +40,9 @@ func (t *Traversed) Code(i int, share float32) []float32 {
 // units it chooses those with the largest effect, in descending order. It returns a [*data.Error] if images are missing, and
 // an error for a model that does not decode codes.
 func (r *Run) Traverse(ctx context.Context, t Traversal) (*Traversed, error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
 	if err := r.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", r.Path, err)
 	}
@@ -137,6 +140,9 @@ func (r *Run) effects(base []float32, ranges [][2]float32) ([]float64, error) {
 func (r *Run) Interpolate(ctx context.Context, samples *data.Images, steps int) ([]float32, error) {
 	if ctx == nil {
 		return nil, errNoContext
+	}
+	if err := r.ready(); err != nil {
+		return nil, err
 	}
 	if err := r.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", r.Path, err)

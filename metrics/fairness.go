@@ -38,7 +38,7 @@ func init() {
 // Source: Barocas, Hardt, Narayanan, Fairness and machine learning, 2023, chapter 3; Efron, Bootstrap methods, 1979.
 type Fairness struct {
 	Group     string `toml:"group" doc:"column of the groups"`
-	Positive  int    `toml:"positive" want:">= 0" doc:"class that is decided for"`
+	Positive  int    `toml:"positive" want:">= 0" doc:"the positive class"`
 	Resamples int    `toml:"resamples" want:"> 0" doc:"number of bootstrap samples"`
 	Seed      uint64 `toml:"seed" doc:"seed of the bootstrap"`
 	Least     int    `toml:"least" want:">= 1" doc:"samples from which a group has intervals"`
@@ -46,8 +46,8 @@ type Fairness struct {
 
 // fairnessRates lists the values of a group, in order of output.
 var fairnessRates = []struct{ name, doc string }{
-	{"selection_rate", "P(d = 1), d = 1 where the positive class is decided for: independence"},
-	{"false_positive_rate", "P(d = 1 | y = 0), y = 1 where the positive class is that of the sample: separation"},
+	{"selection_rate", "P(d = 1), d = 1 if the decision is the positive class: independence"},
+	{"false_positive_rate", "P(d = 1 | y = 0), y = 1 if the sample belongs to the positive class: separation"},
 	{"false_negative_rate", "P(d = 0 | y = 1): separation"},
 	{"precision", "P(y = 1 | d = 1): sufficiency"},
 	{"false_omission_rate", "P(y = 1 | d = 0): sufficiency"},
@@ -60,9 +60,9 @@ func (*Fairness) Describe() Description {
 	d := Description{Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true, OnRequest: true}
 	for _, r := range fairnessRates {
 		d.Measures = append(d.Measures,
-			Measure{Name: r.name + "_gap", Better: Lower, Doc: "difference of the largest and the smallest value of a group of " + escaped(r.doc) +
+			Measure{Name: r.name + "_gap", Better: Lower, Doc: "largest minus smallest value over the groups of " + escaped(r.doc) +
 				". Groups are those of the column `group`, or of `--with group=NAME`; a table has the values of all groups, with intervals"},
-			Measure{Name: r.name + "_ratio", Better: Higher, Doc: "smallest divided by largest value of a group of " + escaped(r.doc)})
+			Measure{Name: r.name + "_ratio", Better: Higher, Doc: "smallest divided by largest value over the groups of " + escaped(r.doc)})
 	}
 	d.Measures = append(d.Measures, Measure{Name: "decision_accuracy", Better: Higher, Doc: "P(d = y) over the samples of all known groups"})
 	return d

@@ -18,8 +18,8 @@ type KNNCosine struct {
 func (*KNNCosine) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "knn_cosine_accuracy", Better: Higher,
-			Doc: "accuracy of classifying every labelled image by the 5 of all other labelled images that are measured whose codes have the largest cosine " +
-				"similarity with its own. Of any encoder"}},
+			Doc: "accuracy of classifying every labelled image by the 5 other measured images with labels whose codes have the largest cosine similarity " +
+				"with its code. For any encoder"}},
 		Reads: ReadsCodes | ReadsLabels, Ordered: true, OnRequest: true,
 	}
 }

@@ -70,7 +70,7 @@ func (t *Thresholds) Fit(s Grouped) error {
 	for _, g := range groups {
 		c := curves[g]
 		if missing := c.missing(); missing != "" && t.Criterion != Accuracy && t.Criterion != Independence {
-			return fmt.Errorf("%s: group %d has %d samples, none of them %s of the class that is decided for: its rates are not known", t.Criterion, g, len(c.samples), missing)
+			return fmt.Errorf("%s: group %d has %d samples, none of them %s of the positive class: its rates are unknown", t.Criterion, g, len(c.samples), missing)
 		}
 		c.finish()
 		all = append(all, c)

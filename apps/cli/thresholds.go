@@ -30,7 +30,7 @@ func thresholdsCommand() *cobra.Command {
 	f.add(cmd)
 	addChoice(cmd, &f.criterion, "criterion", posthoc.Criteria()[0], posthoc.Criteria(), "what is equal in all groups")
 	cmd.Flags().StringVar(&f.column, "group", "group", "column of the groups")
-	cmd.Flags().StringVar(&f.positive, "positive", "1", "class that is decided for, its name or its number")
+	cmd.Flags().StringVar(&f.positive, "positive", "1", "the positive class, its name or its number")
 	cmd.Flags().StringVar(&f.head, "head", "", "head that decides, for models with several classifiers")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of randomised decisions")
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove all thresholds of the run; calibrations stay")

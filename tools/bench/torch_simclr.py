@@ -69,9 +69,10 @@ class Same(nn.Module):
         return F.pad(x, (0, 1, 0, 1))
 
 
-def encoder():
+def encoder(bias=True):
+    """With bias = False as simclr is declared; a bias before a batch norm changes nothing but the time."""
     def block(channels, filters):
-        return [Same(), nn.Conv2d(channels, filters, 3, 2, bias=False), nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01), nn.ReLU()]
+        return [Same(), nn.Conv2d(channels, filters, 3, 2, bias=bias), nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01), nn.ReLU()]
 
     return glorot(nn.Sequential(*block(1, 32), *block(32, 64), nn.Flatten(), nn.Linear(64 * 7 * 7, CODE)))
 

@@ -108,7 +108,7 @@ class Joint(nn.Module):
 
     def __init__(self, hidden, outputs, terms):
         super().__init__()
-        self.model, self.projection, self.terms = torch_simclr.encoder(), mapped(128, hidden, outputs), terms
+        self.model, self.projection, self.terms = torch_simclr.encoder(bias=False), mapped(128, hidden, outputs), terms
 
     def project(self, x):
         return self.projection(self.model(x))
@@ -131,7 +131,7 @@ class BYOL(Joint):
     def __init__(self):
         super().__init__(128, 64, None)
         self.prediction = mapped(64, 128, 64)
-        self.teacher = [torch_simclr.encoder(), mapped(128, 128, 64)]
+        self.teacher = [torch_simclr.encoder(bias=False), mapped(128, 128, 64)]
 
     def loss(self, x, _):
         views = torch.cat([view(x), view(x)])
@@ -143,8 +143,8 @@ class BYOL(Joint):
     def after(self):
         with torch.no_grad():
             for mine, own in zip(self.teacher, [self.model, self.projection]):
-                torch._foreach_lerp_(list(mine.parameters()), list(own.parameters()), 0.01) if hasattr(torch, "_foreach_lerp_") else [
-                    p.lerp_(q, 0.01) for p, q in zip(mine.parameters(), own.parameters())]
+                for p, q in zip(mine.parameters(), own.parameters()):
+                    p.lerp_(q, 0.01)
 
 
 # model: how to make it, the batch, the optimizer
