@@ -235,7 +235,7 @@ var lacks = map[string]string{
 	"vae": vaeNote, "variational": vaeNote, "variationalautoencoder": vaeNote, "betavae": vaeNote, "gan": ganNote, "flow": "",
 	"vqvae":     "a VQ-VAE is an auto-encoder with the layer vq: `tessera check --fill vq-vae` prints one",
 	"diffusion": "a diffusion model has the layer diffuse: `tessera check --fill diffusion` prints one",
-	"rbm":       "", "dbn": "", "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
+	"dbn":       rbmNote, "deepbeliefnet": rbmNote, "boltzmannmachine": rbmNote, "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
 	"regression": "",
 	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
 	"svm":        "a linear SVM on the codes is a metric: `tessera eval RUN --metrics svm`",
@@ -258,6 +258,9 @@ var lacks = map[string]string{
 	"dtype":     "numbers are float32",
 	"precision": "numbers are float32",
 }
+
+// rbmNote is the advice for machines that are declared as auto-encoders.
+const rbmNote = "a restricted Boltzmann machine is an auto-encoder with the layer rbm: `tessera check --fill rbm` and `tessera check --fill deep-belief` print some"
 
 // klNote explains the difference between the KL sparsity penalty and the KL term of a variational auto-encoder.
 const klNote = "kl is the sparsity penalty on the mean activation of units; the KL term of a variational auto-encoder is gaussian_kl"

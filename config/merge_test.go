@@ -131,7 +131,7 @@ func TestSetChangesAnyKey(t *testing.T) {
 		{[]string{"dataset=mnist", "dataset.fit=test"}, func(m *Model) any { return m.Dataset.Name + " " + m.Dataset.Fit }, "mnist test"},
 		{[]string{"dataset.fit=test"}, func(m *Model) any { return m.Dataset.Limit }, 1000},
 		{[]string{"dataset=mnist", "dataset.fit=test"}, func(m *Model) any { return m.Dataset.Limit }, 0},
-		{[]string{"dataset.name=bars", "dataset.seed=5"}, func(m *Model) any { return m.Dataset.Source }, &data.Bars{Count: 500, Seed: 5}},
+		{[]string{"dataset.name=bars", "dataset.seed=5"}, func(m *Model) any { return m.Dataset.Source }, &data.Bars{Side: 8, Count: 500, Seed: 5}},
 		{[]string{"optimizer.kind=adam"}, func(m *Model) any { return m.Optimizer.ClipNorm }, 0.0},
 		{[]string{"optimizer.schedule.kind=cosine"}, func(m *Model) any { return m.Optimizer.Schedule.Kind }, "cosine"},
 		{[]string{"optimizer.schedule.kind=cosine"}, func(m *Model) any { return m.Optimizer.ClipNorm }, 2.0},

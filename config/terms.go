@@ -372,13 +372,28 @@ func (w *walk) unread(sound bool) {
 			w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("nothing reads the output of %s: nothing trains it", p.Path), "remove the layer, or name it in from of another one")
 		}
 	}
-	if sound && len(m.Losses) == 0 || sound && len(m.Decoder) > 0 && !read[losses.Output] && !m.inDoubt("decoder") {
+	if sound && len(m.Losses) == 0 || sound && len(m.Decoder) > 0 && !read[losses.Output] && !w.borrowed() && !m.inDoubt("decoder") {
 		problem, hint := uncompared, "add one of "+table.Quoted(reconstructions())
 		if len(m.Decoder) == 0 {
 			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
 		}
 		w.report("", "", "loss", problem, hint)
 	}
+}
+
+// borrowed reports whether all parameters of the decoder belong to other layers, so that terms on these train it. It is true if
+// this is not known yet.
+func (w *walk) borrowed() bool {
+	own, others := false, false
+	for _, p := range w.layout.Decoder {
+		if b, ok := p.Layer.(layers.Borrower); ok && slices.Contains(w.open, p.Path) { // the shape of the images is unknown
+			others = others || b.Borrows() != ""
+		}
+		for _, q := range p.Parameters {
+			own, others = own || q.Of == "", others || q.Of != ""
+		}
+	}
+	return others && !own
 }
 
 // reconstructions lists the terms that compare the output with the images.

@@ -76,6 +76,9 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	unknown := slices.ContainsFunc(p.Reads, func(name string) bool { return w.received(name) == nil })
 	if in := p.In; in != nil && !unknown && !doubtful && (!isSized || s.OutputUnits() > 0) {
 		out, list, err := shaped(p.Layer, in)
+		if err == nil && !w.aliased(part, p, list) {
+			return out
+		}
 		if err == nil {
 			p.Parameters, p.Out, p.Published = list, out, w.published(part, p)
 			if !w.bounded(part, p) {
@@ -221,6 +224,32 @@ func (w *walk) lend(part string, p *Placed, b layers.Borrower) bool {
 	_, _, err := shaped(b, p.In)
 	w.report(part, p.Kind, table.KeyOf(err), err.Error(), hint)
 	return false
+}
+
+// aliased reports an error and returns false if a parameter of a layer is an alias of a parameter that does not exist or has
+// another shape.
+func (w *walk) aliased(part string, p *Placed, list []layers.Parameter) bool {
+	for _, q := range list {
+		if q.Of == "" || slices.Contains(w.names, q.Of) || slices.ContainsFunc(w.open, func(layer string) bool { return mayMatch(q.Of, layer) }) {
+			continue
+		}
+		want := slices.Clone(q.Shape)
+		if q.Transposed {
+			slices.Reverse(want)
+		}
+		var fitting []string
+		found := false
+		for _, of := range w.layout.Parameters() {
+			if of.Of == "" && slices.Equal(of.Shape, want) {
+				fitting, found = append(fitting, of.Path), found || of.Path == q.Of
+			}
+		}
+		if !found {
+			w.report(part, p.Kind, q.Name+"_of", fmt.Sprintf("there is no parameter %q of shape %v", q.Of, want), table.Suggest(q.Of, fitting))
+			return false
+		}
+	}
+	return true
 }
 
 // assume determines the parameter names of a layer whose input is unknown. They do not depend on the input.

@@ -139,6 +139,31 @@ func TestBarsAreUnionsOfBarsPresentWithProbabilityOneEighth(t *testing.T) {
 	}
 }
 
+func TestBarsOfAnotherSide(t *testing.T) {
+	const n = 9000
+	set := load(t, &Bars{Side: 3, Count: n, Seed: 3})
+	if len(set.Parts) != 6 || !slices.Equal(set.Shape, []int{3, 3}) {
+		t.Fatalf("%d parts of shape %v, want 6 of [3 3]", len(set.Parts), set.Shape)
+	}
+	dark, image := 0, make([]float32, 9)
+	for i := range n {
+		set.Train.Batch(image, []int{i})
+		if _, union := partsOf(image, set.Parts); !union {
+			t.Fatalf("image %d is not a union of bars: %v", i, image)
+		}
+		if slices.Max(image) == 0 {
+			dark++
+		}
+	}
+	want := n * math.Pow(2.0/3, 6) // no bar is there
+	if math.Abs(float64(dark)-want) > 5*math.Sqrt(want) {
+		t.Errorf("%d of %d images are dark, want about %.0f", dark, n, want)
+	}
+	if !slices.Equal(load(t, &Bars{Count: 5, Seed: 1}).Train.Float32(), load(t, &Bars{Side: 8, Count: 5, Seed: 1}).Train.Float32()) {
+		t.Error("bars without a side are not those of side 8")
+	}
+}
+
 func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 	first := load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()
 	if !slices.Equal(first, load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()) {

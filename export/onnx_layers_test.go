@@ -59,6 +59,7 @@ var settings = map[string][]string{
 	"amd":                {`levels = 3`, `levels = 2, radius = 9, original = true`},
 	"pado":               {`levels = 2, radius = 2`, `levels = 1, radius = 1`},
 	"vq":                 {`entries = 7`},
+	"rbm":                {`units = 5`, `units = 5, chains = 3`, `units = 5, visible = "gaussian", deviation = 0.5`},
 	"sinusoidal":         {`units = 4, scale = 3`},
 	"condition":          {`by = "encoder.0", from = "images"`},
 	"diffuse":            {`level = "encoder.0", noise = "images", from = "images"`, `level = "encoder.0", noise = "images", from = "images", schedule = "linear"`},

@@ -61,8 +61,12 @@ func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
 	}
+	path, _, err := c.model.generator()
+	if err != nil && !errors.Is(err, metrics.ErrNoSampler) {
+		return nil, err
+	}
 	for p := range c.model.Layout.Stacked() {
-		if l, ok := p.Layer.(layers.Stepwise); ok {
+		if l, ok := p.Layer.(layers.Stepwise); ok && p.Path == path {
 			g, err := l.Stepped(steps, eta)
 			if err != nil {
 				return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, p.Path, err)
@@ -85,11 +89,17 @@ func (s stepped) Draw(ctx context.Context, n int, seed uint64) ([]float32, error
 	return s.coder.draw(ctx, n, seed, s.path, s.generator.Generate)
 }
 
-// generator returns the path and the function of what draws the images of the model.
+// generator returns the path and the function of what draws the images of the model. In a stack of Boltzmann machines, a deep belief
+// net, this is the last one.
 func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
 	var paths []string
+	belief := false
 	for p := range m.Layout.Stacked() {
 		if l, ok := p.Layer.(layers.Generator); ok {
+			below := belief
+			if _, belief = p.Layer.(layers.Boltzmann); belief && below {
+				paths = paths[:len(paths)-1]
+			}
 			paths, generate = append(paths, p.Path), l.Generate
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/boltzmann"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -619,6 +620,12 @@ func (m *measured) Posterior(b *metrics.Batch, samples int, _ float64, seed uint
 		}
 	}
 	return p, nil
+}
+
+// Boltzmann implements [metrics.Boltzmann]: a machine with two hidden units.
+func (m *measured) Boltzmann() (*boltzmann.Machine, error) {
+	r, pixels := source(), volume.Of(m.shape)
+	return &boltzmann.Machine{Weight: normal(r, 2*pixels, 0.5), Bias: normal(r, 2, 0.5), VisibleBias: normal(r, pixels, 0.5)}, nil
 }
 
 // brightness is the index of a code book.

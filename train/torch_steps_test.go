@@ -95,6 +95,23 @@ dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 12 }, { kind = "reshape", shape = [4, 3] }, { kind = "vq", entries = 5, decay = 0.6, revive = 0.5 }]
 loss    = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]
 
+[model.rbm]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "rbm", units = 8, steps = 2 }]
+decoder = []
+loss    = [{ kind = "contrastive_divergence" }, { kind = "l2", target = 0.1, weight = 0.5 }]
+
+[model.rbm-persistent]
+extends = "rbm"
+encoder = [{ kind = "rbm", units = 8, chains = 7 }]
+decoder = [{ kind = "tied", activation = "sigmoid", bias_of = "encoder.0.visible_bias" }]
+loss    = [{ kind = "contrastive_divergence" }]
+
+[model.rbm-gaussian]
+extends = "rbm"
+encoder = [{ kind = "rbm", units = 8, visible = "gaussian", deviation = 0.8 }]
+loss    = [{ kind = "contrastive_divergence" }]
+
 [model.skip]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "conv2d", filters = 2, kernel = 3, padding = "same", activation = "tanh" }, { kind = "dense", units = 4 }]

@@ -202,6 +202,9 @@ type Builder[T ops.Float] struct {
 // Node returns the node of the i-th leaf.
 func (b *Builder[T]) Node(i int) *gorgonia.Node { return b.leaves[i].Node }
 
+// Published returns the values that the layers have published so far, in order.
+func (b *Builder[T]) Published() []*gorgonia.Node { return slices.Clone(b.published) }
+
 // Leaf is an input of an expression. A run reads Values, which the caller may change in place between runs.
 type Leaf[T ops.Float] struct {
 	Name      string

@@ -391,6 +391,48 @@ def vq():
     return train("vq", {"images": 4300, "encoder.2.noise": 4400}, p, terms)
 
 
+def boltzmann(name, chains=0, steps=1, deviation=0.0, target=None):
+    """A restricted Boltzmann machine with 8 hidden units: free energy of the images minus that of samples. A deviation > 0 is that
+    of gaussian visible units; binary ones are drawn from the images. Noises count from 1, in the order in which they are drawn."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.add("encoder.0.visible_bias", (PIXELS,), 0.3)
+    if chains:
+        p.add("encoder.0.chain", (chains, PIXELS), 0.5, frozen=True, shift=0.5)
+    gaussian = deviation > 0
+    variance = deviation ** 2 if gaussian else 1.0
+    noises = 2 * steps + (0 if gaussian else 1)
+    inputs = {"images": 4500, **{"encoder.0.noise" + (f".{k}" if k > 1 else ""): 4600 + 100 * k for k in range(1, noises + 1)}}
+
+    def hidden(v):
+        return v @ p["encoder.0.weight"] / variance + p["encoder.0.bias"]
+
+    def energy(v):
+        a = p["encoder.0.visible_bias"]
+        own = ((v - a) ** 2).sum(1) / (2 * variance) if gaussian else -v @ a
+        return own - F.softplus(hidden(v)).sum(1)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        drawn = iter([stream for key, stream in streams.items() if key != "images"])
+        with torch.no_grad():
+            v = x if gaussian else (column(next(drawn), PIXELS) < x).double()
+            samples = p["encoder.0.chain"].clone() if chains else v
+            for _ in range(steps):
+                h = (column(next(drawn), 8)[:len(samples)] < torch.sigmoid(hidden(samples))).double()
+                noise = column(next(drawn), PIXELS)[:len(samples)]
+                mean = h @ p["encoder.0.weight"].T + p["encoder.0.visible_bias"]
+                samples = mean + noise if gaussian else (noise < torch.sigmoid(mean)).double()
+            if chains:
+                p["encoder.0.chain"].copy_(samples)
+        values = {"contrastive_divergence": energy(v).mean() - energy(samples).mean()}
+        if target is not None:
+            values["l2"] = 0.5 * ((target - torch.sigmoid(hidden(x)).mean(0)) ** 2).sum()
+        return values
+
+    return train(name, inputs, p, terms)
+
+
 def skip():
     """A U-Net of one level: the last layer of the decoder reads the first one of the encoder too."""
     p = Parameters()
@@ -809,5 +851,6 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet()],
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet(),
+               boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8)],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const borrowedText = `[model.m]
+dataset = { name = "bars", side = 3 }
+encoder = [{ kind = "rbm", units = 4 }]
+decoder = [{ kind = "tied", activation = "sigmoid", bias_of = "encoder.0.visible_bias" }]
+loss = [{ kind = "contrastive_divergence" }]
+`
+
+// No loss has to read the output of a decoder whose parameters all belong to the encoder. It may have the bias of another layer, if
+// that has the right shape.
+func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
+	if err := load(t, borrowedText).Check(); err != nil {
+		t.Error(err)
+	}
+	if err := load(t, strings.Replace(borrowedText, `{ name = "bars", side = 3 }`, `{ name = "npy", images = "none.npy" }`, 1)).Check(); err != nil {
+		t.Errorf("of images of unknown shape: %v", err)
+	}
+	for old, c := range map[string][2]string{
+		`, bias_of = "encoder.0.visible_bias"`:      {``, `no loss compares the output with the images`},
+		`bias_of = "encoder.0.visible_bias"`:        {`bias_of = "encoder.0.visible_bais"`, `there is no parameter "encoder.0.visible_bais" of shape [9]`},
+		`"encoder.0.visible_bias"`:                  {`"encoder.0.bias"`, `there is no parameter "encoder.0.bias" of shape [9]`},
+		`bias_of`:                                   {`bias = false, bias_of`, `got "encoder.0.visible_bias" with bias = false`},
+		`{ kind = "contrastive_divergence" }`:       {`{ kind = "contrastive_divergence", on = "output" }`, `energy`},
+		`{ kind = "rbm", units = 4 }`:               {`{ kind = "rbm", units = 4, deviation = 0.5 }`, `want 1 for binary visible units`},
+		`[{ kind = "tied", activation = "sigmoid",`: {`[{ kind = "tied", weight = "encoder.1.weight",`, `encoder.1.weight`},
+	} {
+		if err := load(t, strings.Replace(borrowedText, old, c[0], 1)).Check(); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: got %v, want %s", c[0], err, c[1])
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"tessera/internal/boltzmann"
+	"tessera/internal/random"
+	"tessera/parallel/team"
+)
+
+// Boltzmann is a [Coder] that may be a restricted Boltzmann machine.
+type Boltzmann interface {
+	Coder
+	// Boltzmann returns the machine, whose visible units are the images. The error is [ErrNoBoltzmann] for another model.
+	Boltzmann() (*boltzmann.Machine, error)
+}
+
+// ErrNoBoltzmann is the error for a model that is not a restricted Boltzmann machine.
+var ErrNoBoltzmann = errors.New("the model is not a restricted Boltzmann machine: its encoder is not a layer rbm alone")
+
+func init() {
+	Registry.Register("rbm_exact", "log-likelihood of a small restricted Boltzmann machine, exactly", func() Metric { return &RBMExact{Seed: 1} })
+	Registry.Register("rbm_ais", "log-likelihood of a restricted Boltzmann machine, estimated", func() Metric {
+		return &RBMAIS{Chains: 100, Temperatures: 10000, Seed: 1}
+	})
+}
+
+// binaryImages says what both metrics do with binary units.
+const binaryImages = ". For models whose encoder is a layer `rbm` alone. Pixels between 0 and 1 are probabilities: every image is drawn as a binary one, " +
+	"by `--with seed=N`, if the visible units are binary"
+
+// RBMExact is the mean log-likelihood of the images under a restricted Boltzmann machine, log p(v) = -F(v) - log Z, with the
+// partition function Z by enumeration of the states of the hidden or of the visible units: at most 22 on one side.
+type RBMExact struct {
+	Seed uint64 `toml:"seed" doc:"seed of the binary images"`
+}
+
+// Describe implements [Metric].
+func (*RBMExact) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "rbm_exact", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x), with the partition function by enumeration; at most 22 visible or hidden units" + binaryImages},
+			{Name: "rbm_exact_log_z", Unit: "nats", Better: Neither, Doc: "logarithm of the partition function, by enumeration"},
+		},
+		Reads: ReadsImages, Ordered: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *RBMExact) Start(s *Subject) (Meter, error) {
+	return newBoltzmannMeter(s, m.Seed, 2, func(_ context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
+		z, err := machine.LogZ()
+		if err != nil {
+			none := NotApplicable(err.Error())
+			return []Value{none, none}
+		}
+		return []Value{Number(-energy - z), Number(z)}
+	}), nil
+}
+
+// RBMAIS is an estimate of the mean log-likelihood of the images under a restricted Boltzmann machine, log p(v) = -F(v) - log Z,
+// with the partition function Z by annealed importance sampling. The chains begin at a machine without weights, with the mean of
+// the measured images. An estimate of Z from few chains or temperatures is usually too small, and the log-likelihood too large.
+// Source: Salakhutdinov and Murray, On the quantitative analysis of deep belief networks, 2008.
+type RBMAIS struct {
+	Chains       int    `toml:"chains" want:"in [2,100000]" doc:"number of independent chains"`
+	Temperatures int    `toml:"temperatures" want:"in [1,10000000]" doc:"number of steps of a chain"`
+	Seed         uint64 `toml:"seed" doc:"seed of the chains and of the binary images"`
+}
+
+// Describe implements [Metric].
+func (*RBMAIS) Describe() Description {
+	return Description{
+		Measures: []Measure{
+			{Name: "rbm_ais", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x), with the partition function by annealed importance sampling: 100 chains of 10,000 temperatures " +
+				"(Salakhutdinov and Murray 2008). `--with temperatures=N` and `--with chains=N` give others" + binaryImages},
+			{Name: "rbm_ais_log_z", Unit: "nats", Better: Neither, Doc: "the estimated logarithm of the partition function"},
+			{Name: "rbm_ais_error", Unit: "nats", Better: Lower, Doc: "its standard error, from the spread of the weights of the chains: also that of `rbm_ais`"},
+		},
+		Reads: ReadsImages, Ordered: true, Partial: true, OnRequest: true,
+	}
+}
+
+// Start implements [Metric].
+func (m *RBMAIS) Start(s *Subject) (Meter, error) {
+	return newBoltzmannMeter(s, m.Seed, 3, func(ctx context.Context, machine *boltzmann.Machine, mean []float64, energy float64) []Value {
+		z, err := machine.LogZByAnnealing(baseOf(machine, mean), m.Chains, m.Temperatures,
+			func(chain int) *rand.Rand { return random.Stream(m.Seed, "annealing", uint64(chain)) },
+			func(n int, do func(int)) {
+				team.For(n, 1, func(from, to int) {
+					for i := from; i < to; i++ {
+						do(i)
+					}
+				})
+			}, ctx.Err)
+		if err != nil {
+			none := NotApplicable(err.Error())
+			return []Value{none, none, none}
+		}
+		return []Value{Number(-energy - z.LogZ), Number(z.LogZ), Number(z.Error)}
+	}), nil
+}
+
+// baseOf returns the visible bias of the base machine: that of independent units with the mean of the images. Means of binary
+// units are kept away from 0 and 1.
+func baseOf(m *boltzmann.Machine, mean []float64) []float32 {
+	base := make([]float32, len(mean))
+	for i, p := range mean {
+		if base[i] = float32(p); m.Deviation == 0 {
+			p = min(max(p, 0.001), 0.999)
+			base[i] = float32(math.Log(p / (1 - p)))
+		}
+	}
+	return base
+}
+
+// boltzmannMeter sums the free energies of images.
+type boltzmannMeter struct {
+	machine *boltzmann.Machine
+	missing string // why the metric is not applicable; "" if it is
+	seed    uint64
+	values  func(ctx context.Context, m *boltzmann.Machine, mean []float64, energy float64) []Value
+	count   int // number of values
+
+	sums   []float64 // of the images, by pixel
+	energy float64
+	n      int
+}
+
+// newBoltzmannMeter returns a meter with a number of values, which are computed from the means of the pixels and of the free
+// energy.
+func newBoltzmannMeter(s *Subject, seed uint64, count int, values func(context.Context, *boltzmann.Machine, []float64, float64) []Value) *boltzmannMeter {
+	m := &boltzmannMeter{seed: seed, count: count, values: values}
+	c, ok := As[Boltzmann](s.Coder)
+	err := ErrNoBoltzmann
+	if ok {
+		m.machine, err = c.Boltzmann()
+	}
+	if err != nil {
+		m.missing = err.Error()
+	}
+	return m
+}
+
+// Add implements [Meter].
+func (m *boltzmannMeter) Add(b *Batch) error {
+	if m.missing != "" {
+		return nil
+	}
+	pixels := len(m.machine.VisibleBias)
+	if m.sums == nil {
+		m.sums = make([]float64, pixels)
+	}
+	images := append([]float32(nil), b.Images...)
+	n := len(images) / pixels
+	for i := range n {
+		v := images[i*pixels : (i+1)*pixels]
+		if m.machine.Deviation == 0 {
+			r := random.Stream(m.seed, "binary", uint64(m.n+i))
+			for j, x := range v {
+				if v[j] = 0; r.Float32() < x {
+					v[j] = 1
+				}
+			}
+		}
+		for j, x := range v {
+			m.sums[j] += float64(x)
+		}
+	}
+	energies := make([]float64, n)
+	const grain = 16
+	team.For(n, grain, func(from, to int) {
+		for i := from; i < to; i++ {
+			energies[i] = m.machine.FreeEnergy(images[i*pixels : (i+1)*pixels])
+		}
+	})
+	for _, e := range energies {
+		m.energy += e
+	}
+	m.n += n
+	return nil
+}
+
+// Values implements [Meter].
+func (m *boltzmannMeter) Values(ctx context.Context) ([]Value, error) {
+	if m.n == 0 && m.missing == "" {
+		m.missing = "there are no images"
+	}
+	if m.missing != "" {
+		values := make([]Value, m.count)
+		for i := range values {
+			values[i] = NotApplicable(m.missing)
+		}
+		return values, nil
+	}
+	mean := make([]float64, len(m.sums))
+	for i, s := range m.sums {
+		mean[i] = s / float64(m.n)
+	}
+	values := m.values(ctx, m.machine, mean, m.energy/float64(m.n))
+	return values, ctx.Err()
+}
