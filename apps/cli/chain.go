@@ -97,7 +97,11 @@ func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, lin
 				return tessera.Resume(ctx, l.run, o)
 			}
 			o.Out = l.run
-			return tessera.Train(ctx, l.model, o)
+			r, err := tessera.Train(ctx, l.model, o)
+			if errors.Is(err, folder.ErrExists) { // another command has created it meanwhile
+				err = fmt.Errorf("%s: %w", l.run, folder.ErrLocked)
+			}
+			return r, err
 		})
 		if err != nil {
 			return err
