@@ -1,12 +1,16 @@
 package graph
 
 import (
+	"slices"
+
+	"tessera/config"
 	"tessera/internal/boltzmann"
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/metrics"
 )
 
-// Boltzmann implements [metrics.Boltzmann] for a model whose encoder is a [layers.Boltzmann] alone.
+// Boltzmann implements [metrics.Boltzmann] for a model whose encoder is a [layers.Boltzmann] alone that reads the images alone.
 func (c *Coder) Boltzmann() (*boltzmann.Machine, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -16,7 +20,7 @@ func (c *Coder) Boltzmann() (*boltzmann.Machine, error) {
 		return nil, metrics.ErrNoBoltzmann
 	}
 	l, ok := encoder[0].Layer.(layers.Boltzmann)
-	if !ok {
+	if !ok || !ofImages(&encoder[0]) {
 		return nil, metrics.ErrNoBoltzmann
 	}
 	var missing error
@@ -30,3 +34,6 @@ func (c *Coder) Boltzmann() (*boltzmann.Machine, error) {
 	})
 	return machine, missing
 }
+
+// ofImages reports whether the input of a layer is the images, without columns.
+func ofImages(p *config.Placed) bool { return slices.Equal(p.From, []string{losses.Images}) }

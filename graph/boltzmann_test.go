@@ -39,6 +39,16 @@ decoder = [
   { kind = "tied", activation = "sigmoid", bias_of = "encoder.0.visible_bias" },
 ]
 
+[model.column]
+column.noise = { kind = "normal", shape = [1] }
+encoder = [{ kind = "rbm", units = 3, from = ["images", "noise"] }]
+decoder = []
+loss = [{ kind = "contrastive_divergence" }]
+
+[model.inner]
+extends = "bare"
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }, { kind = "rbm", units = 3 }]
+
 [model.plain]
 encoder = [{ kind = "dense", units = 3 }]
 loss = [{ kind = "mse" }]
@@ -207,12 +217,21 @@ func TestTheLastMachineOfADeepBeliefNetDraws(t *testing.T) {
 }
 
 func TestOnlyASingleMachineHasALikelihood(t *testing.T) {
-	for _, name := range []string{"deep", "plain"} {
+	for _, name := range []string{"deep", "plain", "column"} {
 		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).Boltzmann(); !errors.Is(err, metrics.ErrNoBoltzmann) {
 			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoBoltzmann)
 		}
 	}
 	if _, err := graph.NewCoder(nil, nil).Boltzmann(); !errors.Is(err, graph.ErrNoModel) {
 		t.Errorf("got %v, want %v", err, graph.ErrNoModel)
+	}
+}
+
+// Without a decoder only the samples of a machine on the images are images, even if another one has as many visible units.
+func TestSamplesOfAnInnerMachineAreNoImages(t *testing.T) {
+	for _, name := range []string{"inner", "column"} {
+		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).Draw(context.Background(), 2, 1); !errors.Is(err, metrics.ErrNoSampler) {
+			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoSampler)
+		}
 	}
 }

@@ -101,6 +101,9 @@ func (m *Model) generator() (path string, generate func(layers.Generation) ([]fl
 				paths = paths[:len(paths)-1]
 			}
 			paths, generate = append(paths, p.Path), l.Generate
+			if belief && len(m.Layout.Decoder) == 0 && !ofImages(p) {
+				return "", nil, fmt.Errorf("%w: the samples of %s are not images, and there is no decoder", metrics.ErrNoSampler, p.Path)
+			}
 		}
 	}
 	if len(paths) == 0 {

@@ -64,7 +64,7 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 	}
 	switch has, defined := p.likelihood.Noise(); {
 	case !defined:
-		return nil, lacks("a relative error is not a likelihood")
+		return nil, lacks("a relative or censored error is not a likelihood of the images")
 	case has && noise > 0:
 		p.variance = noise * noise
 	case has:

@@ -42,6 +42,10 @@ loss    = [{ kind = "mae" }, { kind = "gaussian_kl" }]
 extends = "bernoulli"
 loss    = [{ kind = "mse", relative = true }, { kind = "gaussian_kl" }]
 
+[model.censored]
+extends = "bernoulli"
+loss    = [{ kind = "mse", censored = true }, { kind = "gaussian_kl" }]
+
 [model.side]
 encoder = [{ kind = "dense", units = 5 }]
 head.side = { layers = [{ kind = "gaussian", units = 2 }] }
@@ -205,7 +209,7 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 
 // Models without a distribution of codes, without a likelihood, or with columns that are not given have no bounds, and say why.
 func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
-	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative error",
+	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative or censored error", "censored": "a relative or censored error",
 		"side": "not variational", "holed": "missing or hidden entries", "skips": `reads the column "images"`, "drawn": `"noise" is not given`, "noisy": `"noise" is not given`, "target": `"other" is not given`} {
 		if v := bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"]; !strings.Contains(v.Missing, want) {
 			t.Errorf("%s: got %v, want %q", name, v, want)

@@ -50,6 +50,14 @@ func init() {
 		func() Hook { return &Revive{Every: 10, Threshold: 0.01, Sample: 10000} })
 }
 
+// Check returns an error for a key that has no effect.
+func (r *Revive) Check() error {
+	if r.Common && !r.Residuals {
+		return part.KeyErrorf("common", "it has no effect without residuals: give residuals = true")
+	}
+	return nil
+}
+
 // NeedsSteps implements [NeedsSteps].
 func (*Revive) NeedsSteps() (problem, hint string) {
 	return "%s cannot continue from re-initialised weights: its curvature history would be wrong", "remove the hook"

@@ -3,6 +3,7 @@ package hooks
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -225,5 +226,14 @@ func TestWhatIsAnAtomAlreadyIsNotTakenAgain(t *testing.T) {
 	}
 	if pairs := commonest([][]float32{{-1, 0}, {1, 0}, {0, 1}}); len(pairs) != 0 {
 		t.Errorf("got %d pairs", len(pairs))
+	}
+}
+
+func TestCommonNeedsResiduals(t *testing.T) {
+	for _, residuals := range []bool{false, true} {
+		err := (&Revive{Every: 1, Common: true, Residuals: residuals}).Check()
+		if residuals && err != nil || !residuals && (err == nil || !strings.Contains(err.Error(), "residuals = true")) {
+			t.Errorf("residuals = %v: got %v", residuals, err)
+		}
 	}
 }

@@ -55,7 +55,7 @@ func (l *Sparsify) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var sparse *gorgonia.Node
 	if l.Fraction > 0 {
 		n := x.Shape()[len(x.Shape())-1]
-		sparse = c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(x, n-int(l.Fraction*float64(n))) })
+		sparse = c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(x, n-l.removed(n)) })
 	} else {
 		sparse = c.Do("threshold", func() (*gorgonia.Node, error) { return ops.Gate(x, c.Shift(c.Stop(x), -l.Threshold), 1) })
 	}
@@ -65,6 +65,9 @@ func (l *Sparsify) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y := c.Add(rows, c.MulRow(removed, c.Tile(active, rows.Shape()[1]))) // exact: removed is 0 or -x
 	return c.Reshape(y, x.Shape()...), c.Err()
 }
+
+// removed returns floor(fraction n). A decimal fraction in float64 may be slightly smaller: 0.29 times 100 is below 29.
+func (l *Sparsify) removed(n int) int { return int(l.Fraction*float64(n) + 1e-9) }
 
 // OutputRange implements [Ranged]: the range of the input, extended to 0.
 func (*Sparsify) OutputRange(in Interval) Interval { return Interval{min(in.Low, 0), max(in.High, 0)} }

@@ -1,6 +1,7 @@
 package layers_test
 
 import (
+	"slices"
 	"testing"
 
 	"tessera/laws/gradcheck"
@@ -20,9 +21,10 @@ func TestSparsifyRemovesSmallValuesWhileItIsActive(t *testing.T) {
 		{layers.Sparsify{Fraction: 0.74}, []float64{2, 2, 2, 2}, []float64{2, 2, 0, 0}}, // floor(2.96) are removed
 		{layers.Sparsify{Fraction: 0.1}, []float64{1, 5, 3, 0.1}, []float64{1, 5, 3, 0.1}},
 		{layers.Sparsify{Threshold: 1}, []float64{1, 5, -3, 1.1}, []float64{0, 5, 0, 1.1}},
+		{layers.Sparsify{Fraction: 0.29}, slices.Repeat([]float64{1}, 100), slices.Concat(slices.Repeat([]float64{1}, 71), make([]float64, 29))},
 	} {
 		for _, active := range []float64{1, 0} {
-			g, err := gradcheck.Compile(gradcheck.Layer(&c.layer, c.x, 1, []int{4}, true), false)
+			g, err := gradcheck.Compile(gradcheck.Layer(&c.layer, c.x, 1, []int{len(c.x)}, true), false)
 			if err != nil {
 				t.Fatal(err)
 			}

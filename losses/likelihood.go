@@ -34,7 +34,7 @@ func (BCE) LogLikelihood(output, target []float32, _ float64) (sum float64) {
 }
 
 // Noise implements [Likelihood].
-func (l *MSE) Noise() (has, defined bool) { return true, !l.Relative }
+func (l *MSE) Noise() (has, defined bool) { return true, !l.Relative && !l.Censored }
 
 // LogLikelihood implements [Likelihood]: normal distributions of the values, N(output, variance).
 func (l *MSE) LogLikelihood(output, target []float32, variance float64) float64 {

@@ -10,7 +10,7 @@ import (
 // and is 1 for an all-zero output.
 //
 // With `censored` the error of a saturated pixel is max(0, target - output)². A pixel is saturated if its target is at least
-// 0.999 times the largest target of the batch. Where parts overlap, their sum may then exceed what an image can show. Only the
+// 0.999 times the largest target of the batch that the mask and the sample weights count. Where parts overlap, their sum may then exceed what an image can show. Only the
 // largest value of data without saturation is treated so. Source: Tobin, Estimation of Relationships for Limited Dependent
 // Variables, 1958 (a value at its limit is a bound).
 type MSE struct {
@@ -33,7 +33,7 @@ func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	difference := c.Sub(output, target)
 	if l.Censored {
 		above := c.Ramp(difference, 1, 0)
-		difference = c.Sub(difference, c.Mul(above, saturated(&c, target)))
+		difference = c.Sub(difference, c.Mul(above, saturated(&c, v, target)))
 	}
 	err := MeanOf(&c, v, c.Square(difference))
 	if l.Relative {
@@ -42,11 +42,23 @@ func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	return err, c.Err()
 }
 
-// saturated returns 1 where x is at least 0.999 times its largest value over the batch, else 0. If no value is positive, all
-// are 0.
-func saturated(c *ops.Chain, x *gorgonia.Node) *gorgonia.Node {
+// saturated returns 1 where x is at least 0.999 times its largest value over the batch that counts, else 0. If no such value is
+// positive, all are 0.
+func saturated(c *ops.Chain, v Values, x *gorgonia.Node) *gorgonia.Node {
 	flat := c.Flatten(x)
-	most := c.Do("max", func() (*gorgonia.Node, error) { return gorgonia.Max(flat, 0, 1) })
+	counts, err := v.Counts()
+	if err != nil {
+		return c.Do("counts", func() (*gorgonia.Node, error) { return nil, err })
+	}
+	counted := flat // 0 for what does not count: a masked value may be anything
+	if counts.Entries != nil {
+		counted = c.Mul(counted, c.Lt(c.Neg(c.Flatten(counts.Entries)), 0))
+	}
+	if w := counts.Samples; w != nil && c.Err() == nil {
+		rows := c.Do("transpose", func() (*gorgonia.Node, error) { return ops.Transpose(counted) })
+		counted = c.MulRow(rows, c.Lt(c.Neg(w), 0))
+	}
+	most := c.Do("max", func() (*gorgonia.Node, error) { return gorgonia.Max(counted, 0, 1) })
 	below := c.Lt(c.Sub(flat, c.Shift(c.Scale(most, 0.999), shareTiny)), 0)
 	return c.Reshape(c.From(1, below), x.Shape()...)
 }

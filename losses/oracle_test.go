@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gorgonia.org/gorgonia"
+
 	"tessera/data/morph"
 	"tessera/internal/random"
 	"tessera/laws"
@@ -426,6 +428,38 @@ func TestOutputsAboveSaturatedPixelsAreNoErrors(t *testing.T) {
 	want := []float64{0, -0.25, 0.5, -0.125} // 2 (output - target) / 4, 0 for the first
 	if got := value.Leaf("x").Gradient(); !slices.Equal(got, want) {
 		t.Errorf("got the gradient %v, want %v", got, want)
+	}
+}
+
+// counted is a Values with a mask and sample weights.
+type counted struct {
+	shaped
+	counts losses.Counts
+}
+
+func (c counted) Counts() (losses.Counts, error) { return c.counts, nil }
+
+// The largest target is 1: the 9 is masked, and the 7 is in a sample of weight 0.
+func TestTargetsThatDoNotCountDoNotSaturate(t *testing.T) {
+	l := configured(t, "mse", map[string]any{"censored": true})
+	value, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		leaf := func(name string, values []float64, fixed bool, shape ...int) *gorgonia.Node {
+			return b.Leaf(name, shape, values, fixed)
+		}
+		return l.Build(counted{
+			shaped{on: leaf("x", []float64{1.5, 0.5, 8, 6}, false, 2, 2), images: leaf("target", []float64{1, 9, 7, 2}, true, 2, 2)},
+			losses.Counts{Entries: leaf("mask", []float64{1, 0, 1, 1}, true, 2, 2), Samples: leaf("weight", []float64{1, 0}, true, 2)},
+		})
+	}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer value.Close()
+	if err := value.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got := value.Output(); got[0] != 0 {
+		t.Errorf("got the error %v, want 0: an output above the saturated pixel", got)
 	}
 }
 

@@ -19,7 +19,7 @@ type Boltzmann interface {
 }
 
 // ErrNoBoltzmann is the error for a model that is not a restricted Boltzmann machine.
-var ErrNoBoltzmann = errors.New("the model is not a restricted Boltzmann machine: its encoder is not a layer rbm alone")
+var ErrNoBoltzmann = errors.New("the model is not a restricted Boltzmann machine: its encoder is not a layer rbm alone that reads the images alone")
 
 func init() {
 	Registry.Register("rbm_exact", "log-likelihood of a small restricted Boltzmann machine, exactly", func() Metric { return &RBMExact{Seed: 1} })

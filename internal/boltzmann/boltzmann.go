@@ -184,13 +184,16 @@ func (c *Chain) means(beta float32) {
 const MaxEnumerated = 22
 
 // LogZ returns log Z, in nats, by enumeration of all states of the hidden units, or of the visible ones if these are binary and
-// fewer. It is an error if there are more than [MaxEnumerated] units on both sides.
+// fewer. It is an error if there are more than [MaxEnumerated] such units.
 func (m *Machine) LogZ() (float64, error) {
 	visible, hidden := len(m.VisibleBias), len(m.Bias)
 	overHidden := hidden <= visible || m.Deviation > 0
 	n := visible
 	if overHidden {
 		n = hidden
+	}
+	if n > MaxEnumerated && m.Deviation > 0 {
+		return 0, fmt.Errorf("the machine has %d hidden units, want at most %d to enumerate their states: those of gaussian visible units are no list", hidden, MaxEnumerated)
 	}
 	if n > MaxEnumerated {
 		return 0, fmt.Errorf("the machine has %d visible and %d hidden units, want at most %d on one side to enumerate its states", visible, hidden, MaxEnumerated)
