@@ -97,12 +97,6 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 	chain := []string{"train", "third", "--chain"}
 	b.must(0, "train", "first")
 	b.must(0, "train", "second")
-	remove := func(name string) {
-		t.Helper()
-		if err := os.RemoveAll(b.path(name)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	refused := func(what string, code int, args []string, want ...string) {
 		t.Helper()
 		b.contains(what, b.must(code, args...).stderr, want...)
@@ -114,21 +108,32 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("a run whose start is missing", exitUsage, chain, "runs/second exists, but runs/first", "remove runs/second")
-	remove("runs/second/state.safetensors")
+	b.remove("runs/second/state.safetensors")
 	refused("a run without a state", exitCheckpoint, chain, "runs/second/state.safetensors: is missing")
-	remove("runs/second")
+	b.remove("runs/second")
 	b.write("runs/second/notes.txt", "mine")
 	refused("a folder that is no run", exitUsage, chain, "runs/second: is not a run")
-	remove("runs/second")
+	b.remove("runs/second")
 	refused("--out is a run of the chain", exitUsage, append(chain, "--out", "./runs/second/"), "--out: ./runs/second/ is the run of model \"second\"")
 	refused("--out is the beginning", exitUsage, append(chain, "--out", b.path("runs/first")), "is the run of model \"first\"")
 
 	if err := os.Rename(b.path("first"), b.path("runs/first")); err != nil {
 		t.Fatal(err)
 	}
-	remove("runs/first/atoms.png") // a kill after the last checkpoint
+	b.remove("runs/first/atoms.png") // a kill after the last checkpoint
 	b.must(0, chain...)
 	if !b.exists("runs/first/atoms.png") {
 		t.Error("the atoms of a run that was finished but not drawn are missing")
+	}
+}
+
+// An interrupted chain goes on with the command, not with the resume of one run.
+func TestAnInterruptedChainSaysHowToGoOn(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", stacked)
+	r := b.interrupted("runs/first", "", "train", "third", "--chain", "--set", "train.epochs=1000000")
+	b.contains("an interrupted chain", r.stderr, "runs/first: interrupted at step", "run the same command again to continue the chain")
+	if r.code != exitInterrupted || strings.Contains(r.stderr, "tessera resume") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 }

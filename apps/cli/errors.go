@@ -221,6 +221,9 @@ func afterInterruption(f failure) string {
 		}
 		return ""
 	}
+	if f.command != nil && f.command.Flags().Changed("chain") { // a resumed run would not train the models after it
+		return "run the same command again to continue the chain"
+	}
 	again := "tessera resume " + halted.Run
 	if halted.Launcher != "" {
 		again = halted.Launcher + " " + again + " --distributed"
