@@ -186,8 +186,9 @@ func TestGeneratedSetsAreBounded(t *testing.T) {
 		"topics":  &Topics{Topics: 2, Words: 100_000, Count: 1_000_000, Length: 1, Mixture: 1, Sparsity: 1},
 		"shapes":  &Shapes{Parts: 1, Height: 64, Width: 64, Count: 1_000_000},
 	} {
-		if _, err := s.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), name+": got 1000000 samples") {
-			t.Errorf("%s: got %v, want an error", name, err)
+		_, err := s.Load(background, nil, Both)
+		if invalid := new(Error); !errors.As(err, &invalid) || invalid.Hint == "" || !strings.Contains(err.Error(), name+": got 1000000 samples") {
+			t.Errorf("%s: got %v, want an error of the data with a hint", name, err)
 		}
 	}
 }

@@ -272,8 +272,8 @@ const mostGenerated = 1 << 30
 func generatedSize(dataset string, n int, shape ...int) (int, error) {
 	size, ok := volume.Within(append([]int{n}, shape...), mostGenerated)
 	if !ok {
-		return 0, fmt.Errorf("%s: got %d samples of %d values, want at most %d values (4 GB of float32) in all; lower the number of samples",
-			dataset, n, volume.Of(shape), mostGenerated)
+		return 0, &Error{Dataset: dataset, Problem: fmt.Sprintf("got %d samples of %d values, want at most %d values (4 GB of float32) in all",
+			n, volume.Of(shape), mostGenerated), Hint: "lower the number of samples"}
 	}
 	return size, nil
 }

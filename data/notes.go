@@ -41,7 +41,8 @@ func (s *Notes) Shape(Dirs) ([]int, bool) { return []int{s.Bins}, true }
 // Load implements [Source].
 func (s *Notes) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	if top := fundamental(s.Notes - 1); top >= float64(s.Bins) {
-		return nil, fmt.Errorf("notes: the highest of %d notes has the frequency %.0f, but there are only %d bins; want more bins or fewer notes", s.Notes, top, s.Bins)
+		return nil, &Error{Dataset: "notes", Problem: fmt.Sprintf("the highest of %d notes has the frequency %.0f, but there are only %d bins", s.Notes, top, s.Bins),
+			Hint: "want more bins or fewer notes"}
 	}
 	size, err := generatedSize("notes", s.Count, s.Bins)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,33 @@ func TestDocsListTheShippedModels(t *testing.T) {
 	}
 	if got != want.String() {
 		t.Errorf("%s lists\n%s\nwant\n%s\n(go test ./docs -update writes it)", modelsFile, got, want.String())
+	}
+}
+
+// TestItemsOfListsBeginTheirLines finds items that were joined with the item before when lines were broken again.
+func TestItemsOfListsBeginTheirLines(t *testing.T) {
+	joined := regexp.MustCompile("[.)`] - (\\*\\*|`|[A-Z])")
+	pages := 0
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			pages++
+			code := false
+			for i, line := range strings.Split(read(t, "docs/"+filepath.ToSlash(name)), "\n") {
+				if strings.HasPrefix(strings.TrimSpace(line), "```") {
+					code = !code
+				}
+				if !code && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(strings.TrimSpace(line), "|") && joined.MatchString(line) {
+					t.Errorf("docs/%s:%d: an item of a list is within a line: %s", name, i+1, line)
+				}
+			}
+		}
+	}
+	if pages < 40 {
+		t.Errorf("%d pages", pages)
 	}
 }
 

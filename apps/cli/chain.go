@@ -15,6 +15,8 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/train"
+	"tessera/train/checkpoint"
+	"tessera/train/folder"
 )
 
 // link is a model of a chain of trainings, and the folder of its run.
@@ -31,7 +33,7 @@ func (f *trainFlags) chain(name string, sets []string) (links []link, err error)
 	if err != nil {
 		return nil, err
 	}
-	for run := cmp.Or(f.out, train.Place(name)); ; {
+	for run := filepath.Clean(cmp.Or(f.out, train.Place(name))); ; {
 		m, err := f.model(name, sets...)
 		if err != nil {
 			return nil, f.noEpochs(name, f.epochs, err)
@@ -46,6 +48,9 @@ func (f *trainFlags) chain(name string, sets []string) (links []link, err error)
 			break
 		}
 		name = models.Names()[i]
+		if f.out != "" && samePlace(run, f.out) && links[0].model.Name != name {
+			return nil, usagef("--out: %s is the run of model %q, from which %q starts; choose another folder", f.out, name, m.Name)
+		}
 		if slices.ContainsFunc(links, func(l link) bool { return l.run == run || l.model.Name == name }) {
 			return nil, usagef("--chain: model %q starts from %s, whose model %q starts from a run of the first one: a chain needs a beginning", m.Name, run, name)
 		}
@@ -54,24 +59,33 @@ func (f *trainFlags) chain(name string, sets []string) (links []link, err error)
 	return links, nil
 }
 
+// samePlace reports whether two paths, of which one may be absolute, are the same.
+func samePlace(a, b string) bool {
+	x, xErr := filepath.Abs(a)
+	y, yErr := filepath.Abs(b)
+	return xErr == nil && yErr == nil && x == y
+}
+
 // trainChain trains the models of a chain one after the other. A finished run is used as it is, an unfinished one is resumed, so that
-// the same command continues a chain that was interrupted or killed. It returns a usage error before anything is trained if the
-// settings of an existing run differ.
-func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, links []link) error {
+// the same command continues a chain that was interrupted or killed. It returns an error before anything is trained if an existing
+// run has other settings, is damaged or in use, or has started from a run that is not finished.
+func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, links []link) (err error) {
 	states := make([]train.State, len(links)) // "" for no run
 	for i, l := range links {
-		if _, err := os.Lstat(l.run); errors.Is(err, fs.ErrNotExist) {
-			continue
+		if states[i], err = l.state(); err != nil {
+			return err
 		}
-		if states[i] = train.StatusOf(l.run).State; states[i] == train.Finished || states[i] == train.Interrupted {
-			if err := l.same(); err != nil {
-				return err
-			}
+		if i > 0 && states[i] != "" && states[i-1] != train.Finished {
+			return usagef("--chain: the run %s exists, but %s, from which it starts, is missing or unfinished and would be another one now; "+
+				"remove %s to train it again, or continue it alone: `tessera resume %s`", l.run, links[i-1].run, l.run, l.run)
 		}
 	}
 	for i, l := range links {
 		if states[i] == train.Finished {
 			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished\n", l.run)
+			if err := l.draw(cmd); err != nil {
+				return err
+			}
 			continue
 		}
 		if !f.quiet {
@@ -83,13 +97,49 @@ func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, lin
 				return tessera.Resume(ctx, l.run, o)
 			}
 			o.Out = l.run
-			return tessera.Train(ctx, l.model, o)
+			r, err := tessera.Train(ctx, l.model, o)
+			if errors.Is(err, folder.ErrExists) { // another command has created it meanwhile
+				err = fmt.Errorf("%s: %w", l.run, folder.ErrLocked)
+			}
+			return r, err
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// state returns the state of the run, "" if there is none. A run that is damaged, in use or has other settings than the model is an
+// error.
+func (l link) state() (train.State, error) {
+	if _, err := os.Lstat(l.run); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err := l.same(); err != nil {
+		return "", err
+	}
+	status := train.StatusOf(l.run)
+	switch path := filepath.Join(l.run, folder.State); status.State {
+	case train.Damaged:
+		return "", checkpoint.Errorf(path, "%s", strings.TrimPrefix(status.Problem, path+": "))
+	case train.Training:
+		return "", fmt.Errorf("%s: %w", l.run, folder.ErrLocked)
+	}
+	return status.State, nil
+}
+
+// draw draws the atoms of a finished run if its training was killed before it drew them.
+func (l link) draw(cmd *cobra.Command) error {
+	if _, err := os.Stat(filepath.Join(l.run, folder.Picture)); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	r, err := tessera.Open(l.run, tessera.Options{})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return atoms(cmd, r)
 }
 
 // same returns an error if the settings of the run differ from those of the model.
@@ -106,7 +156,7 @@ func (l link) same() error {
 		}
 	}
 	if len(lines) > 0 {
-		return usagef("--chain: the run %s has other settings than model %q would have: %s; remove the run, or choose the same settings", l.run, l.model.Name, strings.Join(lines, "; "))
+		return usagef("--chain: the run %s has other settings than model %q would have: %s; remove the run and those that start from it, or choose the same settings", l.run, l.model.Name, strings.Join(lines, "; "))
 	}
 	return nil
 }

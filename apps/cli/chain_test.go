@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -86,5 +87,48 @@ on  = "encoder.0.*"
 	b.contains("a run that is missing", b.must(3, "train", "third", "--chain").stderr, "elsewhere/run")
 	if b.exists("runs") {
 		t.Error("something was trained")
+	}
+}
+
+// What a chain cannot use is an error before anything is trained.
+func TestAChainRefusesBeforeItTrains(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", strings.Replace(stacked, "epochs = 30", "epochs = 2", 1))
+	chain := []string{"train", "third", "--chain"}
+	b.must(0, "train", "first")
+	b.must(0, "train", "second")
+	remove := func(name string) {
+		t.Helper()
+		if err := os.RemoveAll(b.path(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(what string, code int, args []string, want ...string) {
+		t.Helper()
+		b.contains(what, b.must(code, args...).stderr, want...)
+		if b.exists("runs/first") || b.exists("runs/third") {
+			t.Errorf("%s: something was trained", what)
+		}
+	}
+	if err := os.Rename(b.path("runs/first"), b.path("first")); err != nil {
+		t.Fatal(err)
+	}
+	refused("a run whose start is missing", exitUsage, chain, "runs/second exists, but runs/first", "remove runs/second")
+	remove("runs/second/state.safetensors")
+	refused("a run without a state", exitCheckpoint, chain, "runs/second/state.safetensors: is missing")
+	remove("runs/second")
+	b.write("runs/second/notes.txt", "mine")
+	refused("a folder that is no run", exitUsage, chain, "runs/second: is not a run")
+	remove("runs/second")
+	refused("--out is a run of the chain", exitUsage, append(chain, "--out", "./runs/second/"), "--out: ./runs/second/ is the run of model \"second\"")
+	refused("--out is the beginning", exitUsage, append(chain, "--out", b.path("runs/first")), "is the run of model \"first\"")
+
+	if err := os.Rename(b.path("first"), b.path("runs/first")); err != nil {
+		t.Fatal(err)
+	}
+	remove("runs/first/atoms.png") // a kill after the last checkpoint
+	b.must(0, chain...)
+	if !b.exists("runs/first/atoms.png") {
+		t.Error("the atoms of a run that was finished but not drawn are missing")
 	}
 }
