@@ -253,3 +253,11 @@ func TestTradesNeedsAHookThatChangesImages(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The gradient of an error over the entries that are there is also computed from which these are.
+func TestImagesWithHolesAreNotAttacked(t *testing.T) {
+	_, err := Run(context.Background(), model(t, everything+attackedBatches, "dataset.hide=0.4"), Options{Out: place(t)})
+	if err == nil || !strings.Contains(err.Error(), `is also computed from "observed"`) || strings.Contains(err.Error(), "panicked") {
+		t.Errorf("got %v, want an error that names the input", err)
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/part"
+	"tessera/part/table"
 	"tessera/train/checkpoint"
 	"tessera/train/folder"
 )
@@ -410,11 +411,27 @@ type valueProgram struct {
 // program returns the program for n images.
 func (v *valueProgram) program(n int) (p *program, err error) {
 	if v.of[n] == nil {
-		if p, err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err == nil {
-			v.of[n] = p
+		if v.of[n], err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err != nil {
+			delete(v.of, n)
+			return nil, err
 		}
 	}
-	return v.of[n], err
+	return v.of[n], v.fed(v.of[n])
+}
+
+// fed returns an error if a program reads a column, which a hook does not have.
+func (v *valueProgram) fed(p *program) error {
+	var columns []string
+	for _, in := range p.Inputs {
+		if in.Name == graph.ColumnName(in.Column) {
+			columns = append(columns, in.Column)
+		}
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is also computed from %s, but the hook has images alone: remove the hook, or what reads this (a layer, a mask, weights of the samples, missing or hidden entries)",
+		v.want, table.Quoted(columns))
 }
 
 // Run implements [hooks.Program].
