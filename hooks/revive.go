@@ -23,7 +23,7 @@ import (
 // largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
 // same direction. With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets
 // what two living atoms a and b, of norm 1, have in common: v = c / ||c||, c = max(0, min(a, b)). The pair is the one with the
-// largest ||c||² >= 0.05 whose v has a cosine of less than 0.9 with every living atom and every direction before it. A part that
+// largest ||c||² >= 0.05 whose v has a cosine of less than 0.9 with every living atom and every common direction before it. A part that
 // is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a limb, without an error. It
 // gets an atom of its own in this way. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
@@ -238,7 +238,7 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next
 	images.Batch(pixels, first)
 	small := little * squares(pixels, 0, 1, len(pixels)) / float64(h.sample)
 
-	var taken [][]float32 // the living atoms and the directions that were returned, of norm 1
+	var taken [][]float32 // the living atoms and the common directions that were returned, of norm 1
 	atoms := cmp.Or(h.decoder, h.encoder)
 	for unit, is := range dead {
 		first, stride, n := h.values(atoms, unit)
@@ -296,7 +296,15 @@ func commonest(atoms [][]float32) (pairs []pair) {
 				pairs = append(pairs, p)
 			}
 		}
+		if len(pairs) > 10*mostPairs { // all pairs of many atoms would not fit into memory
+			pairs = largest(pairs)
+		}
 	}
+	return largest(pairs)
+}
+
+// largest returns the pairs with most in common, in descending order.
+func largest(pairs []pair) []pair {
 	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.size, p.size) })
 	return pairs[:min(len(pairs), mostPairs)]
 }
