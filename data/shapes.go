@@ -93,8 +93,8 @@ func (s *Shapes) draw() (parts [][]float32, kinds []string, err error) {
 	for range s.Parts {
 		part, kind := s.room(parts, len(parts)%3, r)
 		if part == nil {
-			return nil, nil, fmt.Errorf("shapes: found no room for part %d of %d with overlap <= %g in %d draws; want fewer parts, a larger overlap or a smaller size",
-				len(parts)+1, s.Parts, s.Overlap, shapeDraws)
+			return nil, nil, &Error{Dataset: "shapes", Problem: fmt.Sprintf("found no room for part %d of %d with overlap <= %g in %d draws",
+				len(parts)+1, s.Parts, s.Overlap, shapeDraws), Hint: "give fewer parts, a larger overlap or a smaller size"}
 		}
 		parts, kinds = append(parts, part), append(kinds, kind)
 	}
