@@ -475,7 +475,7 @@ func (n *trainee) start() error {
 	from, err := Open(run)
 	switch {
 	case errors.Is(err, folder.ErrNotRun):
-		return n.refuse(fmt.Sprintf("%s is not the folder of a run", s.Run))
+		return n.refuse(fmt.Sprintf("%s is not the folder of a run; train it first", s.Run))
 	case err != nil:
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	case from.Baseline != nil:

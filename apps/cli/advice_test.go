@@ -14,12 +14,13 @@ func TestAdviceAboutUselessUnitsFitsTheirCause(t *testing.T) {
 		rows += fmt.Sprintf("%d,%d,%d\n", i%3, 5000+97*(i%10), i%7)
 	}
 	b.write("wide.csv", rows)
-	b.write("models.toml", smallModels+`
+	wide := smallModels + `
 [model.wide]
 dataset   = { name = "csv", images = "wide.csv" }
 encoder   = [{ kind = "dense", units = 30 , activation = "relu" }]
 train     = { epochs = 1 }
-`)
+`
+	b.write("models.toml", wide)
 	for set, want := range map[string]string{
 		"optimizer.learning_rate=1000": "what helps: lower optimizer.learning_rate: it is 1000, and the default of adam is 0.001",
 		"optimizer.learning_rate=1e-9": "what helps: raise optimizer.learning_rate",
@@ -27,6 +28,17 @@ train     = { epochs = 1 }
 	} {
 		b.contains(set, b.must(0, "train", "small", "--epochs", "2", "--set", set, "--quiet").stderr, want)
 	}
+	b.write("models.toml", `
+[model.machine]
+dataset   = { name = "bars", side = 3, count = 100 }
+encoder   = [{ kind = "rbm", units = 8 }]
+decoder   = [{ kind = "tied", activation = "sigmoid", bias_of = "encoder.0.visible_bias" }]
+loss      = [{ kind = "contrastive_divergence" }]
+optimizer = { kind = "sgd", learning_rate = 0.05 }
+train     = { epochs = 1 }
+`)
+	b.contains("a machine at a usual rate", b.must(0, "train", "machine", "--quiet").stderr, "what helps: raise train.epochs")
+	b.write("models.toml", wide)
 	b.contains("unscaled columns", b.must(0, "train", "wide", "--quiet").stderr, `what helps: write scale = "standardise"`,
 		"hint: 30 units for 90 fitted samples")
 }

@@ -358,6 +358,10 @@ func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
 	if m.Baseline != nil {
 		return "lower components"
 	}
+	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
+		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.
+		return "raise train.epochs, or lower the units of the encoder"
+	}
 	mse, _ := measured.Number("mse")
 	kept, known := measured.Number("explained_variance")
 	worse := known && kept < 0 // than the mean of the samples

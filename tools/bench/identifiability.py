@@ -75,8 +75,7 @@ def dataset(name, seed):
 def ours(model, path, where, name, units, seed):
     place = f"{where}/runs/{model}-{list(DATA).index(name)}-{units}-{seed}"
     subprocess.run([TESSERA, "train", model, "-f", HERE + "/identifiability.toml", "--threads", "1", "--seed", str(seed), "--quiet", "--force",
-                    "--out", place, "--set", "dataset=" + dataset(name, seed) % ",validation=0.1", "--set", f"{path}={units}",
-                    *(["--set", "loss.3.weight.epochs=20"] if model == "any" else [])],
+                    "--out", place, "--set", "dataset=" + dataset(name, seed) % ",validation=0.1", "--set", f"{path}={units}"],
                    check=True, capture_output=True)
     last = json.loads(open(place + "/metrics.jsonl").read().splitlines()[-1])
     return weights(place + "/model.safetensors"), units - int(last["dead_units"])
