@@ -24,13 +24,19 @@ type fake struct {
 // newFake returns a training with images of 4 pixels and 3 units.
 func newFake(t *testing.T, images ...[]float32) *fake {
 	t.Helper()
+	return newFakeOf(t, 3, images...)
+}
+
+// newFakeOf returns a training with images of 4 pixels and as many units.
+func newFakeOf(t *testing.T, units int, images ...[]float32) *fake {
+	t.Helper()
 	made, err := data.NewFloats([]int{4}, slices.Concat(images...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fake{images: made}
-	for i, p := range []Parameter{{Path: "encoder.0.weight", Shape: []int{4, 3}}, {Path: "encoder.0.bias", Shape: []int{3}},
-		{Path: "decoder.0.weight", Shape: []int{3, 4}}, {Path: "decoder.0.bias", Shape: []int{4}}} {
+	for i, p := range []Parameter{{Path: "encoder.0.weight", Shape: []int{4, units}}, {Path: "encoder.0.bias", Shape: []int{units}},
+		{Path: "decoder.0.weight", Shape: []int{units, 4}}, {Path: "decoder.0.bias", Shape: []int{4}}} {
 		n := 1
 		for _, d := range p.Shape {
 			n *= d
@@ -88,7 +94,7 @@ func (l linear) Run(images, _ []float32) (value []float32, err error) {
 		code := slices.Clone(b)
 		for j := range code {
 			for i, v := range x {
-				code[j] += v * w[i*3+j]
+				code[j] += v * w[i*len(b)+j]
 			}
 			code[j] = max(0, code[j])
 		}

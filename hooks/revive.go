@@ -21,12 +21,25 @@ import (
 //
 // With `residuals` the direction is that of the largest residual: v = r / ||r||, with r = max(0, x - y) of the image with the
 // largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
-// same direction. With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets
-// what two living atoms a and b, of norm 1, have in common: v = c / ||c||, c = max(0, min(a, b)). The pair is the one with the
-// largest ||c||² >= 0.05 whose v has a cosine of less than 0.9 with every living atom and every common direction before it. A part that
-// is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a limb, without an error. It
-// gets an atom of its own in this way. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
+// same direction. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
+//
+// With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets what living atoms
+// have in common. A part that is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a
+// limb, without an error; it gets an atom of its own in this way:
+//
+//   - First groups of at least three units that exclude each other, whose atoms a, scaled to norm 1, share c = max(0, min of
+//     all a), ||c||² >= 0.05. The unit gets v = c / ||c||, and max(0, w·v) v is subtracted from the atom w of every unit of the
+//     group, but no value below 0: while the positions have v, a unit with v alone has nothing to explain, and dies again.
+//     Two units exclude each other if the mean product of their activations over the sample is at most 0.1 of the product of
+//     their means. The group of two such units has all others, in order, with 0.8 of the ||c||² of the two that exclude those
+//     before them.
+//   - Then pairs of atoms, c = max(0, min(a, b)). Nothing is subtracted.
+//
+// Of the 1000 pairs that have most in common, those with most are first. A v with a cosine of more than 0.9 with a living atom
+// or an earlier v is omitted; but if a group shares a living atom, v is subtracted from the group in every search. If there are
+// more groups than dead units, a unit whose atom has a cosine of more than 0.9 with that of a more active unit counts as dead.
+// Groups need a decoder weight as above, or a decoder without weights (tied).
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
 // parameters get the new values too. The procedure is deterministic.
@@ -41,7 +54,7 @@ type Revive struct {
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
-	Common    bool    `toml:"common" doc:"with residuals: where hardly anything is lacking, draws units from what two atoms have in common"`
+	Common    bool    `toml:"common" doc:"with residuals: where hardly anything is lacking, draws units from what atoms have in common"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
@@ -87,7 +100,9 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 			h.bias = p
 		}
 	}
-	if decoder := t.Parameters("decoder.*.weight"); len(decoder) > 0 { // of the first layer with weights
+	decoder := t.Parameters("decoder.*.weight")
+	h.tied = len(decoder) == 0
+	if !h.tied { // of the first layer with weights
 		if p := decoder[0]; slices.Equal(p.Shape, []int{h.units, h.encoder.Shape[0]}) && p.Trainable {
 			h.decoder = p
 		}
@@ -128,9 +143,45 @@ type reviving struct {
 	training               Training
 	encoder, bias, decoder *Parameter   // bias and decoder are nil if they are not re-initialised
 	perUnit                []*Parameter // other parameters of the encoder with one value per unit; only with residuals
+	tied                   bool         // the encoder's weights are the atoms: the decoder has none
 	units, sample          int
 	encode, decode         Program
+	together               *together // of the last search; only with common
 }
+
+// together counts how often units are active together.
+type together struct {
+	images   int
+	sums     []float64 // by unit: the sum of its activations
+	products []float64 // by pair of units: the sum of the products of their activations
+}
+
+// add adds the code of an image.
+func (c *together) add(code []float32) {
+	c.images++
+	var active []int
+	for i, v := range code {
+		if v > 0 {
+			active = append(active, i)
+			c.sums[i] += float64(v)
+		}
+	}
+	for k, i := range active {
+		for _, j := range active[:k] { // j < i
+			c.products[i*len(code)+j] += float64(code[i]) * float64(code[j])
+		}
+	}
+}
+
+// exclude reports whether two units are hardly ever active together: the mean product of their activations is at most seldom
+// times that of independent units with the same means.
+func (c *together) exclude(i, j int) bool {
+	expected := c.sums[i] * c.sums[j] / float64(c.images)
+	return expected > 0 && c.products[max(i, j)*len(c.sums)+min(i, j)] <= seldom*expected
+}
+
+// seldom is the least share of the expected product of activations that two units have if they do not exclude each other.
+const seldom = 0.1
 
 // begin compiles the programs.
 func (h *reviving) begin() (err error) {
@@ -151,10 +202,18 @@ func (h *reviving) beginEpoch() error {
 		return nil
 	}
 	dead, err := h.dead()
-	if err != nil || !slices.Contains(dead, true) {
+	if err != nil {
 		return err
 	}
-	next, err := h.directions(dead)
+	var common *sharing
+	if h.Common {
+		common = h.sharing(dead)
+		common.takeOutKnown()
+	}
+	if !slices.Contains(dead, true) {
+		return nil
+	}
+	next, err := h.directions(common)
 	if err != nil {
 		return err
 	}
@@ -164,11 +223,11 @@ func (h *reviving) beginEpoch() error {
 
 // directions returns a function that returns the direction for the next dead unit, not normalised; ok is false if there are
 // no more.
-func (h *reviving) directions(dead []bool) (next func() (x []float32, ok bool), err error) {
+func (h *reviving) directions(common *sharing) (next func() (x []float32, ok bool), err error) {
 	if h.Residuals {
 		next, err = h.lacking()
 		if err == nil && h.Common {
-			next = h.orCommon(next, dead)
+			next = h.orCommon(next, common)
 		}
 		return next, err
 	}
@@ -226,9 +285,144 @@ const little = 0.05
 // mostPairs is the maximum number of pairs of atoms that are considered, those that have most in common.
 const mostPairs = 1000
 
-// orCommon returns a function that returns the direction of lacking, or what two atoms have in common if that direction is
-// small.
-func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next func() ([]float32, bool)) {
+// sameDirection is the cosine from which on two atoms are the same.
+const sameDirection = 0.9
+
+// fewest is the least number of atoms of a group. Two of many pairs of rare parts may exclude each other by chance.
+const fewest = 3
+
+// sharing is what the living atoms have in common.
+type sharing struct {
+	h      *reviving
+	atoms  []atom      // the living atoms
+	taken  [][]float32 // directions of atoms: of the living ones, and of those that were given to dead units
+	groups []group     // whose v no atom has, not yet taken out
+	known  []group     // whose v is an atom
+	pairs  []pair      // not yet used, in descending order of what they have in common
+}
+
+// atom is an atom of a living unit, scaled to norm 1.
+type atom struct {
+	unit   int
+	values []float32
+}
+
+// group is a set of at least fewest units that exclude each other. v, of norm 1, is the direction of what all their atoms have
+// in common.
+type group struct {
+	units []int
+	v     []float32
+}
+
+// sharing finds what the living atoms have in common. If there are more groups than dead units, units that double another one
+// are added to the dead ones.
+func (h *reviving) sharing(dead []bool) *sharing {
+	s := &sharing{h: h}
+	weight := cmp.Or(h.decoder, h.encoder)
+	for unit, is := range dead {
+		first, stride, n := h.values(weight, unit)
+		if norm := math.Sqrt(squares(weight.Data, first, stride, n)); !is && norm > 0 {
+			values := make([]float32, n)
+			for i := range values {
+				values[i] = float32(float64(weight.Data[first+i*stride]) / norm)
+			}
+			s.atoms = append(s.atoms, atom{unit, values})
+		}
+	}
+	s.find()
+	doubles := s.doubles()
+	free := len(s.groups)
+	for _, is := range dead {
+		if is {
+			free--
+		}
+	}
+	if free = min(free, len(doubles)); free > 0 {
+		for _, unit := range doubles[:free] {
+			dead[unit] = true
+		}
+		s.atoms = slices.DeleteFunc(s.atoms, func(a atom) bool { return dead[a.unit] })
+		s.find()
+	}
+	return s
+}
+
+// doubles lists units whose atom equals that of a unit that is more active, up to sameDirection.
+func (s *sharing) doubles() (units []int) {
+	sums := s.h.together.sums
+	for i, a := range s.atoms {
+		for _, b := range s.atoms[:i] {
+			if dot(a.values, b.values) > sameDirection {
+				unit := a.unit
+				if sums[b.unit] < sums[unit] {
+					unit = b.unit
+				}
+				if !slices.Contains(units, unit) {
+					units = append(units, unit)
+				}
+			}
+		}
+	}
+	return units
+}
+
+// find sets taken, pairs, groups and known.
+func (s *sharing) find() {
+	s.taken, s.groups, s.known = nil, nil, nil
+	for _, a := range s.atoms {
+		s.taken = append(s.taken, a.values)
+	}
+	s.pairs = commonest(s.taken)
+	if s.h.decoder == nil && !s.h.tied { // the encoder's weights do not add up to images
+		return
+	}
+	found := slices.Clone(s.taken)
+	for _, p := range s.pairs {
+		g, ok := s.group(p)
+		switch {
+		case !ok:
+		case !isNew(g.v, s.taken):
+			s.known = append(s.known, g)
+		case isNew(g.v, found):
+			s.groups, found = append(s.groups, g), append(found, g.v)
+		}
+	}
+}
+
+// isNew reports whether no atom has the direction v.
+func isNew(v []float32, atoms [][]float32) bool {
+	return !slices.ContainsFunc(atoms, func(a []float32) bool { return dot(v, a) > sameDirection })
+}
+
+// group returns the group of a pair: all units that have most of what the pair has in common, as far as they exclude each other.
+func (s *sharing) group(p pair) (g group, ok bool) {
+	g.units = []int{s.atoms[p.i].unit, s.atoms[p.j].unit}
+	if !s.h.together.exclude(g.units[0], g.units[1]) {
+		return g, false
+	}
+	pair := minimum(p.a, p.b)
+	all := pair
+	for _, a := range s.atoms {
+		if slices.Contains(g.units, a.unit) || shared(a.values, pair) < most*p.size ||
+			slices.ContainsFunc(g.units, func(unit int) bool { return !s.h.together.exclude(unit, a.unit) }) {
+			continue
+		}
+		g.units = append(g.units, a.unit)
+		all = minimum(all, a.values)
+	}
+	size := squares(all, 0, 1, len(all))
+	if len(g.units) < fewest || size < little {
+		return g, false
+	}
+	g.v = scaled(all, size)
+	return g, true
+}
+
+// most is the share of what a pair has in common that is most of it.
+const most = 0.8
+
+// orCommon returns a function that returns the direction of lacking, or what atoms have in common if that direction is small.
+func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next func() ([]float32, bool)) {
 	images := h.training.Images()
 	pixels := make([]float32, h.sample*images.Pixels())
 	first := make([]int, h.sample)
@@ -238,29 +432,23 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next
 	images.Batch(pixels, first)
 	small := little * squares(pixels, 0, 1, len(pixels)) / float64(h.sample)
 
-	var taken [][]float32 // the living atoms and the common directions that were returned, of norm 1
-	atoms := cmp.Or(h.decoder, h.encoder)
-	for unit, is := range dead {
-		first, stride, n := h.values(atoms, unit)
-		if norm := math.Sqrt(squares(atoms.Data, first, stride, n)); !is && norm > 0 {
-			atom := make([]float32, n)
-			for i := range atom {
-				atom[i] = float32(float64(atoms.Data[first+i*stride]) / norm)
-			}
-			taken = append(taken, atom)
-		}
-	}
-	pairs := commonest(taken)
 	return func() ([]float32, bool) {
 		x, ok := lacking()
 		if ok && squares(x, 0, 1, len(x)) > small {
 			return x, ok
 		}
-		for len(pairs) > 0 {
-			v := pairs[0].common()
-			pairs = pairs[1:]
-			if !slices.ContainsFunc(taken, func(t []float32) bool { return dot(v, t) > 0.9 }) {
-				taken = append(taken, v)
+		if len(s.groups) > 0 {
+			g := s.groups[0]
+			s.groups, s.taken = s.groups[1:], append(s.taken, g.v)
+			h.takeOut(g)
+			return g.v, true
+		}
+		for len(s.pairs) > 0 {
+			p := s.pairs[0]
+			v := scaled(minimum(p.a, p.b), p.size)
+			s.pairs = s.pairs[1:]
+			if isNew(v, s.taken) {
+				s.taken = append(s.taken, v)
 				return v, true
 			}
 		}
@@ -268,30 +456,76 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next
 	}
 }
 
+// takeOut subtracts from the atoms of a group what they have in common.
+func (h *reviving) takeOut(g group) {
+	weight := cmp.Or(h.decoder, h.encoder)
+	for _, unit := range g.units {
+		first, stride, n := h.values(weight, unit)
+		along := 0.0
+		for i := range n {
+			along += float64(weight.Data[first+i*stride]) * float64(g.v[i])
+		}
+		rest := make([]float32, n)
+		for i := range rest {
+			w := weight.Data[first+i*stride]
+			rest[i] = w - min(max(0, w), float32(along)*g.v[i])
+		}
+		h.set(weight, unit, func(i int) float32 { return rest[i] })
+	}
+}
+
+// takeOutKnown subtracts from the atoms of groups what is an atom already. An atom of several groups changes once.
+func (s *sharing) takeOutKnown() {
+	var out []int
+	for _, g := range s.known {
+		g.units = slices.DeleteFunc(g.units, func(unit int) bool { return slices.Contains(out, unit) })
+		out = append(out, g.units...)
+		s.h.takeOut(g)
+	}
+	if len(out) > 0 {
+		s.h.training.Project(cmp.Or(s.h.decoder, s.h.encoder))
+	}
+}
+
+// minimum returns max(0, min(a, b)).
+func minimum(a, b []float32) []float32 {
+	v := make([]float32, len(a))
+	for i := range v {
+		v[i] = max(0, min(a[i], b[i]))
+	}
+	return v
+}
+
 // pair is a pair of atoms of norm 1. size is the squared norm of what they have in common.
 type pair struct {
 	a, b []float32
+	i, j int // their indices
 	size float64
 }
 
-// common returns max(0, min(a, b)), scaled to norm 1.
-func (p pair) common() []float32 {
-	v := make([]float32, len(p.a))
-	for i := range v {
-		v[i] = float32(float64(max(0, min(p.a[i], p.b[i]))) / math.Sqrt(p.size))
+// scaled returns v, of squared norm size, scaled to norm 1.
+func scaled(v []float32, size float64) []float32 {
+	u := make([]float32, len(v))
+	for i, x := range v {
+		u[i] = float32(float64(x) / math.Sqrt(size))
 	}
-	return v
+	return u
+}
+
+// shared returns the squared norm of what two atoms have in common.
+func shared(a, b []float32) (sum float64) {
+	for i, v := range a {
+		least := float64(max(0, min(v, b[i])))
+		sum += least * least
+	}
+	return sum
 }
 
 // commonest returns the pairs of atoms that have something in common, in descending order of its norm.
 func commonest(atoms [][]float32) (pairs []pair) {
 	for i, a := range atoms {
-		for _, b := range atoms[:i] {
-			p := pair{a: a, b: b}
-			for k, v := range a {
-				least := float64(max(0, min(v, b[k])))
-				p.size += least * least
-			}
+		for j, b := range atoms[:i] {
+			p := pair{a, b, i, j, shared(a, b)}
 			if p.size >= little {
 				pairs = append(pairs, p)
 			}
@@ -353,9 +587,16 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 // dead reports for each unit whether it is dead.
 func (h *reviving) dead() ([]bool, error) {
 	var most []float32
+	h.together = nil
 	err := h.run(h.encode, func(_, code []float32) {
 		if most == nil {
 			most = make([]float32, len(code))
+			if h.Common {
+				h.together = &together{sums: make([]float64, len(code)), products: make([]float64, len(code)*len(code))}
+			}
+		}
+		if h.Common {
+			h.together.add(code)
 		}
 		for j, v := range code {
 			most[j] = max(most[j], v)

@@ -121,6 +121,18 @@ func TestARunWithReviveAndTeacherResumesToTheSameBytes(t *testing.T) {
 	interruptedEverywhere(t, m)
 }
 
+// Units start from what atoms share.
+func TestARunWithCommonPartsResumesToTheSameBytes(t *testing.T) {
+	declared := func(revive string) *config.Model {
+		return model(t, relativeTerms+relative["unrolled"]+"\n", "dataset.count=48", "train.epochs=2", "hook.revive="+revive)
+	}
+	without, m := declared("{every=1,threshold=0.5,residuals=true}"), declared("{every=1,threshold=0.5,residuals=true,common=true}")
+	if string(read(t, trained(t, m, Options{}).Run, folder.Model)) == string(read(t, trained(t, without, Options{}).Run, folder.Model)) {
+		t.Error("nothing was in common")
+	}
+	interruptedEverywhere(t, m)
+}
+
 func TestProgramsReadWhatATeacherLends(t *testing.T) {
 	s, splits, err := newSession(context.Background(), model(t, everything, "hook.teacher.decay=0.5"), Options{Backend: tape.Backend{}}, nil)
 	if err != nil {
