@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/graph"
+	"tessera/internal/vectors"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/parallel/team"
@@ -275,11 +276,7 @@ func (r *Run) unmix(c metrics.Component) {
 	if r.scaling.Unmix == nil {
 		return
 	}
-	matrix := make([]float64, n*n)
-	for i, v := range r.scaling.Unmix {
-		matrix[i] = float64(v)
-	}
-	u := mat.NewDense(n, n, matrix)
+	u := mat.NewDense(n, n, vectors.Wide(r.scaling.Unmix))
 	var mean, left, both mat.Dense
 	mean.Mul(u, mat.NewDense(n, 1, c.Mean))
 	copy(c.Mean, mean.RawMatrix().Data)
