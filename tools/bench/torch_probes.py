@@ -66,7 +66,7 @@ def measured(codes, labels):
     z = codes / np.sqrt(np.mean(codes**2, 0).clip(1e-300))
     scores = []
     for fit, held in StratifiedShuffleSplit(4, test_size=0.2, random_state=0).split(z, labels):
-        probe = LogisticRegression(C=1.0, max_iter=2000, tol=1e-4).fit(z[fit], labels[fit])
+        probe = LogisticRegression(C=1.0, max_iter=400, tol=1e-3).fit(z[fit], labels[fit])
         scores.append(probe.score(z[held], labels[held]))
     near = NearestNeighbors(n_neighbors=6, metric="cosine", algorithm="brute").fit(codes).kneighbors(codes, return_distance=False)
     near = np.array([[j for j in row if j != i][:5] for i, row in enumerate(near)])
@@ -95,6 +95,13 @@ def ours(o, name, seed):
         subprocess.run([o.tessera, "train", name, "--seed", str(seed), "--threads", str(o.threads), "--out", run, *settings], check=True, env=env, stdout=subprocess.DEVNULL)
     file = os.path.join(o.out, f"{name}-{seed}.npy")
     subprocess.run([o.tessera, "encode", run, "--in", os.path.join(o.data, "t10k-images-idx3-ubyte.gz"), "--out", file], check=True, env=env, stdout=subprocess.DEVNULL)
+    return np.load(file)
+
+
+def twin(o, name, seed, x, test):
+    file = os.path.join(o.out, f"{name}-{seed}-pytorch.npy")
+    if not os.path.exists(file):
+        np.save(file, torch_simclr.coded(trained(name, x, o.epochs, seed)[0], test).numpy())
     return np.load(file)
 
 
@@ -130,7 +137,7 @@ def main():
     for seed in map(int, o.seeds.split(",")):
         for name in o.models.split(","):
             add(name, seed, "tessera", lambda: ours(o, name, seed))
-            add(name, seed, "pytorch", lambda: torch_simclr.coded(trained(name, x, o.epochs, seed)[0], test).numpy())
+            add(name, seed, "pytorch", lambda: twin(o, name, seed, x, test))
     for name in o.models.split(","):
         for what in ("linear_probe", "knn_cosine"):
             a, b = ([r[what] for r in rows if r["model"] == name and r["program"] == program and r["images"] == o.images and r["epochs"] == o.epochs] for program in ("tessera", "pytorch"))
