@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/data"
+	"tessera/internal/vectors"
 	"tessera/part"
 )
 
@@ -352,7 +353,7 @@ func (s *sharing) doubles() (units []int) {
 	sums := s.h.together.sums
 	for i, a := range s.atoms {
 		for _, b := range s.atoms[:i] {
-			if dot(a.values, b.values) > sameDirection {
+			if vectors.Dot(a.values, b.values) > sameDirection {
 				unit := a.unit
 				if sums[b.unit] < sums[unit] {
 					unit = b.unit
@@ -391,7 +392,7 @@ func (s *sharing) find() {
 
 // isNew reports whether no atom has the direction v.
 func isNew(v []float32, atoms [][]float32) bool {
-	return !slices.ContainsFunc(atoms, func(a []float32) bool { return dot(v, a) > sameDirection })
+	return !slices.ContainsFunc(atoms, func(a []float32) bool { return vectors.Dot(v, a) > sameDirection })
 }
 
 // group returns the group of a pair: all units that have most of what the pair has in common, as far as they exclude each other.
@@ -541,14 +542,6 @@ func commonest(atoms [][]float32) (pairs []pair) {
 func largest(pairs []pair) []pair {
 	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.size, p.size) })
 	return pairs[:min(len(pairs), mostPairs)]
-}
-
-// dot returns the sum of a_i b_i.
-func dot(a, b []float32) (sum float64) {
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
-	}
-	return sum
 }
 
 // run calls f with the pixels and a program's value for each image of the sample.
