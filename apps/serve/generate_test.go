@@ -60,7 +60,8 @@ loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }]`)
 		traversed.Images[:4*64])
 
 	for _, bad := range []struct{ model, inputs, want string }{
-		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[-1]}`, "want 0 to"},
+		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[-1]}`, "want 0 to 16777215"},
+		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[16777216]}`, "got 16777216,"},
 		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"FP32","data":[0.5]}`, "whole number"},
 		{"vae.traverse", `{"name":"unit","shape":[1,1],"datatype":"INT64","data":[3]},{"name":"position","shape":[1,1],"datatype":"FP32","data":[0]}`, "want 0 to 2"},
 		{"vae.traverse", `{"name":"unit","shape":[1,1],"datatype":"INT64","data":[0]},{"name":"position","shape":[1,1],"datatype":"FP32","data":[1.5]}`, "want 0 to 1"},
