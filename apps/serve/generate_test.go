@@ -141,6 +141,17 @@ loss    = [{ kind = "nt_xent", on = "code" }]`)
 	if body := string(get(s, "/metrics").body); strings.Contains(body, `"diffusion.traverse"`) {
 		t.Error("/metrics has a model that is not served")
 	}
+
+	if err := os.RemoveAll(filepath.Join(dir, "blind")); err != nil {
+		t.Fatal(err)
+	}
+	trainRun(t, filepath.Join(dir, "blind"), "[model.m]\ndataset = { name = \"bars\", count = 40 }\nencoder = [{ kind = \"dense\", units = 3 }]")
+	if news, err := s.reload(s.byName["blind"]); err != nil || news == "" {
+		t.Fatalf("got %q, %v, want another version", news, err)
+	}
+	if body := string(get(s, "/v2/models/blind").body); strings.Count(body, "can make it: start the server again") != 2 || strings.Contains(body, "no decoder") {
+		t.Errorf("the metadata of the new version are %s", body)
+	}
 }
 
 // Images that are missing are an error: with them the server would make all images.
