@@ -3179,6 +3179,8 @@ loop202:
 	VMOVUPS      (BX)(CX*4), Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
+	VEXTRACTF128 $0x01, Y0, X0
+	VCVTPS2PD    X0, Y0
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y3
 	VMAXPD       Y1, Y3, Y1
 	VMOVUPS      double4085e00000000000<>+0(SB), Y3
@@ -3213,16 +3215,13 @@ loop202:
 	VPADDQ       bias<>+0(SB), Y1, Y1
 	VPSLLQ       $0x34, Y1, Y1
 	VMULPD       Y1, Y4, Y1
-	VCVTPD2PSY   Y1, X2
-	VEXTRACTF128 $0x01, Y0, X0
-	VCVTPS2PD    X0, Y0
-	VMOVUPS      doublec085e00000000000<>+0(SB), Y1
-	VMAXPD       Y0, Y1, Y0
-	VMOVUPS      double4085e00000000000<>+0(SB), Y1
-	VMINPD       Y0, Y1, Y0
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y0, Y1
-	VCVTPD2DQY   Y1, X1
-	VCVTDQ2PD    X1, Y3
+	VMOVUPS      doublec085e00000000000<>+0(SB), Y3
+	VMAXPD       Y0, Y3, Y0
+	VMOVUPS      double4085e00000000000<>+0(SB), Y3
+	VMINPD       Y0, Y3, Y0
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y0, Y3
+	VCVTPD2DQY   Y3, X2
+	VCVTDQ2PD    X2, Y3
 	VMOVUPS      Y0, Y0
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y3, Y0
 	VMOVUPS      Y0, Y0
@@ -3246,10 +3245,11 @@ loop202:
 	VADDPD       double4000000000000000<>+0(SB), Y0, Y3
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y4
 	VFMADD231PD  Y0, Y3, Y4
-	VPMOVSXDQ    X1, Y0
+	VPMOVSXDQ    X2, Y0
 	VPADDQ       bias<>+0(SB), Y0, Y0
 	VPSLLQ       $0x34, Y0, Y0
 	VMULPD       Y0, Y4, Y0
+	VCVTPD2PSY   Y1, X2
 	VCVTPD2PSY   Y0, X0
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VMOVUPS      Y0, (DX)(CX*4)
@@ -3267,6 +3267,8 @@ tail200Restore:
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y3
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y4
 	VMAXPD       Y3, Y4, Y3
 	VMOVUPS      double4085e00000000000<>+0(SB), Y4
@@ -3301,16 +3303,13 @@ tail200Restore:
 	VPADDQ       bias<>+0(SB), Y3, Y3
 	VPSLLQ       $0x34, Y3, Y3
 	VMULPD       Y3, Y5, Y3
-	VCVTPD2PSY   Y3, X2
-	VEXTRACTF128 $0x01, Y1, X1
-	VCVTPS2PD    X1, Y1
-	VMOVUPS      doublec085e00000000000<>+0(SB), Y3
-	VMAXPD       Y1, Y3, Y1
-	VMOVUPS      double4085e00000000000<>+0(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y1, Y3
-	VCVTPD2DQY   Y3, X3
-	VCVTDQ2PD    X3, Y4
+	VMOVUPS      doublec085e00000000000<>+0(SB), Y4
+	VMAXPD       Y1, Y4, Y1
+	VMOVUPS      double4085e00000000000<>+0(SB), Y4
+	VMINPD       Y1, Y4, Y1
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y1, Y4
+	VCVTPD2DQY   Y4, X2
+	VCVTDQ2PD    X2, Y4
 	VMOVUPS      Y1, Y1
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y4, Y1
 	VMOVUPS      Y1, Y1
@@ -3334,10 +3333,11 @@ tail200Restore:
 	VADDPD       double4000000000000000<>+0(SB), Y1, Y4
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y5
 	VFMADD231PD  Y1, Y4, Y5
-	VPMOVSXDQ    X3, Y1
+	VPMOVSXDQ    X2, Y1
 	VPADDQ       bias<>+0(SB), Y1, Y1
 	VPSLLQ       $0x34, Y1, Y1
 	VMULPD       Y1, Y5, Y1
+	VCVTPD2PSY   Y3, X2
 	VCVTPD2PSY   Y1, X1
 	VINSERTF128  $0x01, X1, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (DX)(CX*4)
@@ -3457,34 +3457,115 @@ TEXT ·normalCDF_avx2(SB), NOSPLIT, $0-48
 
 loop206:
 	VMOVUPS      (BX)(CX*4), Y0
+	VANDPS       all7fffffff<>+0(SB), Y0, Y1
+	VCMPPS       $0x06, all40900000<>+0(SB), Y1, Y1
+	VTESTPS      Y1, Y1
+	JNE          slow207
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
-	VANDPD       double7fffffffffffffff<>+0(SB), Y1, Y3
-	VMOVUPS      double4044000000000000<>+0(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y3, Y4
+	VEXTRACTF128 $0x01, Y0, X2
+	VCVTPS2PD    X2, Y5
+	VMULPD       Y1, Y1, Y2
+	VMOVUPS      doublebff0000000000000<>+0(SB), Y3
+	VFMADD231PD  double3fb948b0fcd6e9e0<>+0(SB), Y2, Y3
+	VMOVUPS      double3df15b19cbefab60<>+0(SB), Y2
+	VFMADD213PD  doublebe145ecabfcc1ecf<>+0(SB), Y3, Y2
+	VFMADD213PD  double3e30b83e533329cc<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebe517c97aed36a9b<>+0(SB), Y3, Y2
+	VFMADD213PD  double3e7263b499f26dd4<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebe919c6d6cba2670<>+0(SB), Y3, Y2
+	VFMADD213PD  double3eafdfa995dd2296<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebecb6eb2a0d8c946<>+0(SB), Y3, Y2
+	VFMADD213PD  double3ee64f6fbeb7bf8b<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebf0114d963904722<>+0(SB), Y3, Y2
+	VFMADD213PD  double3f188c25c6bd022c<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebf307e77eb5bcde9<>+0(SB), Y3, Y2
+	VFMADD213PD  double3f44a567c50fc505<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebf57f906d75b58cc<>+0(SB), Y3, Y2
+	VFMADD213PD  double3f69b6519377554a<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebf795f747fbe1005<>+0(SB), Y3, Y2
+	VFMADD213PD  double3f86f6a85dfd0645<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebf930a1da0f37b27<>+0(SB), Y3, Y2
+	VFMADD213PD  double3f9d04ab561e421c<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebfa4936c29dabdc3<>+0(SB), Y3, Y2
+	VFMADD213PD  double3fac012d631d9a0f<>+0(SB), Y3, Y2
+	VFMADD213PD  doublebfb3c2b7abb84b10<>+0(SB), Y3, Y2
+	VFMADD213PD  double3fc41576825481fc<>+0(SB), Y3, Y2
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y1, Y2
+	VSUBPD       double3cd203af9ee75616<>+0(SB), Y2, Y1
+	VADDPD       double3cd203af9ee75616<>+0(SB), Y2, Y2
+	VMULPD       Y5, Y5, Y3
+	VMOVUPS      doublebff0000000000000<>+0(SB), Y6
+	VFMADD231PD  double3fb948b0fcd6e9e0<>+0(SB), Y3, Y6
+	VMOVUPS      double3df15b19cbefab60<>+0(SB), Y3
+	VFMADD213PD  doublebe145ecabfcc1ecf<>+0(SB), Y6, Y3
+	VFMADD213PD  double3e30b83e533329cc<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebe517c97aed36a9b<>+0(SB), Y6, Y3
+	VFMADD213PD  double3e7263b499f26dd4<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebe919c6d6cba2670<>+0(SB), Y6, Y3
+	VFMADD213PD  double3eafdfa995dd2296<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebecb6eb2a0d8c946<>+0(SB), Y6, Y3
+	VFMADD213PD  double3ee64f6fbeb7bf8b<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebf0114d963904722<>+0(SB), Y6, Y3
+	VFMADD213PD  double3f188c25c6bd022c<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebf307e77eb5bcde9<>+0(SB), Y6, Y3
+	VFMADD213PD  double3f44a567c50fc505<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebf57f906d75b58cc<>+0(SB), Y6, Y3
+	VFMADD213PD  double3f69b6519377554a<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebf795f747fbe1005<>+0(SB), Y6, Y3
+	VFMADD213PD  double3f86f6a85dfd0645<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebf930a1da0f37b27<>+0(SB), Y6, Y3
+	VFMADD213PD  double3f9d04ab561e421c<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebfa4936c29dabdc3<>+0(SB), Y6, Y3
+	VFMADD213PD  double3fac012d631d9a0f<>+0(SB), Y6, Y3
+	VFMADD213PD  doublebfb3c2b7abb84b10<>+0(SB), Y6, Y3
+	VFMADD213PD  double3fc41576825481fc<>+0(SB), Y6, Y3
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y5, Y3
+	VSUBPD       double3cd203af9ee75616<>+0(SB), Y3, Y5
+	VADDPD       double3cd203af9ee75616<>+0(SB), Y3, Y3
+	VCVTPD2PSY   Y1, X4
+	VCVTPD2PSY   Y5, X1
+	VINSERTF128  $0x01, X1, Y4, Y1
+	VMOVUPS      Y1, Y1
+	VCVTPD2PSY   Y2, X4
+	VCVTPD2PSY   Y3, X2
+	VINSERTF128  $0x01, X2, Y4, Y2
+	VCMPPS       $0x04, Y1, Y2, Y2
+	VTESTPS      Y2, Y2
+	JNE          slow207
+	JMP          done208
+
+slow207:
+	VEXTRACTF128 $0x00, Y0, X1
+	VCVTPS2PD    X1, Y1
+	VEXTRACTF128 $0x01, Y0, X0
+	VCVTPS2PD    X0, Y0
+	VANDPD       double7fffffffffffffff<>+0(SB), Y1, Y2
+	VMOVUPS      double4044000000000000<>+0(SB), Y3
+	VMINPD       Y2, Y3, Y2
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y2, Y3
+	VMOVUPS      Y2, Y2
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y3, Y2
 	VMOVUPS      Y3, Y3
-	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y4, Y3
-	VMOVUPS      Y4, Y4
-	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y3, Y4
-	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y4, Y3
-	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y4, Y5
-	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y4, Y6
-	VXORPD       Y5, Y3, Y7
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y2, Y3
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y3, Y2
+	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y3, Y5
+	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y3, Y6
+	VXORPD       Y5, Y2, Y7
 	VXORPD       Y6, Y7, Y6
 	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y1, Y1
-	VMULPD       Y4, Y4, Y7
-	VSUBPD       double3ff0000000000000<>+0(SB), Y4, Y8
-	VBLENDVPD    Y3, Y8, Y7, Y8
+	VMULPD       Y3, Y3, Y7
+	VSUBPD       double3ff0000000000000<>+0(SB), Y3, Y8
+	VBLENDVPD    Y2, Y8, Y7, Y8
 	VMOVUPS      Y8, Y8
 	VTESTPD      Y5, Y5
-	JEQ          noTail207
+	JEQ          noTail209
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
 	VDIVPD       Y7, Y9, Y7
 	VBLENDVPD    Y5, Y7, Y8, Y7
 	VMOVUPD      Y7, Y8
 
-noTail207:
+noTail209:
 	VMOVUPS      erfcP7low<>+0(SB), Y7
 	VPERMILPD    Y6, Y7, Y7
 	VMOVUPS      erfcP7high<>+0(SB), Y9
@@ -3601,34 +3682,34 @@ noTail207:
 	VMULPD       Y8, Y9, Y8
 	VADDPD       Y6, Y8, Y6
 	VDIVPD       Y6, Y7, Y6
-	VMULPD       Y6, Y4, Y7
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y4, Y8
-	VADDPD       Y7, Y4, Y9
-	VSUBPD       double3fe0000000000000<>+0(SB), Y4, Y10
+	VMULPD       Y6, Y3, Y7
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y3, Y8
+	VADDPD       Y7, Y3, Y9
+	VSUBPD       double3fe0000000000000<>+0(SB), Y3, Y10
 	VADDPD       Y10, Y7, Y7
 	VMOVUPS      double3fe0000000000000<>+0(SB), Y10
 	VADDPD       Y7, Y10, Y7
 	VBLENDVPD    Y8, Y9, Y7, Y7
-	VBLENDVPD    Y3, Y6, Y7, Y7
+	VBLENDVPD    Y2, Y6, Y7, Y7
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y8
-	VBLENDVPD    Y3, double3ffd8560b0000000<>+0(SB), Y8, Y8
+	VBLENDVPD    Y2, double3ffd8560b0000000<>+0(SB), Y8, Y8
 	VADDPD       Y7, Y8, Y8
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
-	VBLENDVPD    Y3, double3fc3d4fa80000000<>+0(SB), Y9, Y3
-	VSUBPD       Y7, Y3, Y3
-	VBLENDVPD    Y1, Y8, Y3, Y3
-	VMOVUPS      Y3, Y3
+	VBLENDVPD    Y2, double3fc3d4fa80000000<>+0(SB), Y9, Y2
+	VSUBPD       Y7, Y2, Y2
+	VBLENDVPD    Y1, Y8, Y2, Y2
+	VMOVUPS      Y2, Y2
 	VTESTPD      Y5, Y5
-	JEQ          noTail208
-	VANDPD       doubleffffffff00000000<>+0(SB), Y4, Y7
+	JEQ          noTail210
+	VANDPD       doubleffffffff00000000<>+0(SB), Y3, Y7
 	VXORPD       double8000000000000000<>+0(SB), Y7, Y8
 	VMULPD       Y7, Y8, Y8
 	VSUBPD       double3fe2000000000000<>+0(SB), Y8, Y8
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y9
 	VMAXPD       Y8, Y9, Y8
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y8, Y9
-	VCVTPD2DQY   Y9, X2
-	VCVTDQ2PD    X2, Y9
+	VCVTPD2DQY   Y9, X4
+	VCVTDQ2PD    X4, Y9
 	VMOVUPS      Y8, Y8
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y9, Y8
 	VMOVUPS      Y8, Y8
@@ -3652,17 +3733,17 @@ noTail207:
 	VADDPD       double4000000000000000<>+0(SB), Y8, Y9
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
 	VFMADD231PD  Y8, Y9, Y10
-	VPMOVSXDQ    X2, Y8
+	VPMOVSXDQ    X4, Y8
 	VPADDQ       bias<>+0(SB), Y8, Y8
 	VPSLLQ       $0x34, Y8, Y8
 	VMULPD       Y8, Y10, Y8
-	VSUBPD       Y4, Y7, Y9
-	VADDPD       Y4, Y7, Y7
+	VSUBPD       Y3, Y7, Y9
+	VADDPD       Y3, Y7, Y7
 	VMULPD       Y7, Y9, Y7
 	VADDPD       Y6, Y7, Y6
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y6, Y7
-	VCVTPD2DQY   Y7, X2
-	VCVTDQ2PD    X2, Y7
+	VCVTPD2DQY   Y7, X4
+	VCVTDQ2PD    X4, Y7
 	VMOVUPS      Y6, Y6
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y7, Y6
 	VMOVUPS      Y6, Y6
@@ -3686,270 +3767,271 @@ noTail207:
 	VADDPD       double4000000000000000<>+0(SB), Y6, Y7
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
 	VFMADD231PD  Y6, Y7, Y9
-	VPMOVSXDQ    X2, Y6
+	VPMOVSXDQ    X4, Y6
 	VPADDQ       bias<>+0(SB), Y6, Y6
 	VPSLLQ       $0x34, Y6, Y6
 	VMULPD       Y6, Y9, Y6
 	VMULPD       Y6, Y8, Y6
-	VDIVPD       Y4, Y6, Y4
+	VDIVPD       Y3, Y6, Y3
 	VMOVUPS      double4000000000000000<>+0(SB), Y6
-	VSUBPD       Y4, Y6, Y6
-	VBLENDVPD    Y1, Y6, Y4, Y1
-	VBLENDVPD    Y5, Y1, Y3, Y1
-	VMOVUPD      Y1, Y3
-
-noTail208:
-	VMULPD       double3fe0000000000000<>+0(SB), Y3, Y1
-	VCVTPD2PSY   Y1, X2
-	VEXTRACTF128 $0x01, Y0, X0
-	VCVTPS2PD    X0, Y0
-	VANDPD       double7fffffffffffffff<>+0(SB), Y0, Y1
-	VMOVUPS      double4044000000000000<>+0(SB), Y3
-	VMINPD       Y1, Y3, Y1
-	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y1, Y3
-	VMOVUPS      Y1, Y1
-	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y3, Y1
-	VMOVUPS      Y3, Y3
-	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y1, Y3
-	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y3, Y1
-	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y3, Y4
-	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y3, Y5
-	VXORPD       Y4, Y1, Y6
-	VXORPD       Y5, Y6, Y5
-	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y0, Y0
-	VMULPD       Y3, Y3, Y6
-	VSUBPD       double3ff0000000000000<>+0(SB), Y3, Y7
-	VBLENDVPD    Y1, Y7, Y6, Y7
-	VMOVUPS      Y7, Y7
-	VTESTPD      Y4, Y4
-	JEQ          noTail209
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y8
-	VDIVPD       Y6, Y8, Y6
-	VBLENDVPD    Y4, Y6, Y7, Y6
-	VMOVUPD      Y6, Y7
-
-noTail209:
-	VMOVUPS      erfcP7low<>+0(SB), Y6
-	VPERMILPD    Y5, Y6, Y6
-	VMOVUPS      erfcP7high<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VBLENDVPD    Y4, Y8, Y6, Y6
-	VMOVUPS      erfcP6low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP6high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP5low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP5high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP4low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP4high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP3low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP3high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP2low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP2high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP1low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP1high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcP0low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcP0high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMULPD       Y7, Y6, Y6
-	VADDPD       Y8, Y6, Y6
-	VMOVUPS      erfcQ8low<>+0(SB), Y8
-	VPERMILPD    Y5, Y8, Y8
-	VMOVUPS      erfcQ8high<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y8
-	VMOVUPS      erfcQ7low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ7high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ6low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ6high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ5low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ5high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ4low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ4high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ3low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ3high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ2low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ2high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ1low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ1high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y10
-	VBLENDVPD    Y4, Y10, Y9, Y9
-	VMULPD       Y7, Y8, Y8
-	VADDPD       Y9, Y8, Y8
-	VMOVUPS      erfcQ0low<>+0(SB), Y9
-	VPERMILPD    Y5, Y9, Y9
-	VMOVUPS      erfcQ0high<>+0(SB), Y10
-	VPERMILPD    Y5, Y10, Y5
-	VBLENDVPD    Y4, Y5, Y9, Y5
-	VMULPD       Y7, Y8, Y7
-	VADDPD       Y5, Y7, Y5
-	VDIVPD       Y5, Y6, Y5
-	VMULPD       Y5, Y3, Y6
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y3, Y7
-	VADDPD       Y6, Y3, Y8
-	VSUBPD       double3fe0000000000000<>+0(SB), Y3, Y9
-	VADDPD       Y9, Y6, Y6
-	VMOVUPS      double3fe0000000000000<>+0(SB), Y9
-	VADDPD       Y6, Y9, Y6
-	VBLENDVPD    Y7, Y8, Y6, Y6
-	VBLENDVPD    Y1, Y5, Y6, Y6
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y7
-	VBLENDVPD    Y1, double3ffd8560b0000000<>+0(SB), Y7, Y7
-	VADDPD       Y6, Y7, Y7
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y8
-	VBLENDVPD    Y1, double3fc3d4fa80000000<>+0(SB), Y8, Y1
-	VSUBPD       Y6, Y1, Y1
-	VBLENDVPD    Y0, Y7, Y1, Y1
-	VMOVUPS      Y1, Y1
-	VTESTPD      Y4, Y4
-	JEQ          noTail210
-	VANDPD       doubleffffffff00000000<>+0(SB), Y3, Y6
-	VXORPD       double8000000000000000<>+0(SB), Y6, Y7
-	VMULPD       Y6, Y7, Y7
-	VSUBPD       double3fe2000000000000<>+0(SB), Y7, Y7
-	VMOVUPS      doublec085e00000000000<>+0(SB), Y8
-	VMAXPD       Y7, Y8, Y7
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y7, Y8
-	VCVTPD2DQY   Y8, X8
-	VCVTDQ2PD    X8, Y9
-	VMOVUPS      Y7, Y7
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y9, Y7
-	VMOVUPS      Y7, Y7
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y9, Y7
-	VMULPD       double3fb0000000000000<>+0(SB), Y7, Y7
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y9
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y7, Y9
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y7, Y9
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y7, Y9
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y7, Y9
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y7, Y9
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y7, Y9
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y7, Y9
-	VMULPD       Y9, Y7, Y7
-	VADDPD       double4000000000000000<>+0(SB), Y7, Y9
-	VMULPD       Y9, Y7, Y7
-	VADDPD       double4000000000000000<>+0(SB), Y7, Y9
-	VMULPD       Y9, Y7, Y7
-	VADDPD       double4000000000000000<>+0(SB), Y7, Y9
-	VMULPD       Y9, Y7, Y7
-	VADDPD       double4000000000000000<>+0(SB), Y7, Y9
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
-	VFMADD231PD  Y7, Y9, Y10
-	VPMOVSXDQ    X8, Y7
-	VPADDQ       bias<>+0(SB), Y7, Y7
-	VPSLLQ       $0x34, Y7, Y7
-	VMULPD       Y7, Y10, Y7
-	VSUBPD       Y3, Y6, Y8
-	VADDPD       Y3, Y6, Y6
-	VMULPD       Y6, Y8, Y6
-	VADDPD       Y5, Y6, Y5
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y5, Y6
-	VCVTPD2DQY   Y6, X6
-	VCVTDQ2PD    X6, Y8
-	VMOVUPS      Y5, Y5
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y8, Y5
-	VMOVUPS      Y5, Y5
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y8, Y5
-	VMULPD       double3fb0000000000000<>+0(SB), Y5, Y5
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y8
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y5, Y8
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y5, Y8
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y5, Y8
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y5, Y8
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y5, Y8
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y5, Y8
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y5, Y8
-	VMULPD       Y8, Y5, Y5
-	VADDPD       double4000000000000000<>+0(SB), Y5, Y8
-	VMULPD       Y8, Y5, Y5
-	VADDPD       double4000000000000000<>+0(SB), Y5, Y8
-	VMULPD       Y8, Y5, Y5
-	VADDPD       double4000000000000000<>+0(SB), Y5, Y8
-	VMULPD       Y8, Y5, Y5
-	VADDPD       double4000000000000000<>+0(SB), Y5, Y8
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
-	VFMADD231PD  Y5, Y8, Y9
-	VPMOVSXDQ    X6, Y5
-	VPADDQ       bias<>+0(SB), Y5, Y5
-	VPSLLQ       $0x34, Y5, Y5
-	VMULPD       Y5, Y9, Y5
-	VMULPD       Y5, Y7, Y5
-	VDIVPD       Y3, Y5, Y3
-	VMOVUPS      double4000000000000000<>+0(SB), Y5
-	VSUBPD       Y3, Y5, Y5
-	VBLENDVPD    Y0, Y5, Y3, Y0
-	VBLENDVPD    Y4, Y0, Y1, Y0
-	VMOVUPD      Y0, Y1
+	VSUBPD       Y3, Y6, Y6
+	VBLENDVPD    Y1, Y6, Y3, Y1
+	VBLENDVPD    Y5, Y1, Y2, Y1
+	VMOVUPD      Y1, Y2
 
 noTail210:
-	VMULPD      double3fe0000000000000<>+0(SB), Y1, Y0
+	VMULPD       double3fe0000000000000<>+0(SB), Y2, Y1
+	VANDPD       double7fffffffffffffff<>+0(SB), Y0, Y2
+	VMOVUPS      double4044000000000000<>+0(SB), Y3
+	VMINPD       Y2, Y3, Y2
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y2, Y3
+	VMOVUPS      Y2, Y2
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y3, Y2
+	VMOVUPS      Y3, Y3
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y2, Y3
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y3, Y2
+	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y3, Y5
+	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y3, Y6
+	VXORPD       Y5, Y2, Y7
+	VXORPD       Y6, Y7, Y6
+	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y0, Y0
+	VMULPD       Y3, Y3, Y7
+	VSUBPD       double3ff0000000000000<>+0(SB), Y3, Y8
+	VBLENDVPD    Y2, Y8, Y7, Y8
+	VMOVUPS      Y8, Y8
+	VTESTPD      Y5, Y5
+	JEQ          noTail211
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
+	VDIVPD       Y7, Y9, Y7
+	VBLENDVPD    Y5, Y7, Y8, Y7
+	VMOVUPD      Y7, Y8
+
+noTail211:
+	VMOVUPS      erfcP7low<>+0(SB), Y7
+	VPERMILPD    Y6, Y7, Y7
+	VMOVUPS      erfcP7high<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VBLENDVPD    Y5, Y9, Y7, Y7
+	VMOVUPS      erfcP6low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP6high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP5low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP5high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP4low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP4high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP3low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP3high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP2low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP2high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP1low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP1high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcP0low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcP0high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMULPD       Y8, Y7, Y7
+	VADDPD       Y9, Y7, Y7
+	VMOVUPS      erfcQ8low<>+0(SB), Y9
+	VPERMILPD    Y6, Y9, Y9
+	VMOVUPS      erfcQ8high<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VBLENDVPD    Y5, Y10, Y9, Y9
+	VMOVUPS      erfcQ7low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ7high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ6low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ6high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ5low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ5high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ4low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ4high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ3low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ3high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ2low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ2high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ1low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ1high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y11
+	VBLENDVPD    Y5, Y11, Y10, Y10
+	VMULPD       Y8, Y9, Y9
+	VADDPD       Y10, Y9, Y9
+	VMOVUPS      erfcQ0low<>+0(SB), Y10
+	VPERMILPD    Y6, Y10, Y10
+	VMOVUPS      erfcQ0high<>+0(SB), Y11
+	VPERMILPD    Y6, Y11, Y6
+	VBLENDVPD    Y5, Y6, Y10, Y6
+	VMULPD       Y8, Y9, Y8
+	VADDPD       Y6, Y8, Y6
+	VDIVPD       Y6, Y7, Y6
+	VMULPD       Y6, Y3, Y7
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y3, Y8
+	VADDPD       Y7, Y3, Y9
+	VSUBPD       double3fe0000000000000<>+0(SB), Y3, Y10
+	VADDPD       Y10, Y7, Y7
+	VMOVUPS      double3fe0000000000000<>+0(SB), Y10
+	VADDPD       Y7, Y10, Y7
+	VBLENDVPD    Y8, Y9, Y7, Y7
+	VBLENDVPD    Y2, Y6, Y7, Y7
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y8
+	VBLENDVPD    Y2, double3ffd8560b0000000<>+0(SB), Y8, Y8
+	VADDPD       Y7, Y8, Y8
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
+	VBLENDVPD    Y2, double3fc3d4fa80000000<>+0(SB), Y9, Y2
+	VSUBPD       Y7, Y2, Y2
+	VBLENDVPD    Y0, Y8, Y2, Y2
+	VMOVUPS      Y2, Y2
+	VTESTPD      Y5, Y5
+	JEQ          noTail212
+	VANDPD       doubleffffffff00000000<>+0(SB), Y3, Y7
+	VXORPD       double8000000000000000<>+0(SB), Y7, Y8
+	VMULPD       Y7, Y8, Y8
+	VSUBPD       double3fe2000000000000<>+0(SB), Y8, Y8
+	VMOVUPS      doublec085e00000000000<>+0(SB), Y9
+	VMAXPD       Y8, Y9, Y8
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y8, Y9
+	VCVTPD2DQY   Y9, X4
+	VCVTDQ2PD    X4, Y9
+	VMOVUPS      Y8, Y8
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y9, Y8
+	VMOVUPS      Y8, Y8
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y9, Y8
+	VMULPD       double3fb0000000000000<>+0(SB), Y8, Y8
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y9
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y8, Y9
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y8, Y9
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y8, Y9
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y8, Y9
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y8, Y9
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y8, Y9
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y9, Y8, Y8
+	VADDPD       double4000000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y9, Y8, Y8
+	VADDPD       double4000000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y9, Y8, Y8
+	VADDPD       double4000000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y9, Y8, Y8
+	VADDPD       double4000000000000000<>+0(SB), Y8, Y9
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
+	VFMADD231PD  Y8, Y9, Y10
+	VPMOVSXDQ    X4, Y8
+	VPADDQ       bias<>+0(SB), Y8, Y8
+	VPSLLQ       $0x34, Y8, Y8
+	VMULPD       Y8, Y10, Y8
+	VSUBPD       Y3, Y7, Y9
+	VADDPD       Y3, Y7, Y7
+	VMULPD       Y7, Y9, Y7
+	VADDPD       Y6, Y7, Y6
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y6, Y7
+	VCVTPD2DQY   Y7, X4
+	VCVTDQ2PD    X4, Y7
+	VMOVUPS      Y6, Y6
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y7, Y6
+	VMOVUPS      Y6, Y6
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y7, Y6
+	VMULPD       double3fb0000000000000<>+0(SB), Y6, Y6
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y7
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y6, Y7
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y6, Y7
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y6, Y7
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y6, Y7
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y6, Y7
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y6, Y7
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y6, Y7
+	VMULPD       Y7, Y6, Y6
+	VADDPD       double4000000000000000<>+0(SB), Y6, Y7
+	VMULPD       Y7, Y6, Y6
+	VADDPD       double4000000000000000<>+0(SB), Y6, Y7
+	VMULPD       Y7, Y6, Y6
+	VADDPD       double4000000000000000<>+0(SB), Y6, Y7
+	VMULPD       Y7, Y6, Y6
+	VADDPD       double4000000000000000<>+0(SB), Y6, Y7
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
+	VFMADD231PD  Y6, Y7, Y9
+	VPMOVSXDQ    X4, Y6
+	VPADDQ       bias<>+0(SB), Y6, Y6
+	VPSLLQ       $0x34, Y6, Y6
+	VMULPD       Y6, Y9, Y6
+	VMULPD       Y6, Y8, Y6
+	VDIVPD       Y3, Y6, Y3
+	VMOVUPS      double4000000000000000<>+0(SB), Y6
+	VSUBPD       Y3, Y6, Y6
+	VBLENDVPD    Y0, Y6, Y3, Y0
+	VBLENDVPD    Y5, Y0, Y2, Y0
+	VMOVUPD      Y0, Y2
+
+noTail212:
+	VMULPD      double3fe0000000000000<>+0(SB), Y2, Y0
+	VCVTPD2PSY  Y1, X4
 	VCVTPD2PSY  Y0, X0
-	VINSERTF128 $0x01, X0, Y2, Y0
-	VMOVUPS     Y0, (DX)(CX*4)
-	ADDQ        $0x00000008, CX
-	SUBQ        $0x00000008, AX
-	JGE         loop206
+	VINSERTF128 $0x01, X0, Y4, Y0
+	VMOVUPS     Y0, Y1
+
+done208:
+	VMOVUPS Y1, (DX)(CX*4)
+	ADDQ    $0x00000008, CX
+	SUBQ    $0x00000008, AX
+	JGE     loop206
 
 tail204Restore:
 	ADDQ         $0x00000008, AX
@@ -3959,34 +4041,115 @@ tail204Restore:
 	NEGQ         AX
 	VMOVUPS      32(SI)(AX*4), Y0
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
+	VANDPS       all7fffffff<>+0(SB), Y1, Y2
+	VCMPPS       $0x06, all40900000<>+0(SB), Y2, Y2
+	VTESTPS      Y2, Y2
+	JNE          slow213
 	VEXTRACTF128 $0x00, Y1, X2
-	VCVTPS2PD    X2, Y3
-	VANDPD       double7fffffffffffffff<>+0(SB), Y3, Y4
+	VCVTPS2PD    X2, Y2
+	VEXTRACTF128 $0x01, Y1, X3
+	VCVTPS2PD    X3, Y6
+	VMULPD       Y2, Y2, Y3
+	VMOVUPS      doublebff0000000000000<>+0(SB), Y5
+	VFMADD231PD  double3fb948b0fcd6e9e0<>+0(SB), Y3, Y5
+	VMOVUPS      double3df15b19cbefab60<>+0(SB), Y3
+	VFMADD213PD  doublebe145ecabfcc1ecf<>+0(SB), Y5, Y3
+	VFMADD213PD  double3e30b83e533329cc<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebe517c97aed36a9b<>+0(SB), Y5, Y3
+	VFMADD213PD  double3e7263b499f26dd4<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebe919c6d6cba2670<>+0(SB), Y5, Y3
+	VFMADD213PD  double3eafdfa995dd2296<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebecb6eb2a0d8c946<>+0(SB), Y5, Y3
+	VFMADD213PD  double3ee64f6fbeb7bf8b<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebf0114d963904722<>+0(SB), Y5, Y3
+	VFMADD213PD  double3f188c25c6bd022c<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebf307e77eb5bcde9<>+0(SB), Y5, Y3
+	VFMADD213PD  double3f44a567c50fc505<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebf57f906d75b58cc<>+0(SB), Y5, Y3
+	VFMADD213PD  double3f69b6519377554a<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebf795f747fbe1005<>+0(SB), Y5, Y3
+	VFMADD213PD  double3f86f6a85dfd0645<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebf930a1da0f37b27<>+0(SB), Y5, Y3
+	VFMADD213PD  double3f9d04ab561e421c<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebfa4936c29dabdc3<>+0(SB), Y5, Y3
+	VFMADD213PD  double3fac012d631d9a0f<>+0(SB), Y5, Y3
+	VFMADD213PD  doublebfb3c2b7abb84b10<>+0(SB), Y5, Y3
+	VFMADD213PD  double3fc41576825481fc<>+0(SB), Y5, Y3
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y2, Y3
+	VSUBPD       double3cd203af9ee75616<>+0(SB), Y3, Y2
+	VADDPD       double3cd203af9ee75616<>+0(SB), Y3, Y3
+	VMULPD       Y6, Y6, Y5
+	VMOVUPS      doublebff0000000000000<>+0(SB), Y7
+	VFMADD231PD  double3fb948b0fcd6e9e0<>+0(SB), Y5, Y7
+	VMOVUPS      double3df15b19cbefab60<>+0(SB), Y5
+	VFMADD213PD  doublebe145ecabfcc1ecf<>+0(SB), Y7, Y5
+	VFMADD213PD  double3e30b83e533329cc<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebe517c97aed36a9b<>+0(SB), Y7, Y5
+	VFMADD213PD  double3e7263b499f26dd4<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebe919c6d6cba2670<>+0(SB), Y7, Y5
+	VFMADD213PD  double3eafdfa995dd2296<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebecb6eb2a0d8c946<>+0(SB), Y7, Y5
+	VFMADD213PD  double3ee64f6fbeb7bf8b<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebf0114d963904722<>+0(SB), Y7, Y5
+	VFMADD213PD  double3f188c25c6bd022c<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebf307e77eb5bcde9<>+0(SB), Y7, Y5
+	VFMADD213PD  double3f44a567c50fc505<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebf57f906d75b58cc<>+0(SB), Y7, Y5
+	VFMADD213PD  double3f69b6519377554a<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebf795f747fbe1005<>+0(SB), Y7, Y5
+	VFMADD213PD  double3f86f6a85dfd0645<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebf930a1da0f37b27<>+0(SB), Y7, Y5
+	VFMADD213PD  double3f9d04ab561e421c<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebfa4936c29dabdc3<>+0(SB), Y7, Y5
+	VFMADD213PD  double3fac012d631d9a0f<>+0(SB), Y7, Y5
+	VFMADD213PD  doublebfb3c2b7abb84b10<>+0(SB), Y7, Y5
+	VFMADD213PD  double3fc41576825481fc<>+0(SB), Y7, Y5
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y6, Y5
+	VSUBPD       double3cd203af9ee75616<>+0(SB), Y5, Y6
+	VADDPD       double3cd203af9ee75616<>+0(SB), Y5, Y5
+	VCVTPD2PSY   Y2, X4
+	VCVTPD2PSY   Y6, X2
+	VINSERTF128  $0x01, X2, Y4, Y2
+	VMOVUPS      Y2, Y2
+	VCVTPD2PSY   Y3, X4
+	VCVTPD2PSY   Y5, X3
+	VINSERTF128  $0x01, X3, Y4, Y3
+	VCMPPS       $0x04, Y2, Y3, Y3
+	VTESTPS      Y3, Y3
+	JNE          slow213
+	JMP          done214
+
+slow213:
+	VEXTRACTF128 $0x00, Y1, X2
+	VCVTPS2PD    X2, Y2
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VANDPD       double7fffffffffffffff<>+0(SB), Y2, Y3
 	VMOVUPS      double4044000000000000<>+0(SB), Y5
-	VMINPD       Y4, Y5, Y4
-	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y4, Y5
-	VMOVUPS      Y4, Y4
-	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y5, Y4
+	VMINPD       Y3, Y5, Y3
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y3, Y5
+	VMOVUPS      Y3, Y3
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y5, Y3
 	VMOVUPS      Y5, Y5
-	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y4, Y5
-	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y5, Y4
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y3, Y5
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y5, Y3
 	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y5, Y6
 	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y5, Y7
-	VXORPD       Y6, Y4, Y8
+	VXORPD       Y6, Y3, Y8
 	VXORPD       Y7, Y8, Y7
-	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y3, Y3
+	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y2, Y2
 	VMULPD       Y5, Y5, Y8
 	VSUBPD       double3ff0000000000000<>+0(SB), Y5, Y9
-	VBLENDVPD    Y4, Y9, Y8, Y9
+	VBLENDVPD    Y3, Y9, Y8, Y9
 	VMOVUPS      Y9, Y9
 	VTESTPD      Y6, Y6
-	JEQ          noTail211
+	JEQ          noTail215
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
 	VDIVPD       Y8, Y10, Y8
 	VBLENDVPD    Y6, Y8, Y9, Y8
 	VMOVUPD      Y8, Y9
 
-noTail211:
+noTail215:
 	VMOVUPS      erfcP7low<>+0(SB), Y8
 	VPERMILPD    Y7, Y8, Y8
 	VMOVUPS      erfcP7high<>+0(SB), Y10
@@ -4111,17 +4274,17 @@ noTail211:
 	VMOVUPS      double3fe0000000000000<>+0(SB), Y11
 	VADDPD       Y8, Y11, Y8
 	VBLENDVPD    Y9, Y10, Y8, Y8
-	VBLENDVPD    Y4, Y7, Y8, Y8
+	VBLENDVPD    Y3, Y7, Y8, Y8
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
-	VBLENDVPD    Y4, double3ffd8560b0000000<>+0(SB), Y9, Y9
+	VBLENDVPD    Y3, double3ffd8560b0000000<>+0(SB), Y9, Y9
 	VADDPD       Y8, Y9, Y9
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
-	VBLENDVPD    Y4, double3fc3d4fa80000000<>+0(SB), Y10, Y4
-	VSUBPD       Y8, Y4, Y4
-	VBLENDVPD    Y3, Y9, Y4, Y4
-	VMOVUPS      Y4, Y4
+	VBLENDVPD    Y3, double3fc3d4fa80000000<>+0(SB), Y10, Y3
+	VSUBPD       Y8, Y3, Y3
+	VBLENDVPD    Y2, Y9, Y3, Y3
+	VMOVUPS      Y3, Y3
 	VTESTPD      Y6, Y6
-	JEQ          noTail212
+	JEQ          noTail216
 	VANDPD       doubleffffffff00000000<>+0(SB), Y5, Y8
 	VXORPD       double8000000000000000<>+0(SB), Y8, Y9
 	VMULPD       Y8, Y9, Y9
@@ -4129,8 +4292,8 @@ noTail211:
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y10
 	VMAXPD       Y9, Y10, Y9
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y9, Y10
-	VCVTPD2DQY   Y10, X2
-	VCVTDQ2PD    X2, Y10
+	VCVTPD2DQY   Y10, X4
+	VCVTDQ2PD    X4, Y10
 	VMOVUPS      Y9, Y9
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y10, Y9
 	VMOVUPS      Y9, Y9
@@ -4154,7 +4317,7 @@ noTail211:
 	VADDPD       double4000000000000000<>+0(SB), Y9, Y10
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y11
 	VFMADD231PD  Y9, Y10, Y11
-	VPMOVSXDQ    X2, Y9
+	VPMOVSXDQ    X4, Y9
 	VPADDQ       bias<>+0(SB), Y9, Y9
 	VPSLLQ       $0x34, Y9, Y9
 	VMULPD       Y9, Y11, Y9
@@ -4163,8 +4326,8 @@ noTail211:
 	VMULPD       Y8, Y10, Y8
 	VADDPD       Y7, Y8, Y7
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y7, Y8
-	VCVTPD2DQY   Y8, X2
-	VCVTDQ2PD    X2, Y8
+	VCVTPD2DQY   Y8, X4
+	VCVTDQ2PD    X4, Y8
 	VMOVUPS      Y7, Y7
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y8, Y7
 	VMOVUPS      Y7, Y7
@@ -4188,7 +4351,7 @@ noTail211:
 	VADDPD       double4000000000000000<>+0(SB), Y7, Y8
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
 	VFMADD231PD  Y7, Y8, Y10
-	VPMOVSXDQ    X2, Y7
+	VPMOVSXDQ    X4, Y7
 	VPADDQ       bias<>+0(SB), Y7, Y7
 	VPSLLQ       $0x34, Y7, Y7
 	VMULPD       Y7, Y10, Y7
@@ -4196,263 +4359,426 @@ noTail211:
 	VDIVPD       Y5, Y7, Y5
 	VMOVUPS      double4000000000000000<>+0(SB), Y7
 	VSUBPD       Y5, Y7, Y7
-	VBLENDVPD    Y3, Y7, Y5, Y3
-	VBLENDVPD    Y6, Y3, Y4, Y3
-	VMOVUPD      Y3, Y4
+	VBLENDVPD    Y2, Y7, Y5, Y2
+	VBLENDVPD    Y6, Y2, Y3, Y2
+	VMOVUPD      Y2, Y3
 
-noTail212:
-	VMULPD       double3fe0000000000000<>+0(SB), Y4, Y3
-	VCVTPD2PSY   Y3, X2
-	VEXTRACTF128 $0x01, Y1, X1
-	VCVTPS2PD    X1, Y1
+noTail216:
+	VMULPD       double3fe0000000000000<>+0(SB), Y3, Y2
 	VANDPD       double7fffffffffffffff<>+0(SB), Y1, Y3
-	VMOVUPS      double4044000000000000<>+0(SB), Y4
-	VMINPD       Y3, Y4, Y3
-	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y3, Y4
+	VMOVUPS      double4044000000000000<>+0(SB), Y5
+	VMINPD       Y3, Y5, Y3
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Y3, Y5
 	VMOVUPS      Y3, Y3
-	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y4, Y3
-	VMOVUPS      Y4, Y4
-	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y3, Y4
-	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y4, Y3
-	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y4, Y5
-	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y4, Y6
-	VXORPD       Y5, Y3, Y7
-	VXORPD       Y6, Y7, Y6
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Y5, Y3
+	VMOVUPS      Y5, Y5
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Y3, Y5
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Y5, Y3
+	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Y5, Y6
+	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Y5, Y7
+	VXORPD       Y6, Y3, Y8
+	VXORPD       Y7, Y8, Y7
 	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Y1, Y1
-	VMULPD       Y4, Y4, Y7
-	VSUBPD       double3ff0000000000000<>+0(SB), Y4, Y8
-	VBLENDVPD    Y3, Y8, Y7, Y8
-	VMOVUPS      Y8, Y8
-	VTESTPD      Y5, Y5
-	JEQ          noTail213
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
-	VDIVPD       Y7, Y9, Y7
-	VBLENDVPD    Y5, Y7, Y8, Y7
-	VMOVUPD      Y7, Y8
-
-noTail213:
-	VMOVUPS      erfcP7low<>+0(SB), Y7
-	VPERMILPD    Y6, Y7, Y7
-	VMOVUPS      erfcP7high<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VBLENDVPD    Y5, Y9, Y7, Y7
-	VMOVUPS      erfcP6low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP6high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP5low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP5high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP4low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP4high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP3low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP3high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP2low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP2high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP1low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP1high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcP0low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcP0high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMULPD       Y8, Y7, Y7
-	VADDPD       Y9, Y7, Y7
-	VMOVUPS      erfcQ8low<>+0(SB), Y9
-	VPERMILPD    Y6, Y9, Y9
-	VMOVUPS      erfcQ8high<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VBLENDVPD    Y5, Y10, Y9, Y9
-	VMOVUPS      erfcQ7low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ7high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ6low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ6high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ5low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ5high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ4low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ4high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ3low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ3high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ2low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ2high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ1low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ1high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y11
-	VBLENDVPD    Y5, Y11, Y10, Y10
-	VMULPD       Y8, Y9, Y9
-	VADDPD       Y10, Y9, Y9
-	VMOVUPS      erfcQ0low<>+0(SB), Y10
-	VPERMILPD    Y6, Y10, Y10
-	VMOVUPS      erfcQ0high<>+0(SB), Y11
-	VPERMILPD    Y6, Y11, Y6
-	VBLENDVPD    Y5, Y6, Y10, Y6
-	VMULPD       Y8, Y9, Y8
-	VADDPD       Y6, Y8, Y6
-	VDIVPD       Y6, Y7, Y6
-	VMULPD       Y6, Y4, Y7
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y4, Y8
-	VADDPD       Y7, Y4, Y9
-	VSUBPD       double3fe0000000000000<>+0(SB), Y4, Y10
-	VADDPD       Y10, Y7, Y7
-	VMOVUPS      double3fe0000000000000<>+0(SB), Y10
-	VADDPD       Y7, Y10, Y7
-	VBLENDVPD    Y8, Y9, Y7, Y7
-	VBLENDVPD    Y3, Y6, Y7, Y7
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y8
-	VBLENDVPD    Y3, double3ffd8560b0000000<>+0(SB), Y8, Y8
-	VADDPD       Y7, Y8, Y8
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
-	VBLENDVPD    Y3, double3fc3d4fa80000000<>+0(SB), Y9, Y3
-	VSUBPD       Y7, Y3, Y3
-	VBLENDVPD    Y1, Y8, Y3, Y3
-	VMOVUPS      Y3, Y3
-	VTESTPD      Y5, Y5
-	JEQ          noTail214
-	VANDPD       doubleffffffff00000000<>+0(SB), Y4, Y7
-	VXORPD       double8000000000000000<>+0(SB), Y7, Y8
-	VMULPD       Y7, Y8, Y8
-	VSUBPD       double3fe2000000000000<>+0(SB), Y8, Y8
-	VMOVUPS      doublec085e00000000000<>+0(SB), Y9
-	VMAXPD       Y8, Y9, Y8
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y8, Y9
-	VCVTPD2DQY   Y9, X9
-	VCVTDQ2PD    X9, Y10
-	VMOVUPS      Y8, Y8
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y10, Y8
-	VMOVUPS      Y8, Y8
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y10, Y8
-	VMULPD       double3fb0000000000000<>+0(SB), Y8, Y8
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y10
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y8, Y10
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y8, Y10
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y8, Y10
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y8, Y10
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y8, Y10
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y8, Y10
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y8, Y10
-	VMULPD       Y10, Y8, Y8
-	VADDPD       double4000000000000000<>+0(SB), Y8, Y10
-	VMULPD       Y10, Y8, Y8
-	VADDPD       double4000000000000000<>+0(SB), Y8, Y10
-	VMULPD       Y10, Y8, Y8
-	VADDPD       double4000000000000000<>+0(SB), Y8, Y10
-	VMULPD       Y10, Y8, Y8
-	VADDPD       double4000000000000000<>+0(SB), Y8, Y10
-	VMOVUPS      double3ff0000000000000<>+0(SB), Y11
-	VFMADD231PD  Y8, Y10, Y11
-	VPMOVSXDQ    X9, Y8
-	VPADDQ       bias<>+0(SB), Y8, Y8
-	VPSLLQ       $0x34, Y8, Y8
-	VMULPD       Y8, Y11, Y8
-	VSUBPD       Y4, Y7, Y9
-	VADDPD       Y4, Y7, Y7
-	VMULPD       Y7, Y9, Y7
-	VADDPD       Y6, Y7, Y6
-	VMULPD       double3ff71547652b82fe<>+0(SB), Y6, Y7
-	VCVTPD2DQY   Y7, X7
-	VCVTDQ2PD    X7, Y9
-	VMOVUPS      Y6, Y6
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y9, Y6
-	VMOVUPS      Y6, Y6
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y9, Y6
-	VMULPD       double3fb0000000000000<>+0(SB), Y6, Y6
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y9
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y6, Y9
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y6, Y9
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y6, Y9
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y6, Y9
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y6, Y9
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y6, Y9
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y6, Y9
-	VMULPD       Y9, Y6, Y6
-	VADDPD       double4000000000000000<>+0(SB), Y6, Y9
-	VMULPD       Y9, Y6, Y6
-	VADDPD       double4000000000000000<>+0(SB), Y6, Y9
-	VMULPD       Y9, Y6, Y6
-	VADDPD       double4000000000000000<>+0(SB), Y6, Y9
-	VMULPD       Y9, Y6, Y6
-	VADDPD       double4000000000000000<>+0(SB), Y6, Y9
+	VMULPD       Y5, Y5, Y8
+	VSUBPD       double3ff0000000000000<>+0(SB), Y5, Y9
+	VBLENDVPD    Y3, Y9, Y8, Y9
+	VMOVUPS      Y9, Y9
+	VTESTPD      Y6, Y6
+	JEQ          noTail217
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
-	VFMADD231PD  Y6, Y9, Y10
-	VPMOVSXDQ    X7, Y6
-	VPADDQ       bias<>+0(SB), Y6, Y6
-	VPSLLQ       $0x34, Y6, Y6
-	VMULPD       Y6, Y10, Y6
-	VMULPD       Y6, Y8, Y6
-	VDIVPD       Y4, Y6, Y4
-	VMOVUPS      double4000000000000000<>+0(SB), Y6
-	VSUBPD       Y4, Y6, Y6
-	VBLENDVPD    Y1, Y6, Y4, Y1
-	VBLENDVPD    Y5, Y1, Y3, Y1
+	VDIVPD       Y8, Y10, Y8
+	VBLENDVPD    Y6, Y8, Y9, Y8
+	VMOVUPD      Y8, Y9
+
+noTail217:
+	VMOVUPS      erfcP7low<>+0(SB), Y8
+	VPERMILPD    Y7, Y8, Y8
+	VMOVUPS      erfcP7high<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VBLENDVPD    Y6, Y10, Y8, Y8
+	VMOVUPS      erfcP6low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP6high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP5low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP5high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP4low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP4high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP3low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP3high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP2low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP2high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP1low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP1high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcP0low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcP0high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMULPD       Y9, Y8, Y8
+	VADDPD       Y10, Y8, Y8
+	VMOVUPS      erfcQ8low<>+0(SB), Y10
+	VPERMILPD    Y7, Y10, Y10
+	VMOVUPS      erfcQ8high<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VBLENDVPD    Y6, Y11, Y10, Y10
+	VMOVUPS      erfcQ7low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ7high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ6low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ6high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ5low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ5high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ4low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ4high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ3low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ3high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ2low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ2high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ1low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ1high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y12
+	VBLENDVPD    Y6, Y12, Y11, Y11
+	VMULPD       Y9, Y10, Y10
+	VADDPD       Y11, Y10, Y10
+	VMOVUPS      erfcQ0low<>+0(SB), Y11
+	VPERMILPD    Y7, Y11, Y11
+	VMOVUPS      erfcQ0high<>+0(SB), Y12
+	VPERMILPD    Y7, Y12, Y7
+	VBLENDVPD    Y6, Y7, Y11, Y7
+	VMULPD       Y9, Y10, Y9
+	VADDPD       Y7, Y9, Y7
+	VDIVPD       Y7, Y8, Y7
+	VMULPD       Y7, Y5, Y8
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Y5, Y9
+	VADDPD       Y8, Y5, Y10
+	VSUBPD       double3fe0000000000000<>+0(SB), Y5, Y11
+	VADDPD       Y11, Y8, Y8
+	VMOVUPS      double3fe0000000000000<>+0(SB), Y11
+	VADDPD       Y8, Y11, Y8
+	VBLENDVPD    Y9, Y10, Y8, Y8
+	VBLENDVPD    Y3, Y7, Y8, Y8
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y9
+	VBLENDVPD    Y3, double3ffd8560b0000000<>+0(SB), Y9, Y9
+	VADDPD       Y8, Y9, Y9
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
+	VBLENDVPD    Y3, double3fc3d4fa80000000<>+0(SB), Y10, Y3
+	VSUBPD       Y8, Y3, Y3
+	VBLENDVPD    Y1, Y9, Y3, Y3
+	VMOVUPS      Y3, Y3
+	VTESTPD      Y6, Y6
+	JEQ          noTail218
+	VANDPD       doubleffffffff00000000<>+0(SB), Y5, Y8
+	VXORPD       double8000000000000000<>+0(SB), Y8, Y9
+	VMULPD       Y8, Y9, Y9
+	VSUBPD       double3fe2000000000000<>+0(SB), Y9, Y9
+	VMOVUPS      doublec085e00000000000<>+0(SB), Y10
+	VMAXPD       Y9, Y10, Y9
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y9, Y10
+	VCVTPD2DQY   Y10, X4
+	VCVTDQ2PD    X4, Y10
+	VMOVUPS      Y9, Y9
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y10, Y9
+	VMOVUPS      Y9, Y9
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y10, Y9
+	VMULPD       double3fb0000000000000<>+0(SB), Y9, Y9
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y10
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y9, Y10
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y9, Y10
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y9, Y10
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y9, Y10
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y9, Y10
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y9, Y10
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y9, Y10
+	VMULPD       Y10, Y9, Y9
+	VADDPD       double4000000000000000<>+0(SB), Y9, Y10
+	VMULPD       Y10, Y9, Y9
+	VADDPD       double4000000000000000<>+0(SB), Y9, Y10
+	VMULPD       Y10, Y9, Y9
+	VADDPD       double4000000000000000<>+0(SB), Y9, Y10
+	VMULPD       Y10, Y9, Y9
+	VADDPD       double4000000000000000<>+0(SB), Y9, Y10
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y11
+	VFMADD231PD  Y9, Y10, Y11
+	VPMOVSXDQ    X4, Y9
+	VPADDQ       bias<>+0(SB), Y9, Y9
+	VPSLLQ       $0x34, Y9, Y9
+	VMULPD       Y9, Y11, Y9
+	VSUBPD       Y5, Y8, Y10
+	VADDPD       Y5, Y8, Y8
+	VMULPD       Y8, Y10, Y8
+	VADDPD       Y7, Y8, Y7
+	VMULPD       double3ff71547652b82fe<>+0(SB), Y7, Y8
+	VCVTPD2DQY   Y8, X4
+	VCVTDQ2PD    X4, Y8
+	VMOVUPS      Y7, Y7
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y8, Y7
+	VMOVUPS      Y7, Y7
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y8, Y7
+	VMULPD       double3fb0000000000000<>+0(SB), Y7, Y7
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y8
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y7, Y8
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y7, Y8
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y7, Y8
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y7, Y8
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y7, Y8
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y7, Y8
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y7, Y8
+	VMULPD       Y8, Y7, Y7
+	VADDPD       double4000000000000000<>+0(SB), Y7, Y8
+	VMULPD       Y8, Y7, Y7
+	VADDPD       double4000000000000000<>+0(SB), Y7, Y8
+	VMULPD       Y8, Y7, Y7
+	VADDPD       double4000000000000000<>+0(SB), Y7, Y8
+	VMULPD       Y8, Y7, Y7
+	VADDPD       double4000000000000000<>+0(SB), Y7, Y8
+	VMOVUPS      double3ff0000000000000<>+0(SB), Y10
+	VFMADD231PD  Y7, Y8, Y10
+	VPMOVSXDQ    X4, Y7
+	VPADDQ       bias<>+0(SB), Y7, Y7
+	VPSLLQ       $0x34, Y7, Y7
+	VMULPD       Y7, Y10, Y7
+	VMULPD       Y7, Y9, Y7
+	VDIVPD       Y5, Y7, Y5
+	VMOVUPS      double4000000000000000<>+0(SB), Y7
+	VSUBPD       Y5, Y7, Y7
+	VBLENDVPD    Y1, Y7, Y5, Y1
+	VBLENDVPD    Y6, Y1, Y3, Y1
 	VMOVUPD      Y1, Y3
 
-noTail214:
+noTail218:
 	VMULPD      double3fe0000000000000<>+0(SB), Y3, Y1
+	VCVTPD2PSY  Y2, X4
 	VCVTPD2PSY  Y1, X1
-	VINSERTF128 $0x01, X1, Y2, Y1
-	VMASKMOVPS  Y1, Y0, (DX)(CX*4)
+	VINSERTF128 $0x01, X1, Y4, Y1
+	VMOVUPS     Y1, Y2
+
+done214:
+	VMASKMOVPS Y2, Y0, (DX)(CX*4)
 
 end205:
 	VZEROUPPER
 	RET
+
+DATA all40900000<>+0(SB)/8, $0x4090000040900000
+DATA all40900000<>+8(SB)/8, $0x4090000040900000
+DATA all40900000<>+16(SB)/8, $0x4090000040900000
+DATA all40900000<>+24(SB)/8, $0x4090000040900000
+GLOBL all40900000<>(SB), RODATA|NOPTR, $32
+
+DATA double3fb948b0fcd6e9e0<>+0(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+8(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+16(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+24(SB)/8, $0x3fb948b0fcd6e9e0
+GLOBL double3fb948b0fcd6e9e0<>(SB), RODATA|NOPTR, $32
+
+DATA doublebff0000000000000<>+0(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+8(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+16(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+24(SB)/8, $0xbff0000000000000
+GLOBL doublebff0000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA double3df15b19cbefab60<>+0(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+8(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+16(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+24(SB)/8, $0x3df15b19cbefab60
+GLOBL double3df15b19cbefab60<>(SB), RODATA|NOPTR, $32
+
+DATA doublebe145ecabfcc1ecf<>+0(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+8(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+16(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+24(SB)/8, $0xbe145ecabfcc1ecf
+GLOBL doublebe145ecabfcc1ecf<>(SB), RODATA|NOPTR, $32
+
+DATA double3e30b83e533329cc<>+0(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+8(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+16(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+24(SB)/8, $0x3e30b83e533329cc
+GLOBL double3e30b83e533329cc<>(SB), RODATA|NOPTR, $32
+
+DATA doublebe517c97aed36a9b<>+0(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+8(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+16(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+24(SB)/8, $0xbe517c97aed36a9b
+GLOBL doublebe517c97aed36a9b<>(SB), RODATA|NOPTR, $32
+
+DATA double3e7263b499f26dd4<>+0(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+8(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+16(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+24(SB)/8, $0x3e7263b499f26dd4
+GLOBL double3e7263b499f26dd4<>(SB), RODATA|NOPTR, $32
+
+DATA doublebe919c6d6cba2670<>+0(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+8(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+16(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+24(SB)/8, $0xbe919c6d6cba2670
+GLOBL doublebe919c6d6cba2670<>(SB), RODATA|NOPTR, $32
+
+DATA double3eafdfa995dd2296<>+0(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+8(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+16(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+24(SB)/8, $0x3eafdfa995dd2296
+GLOBL double3eafdfa995dd2296<>(SB), RODATA|NOPTR, $32
+
+DATA doublebecb6eb2a0d8c946<>+0(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+8(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+16(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+24(SB)/8, $0xbecb6eb2a0d8c946
+GLOBL doublebecb6eb2a0d8c946<>(SB), RODATA|NOPTR, $32
+
+DATA double3ee64f6fbeb7bf8b<>+0(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+8(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+16(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+24(SB)/8, $0x3ee64f6fbeb7bf8b
+GLOBL double3ee64f6fbeb7bf8b<>(SB), RODATA|NOPTR, $32
+
+DATA doublebf0114d963904722<>+0(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+8(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+16(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+24(SB)/8, $0xbf0114d963904722
+GLOBL doublebf0114d963904722<>(SB), RODATA|NOPTR, $32
+
+DATA double3f188c25c6bd022c<>+0(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+8(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+16(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+24(SB)/8, $0x3f188c25c6bd022c
+GLOBL double3f188c25c6bd022c<>(SB), RODATA|NOPTR, $32
+
+DATA doublebf307e77eb5bcde9<>+0(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+8(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+16(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+24(SB)/8, $0xbf307e77eb5bcde9
+GLOBL doublebf307e77eb5bcde9<>(SB), RODATA|NOPTR, $32
+
+DATA double3f44a567c50fc505<>+0(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+8(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+16(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+24(SB)/8, $0x3f44a567c50fc505
+GLOBL double3f44a567c50fc505<>(SB), RODATA|NOPTR, $32
+
+DATA doublebf57f906d75b58cc<>+0(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+8(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+16(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+24(SB)/8, $0xbf57f906d75b58cc
+GLOBL doublebf57f906d75b58cc<>(SB), RODATA|NOPTR, $32
+
+DATA double3f69b6519377554a<>+0(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+8(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+16(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+24(SB)/8, $0x3f69b6519377554a
+GLOBL double3f69b6519377554a<>(SB), RODATA|NOPTR, $32
+
+DATA doublebf795f747fbe1005<>+0(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+8(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+16(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+24(SB)/8, $0xbf795f747fbe1005
+GLOBL doublebf795f747fbe1005<>(SB), RODATA|NOPTR, $32
+
+DATA double3f86f6a85dfd0645<>+0(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+8(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+16(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+24(SB)/8, $0x3f86f6a85dfd0645
+GLOBL double3f86f6a85dfd0645<>(SB), RODATA|NOPTR, $32
+
+DATA doublebf930a1da0f37b27<>+0(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+8(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+16(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+24(SB)/8, $0xbf930a1da0f37b27
+GLOBL doublebf930a1da0f37b27<>(SB), RODATA|NOPTR, $32
+
+DATA double3f9d04ab561e421c<>+0(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+8(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+16(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+24(SB)/8, $0x3f9d04ab561e421c
+GLOBL double3f9d04ab561e421c<>(SB), RODATA|NOPTR, $32
+
+DATA doublebfa4936c29dabdc3<>+0(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+8(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+16(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+24(SB)/8, $0xbfa4936c29dabdc3
+GLOBL doublebfa4936c29dabdc3<>(SB), RODATA|NOPTR, $32
+
+DATA double3fac012d631d9a0f<>+0(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+8(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+16(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+24(SB)/8, $0x3fac012d631d9a0f
+GLOBL double3fac012d631d9a0f<>(SB), RODATA|NOPTR, $32
+
+DATA doublebfb3c2b7abb84b10<>+0(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+8(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+16(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+24(SB)/8, $0xbfb3c2b7abb84b10
+GLOBL doublebfb3c2b7abb84b10<>(SB), RODATA|NOPTR, $32
+
+DATA double3fc41576825481fc<>+0(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+8(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+16(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+24(SB)/8, $0x3fc41576825481fc
+GLOBL double3fc41576825481fc<>(SB), RODATA|NOPTR, $32
+
+DATA double3cd203af9ee75616<>+0(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+8(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+16(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+24(SB)/8, $0x3cd203af9ee75616
+GLOBL double3cd203af9ee75616<>(SB), RODATA|NOPTR, $32
 
 DATA double7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
 DATA double7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
@@ -4753,12 +5079,14 @@ TEXT ·normalPDF_avx2(SB), NOSPLIT, $0-48
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000008, AX
-	JLT     tail216Restore
+	JLT     tail220Restore
 
-loop218:
+loop222:
 	VMOVUPS      (BX)(CX*4), Y0
 	VEXTRACTF128 $0x00, Y0, X1
 	VCVTPS2PD    X1, Y1
+	VEXTRACTF128 $0x01, Y0, X0
+	VCVTPS2PD    X0, Y0
 	VMULPD       Y1, Y1, Y1
 	VMULPD       doublebfe0000000000000<>+0(SB), Y1, Y1
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y3
@@ -4798,40 +5126,37 @@ loop218:
 	VFNMADD231PD double40040d931ff62705<>+0(SB), Y3, Y1
 	VMOVUPS      Y3, Y3
 	VFMADD231PD  double3fd9884533d43651<>+0(SB), Y1, Y3
-	VCVTPD2PSY   Y3, X2
-	VEXTRACTF128 $0x01, Y0, X0
-	VCVTPS2PD    X0, Y0
 	VMULPD       Y0, Y0, Y0
 	VMULPD       doublebfe0000000000000<>+0(SB), Y0, Y0
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y1
 	VMAXPD       Y0, Y1, Y0
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y0, Y1
-	VCVTPD2DQY   Y1, X1
-	VCVTDQ2PD    X1, Y3
+	VCVTPD2DQY   Y1, X2
+	VCVTDQ2PD    X2, Y1
 	VMOVUPS      Y0, Y0
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y3, Y0
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y1, Y0
 	VMOVUPS      Y0, Y0
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y3, Y0
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y1, Y0
 	VMULPD       double3fb0000000000000<>+0(SB), Y0, Y0
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y3
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y0, Y3
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y0, Y3
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y0, Y3
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y0, Y3
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y0, Y3
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y3, Y0, Y0
-	VADDPD       double4000000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y3, Y0, Y0
-	VADDPD       double4000000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y3, Y0, Y0
-	VADDPD       double4000000000000000<>+0(SB), Y0, Y3
-	VMULPD       Y3, Y0, Y0
-	VADDPD       double4000000000000000<>+0(SB), Y0, Y3
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y1
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y0, Y1
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y0, Y1
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y0, Y1
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y0, Y1
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y0, Y1
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y0, Y1
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y0, Y1
+	VMULPD       Y1, Y0, Y0
+	VADDPD       double4000000000000000<>+0(SB), Y0, Y1
+	VMULPD       Y1, Y0, Y0
+	VADDPD       double4000000000000000<>+0(SB), Y0, Y1
+	VMULPD       Y1, Y0, Y0
+	VADDPD       double4000000000000000<>+0(SB), Y0, Y1
+	VMULPD       Y1, Y0, Y0
+	VADDPD       double4000000000000000<>+0(SB), Y0, Y1
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y4
-	VFMADD231PD  Y0, Y3, Y4
-	VPMOVSXDQ    X1, Y0
+	VFMADD231PD  Y0, Y1, Y4
+	VPMOVSXDQ    X2, Y0
 	VPADDQ       bias<>+0(SB), Y0, Y0
 	VPSLLQ       $0x34, Y0, Y0
 	VMULPD       Y0, Y4, Y0
@@ -4840,23 +5165,26 @@ loop218:
 	VFNMADD231PD double40040d931ff62705<>+0(SB), Y1, Y0
 	VMOVUPS      Y1, Y1
 	VFMADD231PD  double3fd9884533d43651<>+0(SB), Y0, Y1
+	VCVTPD2PSY   Y3, X2
 	VCVTPD2PSY   Y1, X0
 	VINSERTF128  $0x01, X0, Y2, Y0
 	VMOVUPS      Y0, (DX)(CX*4)
 	ADDQ         $0x00000008, CX
 	SUBQ         $0x00000008, AX
-	JGE          loop218
+	JGE          loop222
 
-tail216Restore:
+tail220Restore:
 	ADDQ         $0x00000008, AX
 	TESTQ        AX, AX
-	JEQ          end217
+	JEQ          end221
 	LEAQ         mask<>+0(SB), SI
 	NEGQ         AX
 	VMOVUPS      32(SI)(AX*4), Y0
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VEXTRACTF128 $0x00, Y1, X2
 	VCVTPS2PD    X2, Y3
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
 	VMULPD       Y3, Y3, Y3
 	VMULPD       doublebfe0000000000000<>+0(SB), Y3, Y3
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y4
@@ -4896,40 +5224,37 @@ tail216Restore:
 	VFNMADD231PD double40040d931ff62705<>+0(SB), Y4, Y3
 	VMOVUPS      Y4, Y4
 	VFMADD231PD  double3fd9884533d43651<>+0(SB), Y3, Y4
-	VCVTPD2PSY   Y4, X2
-	VEXTRACTF128 $0x01, Y1, X1
-	VCVTPS2PD    X1, Y1
 	VMULPD       Y1, Y1, Y1
 	VMULPD       doublebfe0000000000000<>+0(SB), Y1, Y1
 	VMOVUPS      doublec085e00000000000<>+0(SB), Y3
 	VMAXPD       Y1, Y3, Y1
 	VMULPD       double3ff71547652b82fe<>+0(SB), Y1, Y3
-	VCVTPD2DQY   Y3, X3
-	VCVTDQ2PD    X3, Y4
+	VCVTPD2DQY   Y3, X2
+	VCVTDQ2PD    X2, Y3
 	VMOVUPS      Y1, Y1
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y4, Y1
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Y3, Y1
 	VMOVUPS      Y1, Y1
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y4, Y1
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Y3, Y1
 	VMULPD       double3fb0000000000000<>+0(SB), Y1, Y1
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y4
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y1, Y4
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y1, Y4
-	VFMADD213PD  double3f81111111111111<>+0(SB), Y1, Y4
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Y1, Y4
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Y1, Y4
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Y1, Y4
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Y1, Y4
-	VMULPD       Y4, Y1, Y1
-	VADDPD       double4000000000000000<>+0(SB), Y1, Y4
-	VMULPD       Y4, Y1, Y1
-	VADDPD       double4000000000000000<>+0(SB), Y1, Y4
-	VMULPD       Y4, Y1, Y1
-	VADDPD       double4000000000000000<>+0(SB), Y1, Y4
-	VMULPD       Y4, Y1, Y1
-	VADDPD       double4000000000000000<>+0(SB), Y1, Y4
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Y3
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Y1, Y3
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Y1, Y3
+	VFMADD213PD  double3f81111111111111<>+0(SB), Y1, Y3
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Y1, Y3
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Y1, Y3
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Y1, Y3
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Y1, Y3
+	VMULPD       Y3, Y1, Y1
+	VADDPD       double4000000000000000<>+0(SB), Y1, Y3
+	VMULPD       Y3, Y1, Y1
+	VADDPD       double4000000000000000<>+0(SB), Y1, Y3
+	VMULPD       Y3, Y1, Y1
+	VADDPD       double4000000000000000<>+0(SB), Y1, Y3
+	VMULPD       Y3, Y1, Y1
+	VADDPD       double4000000000000000<>+0(SB), Y1, Y3
 	VMOVUPS      double3ff0000000000000<>+0(SB), Y5
-	VFMADD231PD  Y1, Y4, Y5
-	VPMOVSXDQ    X3, Y1
+	VFMADD231PD  Y1, Y3, Y5
+	VPMOVSXDQ    X2, Y1
 	VPADDQ       bias<>+0(SB), Y1, Y1
 	VPSLLQ       $0x34, Y1, Y1
 	VMULPD       Y1, Y5, Y1
@@ -4938,11 +5263,12 @@ tail216Restore:
 	VFNMADD231PD double40040d931ff62705<>+0(SB), Y3, Y1
 	VMOVUPS      Y3, Y3
 	VFMADD231PD  double3fd9884533d43651<>+0(SB), Y1, Y3
+	VCVTPD2PSY   Y4, X2
 	VCVTPD2PSY   Y3, X1
 	VINSERTF128  $0x01, X1, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (DX)(CX*4)
 
-end217:
+end221:
 	VZEROUPPER
 	RET
 
@@ -4977,9 +5303,9 @@ TEXT ·affine_avx2(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one219Restore
+	JLT          one223Restore
 
-loop222:
+loop226:
 	VMOVUPS     (BX)(CX*4), Y2
 	VMOVUPS     Y1, Y3
 	VFMADD231PS Y0, Y2, Y3
@@ -4998,26 +5324,26 @@ loop222:
 	VMOVUPS     Y3, 96(DX)(CX*4)
 	ADDQ        $0x00000020, CX
 	SUBQ        $0x00000020, AX
-	JGE         loop222
+	JGE         loop226
 
-one219Restore:
+one223Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail220Restore
+	JLT  tail224Restore
 
-loop223:
+loop227:
 	VMOVUPS     (BX)(CX*4), Y2
 	VMOVUPS     Y1, Y3
 	VFMADD231PS Y0, Y2, Y3
 	VMOVUPS     Y3, (DX)(CX*4)
 	ADDQ        $0x00000008, CX
 	SUBQ        $0x00000008, AX
-	JGE         loop223
+	JGE         loop227
 
-tail220Restore:
+tail224Restore:
 	ADDQ        $0x00000008, AX
 	TESTQ       AX, AX
-	JEQ         end221
+	JEQ         end225
 	LEAQ        mask<>+0(SB), SI
 	NEGQ        AX
 	VMOVUPS     32(SI)(AX*4), Y2
@@ -5026,7 +5352,7 @@ tail220Restore:
 	VFMADD231PS Y0, Y3, Y1
 	VMASKMOVPS  Y1, Y2, (DX)(CX*4)
 
-end221:
+end225:
 	VZEROUPPER
 	RET
 
@@ -5046,9 +5372,9 @@ TEXT ·addScaled_avx2(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one224Restore
+	JLT          one228Restore
 
-loop227:
+loop231:
 	VMOVUPS     (BX)(CX*4), Y1
 	VMOVUPS     (SI)(CX*4), Y2
 	VMOVUPS     Y1, Y1
@@ -5071,14 +5397,14 @@ loop227:
 	VMOVUPS     Y1, 96(DX)(CX*4)
 	ADDQ        $0x00000020, CX
 	SUBQ        $0x00000020, AX
-	JGE         loop227
+	JGE         loop231
 
-one224Restore:
+one228Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail225Restore
+	JLT  tail229Restore
 
-loop228:
+loop232:
 	VMOVUPS     (BX)(CX*4), Y1
 	VMOVUPS     (SI)(CX*4), Y2
 	VMOVUPS     Y1, Y1
@@ -5086,12 +5412,12 @@ loop228:
 	VMOVUPS     Y1, (DX)(CX*4)
 	ADDQ        $0x00000008, CX
 	SUBQ        $0x00000008, AX
-	JGE         loop228
+	JGE         loop232
 
-tail225Restore:
+tail229Restore:
 	ADDQ        $0x00000008, AX
 	TESTQ       AX, AX
-	JEQ         end226
+	JEQ         end230
 	LEAQ        mask<>+0(SB), DI
 	NEGQ        AX
 	VMOVUPS     32(DI)(AX*4), Y1
@@ -5101,7 +5427,7 @@ tail225Restore:
 	VFMADD231PS Y0, Y3, Y2
 	VMASKMOVPS  Y2, Y1, (DX)(CX*4)
 
-end226:
+end230:
 	VZEROUPPER
 	RET
 
@@ -5124,9 +5450,9 @@ TEXT ·mulAdd_avx2(SB), NOSPLIT, $0-96
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000020, AX
-	JLT     one229Restore
+	JLT     one233Restore
 
-loop232:
+loop236:
 	VMOVUPS     (BX)(CX*4), Y0
 	VMOVUPS     (SI)(CX*4), Y1
 	VMOVUPS     (DI)(CX*4), Y2
@@ -5153,14 +5479,14 @@ loop232:
 	VMOVUPS     Y2, 96(DX)(CX*4)
 	ADDQ        $0x00000020, CX
 	SUBQ        $0x00000020, AX
-	JGE         loop232
+	JGE         loop236
 
-one229Restore:
+one233Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail230Restore
+	JLT  tail234Restore
 
-loop233:
+loop237:
 	VMOVUPS     (BX)(CX*4), Y0
 	VMOVUPS     (SI)(CX*4), Y1
 	VMOVUPS     (DI)(CX*4), Y2
@@ -5169,12 +5495,12 @@ loop233:
 	VMOVUPS     Y2, (DX)(CX*4)
 	ADDQ        $0x00000008, CX
 	SUBQ        $0x00000008, AX
-	JGE         loop233
+	JGE         loop237
 
-tail230Restore:
+tail234Restore:
 	ADDQ        $0x00000008, AX
 	TESTQ       AX, AX
-	JEQ         end231
+	JEQ         end235
 	LEAQ        mask<>+0(SB), R8
 	NEGQ        AX
 	VMOVUPS     32(R8)(AX*4), Y0
@@ -5185,7 +5511,7 @@ tail230Restore:
 	VFMADD231PS Y2, Y1, Y3
 	VMASKMOVPS  Y3, Y0, (DX)(CX*4)
 
-end231:
+end235:
 	VZEROUPPER
 	RET
 
@@ -5202,9 +5528,9 @@ TEXT ·clamp_avx2(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one234Restore
+	JLT          one238Restore
 
-loop237:
+loop241:
 	VMOVUPS (BX)(CX*4), Y2
 	VMAXPS  Y2, Y0, Y2
 	VMINPS  Y2, Y1, Y2
@@ -5223,26 +5549,26 @@ loop237:
 	VMOVUPS Y2, 96(DX)(CX*4)
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000020, AX
-	JGE     loop237
+	JGE     loop241
 
-one234Restore:
+one238Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail235Restore
+	JLT  tail239Restore
 
-loop238:
+loop242:
 	VMOVUPS (BX)(CX*4), Y2
 	VMAXPS  Y2, Y0, Y2
 	VMINPS  Y2, Y1, Y2
 	VMOVUPS Y2, (DX)(CX*4)
 	ADDQ    $0x00000008, CX
 	SUBQ    $0x00000008, AX
-	JGE     loop238
+	JGE     loop242
 
-tail235Restore:
+tail239Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end236
+	JEQ        end240
 	LEAQ       mask<>+0(SB), SI
 	NEGQ       AX
 	VMOVUPS    32(SI)(AX*4), Y2
@@ -5251,7 +5577,7 @@ tail235Restore:
 	VMINPS     Y0, Y1, Y0
 	VMASKMOVPS Y0, Y2, (DX)(CX*4)
 
-end236:
+end240:
 	VZEROUPPER
 	RET
 
@@ -5267,9 +5593,9 @@ TEXT ·leakyReLU_avx2(SB), NOSPLIT, $0-52
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one239Restore
+	JLT          one243Restore
 
-loop242:
+loop246:
 	VMOVUPS   (BX)(CX*4), Y1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y1, Y2
 	VMULPS    Y0, Y1, Y3
@@ -5292,14 +5618,14 @@ loop242:
 	VMOVUPS   Y1, 96(DX)(CX*4)
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000020, AX
-	JGE       loop242
+	JGE       loop246
 
-one239Restore:
+one243Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail240Restore
+	JLT  tail244Restore
 
-loop243:
+loop247:
 	VMOVUPS   (BX)(CX*4), Y1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y1, Y2
 	VMULPS    Y0, Y1, Y3
@@ -5307,12 +5633,12 @@ loop243:
 	VMOVUPS   Y1, (DX)(CX*4)
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000008, AX
-	JGE       loop243
+	JGE       loop247
 
-tail240Restore:
+tail244Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end241
+	JEQ        end245
 	LEAQ       mask<>+0(SB), SI
 	NEGQ       AX
 	VMOVUPS    32(SI)(AX*4), Y1
@@ -5322,7 +5648,7 @@ tail240Restore:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (DX)(CX*4)
 
-end241:
+end245:
 	VZEROUPPER
 	RET
 
@@ -5342,9 +5668,9 @@ TEXT ·leakyReLUGrad_avx2(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one244Restore
+	JLT          one248Restore
 
-loop247:
+loop251:
 	VMOVUPS   (BX)(CX*4), Y1
 	VMOVUPS   (SI)(CX*4), Y2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y2, Y2
@@ -5371,14 +5697,14 @@ loop247:
 	VMOVUPS   Y1, 96(DX)(CX*4)
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000020, AX
-	JGE       loop247
+	JGE       loop251
 
-one244Restore:
+one248Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail245Restore
+	JLT  tail249Restore
 
-loop248:
+loop252:
 	VMOVUPS   (BX)(CX*4), Y1
 	VMOVUPS   (SI)(CX*4), Y2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y2, Y2
@@ -5387,12 +5713,12 @@ loop248:
 	VMOVUPS   Y1, (DX)(CX*4)
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000008, AX
-	JGE       loop248
+	JGE       loop252
 
-tail245Restore:
+tail249Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end246
+	JEQ        end250
 	LEAQ       mask<>+0(SB), DI
 	NEGQ       AX
 	VMOVUPS    32(DI)(AX*4), Y1
@@ -5403,7 +5729,7 @@ tail245Restore:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (DX)(CX*4)
 
-end246:
+end250:
 	VZEROUPPER
 	RET
 
@@ -5422,9 +5748,9 @@ TEXT ·sigmoidGrad_avx2(SB), NOSPLIT, $0-72
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000020, AX
-	JLT     one249Restore
+	JLT     one253Restore
 
-loop252:
+loop256:
 	VMOVUPS (BX)(CX*4), Y0
 	VMOVUPS (SI)(CX*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -5455,14 +5781,14 @@ loop252:
 	VMOVUPS Y0, 96(DX)(CX*4)
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000020, AX
-	JGE     loop252
+	JGE     loop256
 
-one249Restore:
+one253Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail250Restore
+	JLT  tail254Restore
 
-loop253:
+loop257:
 	VMOVUPS (BX)(CX*4), Y0
 	VMOVUPS (SI)(CX*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -5472,12 +5798,12 @@ loop253:
 	VMOVUPS Y0, (DX)(CX*4)
 	ADDQ    $0x00000008, CX
 	SUBQ    $0x00000008, AX
-	JGE     loop253
+	JGE     loop257
 
-tail250Restore:
+tail254Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end251
+	JEQ        end255
 	LEAQ       mask<>+0(SB), DI
 	NEGQ       AX
 	VMOVUPS    32(DI)(AX*4), Y0
@@ -5489,7 +5815,7 @@ tail250Restore:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (DX)(CX*4)
 
-end251:
+end255:
 	VZEROUPPER
 	RET
 
@@ -5508,9 +5834,9 @@ TEXT ·tanhGrad_avx2(SB), NOSPLIT, $0-72
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000020, AX
-	JLT     one254Restore
+	JLT     one258Restore
 
-loop257:
+loop261:
 	VMOVUPS      (BX)(CX*4), Y0
 	VMOVUPS      (SI)(CX*4), Y1
 	VMOVUPS      all3f800000<>+0(SB), Y2
@@ -5537,14 +5863,14 @@ loop257:
 	VMOVUPS      Y0, 96(DX)(CX*4)
 	ADDQ         $0x00000020, CX
 	SUBQ         $0x00000020, AX
-	JGE          loop257
+	JGE          loop261
 
-one254Restore:
+one258Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail255Restore
+	JLT  tail259Restore
 
-loop258:
+loop262:
 	VMOVUPS      (BX)(CX*4), Y0
 	VMOVUPS      (SI)(CX*4), Y1
 	VMOVUPS      all3f800000<>+0(SB), Y2
@@ -5553,12 +5879,12 @@ loop258:
 	VMOVUPS      Y0, (DX)(CX*4)
 	ADDQ         $0x00000008, CX
 	SUBQ         $0x00000008, AX
-	JGE          loop258
+	JGE          loop262
 
-tail255Restore:
+tail259Restore:
 	ADDQ         $0x00000008, AX
 	TESTQ        AX, AX
-	JEQ          end256
+	JEQ          end260
 	LEAQ         mask<>+0(SB), DI
 	NEGQ         AX
 	VMOVUPS      32(DI)(AX*4), Y0
@@ -5569,6 +5895,6 @@ tail255Restore:
 	VMULPS       Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y0, (DX)(CX*4)
 
-end256:
+end260:
 	VZEROUPPER
 	RET

@@ -3343,6 +3343,8 @@ loop202:
 	VMOVUPS       (BX)(CX*4), Z0
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
 	VMAXPD        Z1, Z3, Z1
 	VMOVUPS       double4085e00000000000<>+0(SB), Z3
@@ -3374,40 +3376,38 @@ loop202:
 	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
 	VFMADD231PD   Z1, Z4, Z5
 	VSCALEFPD     Z3, Z5, Z1
-	VCVTPD2PS     Z1, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VMOVUPS       doublec085e00000000000<>+0(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVUPS       double4085e00000000000<>+0(SB), Z1
-	VMINPD        Z0, Z1, Z0
-	VMULPD        double3ff71547652b82fe<>+0(SB), Z0, Z1
-	VCVTPD2DQ     Z1, Y1
-	VCVTDQ2PD     Y1, Z1
+	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
+	VMAXPD        Z0, Z3, Z0
+	VMOVUPS       double4085e00000000000<>+0(SB), Z3
+	VMINPD        Z0, Z3, Z0
+	VMULPD        double3ff71547652b82fe<>+0(SB), Z0, Z3
+	VCVTPD2DQ     Z3, Y2
+	VCVTDQ2PD     Y2, Z3
 	VMOVUPS       Z0, Z0
-	VFNMADD231PD  double3fe62e42fefa3000<>+0(SB), Z1, Z0
+	VFNMADD231PD  double3fe62e42fefa3000<>+0(SB), Z3, Z0
 	VMOVUPS       Z0, Z0
-	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z1, Z0
+	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z3, Z0
 	VMULPD        double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z3
-	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z3
-	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z4
-	VFMADD231PD   Z0, Z3, Z4
-	VSCALEFPD     Z1, Z4, Z0
+	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z4
+	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z4
+	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
+	VFMADD231PD   Z0, Z4, Z5
+	VSCALEFPD     Z3, Z5, Z0
+	VCVTPD2PS     Z1, Y2
 	VCVTPD2PS     Z0, Y0
 	VINSERTF64X4  $0x01, Y0, Z2, Z0
 	VMOVUPS       Z0, (DX)(CX*4)
@@ -3425,6 +3425,8 @@ tail200Restore:
 	VMOVUPS.Z     (BX)(CX*4), K1, Z0
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
 	VMAXPD        Z1, Z3, Z1
 	VMOVUPS       double4085e00000000000<>+0(SB), Z3
@@ -3456,40 +3458,38 @@ tail200Restore:
 	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
 	VFMADD231PD   Z1, Z4, Z5
 	VSCALEFPD     Z3, Z5, Z1
-	VCVTPD2PS     Z1, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VMOVUPS       doublec085e00000000000<>+0(SB), Z1
-	VMAXPD        Z0, Z1, Z0
-	VMOVUPS       double4085e00000000000<>+0(SB), Z1
-	VMINPD        Z0, Z1, Z0
-	VMULPD        double3ff71547652b82fe<>+0(SB), Z0, Z1
-	VCVTPD2DQ     Z1, Y1
-	VCVTDQ2PD     Y1, Z1
+	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
+	VMAXPD        Z0, Z3, Z0
+	VMOVUPS       double4085e00000000000<>+0(SB), Z3
+	VMINPD        Z0, Z3, Z0
+	VMULPD        double3ff71547652b82fe<>+0(SB), Z0, Z3
+	VCVTPD2DQ     Z3, Y2
+	VCVTDQ2PD     Y2, Z3
 	VMOVUPS       Z0, Z0
-	VFNMADD231PD  double3fe62e42fefa3000<>+0(SB), Z1, Z0
+	VFNMADD231PD  double3fe62e42fefa3000<>+0(SB), Z3, Z0
 	VMOVUPS       Z0, Z0
-	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z1, Z0
+	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z3, Z0
 	VMULPD        double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z3
-	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z3
-	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z4
-	VFMADD231PD   Z0, Z3, Z4
-	VSCALEFPD     Z1, Z4, Z0
+	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z4
+	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z4
+	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
+	VFMADD231PD   Z0, Z4, Z5
+	VSCALEFPD     Z3, Z5, Z0
+	VCVTPD2PS     Z1, Y2
 	VCVTPD2PS     Z0, Y0
 	VINSERTF64X4  $0x01, Y0, Z2, Z0
 	VMOVUPS       Z0, K1, (DX)(CX*4)
@@ -3663,119 +3663,200 @@ TEXT ·normalCDF_avx512(SB), NOSPLIT, $0-48
 
 loop206:
 	VMOVUPS       (BX)(CX*4), Z0
+	VANDPS        all7fffffff<>+0(SB), Z0, Z1
+	VCMPPS        $0x06, all40900000<>+0(SB), Z1, K1
+	KORTESTW      K1, K1
+	JNE           slow207
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
-	VANDPD        double7fffffffffffffff<>+0(SB), Z1, Z3
-	VMOVUPS       double4044000000000000<>+0(SB), Z4
-	VMINPD        Z3, Z4, Z3
-	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z3, Z4
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VCVTPS2PD     Y2, Z5
+	VMULPD        Z1, Z1, Z2
+	VMOVUPS       doublebff0000000000000<>+0(SB), Z3
+	VFMADD231PD   double3fb948b0fcd6e9e0<>+0(SB), Z2, Z3
+	VMOVUPS       double3df15b19cbefab60<>+0(SB), Z2
+	VFMADD213PD   doublebe145ecabfcc1ecf<>+0(SB), Z3, Z2
+	VFMADD213PD   double3e30b83e533329cc<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebe517c97aed36a9b<>+0(SB), Z3, Z2
+	VFMADD213PD   double3e7263b499f26dd4<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebe919c6d6cba2670<>+0(SB), Z3, Z2
+	VFMADD213PD   double3eafdfa995dd2296<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebecb6eb2a0d8c946<>+0(SB), Z3, Z2
+	VFMADD213PD   double3ee64f6fbeb7bf8b<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf0114d963904722<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f188c25c6bd022c<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf307e77eb5bcde9<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f44a567c50fc505<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf57f906d75b58cc<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f69b6519377554a<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf795f747fbe1005<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f86f6a85dfd0645<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf930a1da0f37b27<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f9d04ab561e421c<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebfa4936c29dabdc3<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fac012d631d9a0f<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebfb3c2b7abb84b10<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fc41576825481fc<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z1, Z2
+	VSUBPD        double3cd203af9ee75616<>+0(SB), Z2, Z1
+	VADDPD        double3cd203af9ee75616<>+0(SB), Z2, Z2
+	VMULPD        Z5, Z5, Z3
+	VMOVUPS       doublebff0000000000000<>+0(SB), Z6
+	VFMADD231PD   double3fb948b0fcd6e9e0<>+0(SB), Z3, Z6
+	VMOVUPS       double3df15b19cbefab60<>+0(SB), Z3
+	VFMADD213PD   doublebe145ecabfcc1ecf<>+0(SB), Z6, Z3
+	VFMADD213PD   double3e30b83e533329cc<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebe517c97aed36a9b<>+0(SB), Z6, Z3
+	VFMADD213PD   double3e7263b499f26dd4<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebe919c6d6cba2670<>+0(SB), Z6, Z3
+	VFMADD213PD   double3eafdfa995dd2296<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebecb6eb2a0d8c946<>+0(SB), Z6, Z3
+	VFMADD213PD   double3ee64f6fbeb7bf8b<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf0114d963904722<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f188c25c6bd022c<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf307e77eb5bcde9<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f44a567c50fc505<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf57f906d75b58cc<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f69b6519377554a<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf795f747fbe1005<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f86f6a85dfd0645<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf930a1da0f37b27<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f9d04ab561e421c<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebfa4936c29dabdc3<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fac012d631d9a0f<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebfb3c2b7abb84b10<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fc41576825481fc<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z5, Z3
+	VSUBPD        double3cd203af9ee75616<>+0(SB), Z3, Z5
+	VADDPD        double3cd203af9ee75616<>+0(SB), Z3, Z3
+	VCVTPD2PS     Z1, Y4
+	VCVTPD2PS     Z5, Y1
+	VINSERTF64X4  $0x01, Y1, Z4, Z1
+	VMOVUPS       Z1, Z1
+	VCVTPD2PS     Z2, Y4
+	VCVTPD2PS     Z3, Y2
+	VINSERTF64X4  $0x01, Y2, Z4, Z2
+	VCMPPS        $0x04, Z1, Z2, K1
+	KORTESTW      K1, K1
+	JNE           slow207
+	JMP           done208
+
+slow207:
+	VEXTRACTF64X4 $0x00, Z0, Y1
+	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VANDPD        double7fffffffffffffff<>+0(SB), Z1, Z2
+	VMOVUPS       double4044000000000000<>+0(SB), Z3
+	VMINPD        Z2, Z3, Z2
+	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VMOVUPS       Z2, Z2
+	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z3, Z2
 	VMOVUPS       Z3, Z3
-	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z4, Z3
-	VMOVUPS       Z4, Z4
-	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z3, Z4
-	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z4, K1
-	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z4, K2
-	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z4, K3
-	VMOVUPS       double0000000000000000<>+0(SB), Z3
-	VMOVUPD       double0000000000000001<>+0(SB), K1, Z3
-	VMOVUPS       Z3, Z3
-	VMOVUPD       double0000000000000002<>+0(SB), K2, Z3
-	VMOVUPS       Z3, Z3
-	VMOVUPD       double0000000000000003<>+0(SB), K3, Z3
+	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z3, K1
+	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z3, K2
+	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K3
+	VMOVUPS       double0000000000000000<>+0(SB), Z2
+	VMOVUPD       double0000000000000001<>+0(SB), K1, Z2
+	VMOVUPS       Z2, Z2
+	VMOVUPD       double0000000000000002<>+0(SB), K2, Z2
+	VMOVUPS       Z2, Z2
+	VMOVUPD       double0000000000000003<>+0(SB), K3, Z2
 	VCMPPD        $0x1e, double0000000000000000<>+0(SB), Z1, K3
-	VMULPD        Z4, Z4, Z1
-	VSUBPD        double3ff0000000000000<>+0(SB), Z4, Z5
+	VMULPD        Z3, Z3, Z1
+	VSUBPD        double3ff0000000000000<>+0(SB), Z3, Z5
 	VMOVUPS       Z1, Z6
 	VMOVUPD       Z5, K1, Z6
 	VMOVUPS       Z6, Z5
 	KORTESTB      K2, K2
-	JEQ           noTail207
+	JEQ           noTail209
 	VMOVUPS       double3ff0000000000000<>+0(SB), Z6
 	VDIVPD        Z1, Z6, Z1
 	VMOVUPS       Z5, Z5
 	VMOVUPD       Z1, K2, Z5
 	VMOVUPD       Z5, Z5
 
-noTail207:
-	VPERMPD      erfcP7<>+0(SB), Z3, Z1
-	VPERMPD      erfcP6<>+0(SB), Z3, Z6
+noTail209:
+	VPERMPD      erfcP7<>+0(SB), Z2, Z1
+	VPERMPD      erfcP6<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP5<>+0(SB), Z3, Z6
+	VPERMPD      erfcP5<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP4<>+0(SB), Z3, Z6
+	VPERMPD      erfcP4<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP3<>+0(SB), Z3, Z6
+	VPERMPD      erfcP3<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP2<>+0(SB), Z3, Z6
+	VPERMPD      erfcP2<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP1<>+0(SB), Z3, Z6
+	VPERMPD      erfcP1<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP0<>+0(SB), Z3, Z6
+	VPERMPD      erfcP0<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcQ8<>+0(SB), Z3, Z6
-	VPERMPD      erfcQ7<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ8<>+0(SB), Z2, Z6
+	VPERMPD      erfcQ7<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ6<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ6<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ5<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ5<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ4<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ4<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ3<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ3<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ2<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ2<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ1<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ1<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ0<>+0(SB), Z3, Z3
+	VPERMPD      erfcQ0<>+0(SB), Z2, Z2
 	VMULPD       Z5, Z6, Z5
-	VADDPD       Z3, Z5, Z3
-	VDIVPD       Z3, Z1, Z1
-	VMULPD       Z1, Z4, Z3
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z4, K4
-	VADDPD       Z3, Z4, Z5
-	VSUBPD       double3fe0000000000000<>+0(SB), Z4, Z6
-	VADDPD       Z6, Z3, Z3
+	VADDPD       Z2, Z5, Z2
+	VDIVPD       Z2, Z1, Z1
+	VMULPD       Z1, Z3, Z2
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K4
+	VADDPD       Z2, Z3, Z5
+	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z6
+	VADDPD       Z6, Z2, Z2
 	VMOVUPS      double3fe0000000000000<>+0(SB), Z6
-	VADDPD       Z3, Z6, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z5, K4, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z1, K1, Z3
+	VADDPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K4, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z1, K1, Z2
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
 	VMOVUPD      double3ffd8560b0000000<>+0(SB), K1, Z5
-	VADDPD       Z3, Z5, Z5
+	VADDPD       Z2, Z5, Z5
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
 	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K1, Z6
-	VSUBPD       Z3, Z6, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z5, K3, Z3
-	VMOVUPS      Z3, Z3
+	VSUBPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K3, Z2
+	VMOVUPS      Z2, Z2
 	KORTESTB     K2, K2
-	JEQ          noTail208
-	VANDPD       doubleffffffff00000000<>+0(SB), Z4, Z5
+	JEQ          noTail210
+	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z5
 	VXORPD       double8000000000000000<>+0(SB), Z5, Z6
 	VMULPD       Z5, Z6, Z6
 	VSUBPD       double3fe2000000000000<>+0(SB), Z6, Z6
 	VMOVUPS      doublec085e00000000000<>+0(SB), Z7
 	VMAXPD       Z6, Z7, Z6
 	VMULPD       double3ff71547652b82fe<>+0(SB), Z6, Z7
-	VCVTPD2DQ    Z7, Y2
-	VCVTDQ2PD    Y2, Z7
+	VCVTPD2DQ    Z7, Y4
+	VCVTDQ2PD    Y4, Z7
 	VMOVUPS      Z6, Z6
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z7, Z6
 	VMOVUPS      Z6, Z6
@@ -3800,13 +3881,13 @@ noTail207:
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z9
 	VFMADD231PD  Z6, Z8, Z9
 	VSCALEFPD    Z7, Z9, Z6
-	VSUBPD       Z4, Z5, Z7
-	VADDPD       Z4, Z5, Z5
+	VSUBPD       Z3, Z5, Z7
+	VADDPD       Z3, Z5, Z5
 	VMULPD       Z5, Z7, Z5
 	VADDPD       Z1, Z5, Z1
 	VMULPD       double3ff71547652b82fe<>+0(SB), Z1, Z5
-	VCVTPD2DQ    Z5, Y2
-	VCVTDQ2PD    Y2, Z5
+	VCVTPD2DQ    Z5, Y4
+	VCVTDQ2PD    Y4, Z5
 	VMOVUPS      Z1, Z1
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z5, Z1
 	VMOVUPS      Z1, Z1
@@ -3832,204 +3913,205 @@ noTail207:
 	VFMADD231PD  Z1, Z7, Z8
 	VSCALEFPD    Z5, Z8, Z1
 	VMULPD       Z1, Z6, Z1
-	VDIVPD       Z4, Z1, Z1
-	VMOVUPS      double4000000000000000<>+0(SB), Z4
-	VSUBPD       Z1, Z4, Z4
+	VDIVPD       Z3, Z1, Z1
+	VMOVUPS      double4000000000000000<>+0(SB), Z3
+	VSUBPD       Z1, Z3, Z3
 	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K3, Z1
+	VMOVUPD      Z3, K3, Z1
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z1, K2, Z2
+	VMOVUPD      Z2, Z2
+
+noTail210:
+	VMULPD       double3fe0000000000000<>+0(SB), Z2, Z1
+	VANDPD       double7fffffffffffffff<>+0(SB), Z0, Z2
+	VMOVUPS      double4044000000000000<>+0(SB), Z3
+	VMINPD       Z2, Z3, Z2
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VMOVUPS      Z2, Z2
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Z3, Z2
 	VMOVUPS      Z3, Z3
-	VMOVUPD      Z1, K2, Z3
-	VMOVUPD      Z3, Z3
-
-noTail208:
-	VMULPD        double3fe0000000000000<>+0(SB), Z3, Z1
-	VCVTPD2PS     Z1, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VANDPD        double7fffffffffffffff<>+0(SB), Z0, Z1
-	VMOVUPS       double4044000000000000<>+0(SB), Z3
-	VMINPD        Z1, Z3, Z1
-	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z1, Z3
-	VMOVUPS       Z1, Z1
-	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z3, Z1
-	VMOVUPS       Z3, Z3
-	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z1, Z3
-	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z3, K1
-	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z3, K2
-	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K3
-	VMOVUPS       double0000000000000000<>+0(SB), Z1
-	VMOVUPD       double0000000000000001<>+0(SB), K1, Z1
-	VMOVUPS       Z1, Z1
-	VMOVUPD       double0000000000000002<>+0(SB), K2, Z1
-	VMOVUPS       Z1, Z1
-	VMOVUPD       double0000000000000003<>+0(SB), K3, Z1
-	VCMPPD        $0x1e, double0000000000000000<>+0(SB), Z0, K3
-	VMULPD        Z3, Z3, Z0
-	VSUBPD        double3ff0000000000000<>+0(SB), Z3, Z4
-	VMOVUPS       Z0, Z5
-	VMOVUPD       Z4, K1, Z5
-	VMOVUPS       Z5, Z4
-	KORTESTB      K2, K2
-	JEQ           noTail209
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
-	VDIVPD        Z0, Z5, Z0
-	VMOVUPS       Z4, Z4
-	VMOVUPD       Z0, K2, Z4
-	VMOVUPD       Z4, Z4
-
-noTail209:
-	VPERMPD      erfcP7<>+0(SB), Z1, Z0
-	VPERMPD      erfcP6<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP5<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP4<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP3<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP2<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP1<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP0<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcQ8<>+0(SB), Z1, Z5
-	VPERMPD      erfcQ7<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ6<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ5<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ4<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ3<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ2<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ1<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ0<>+0(SB), Z1, Z1
-	VMULPD       Z4, Z5, Z4
-	VADDPD       Z1, Z4, Z1
-	VDIVPD       Z1, Z0, Z0
-	VMULPD       Z0, Z3, Z1
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K4
-	VADDPD       Z1, Z3, Z4
-	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z5
-	VADDPD       Z5, Z1, Z1
-	VMOVUPS      double3fe0000000000000<>+0(SB), Z5
-	VADDPD       Z1, Z5, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K4, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z0, K1, Z1
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z4
-	VMOVUPD      double3ffd8560b0000000<>+0(SB), K1, Z4
-	VADDPD       Z1, Z4, Z4
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
-	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K1, Z5
-	VSUBPD       Z1, Z5, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K3, Z1
-	VMOVUPS      Z1, Z1
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Z3, K1
+	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Z3, K2
+	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K3
+	VMOVUPS      double0000000000000000<>+0(SB), Z2
+	VMOVUPD      double0000000000000001<>+0(SB), K1, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      double0000000000000002<>+0(SB), K2, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      double0000000000000003<>+0(SB), K3, Z2
+	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Z0, K3
+	VMULPD       Z3, Z3, Z0
+	VSUBPD       double3ff0000000000000<>+0(SB), Z3, Z5
+	VMOVUPS      Z0, Z6
+	VMOVUPD      Z5, K1, Z6
+	VMOVUPS      Z6, Z5
 	KORTESTB     K2, K2
-	JEQ          noTail210
-	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z4
-	VXORPD       double8000000000000000<>+0(SB), Z4, Z5
-	VMULPD       Z4, Z5, Z5
-	VSUBPD       double3fe2000000000000<>+0(SB), Z5, Z5
-	VMOVUPS      doublec085e00000000000<>+0(SB), Z6
-	VMAXPD       Z5, Z6, Z5
-	VMULPD       double3ff71547652b82fe<>+0(SB), Z5, Z6
-	VCVTPD2DQ    Z6, Y6
-	VCVTDQ2PD    Y6, Z6
+	JEQ          noTail211
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
+	VDIVPD       Z0, Z6, Z0
 	VMOVUPS      Z5, Z5
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z6, Z5
-	VMOVUPS      Z5, Z5
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z6, Z5
-	VMULPD       double3fb0000000000000<>+0(SB), Z5, Z5
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z7
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z5, Z7
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z5, Z7
-	VFMADD213PD  double3f81111111111111<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Z5, Z7
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z8
-	VFMADD231PD  Z5, Z7, Z8
-	VSCALEFPD    Z6, Z8, Z5
-	VSUBPD       Z3, Z4, Z6
-	VADDPD       Z3, Z4, Z4
-	VMULPD       Z4, Z6, Z4
-	VADDPD       Z0, Z4, Z0
-	VMULPD       double3ff71547652b82fe<>+0(SB), Z0, Z4
-	VCVTPD2DQ    Z4, Y4
-	VCVTDQ2PD    Y4, Z4
+	VMOVUPD      Z0, K2, Z5
+	VMOVUPD      Z5, Z5
+
+noTail211:
+	VPERMPD      erfcP7<>+0(SB), Z2, Z0
+	VPERMPD      erfcP6<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP5<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP4<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP3<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP2<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP1<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP0<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcQ8<>+0(SB), Z2, Z6
+	VPERMPD      erfcQ7<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ6<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ5<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ4<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ3<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ2<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ1<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ0<>+0(SB), Z2, Z2
+	VMULPD       Z5, Z6, Z5
+	VADDPD       Z2, Z5, Z2
+	VDIVPD       Z2, Z0, Z0
+	VMULPD       Z0, Z3, Z2
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K4
+	VADDPD       Z2, Z3, Z5
+	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z6
+	VADDPD       Z6, Z2, Z2
+	VMOVUPS      double3fe0000000000000<>+0(SB), Z6
+	VADDPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K4, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z0, K1, Z2
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
+	VMOVUPD      double3ffd8560b0000000<>+0(SB), K1, Z5
+	VADDPD       Z2, Z5, Z5
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
+	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K1, Z6
+	VSUBPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K3, Z2
+	VMOVUPS      Z2, Z2
+	KORTESTB     K2, K2
+	JEQ          noTail212
+	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z5
+	VXORPD       double8000000000000000<>+0(SB), Z5, Z6
+	VMULPD       Z5, Z6, Z6
+	VSUBPD       double3fe2000000000000<>+0(SB), Z6, Z6
+	VMOVUPS      doublec085e00000000000<>+0(SB), Z7
+	VMAXPD       Z6, Z7, Z6
+	VMULPD       double3ff71547652b82fe<>+0(SB), Z6, Z7
+	VCVTPD2DQ    Z7, Y4
+	VCVTDQ2PD    Y4, Z7
+	VMOVUPS      Z6, Z6
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z7, Z6
+	VMOVUPS      Z6, Z6
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z7, Z6
+	VMULPD       double3fb0000000000000<>+0(SB), Z6, Z6
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z8
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z6, Z8
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z6, Z8
+	VFMADD213PD  double3f81111111111111<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Z6, Z8
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z9
+	VFMADD231PD  Z6, Z8, Z9
+	VSCALEFPD    Z7, Z9, Z6
+	VSUBPD       Z3, Z5, Z7
+	VADDPD       Z3, Z5, Z5
+	VMULPD       Z5, Z7, Z5
+	VADDPD       Z0, Z5, Z0
+	VMULPD       double3ff71547652b82fe<>+0(SB), Z0, Z5
+	VCVTPD2DQ    Z5, Y4
+	VCVTDQ2PD    Y4, Z5
 	VMOVUPS      Z0, Z0
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z4, Z0
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z5, Z0
 	VMOVUPS      Z0, Z0
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z4, Z0
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z5, Z0
 	VMULPD       double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z6
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z0, Z6
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z0, Z6
-	VFMADD213PD  double3f81111111111111<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Z0, Z6
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z7
-	VFMADD231PD  Z0, Z6, Z7
-	VSCALEFPD    Z4, Z7, Z0
-	VMULPD       Z0, Z5, Z0
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z7
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z0, Z7
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z0, Z7
+	VFMADD213PD  double3f81111111111111<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Z0, Z7
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z8
+	VFMADD231PD  Z0, Z7, Z8
+	VSCALEFPD    Z5, Z8, Z0
+	VMULPD       Z0, Z6, Z0
 	VDIVPD       Z3, Z0, Z0
 	VMOVUPS      double4000000000000000<>+0(SB), Z3
 	VSUBPD       Z0, Z3, Z3
 	VMOVUPS      Z0, Z0
 	VMOVUPD      Z3, K3, Z0
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z0, K2, Z1
-	VMOVUPD      Z1, Z1
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z0, K2, Z2
+	VMOVUPD      Z2, Z2
 
-noTail210:
-	VMULPD       double3fe0000000000000<>+0(SB), Z1, Z0
+noTail212:
+	VMULPD       double3fe0000000000000<>+0(SB), Z2, Z0
+	VCVTPD2PS    Z1, Y4
 	VCVTPD2PS    Z0, Y0
-	VINSERTF64X4 $0x01, Y0, Z2, Z0
-	VMOVUPS      Z0, (DX)(CX*4)
-	ADDQ         $0x00000010, CX
-	SUBQ         $0x00000010, AX
-	JGE          loop206
+	VINSERTF64X4 $0x01, Y0, Z4, Z0
+	VMOVUPS      Z0, Z1
+
+done208:
+	VMOVUPS Z1, (DX)(CX*4)
+	ADDQ    $0x00000010, CX
+	SUBQ    $0x00000010, AX
+	JGE     loop206
 
 tail204Restore:
 	ADDQ          $0x00000010, AX
@@ -4039,119 +4121,200 @@ tail204Restore:
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
 	VMOVUPS.Z     (BX)(CX*4), K1, Z0
+	VANDPS        all7fffffff<>+0(SB), Z0, Z1
+	VCMPPS        $0x06, all40900000<>+0(SB), Z1, K2
+	KORTESTW      K2, K2
+	JNE           slow213
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
-	VANDPD        double7fffffffffffffff<>+0(SB), Z1, Z3
-	VMOVUPS       double4044000000000000<>+0(SB), Z4
-	VMINPD        Z3, Z4, Z3
-	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z3, Z4
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VCVTPS2PD     Y2, Z5
+	VMULPD        Z1, Z1, Z2
+	VMOVUPS       doublebff0000000000000<>+0(SB), Z3
+	VFMADD231PD   double3fb948b0fcd6e9e0<>+0(SB), Z2, Z3
+	VMOVUPS       double3df15b19cbefab60<>+0(SB), Z2
+	VFMADD213PD   doublebe145ecabfcc1ecf<>+0(SB), Z3, Z2
+	VFMADD213PD   double3e30b83e533329cc<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebe517c97aed36a9b<>+0(SB), Z3, Z2
+	VFMADD213PD   double3e7263b499f26dd4<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebe919c6d6cba2670<>+0(SB), Z3, Z2
+	VFMADD213PD   double3eafdfa995dd2296<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebecb6eb2a0d8c946<>+0(SB), Z3, Z2
+	VFMADD213PD   double3ee64f6fbeb7bf8b<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf0114d963904722<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f188c25c6bd022c<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf307e77eb5bcde9<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f44a567c50fc505<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf57f906d75b58cc<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f69b6519377554a<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf795f747fbe1005<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f86f6a85dfd0645<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebf930a1da0f37b27<>+0(SB), Z3, Z2
+	VFMADD213PD   double3f9d04ab561e421c<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebfa4936c29dabdc3<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fac012d631d9a0f<>+0(SB), Z3, Z2
+	VFMADD213PD   doublebfb3c2b7abb84b10<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fc41576825481fc<>+0(SB), Z3, Z2
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z1, Z2
+	VSUBPD        double3cd203af9ee75616<>+0(SB), Z2, Z1
+	VADDPD        double3cd203af9ee75616<>+0(SB), Z2, Z2
+	VMULPD        Z5, Z5, Z3
+	VMOVUPS       doublebff0000000000000<>+0(SB), Z6
+	VFMADD231PD   double3fb948b0fcd6e9e0<>+0(SB), Z3, Z6
+	VMOVUPS       double3df15b19cbefab60<>+0(SB), Z3
+	VFMADD213PD   doublebe145ecabfcc1ecf<>+0(SB), Z6, Z3
+	VFMADD213PD   double3e30b83e533329cc<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebe517c97aed36a9b<>+0(SB), Z6, Z3
+	VFMADD213PD   double3e7263b499f26dd4<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebe919c6d6cba2670<>+0(SB), Z6, Z3
+	VFMADD213PD   double3eafdfa995dd2296<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebecb6eb2a0d8c946<>+0(SB), Z6, Z3
+	VFMADD213PD   double3ee64f6fbeb7bf8b<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf0114d963904722<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f188c25c6bd022c<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf307e77eb5bcde9<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f44a567c50fc505<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf57f906d75b58cc<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f69b6519377554a<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf795f747fbe1005<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f86f6a85dfd0645<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebf930a1da0f37b27<>+0(SB), Z6, Z3
+	VFMADD213PD   double3f9d04ab561e421c<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebfa4936c29dabdc3<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fac012d631d9a0f<>+0(SB), Z6, Z3
+	VFMADD213PD   doublebfb3c2b7abb84b10<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fc41576825481fc<>+0(SB), Z6, Z3
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z5, Z3
+	VSUBPD        double3cd203af9ee75616<>+0(SB), Z3, Z5
+	VADDPD        double3cd203af9ee75616<>+0(SB), Z3, Z3
+	VCVTPD2PS     Z1, Y4
+	VCVTPD2PS     Z5, Y1
+	VINSERTF64X4  $0x01, Y1, Z4, Z1
+	VMOVUPS       Z1, Z1
+	VCVTPD2PS     Z2, Y4
+	VCVTPD2PS     Z3, Y2
+	VINSERTF64X4  $0x01, Y2, Z4, Z2
+	VCMPPS        $0x04, Z1, Z2, K2
+	KORTESTW      K2, K2
+	JNE           slow213
+	JMP           done214
+
+slow213:
+	VEXTRACTF64X4 $0x00, Z0, Y1
+	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VANDPD        double7fffffffffffffff<>+0(SB), Z1, Z2
+	VMOVUPS       double4044000000000000<>+0(SB), Z3
+	VMINPD        Z2, Z3, Z2
+	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VMOVUPS       Z2, Z2
+	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z3, Z2
 	VMOVUPS       Z3, Z3
-	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z4, Z3
-	VMOVUPS       Z4, Z4
-	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z3, Z4
-	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z4, K2
-	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z4, K3
-	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z4, K4
-	VMOVUPS       double0000000000000000<>+0(SB), Z3
-	VMOVUPD       double0000000000000001<>+0(SB), K2, Z3
-	VMOVUPS       Z3, Z3
-	VMOVUPD       double0000000000000002<>+0(SB), K3, Z3
-	VMOVUPS       Z3, Z3
-	VMOVUPD       double0000000000000003<>+0(SB), K4, Z3
+	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z3, K2
+	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z3, K3
+	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K4
+	VMOVUPS       double0000000000000000<>+0(SB), Z2
+	VMOVUPD       double0000000000000001<>+0(SB), K2, Z2
+	VMOVUPS       Z2, Z2
+	VMOVUPD       double0000000000000002<>+0(SB), K3, Z2
+	VMOVUPS       Z2, Z2
+	VMOVUPD       double0000000000000003<>+0(SB), K4, Z2
 	VCMPPD        $0x1e, double0000000000000000<>+0(SB), Z1, K4
-	VMULPD        Z4, Z4, Z1
-	VSUBPD        double3ff0000000000000<>+0(SB), Z4, Z5
+	VMULPD        Z3, Z3, Z1
+	VSUBPD        double3ff0000000000000<>+0(SB), Z3, Z5
 	VMOVUPS       Z1, Z6
 	VMOVUPD       Z5, K2, Z6
 	VMOVUPS       Z6, Z5
 	KORTESTB      K3, K3
-	JEQ           noTail211
+	JEQ           noTail215
 	VMOVUPS       double3ff0000000000000<>+0(SB), Z6
 	VDIVPD        Z1, Z6, Z1
 	VMOVUPS       Z5, Z5
 	VMOVUPD       Z1, K3, Z5
 	VMOVUPD       Z5, Z5
 
-noTail211:
-	VPERMPD      erfcP7<>+0(SB), Z3, Z1
-	VPERMPD      erfcP6<>+0(SB), Z3, Z6
+noTail215:
+	VPERMPD      erfcP7<>+0(SB), Z2, Z1
+	VPERMPD      erfcP6<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP5<>+0(SB), Z3, Z6
+	VPERMPD      erfcP5<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP4<>+0(SB), Z3, Z6
+	VPERMPD      erfcP4<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP3<>+0(SB), Z3, Z6
+	VPERMPD      erfcP3<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP2<>+0(SB), Z3, Z6
+	VPERMPD      erfcP2<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP1<>+0(SB), Z3, Z6
+	VPERMPD      erfcP1<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcP0<>+0(SB), Z3, Z6
+	VPERMPD      erfcP0<>+0(SB), Z2, Z6
 	VMULPD       Z5, Z1, Z1
 	VADDPD       Z6, Z1, Z1
-	VPERMPD      erfcQ8<>+0(SB), Z3, Z6
-	VPERMPD      erfcQ7<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ8<>+0(SB), Z2, Z6
+	VPERMPD      erfcQ7<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ6<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ6<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ5<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ5<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ4<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ4<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ3<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ3<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ2<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ2<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ1<>+0(SB), Z3, Z7
+	VPERMPD      erfcQ1<>+0(SB), Z2, Z7
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z7, Z6, Z6
-	VPERMPD      erfcQ0<>+0(SB), Z3, Z3
+	VPERMPD      erfcQ0<>+0(SB), Z2, Z2
 	VMULPD       Z5, Z6, Z5
-	VADDPD       Z3, Z5, Z3
-	VDIVPD       Z3, Z1, Z1
-	VMULPD       Z1, Z4, Z3
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z4, K5
-	VADDPD       Z3, Z4, Z5
-	VSUBPD       double3fe0000000000000<>+0(SB), Z4, Z6
-	VADDPD       Z6, Z3, Z3
+	VADDPD       Z2, Z5, Z2
+	VDIVPD       Z2, Z1, Z1
+	VMULPD       Z1, Z3, Z2
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K5
+	VADDPD       Z2, Z3, Z5
+	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z6
+	VADDPD       Z6, Z2, Z2
 	VMOVUPS      double3fe0000000000000<>+0(SB), Z6
-	VADDPD       Z3, Z6, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z5, K5, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z1, K2, Z3
+	VADDPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K5, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z1, K2, Z2
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
 	VMOVUPD      double3ffd8560b0000000<>+0(SB), K2, Z5
-	VADDPD       Z3, Z5, Z5
+	VADDPD       Z2, Z5, Z5
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
 	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K2, Z6
-	VSUBPD       Z3, Z6, Z3
-	VMOVUPS      Z3, Z3
-	VMOVUPD      Z5, K4, Z3
-	VMOVUPS      Z3, Z3
+	VSUBPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K4, Z2
+	VMOVUPS      Z2, Z2
 	KORTESTB     K3, K3
-	JEQ          noTail212
-	VANDPD       doubleffffffff00000000<>+0(SB), Z4, Z5
+	JEQ          noTail216
+	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z5
 	VXORPD       double8000000000000000<>+0(SB), Z5, Z6
 	VMULPD       Z5, Z6, Z6
 	VSUBPD       double3fe2000000000000<>+0(SB), Z6, Z6
 	VMOVUPS      doublec085e00000000000<>+0(SB), Z7
 	VMAXPD       Z6, Z7, Z6
 	VMULPD       double3ff71547652b82fe<>+0(SB), Z6, Z7
-	VCVTPD2DQ    Z7, Y2
-	VCVTDQ2PD    Y2, Z7
+	VCVTPD2DQ    Z7, Y4
+	VCVTDQ2PD    Y4, Z7
 	VMOVUPS      Z6, Z6
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z7, Z6
 	VMOVUPS      Z6, Z6
@@ -4176,13 +4339,13 @@ noTail211:
 	VMOVUPS      double3ff0000000000000<>+0(SB), Z9
 	VFMADD231PD  Z6, Z8, Z9
 	VSCALEFPD    Z7, Z9, Z6
-	VSUBPD       Z4, Z5, Z7
-	VADDPD       Z4, Z5, Z5
+	VSUBPD       Z3, Z5, Z7
+	VADDPD       Z3, Z5, Z5
 	VMULPD       Z5, Z7, Z5
 	VADDPD       Z1, Z5, Z1
 	VMULPD       double3ff71547652b82fe<>+0(SB), Z1, Z5
-	VCVTPD2DQ    Z5, Y2
-	VCVTDQ2PD    Y2, Z5
+	VCVTPD2DQ    Z5, Y4
+	VCVTDQ2PD    Y4, Z5
 	VMOVUPS      Z1, Z1
 	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z5, Z1
 	VMOVUPS      Z1, Z1
@@ -4208,205 +4371,476 @@ noTail211:
 	VFMADD231PD  Z1, Z7, Z8
 	VSCALEFPD    Z5, Z8, Z1
 	VMULPD       Z1, Z6, Z1
-	VDIVPD       Z4, Z1, Z1
-	VMOVUPS      double4000000000000000<>+0(SB), Z4
-	VSUBPD       Z1, Z4, Z4
+	VDIVPD       Z3, Z1, Z1
+	VMOVUPS      double4000000000000000<>+0(SB), Z3
+	VSUBPD       Z1, Z3, Z3
 	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K4, Z1
+	VMOVUPD      Z3, K4, Z1
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z1, K3, Z2
+	VMOVUPD      Z2, Z2
+
+noTail216:
+	VMULPD       double3fe0000000000000<>+0(SB), Z2, Z1
+	VANDPD       double7fffffffffffffff<>+0(SB), Z0, Z2
+	VMOVUPS      double4044000000000000<>+0(SB), Z3
+	VMINPD       Z2, Z3, Z2
+	VMULPD       double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VMOVUPS      Z2, Z2
+	VFNMADD231PD double3ff6a09e667f3bcd<>+0(SB), Z3, Z2
 	VMOVUPS      Z3, Z3
-	VMOVUPD      Z1, K3, Z3
-	VMOVUPD      Z3, Z3
-
-noTail212:
-	VMULPD        double3fe0000000000000<>+0(SB), Z3, Z1
-	VCVTPD2PS     Z1, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VANDPD        double7fffffffffffffff<>+0(SB), Z0, Z1
-	VMOVUPS       double4044000000000000<>+0(SB), Z3
-	VMINPD        Z1, Z3, Z1
-	VMULPD        double3fe6a09e667f3bcc<>+0(SB), Z1, Z3
-	VMOVUPS       Z1, Z1
-	VFNMADD231PD  double3ff6a09e667f3bcd<>+0(SB), Z3, Z1
-	VMOVUPS       Z3, Z3
-	VFMADD231PD   double3fe6a09e667f3bcc<>+0(SB), Z1, Z3
-	VCMPPD        $0x1d, double3feb000000000000<>+0(SB), Z3, K2
-	VCMPPD        $0x1d, double3ff4000000000000<>+0(SB), Z3, K3
-	VCMPPD        $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K4
-	VMOVUPS       double0000000000000000<>+0(SB), Z1
-	VMOVUPD       double0000000000000001<>+0(SB), K2, Z1
-	VMOVUPS       Z1, Z1
-	VMOVUPD       double0000000000000002<>+0(SB), K3, Z1
-	VMOVUPS       Z1, Z1
-	VMOVUPD       double0000000000000003<>+0(SB), K4, Z1
-	VCMPPD        $0x1e, double0000000000000000<>+0(SB), Z0, K4
-	VMULPD        Z3, Z3, Z0
-	VSUBPD        double3ff0000000000000<>+0(SB), Z3, Z4
-	VMOVUPS       Z0, Z5
-	VMOVUPD       Z4, K2, Z5
-	VMOVUPS       Z5, Z4
-	KORTESTB      K3, K3
-	JEQ           noTail213
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
-	VDIVPD        Z0, Z5, Z0
-	VMOVUPS       Z4, Z4
-	VMOVUPD       Z0, K3, Z4
-	VMOVUPD       Z4, Z4
-
-noTail213:
-	VPERMPD      erfcP7<>+0(SB), Z1, Z0
-	VPERMPD      erfcP6<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP5<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP4<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP3<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP2<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP1<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcP0<>+0(SB), Z1, Z5
-	VMULPD       Z4, Z0, Z0
-	VADDPD       Z5, Z0, Z0
-	VPERMPD      erfcQ8<>+0(SB), Z1, Z5
-	VPERMPD      erfcQ7<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ6<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ5<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ4<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ3<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ2<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ1<>+0(SB), Z1, Z6
-	VMULPD       Z4, Z5, Z5
-	VADDPD       Z6, Z5, Z5
-	VPERMPD      erfcQ0<>+0(SB), Z1, Z1
-	VMULPD       Z4, Z5, Z4
-	VADDPD       Z1, Z4, Z1
-	VDIVPD       Z1, Z0, Z0
-	VMULPD       Z0, Z3, Z1
-	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K5
-	VADDPD       Z1, Z3, Z4
-	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z5
-	VADDPD       Z5, Z1, Z1
-	VMOVUPS      double3fe0000000000000<>+0(SB), Z5
-	VADDPD       Z1, Z5, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K5, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z0, K2, Z1
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z4
-	VMOVUPD      double3ffd8560b0000000<>+0(SB), K2, Z4
-	VADDPD       Z1, Z4, Z4
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
-	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K2, Z5
-	VSUBPD       Z1, Z5, Z1
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z4, K4, Z1
-	VMOVUPS      Z1, Z1
+	VFMADD231PD  double3fe6a09e667f3bcc<>+0(SB), Z2, Z3
+	VCMPPD       $0x1d, double3feb000000000000<>+0(SB), Z3, K2
+	VCMPPD       $0x1d, double3ff4000000000000<>+0(SB), Z3, K3
+	VCMPPD       $0x1d, double4006db6db6db6db7<>+0(SB), Z3, K4
+	VMOVUPS      double0000000000000000<>+0(SB), Z2
+	VMOVUPD      double0000000000000001<>+0(SB), K2, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      double0000000000000002<>+0(SB), K3, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      double0000000000000003<>+0(SB), K4, Z2
+	VCMPPD       $0x1e, double0000000000000000<>+0(SB), Z0, K4
+	VMULPD       Z3, Z3, Z0
+	VSUBPD       double3ff0000000000000<>+0(SB), Z3, Z5
+	VMOVUPS      Z0, Z6
+	VMOVUPD      Z5, K2, Z6
+	VMOVUPS      Z6, Z5
 	KORTESTB     K3, K3
-	JEQ          noTail214
-	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z4
-	VXORPD       double8000000000000000<>+0(SB), Z4, Z5
-	VMULPD       Z4, Z5, Z5
-	VSUBPD       double3fe2000000000000<>+0(SB), Z5, Z5
-	VMOVUPS      doublec085e00000000000<>+0(SB), Z6
-	VMAXPD       Z5, Z6, Z5
-	VMULPD       double3ff71547652b82fe<>+0(SB), Z5, Z6
-	VCVTPD2DQ    Z6, Y6
-	VCVTDQ2PD    Y6, Z6
+	JEQ          noTail217
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
+	VDIVPD       Z0, Z6, Z0
 	VMOVUPS      Z5, Z5
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z6, Z5
-	VMOVUPS      Z5, Z5
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z6, Z5
-	VMULPD       double3fb0000000000000<>+0(SB), Z5, Z5
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z7
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z5, Z7
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z5, Z7
-	VFMADD213PD  double3f81111111111111<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Z5, Z7
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Z5, Z7
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMULPD       Z7, Z5, Z5
-	VADDPD       double4000000000000000<>+0(SB), Z5, Z7
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z8
-	VFMADD231PD  Z5, Z7, Z8
-	VSCALEFPD    Z6, Z8, Z5
-	VSUBPD       Z3, Z4, Z6
-	VADDPD       Z3, Z4, Z4
-	VMULPD       Z4, Z6, Z4
-	VADDPD       Z0, Z4, Z0
-	VMULPD       double3ff71547652b82fe<>+0(SB), Z0, Z4
-	VCVTPD2DQ    Z4, Y4
-	VCVTDQ2PD    Y4, Z4
+	VMOVUPD      Z0, K3, Z5
+	VMOVUPD      Z5, Z5
+
+noTail217:
+	VPERMPD      erfcP7<>+0(SB), Z2, Z0
+	VPERMPD      erfcP6<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP5<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP4<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP3<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP2<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP1<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcP0<>+0(SB), Z2, Z6
+	VMULPD       Z5, Z0, Z0
+	VADDPD       Z6, Z0, Z0
+	VPERMPD      erfcQ8<>+0(SB), Z2, Z6
+	VPERMPD      erfcQ7<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ6<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ5<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ4<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ3<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ2<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ1<>+0(SB), Z2, Z7
+	VMULPD       Z5, Z6, Z6
+	VADDPD       Z7, Z6, Z6
+	VPERMPD      erfcQ0<>+0(SB), Z2, Z2
+	VMULPD       Z5, Z6, Z5
+	VADDPD       Z2, Z5, Z2
+	VDIVPD       Z2, Z0, Z0
+	VMULPD       Z0, Z3, Z2
+	VCMPPD       $0x11, double3fd0000000000000<>+0(SB), Z3, K5
+	VADDPD       Z2, Z3, Z5
+	VSUBPD       double3fe0000000000000<>+0(SB), Z3, Z6
+	VADDPD       Z6, Z2, Z2
+	VMOVUPS      double3fe0000000000000<>+0(SB), Z6
+	VADDPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K5, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z0, K2, Z2
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z5
+	VMOVUPD      double3ffd8560b0000000<>+0(SB), K2, Z5
+	VADDPD       Z2, Z5, Z5
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z6
+	VMOVUPD      double3fc3d4fa80000000<>+0(SB), K2, Z6
+	VSUBPD       Z2, Z6, Z2
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z5, K4, Z2
+	VMOVUPS      Z2, Z2
+	KORTESTB     K3, K3
+	JEQ          noTail218
+	VANDPD       doubleffffffff00000000<>+0(SB), Z3, Z5
+	VXORPD       double8000000000000000<>+0(SB), Z5, Z6
+	VMULPD       Z5, Z6, Z6
+	VSUBPD       double3fe2000000000000<>+0(SB), Z6, Z6
+	VMOVUPS      doublec085e00000000000<>+0(SB), Z7
+	VMAXPD       Z6, Z7, Z6
+	VMULPD       double3ff71547652b82fe<>+0(SB), Z6, Z7
+	VCVTPD2DQ    Z7, Y4
+	VCVTDQ2PD    Y4, Z7
+	VMOVUPS      Z6, Z6
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z7, Z6
+	VMOVUPS      Z6, Z6
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z7, Z6
+	VMULPD       double3fb0000000000000<>+0(SB), Z6, Z6
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z8
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z6, Z8
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z6, Z8
+	VFMADD213PD  double3f81111111111111<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Z6, Z8
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Z6, Z8
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMULPD       Z8, Z6, Z6
+	VADDPD       double4000000000000000<>+0(SB), Z6, Z8
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z9
+	VFMADD231PD  Z6, Z8, Z9
+	VSCALEFPD    Z7, Z9, Z6
+	VSUBPD       Z3, Z5, Z7
+	VADDPD       Z3, Z5, Z5
+	VMULPD       Z5, Z7, Z5
+	VADDPD       Z0, Z5, Z0
+	VMULPD       double3ff71547652b82fe<>+0(SB), Z0, Z5
+	VCVTPD2DQ    Z5, Y4
+	VCVTDQ2PD    Y4, Z5
 	VMOVUPS      Z0, Z0
-	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z4, Z0
+	VFNMADD231PD double3fe62e42fefa3000<>+0(SB), Z5, Z0
 	VMOVUPS      Z0, Z0
-	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z4, Z0
+	VFNMADD231PD double3d53de6af278ece6<>+0(SB), Z5, Z0
 	VMULPD       double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z6
-	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z0, Z6
-	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z0, Z6
-	VFMADD213PD  double3f81111111111111<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fa5555555555555<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fc5555555555555<>+0(SB), Z0, Z6
-	VFMADD213PD  double3fe0000000000000<>+0(SB), Z0, Z6
-	VFMADD213PD  double3ff0000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMULPD       Z6, Z0, Z0
-	VADDPD       double4000000000000000<>+0(SB), Z0, Z6
-	VMOVUPS      double3ff0000000000000<>+0(SB), Z7
-	VFMADD231PD  Z0, Z6, Z7
-	VSCALEFPD    Z4, Z7, Z0
-	VMULPD       Z0, Z5, Z0
+	VMOVUPS      double3efa01a01a01a01a<>+0(SB), Z7
+	VFMADD213PD  double3f2a01a01a01a01a<>+0(SB), Z0, Z7
+	VFMADD213PD  double3f56c16c16c16c17<>+0(SB), Z0, Z7
+	VFMADD213PD  double3f81111111111111<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fa5555555555555<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fc5555555555555<>+0(SB), Z0, Z7
+	VFMADD213PD  double3fe0000000000000<>+0(SB), Z0, Z7
+	VFMADD213PD  double3ff0000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMULPD       Z7, Z0, Z0
+	VADDPD       double4000000000000000<>+0(SB), Z0, Z7
+	VMOVUPS      double3ff0000000000000<>+0(SB), Z8
+	VFMADD231PD  Z0, Z7, Z8
+	VSCALEFPD    Z5, Z8, Z0
+	VMULPD       Z0, Z6, Z0
 	VDIVPD       Z3, Z0, Z0
 	VMOVUPS      double4000000000000000<>+0(SB), Z3
 	VSUBPD       Z0, Z3, Z3
 	VMOVUPS      Z0, Z0
 	VMOVUPD      Z3, K4, Z0
-	VMOVUPS      Z1, Z1
-	VMOVUPD      Z0, K3, Z1
-	VMOVUPD      Z1, Z1
+	VMOVUPS      Z2, Z2
+	VMOVUPD      Z0, K3, Z2
+	VMOVUPD      Z2, Z2
 
-noTail214:
-	VMULPD       double3fe0000000000000<>+0(SB), Z1, Z0
+noTail218:
+	VMULPD       double3fe0000000000000<>+0(SB), Z2, Z0
+	VCVTPD2PS    Z1, Y4
 	VCVTPD2PS    Z0, Y0
-	VINSERTF64X4 $0x01, Y0, Z2, Z0
-	VMOVUPS      Z0, K1, (DX)(CX*4)
+	VINSERTF64X4 $0x01, Y0, Z4, Z0
+	VMOVUPS      Z0, Z1
+
+done214:
+	VMOVUPS Z1, K1, (DX)(CX*4)
 
 end205:
 	VZEROUPPER
 	RET
+
+DATA all40900000<>+0(SB)/8, $0x4090000040900000
+DATA all40900000<>+8(SB)/8, $0x4090000040900000
+DATA all40900000<>+16(SB)/8, $0x4090000040900000
+DATA all40900000<>+24(SB)/8, $0x4090000040900000
+DATA all40900000<>+32(SB)/8, $0x4090000040900000
+DATA all40900000<>+40(SB)/8, $0x4090000040900000
+DATA all40900000<>+48(SB)/8, $0x4090000040900000
+DATA all40900000<>+56(SB)/8, $0x4090000040900000
+GLOBL all40900000<>(SB), RODATA|NOPTR, $64
+
+DATA double3fb948b0fcd6e9e0<>+0(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+8(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+16(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+24(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+32(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+40(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+48(SB)/8, $0x3fb948b0fcd6e9e0
+DATA double3fb948b0fcd6e9e0<>+56(SB)/8, $0x3fb948b0fcd6e9e0
+GLOBL double3fb948b0fcd6e9e0<>(SB), RODATA|NOPTR, $64
+
+DATA doublebff0000000000000<>+0(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+8(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+16(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+24(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+32(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+40(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+48(SB)/8, $0xbff0000000000000
+DATA doublebff0000000000000<>+56(SB)/8, $0xbff0000000000000
+GLOBL doublebff0000000000000<>(SB), RODATA|NOPTR, $64
+
+DATA double3df15b19cbefab60<>+0(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+8(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+16(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+24(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+32(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+40(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+48(SB)/8, $0x3df15b19cbefab60
+DATA double3df15b19cbefab60<>+56(SB)/8, $0x3df15b19cbefab60
+GLOBL double3df15b19cbefab60<>(SB), RODATA|NOPTR, $64
+
+DATA doublebe145ecabfcc1ecf<>+0(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+8(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+16(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+24(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+32(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+40(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+48(SB)/8, $0xbe145ecabfcc1ecf
+DATA doublebe145ecabfcc1ecf<>+56(SB)/8, $0xbe145ecabfcc1ecf
+GLOBL doublebe145ecabfcc1ecf<>(SB), RODATA|NOPTR, $64
+
+DATA double3e30b83e533329cc<>+0(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+8(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+16(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+24(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+32(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+40(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+48(SB)/8, $0x3e30b83e533329cc
+DATA double3e30b83e533329cc<>+56(SB)/8, $0x3e30b83e533329cc
+GLOBL double3e30b83e533329cc<>(SB), RODATA|NOPTR, $64
+
+DATA doublebe517c97aed36a9b<>+0(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+8(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+16(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+24(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+32(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+40(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+48(SB)/8, $0xbe517c97aed36a9b
+DATA doublebe517c97aed36a9b<>+56(SB)/8, $0xbe517c97aed36a9b
+GLOBL doublebe517c97aed36a9b<>(SB), RODATA|NOPTR, $64
+
+DATA double3e7263b499f26dd4<>+0(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+8(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+16(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+24(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+32(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+40(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+48(SB)/8, $0x3e7263b499f26dd4
+DATA double3e7263b499f26dd4<>+56(SB)/8, $0x3e7263b499f26dd4
+GLOBL double3e7263b499f26dd4<>(SB), RODATA|NOPTR, $64
+
+DATA doublebe919c6d6cba2670<>+0(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+8(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+16(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+24(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+32(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+40(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+48(SB)/8, $0xbe919c6d6cba2670
+DATA doublebe919c6d6cba2670<>+56(SB)/8, $0xbe919c6d6cba2670
+GLOBL doublebe919c6d6cba2670<>(SB), RODATA|NOPTR, $64
+
+DATA double3eafdfa995dd2296<>+0(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+8(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+16(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+24(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+32(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+40(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+48(SB)/8, $0x3eafdfa995dd2296
+DATA double3eafdfa995dd2296<>+56(SB)/8, $0x3eafdfa995dd2296
+GLOBL double3eafdfa995dd2296<>(SB), RODATA|NOPTR, $64
+
+DATA doublebecb6eb2a0d8c946<>+0(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+8(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+16(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+24(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+32(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+40(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+48(SB)/8, $0xbecb6eb2a0d8c946
+DATA doublebecb6eb2a0d8c946<>+56(SB)/8, $0xbecb6eb2a0d8c946
+GLOBL doublebecb6eb2a0d8c946<>(SB), RODATA|NOPTR, $64
+
+DATA double3ee64f6fbeb7bf8b<>+0(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+8(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+16(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+24(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+32(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+40(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+48(SB)/8, $0x3ee64f6fbeb7bf8b
+DATA double3ee64f6fbeb7bf8b<>+56(SB)/8, $0x3ee64f6fbeb7bf8b
+GLOBL double3ee64f6fbeb7bf8b<>(SB), RODATA|NOPTR, $64
+
+DATA doublebf0114d963904722<>+0(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+8(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+16(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+24(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+32(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+40(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+48(SB)/8, $0xbf0114d963904722
+DATA doublebf0114d963904722<>+56(SB)/8, $0xbf0114d963904722
+GLOBL doublebf0114d963904722<>(SB), RODATA|NOPTR, $64
+
+DATA double3f188c25c6bd022c<>+0(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+8(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+16(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+24(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+32(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+40(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+48(SB)/8, $0x3f188c25c6bd022c
+DATA double3f188c25c6bd022c<>+56(SB)/8, $0x3f188c25c6bd022c
+GLOBL double3f188c25c6bd022c<>(SB), RODATA|NOPTR, $64
+
+DATA doublebf307e77eb5bcde9<>+0(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+8(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+16(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+24(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+32(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+40(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+48(SB)/8, $0xbf307e77eb5bcde9
+DATA doublebf307e77eb5bcde9<>+56(SB)/8, $0xbf307e77eb5bcde9
+GLOBL doublebf307e77eb5bcde9<>(SB), RODATA|NOPTR, $64
+
+DATA double3f44a567c50fc505<>+0(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+8(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+16(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+24(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+32(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+40(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+48(SB)/8, $0x3f44a567c50fc505
+DATA double3f44a567c50fc505<>+56(SB)/8, $0x3f44a567c50fc505
+GLOBL double3f44a567c50fc505<>(SB), RODATA|NOPTR, $64
+
+DATA doublebf57f906d75b58cc<>+0(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+8(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+16(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+24(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+32(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+40(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+48(SB)/8, $0xbf57f906d75b58cc
+DATA doublebf57f906d75b58cc<>+56(SB)/8, $0xbf57f906d75b58cc
+GLOBL doublebf57f906d75b58cc<>(SB), RODATA|NOPTR, $64
+
+DATA double3f69b6519377554a<>+0(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+8(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+16(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+24(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+32(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+40(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+48(SB)/8, $0x3f69b6519377554a
+DATA double3f69b6519377554a<>+56(SB)/8, $0x3f69b6519377554a
+GLOBL double3f69b6519377554a<>(SB), RODATA|NOPTR, $64
+
+DATA doublebf795f747fbe1005<>+0(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+8(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+16(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+24(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+32(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+40(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+48(SB)/8, $0xbf795f747fbe1005
+DATA doublebf795f747fbe1005<>+56(SB)/8, $0xbf795f747fbe1005
+GLOBL doublebf795f747fbe1005<>(SB), RODATA|NOPTR, $64
+
+DATA double3f86f6a85dfd0645<>+0(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+8(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+16(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+24(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+32(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+40(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+48(SB)/8, $0x3f86f6a85dfd0645
+DATA double3f86f6a85dfd0645<>+56(SB)/8, $0x3f86f6a85dfd0645
+GLOBL double3f86f6a85dfd0645<>(SB), RODATA|NOPTR, $64
+
+DATA doublebf930a1da0f37b27<>+0(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+8(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+16(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+24(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+32(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+40(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+48(SB)/8, $0xbf930a1da0f37b27
+DATA doublebf930a1da0f37b27<>+56(SB)/8, $0xbf930a1da0f37b27
+GLOBL doublebf930a1da0f37b27<>(SB), RODATA|NOPTR, $64
+
+DATA double3f9d04ab561e421c<>+0(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+8(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+16(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+24(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+32(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+40(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+48(SB)/8, $0x3f9d04ab561e421c
+DATA double3f9d04ab561e421c<>+56(SB)/8, $0x3f9d04ab561e421c
+GLOBL double3f9d04ab561e421c<>(SB), RODATA|NOPTR, $64
+
+DATA doublebfa4936c29dabdc3<>+0(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+8(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+16(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+24(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+32(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+40(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+48(SB)/8, $0xbfa4936c29dabdc3
+DATA doublebfa4936c29dabdc3<>+56(SB)/8, $0xbfa4936c29dabdc3
+GLOBL doublebfa4936c29dabdc3<>(SB), RODATA|NOPTR, $64
+
+DATA double3fac012d631d9a0f<>+0(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+8(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+16(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+24(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+32(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+40(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+48(SB)/8, $0x3fac012d631d9a0f
+DATA double3fac012d631d9a0f<>+56(SB)/8, $0x3fac012d631d9a0f
+GLOBL double3fac012d631d9a0f<>(SB), RODATA|NOPTR, $64
+
+DATA doublebfb3c2b7abb84b10<>+0(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+8(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+16(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+24(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+32(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+40(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+48(SB)/8, $0xbfb3c2b7abb84b10
+DATA doublebfb3c2b7abb84b10<>+56(SB)/8, $0xbfb3c2b7abb84b10
+GLOBL doublebfb3c2b7abb84b10<>(SB), RODATA|NOPTR, $64
+
+DATA double3fc41576825481fc<>+0(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+8(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+16(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+24(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+32(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+40(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+48(SB)/8, $0x3fc41576825481fc
+DATA double3fc41576825481fc<>+56(SB)/8, $0x3fc41576825481fc
+GLOBL double3fc41576825481fc<>(SB), RODATA|NOPTR, $64
+
+DATA double3cd203af9ee75616<>+0(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+8(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+16(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+24(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+32(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+40(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+48(SB)/8, $0x3cd203af9ee75616
+DATA double3cd203af9ee75616<>+56(SB)/8, $0x3cd203af9ee75616
+GLOBL double3cd203af9ee75616<>(SB), RODATA|NOPTR, $64
 
 DATA double7fffffffffffffff<>+0(SB)/8, $0x7fffffffffffffff
 DATA double7fffffffffffffff<>+8(SB)/8, $0x7fffffffffffffff
@@ -4759,12 +5193,14 @@ TEXT ·normalPDF_avx512(SB), NOSPLIT, $0-48
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000010, AX
-	JLT     tail216Restore
+	JLT     tail220Restore
 
-loop218:
+loop222:
 	VMOVUPS       (BX)(CX*4), Z0
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
 	VMULPD        Z1, Z1, Z1
 	VMULPD        doublebfe0000000000000<>+0(SB), Z1, Z1
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
@@ -4801,9 +5237,6 @@ loop218:
 	VFNMADD231PD  double40040d931ff62705<>+0(SB), Z3, Z1
 	VMOVUPS       Z3, Z3
 	VFMADD231PD   double3fd9884533d43651<>+0(SB), Z1, Z3
-	VCVTPD2PS     Z3, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
 	VMULPD        Z0, Z0, Z0
 	VMULPD        doublebfe0000000000000<>+0(SB), Z0, Z0
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z1
@@ -4816,47 +5249,50 @@ loop218:
 	VMOVUPS       Z0, Z0
 	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z1, Z0
 	VMULPD        double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z3
-	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z3
-	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z4
-	VFMADD231PD   Z0, Z3, Z4
-	VSCALEFPD     Z1, Z4, Z0
+	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z4
+	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z4
+	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
+	VFMADD231PD   Z0, Z4, Z5
+	VSCALEFPD     Z1, Z5, Z0
 	VMULPD        double3fd9884533d43651<>+0(SB), Z0, Z1
 	VMOVUPS       Z0, Z0
 	VFNMADD231PD  double40040d931ff62705<>+0(SB), Z1, Z0
 	VMOVUPS       Z1, Z1
 	VFMADD231PD   double3fd9884533d43651<>+0(SB), Z0, Z1
+	VCVTPD2PS     Z3, Y2
 	VCVTPD2PS     Z1, Y0
 	VINSERTF64X4  $0x01, Y0, Z2, Z0
 	VMOVUPS       Z0, (DX)(CX*4)
 	ADDQ          $0x00000010, CX
 	SUBQ          $0x00000010, AX
-	JGE           loop218
+	JGE           loop222
 
-tail216Restore:
+tail220Restore:
 	ADDQ          $0x00000010, AX
 	TESTQ         AX, AX
-	JEQ           end217
+	JEQ           end221
 	MOVQ          $-1, SI
 	BZHIQ         AX, SI, SI
 	KMOVW         SI, K1
 	VMOVUPS.Z     (BX)(CX*4), K1, Z0
 	VEXTRACTF64X4 $0x00, Z0, Y1
 	VCVTPS2PD     Y1, Z1
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
 	VMULPD        Z1, Z1, Z1
 	VMULPD        doublebfe0000000000000<>+0(SB), Z1, Z1
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z3
@@ -4893,9 +5329,6 @@ tail216Restore:
 	VFNMADD231PD  double40040d931ff62705<>+0(SB), Z3, Z1
 	VMOVUPS       Z3, Z3
 	VFMADD231PD   double3fd9884533d43651<>+0(SB), Z1, Z3
-	VCVTPD2PS     Z3, Y2
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
 	VMULPD        Z0, Z0, Z0
 	VMULPD        doublebfe0000000000000<>+0(SB), Z0, Z0
 	VMOVUPS       doublec085e00000000000<>+0(SB), Z1
@@ -4908,35 +5341,36 @@ tail216Restore:
 	VMOVUPS       Z0, Z0
 	VFNMADD231PD  double3d53de6af278ece6<>+0(SB), Z1, Z0
 	VMULPD        double3fb0000000000000<>+0(SB), Z0, Z0
-	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z3
-	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z3
-	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z3
-	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z3
-	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMULPD        Z3, Z0, Z0
-	VADDPD        double4000000000000000<>+0(SB), Z0, Z3
-	VMOVUPS       double3ff0000000000000<>+0(SB), Z4
-	VFMADD231PD   Z0, Z3, Z4
-	VSCALEFPD     Z1, Z4, Z0
+	VMOVUPS       double3efa01a01a01a01a<>+0(SB), Z4
+	VFMADD213PD   double3f2a01a01a01a01a<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f56c16c16c16c17<>+0(SB), Z0, Z4
+	VFMADD213PD   double3f81111111111111<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fa5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fc5555555555555<>+0(SB), Z0, Z4
+	VFMADD213PD   double3fe0000000000000<>+0(SB), Z0, Z4
+	VFMADD213PD   double3ff0000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMULPD        Z4, Z0, Z0
+	VADDPD        double4000000000000000<>+0(SB), Z0, Z4
+	VMOVUPS       double3ff0000000000000<>+0(SB), Z5
+	VFMADD231PD   Z0, Z4, Z5
+	VSCALEFPD     Z1, Z5, Z0
 	VMULPD        double3fd9884533d43651<>+0(SB), Z0, Z1
 	VMOVUPS       Z0, Z0
 	VFNMADD231PD  double40040d931ff62705<>+0(SB), Z1, Z0
 	VMOVUPS       Z1, Z1
 	VFMADD231PD   double3fd9884533d43651<>+0(SB), Z0, Z1
+	VCVTPD2PS     Z3, Y2
 	VCVTPD2PS     Z1, Y0
 	VINSERTF64X4  $0x01, Y0, Z2, Z0
 	VMOVUPS       Z0, K1, (DX)(CX*4)
 
-end217:
+end221:
 	VZEROUPPER
 	RET
 
@@ -4983,9 +5417,9 @@ TEXT ·affine_avx512(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one219Restore
+	JLT          one223Restore
 
-loop222:
+loop226:
 	VMOVUPS     (BX)(CX*4), Z2
 	VMOVUPS     Z1, Z3
 	VFMADD231PS Z0, Z2, Z3
@@ -5004,26 +5438,26 @@ loop222:
 	VMOVUPS     Z3, 192(DX)(CX*4)
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000040, AX
-	JGE         loop222
+	JGE         loop226
 
-one219Restore:
+one223Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail220Restore
+	JLT  tail224Restore
 
-loop223:
+loop227:
 	VMOVUPS     (BX)(CX*4), Z2
 	VMOVUPS     Z1, Z3
 	VFMADD231PS Z0, Z2, Z3
 	VMOVUPS     Z3, (DX)(CX*4)
 	ADDQ        $0x00000010, CX
 	SUBQ        $0x00000010, AX
-	JGE         loop223
+	JGE         loop227
 
-tail220Restore:
+tail224Restore:
 	ADDQ        $0x00000010, AX
 	TESTQ       AX, AX
-	JEQ         end221
+	JEQ         end225
 	MOVQ        $-1, SI
 	BZHIQ       AX, SI, SI
 	KMOVW       SI, K1
@@ -5032,7 +5466,7 @@ tail220Restore:
 	VFMADD231PS Z0, Z2, Z1
 	VMOVUPS     Z1, K1, (DX)(CX*4)
 
-end221:
+end225:
 	VZEROUPPER
 	RET
 
@@ -5052,9 +5486,9 @@ TEXT ·addScaled_avx512(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one224Restore
+	JLT          one228Restore
 
-loop227:
+loop231:
 	VMOVUPS     (BX)(CX*4), Z1
 	VMOVUPS     (SI)(CX*4), Z2
 	VMOVUPS     Z1, Z1
@@ -5077,14 +5511,14 @@ loop227:
 	VMOVUPS     Z1, 192(DX)(CX*4)
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000040, AX
-	JGE         loop227
+	JGE         loop231
 
-one224Restore:
+one228Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail225Restore
+	JLT  tail229Restore
 
-loop228:
+loop232:
 	VMOVUPS     (BX)(CX*4), Z1
 	VMOVUPS     (SI)(CX*4), Z2
 	VMOVUPS     Z1, Z1
@@ -5092,12 +5526,12 @@ loop228:
 	VMOVUPS     Z1, (DX)(CX*4)
 	ADDQ        $0x00000010, CX
 	SUBQ        $0x00000010, AX
-	JGE         loop228
+	JGE         loop232
 
-tail225Restore:
+tail229Restore:
 	ADDQ        $0x00000010, AX
 	TESTQ       AX, AX
-	JEQ         end226
+	JEQ         end230
 	MOVQ        $-1, DI
 	BZHIQ       AX, DI, DI
 	KMOVW       DI, K1
@@ -5107,7 +5541,7 @@ tail225Restore:
 	VFMADD231PS Z0, Z2, Z1
 	VMOVUPS     Z1, K1, (DX)(CX*4)
 
-end226:
+end230:
 	VZEROUPPER
 	RET
 
@@ -5130,9 +5564,9 @@ TEXT ·mulAdd_avx512(SB), NOSPLIT, $0-96
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000040, AX
-	JLT     one229Restore
+	JLT     one233Restore
 
-loop232:
+loop236:
 	VMOVUPS     (BX)(CX*4), Z0
 	VMOVUPS     (SI)(CX*4), Z1
 	VMOVUPS     (DI)(CX*4), Z2
@@ -5159,14 +5593,14 @@ loop232:
 	VMOVUPS     Z2, 192(DX)(CX*4)
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000040, AX
-	JGE         loop232
+	JGE         loop236
 
-one229Restore:
+one233Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail230Restore
+	JLT  tail234Restore
 
-loop233:
+loop237:
 	VMOVUPS     (BX)(CX*4), Z0
 	VMOVUPS     (SI)(CX*4), Z1
 	VMOVUPS     (DI)(CX*4), Z2
@@ -5175,12 +5609,12 @@ loop233:
 	VMOVUPS     Z2, (DX)(CX*4)
 	ADDQ        $0x00000010, CX
 	SUBQ        $0x00000010, AX
-	JGE         loop233
+	JGE         loop237
 
-tail230Restore:
+tail234Restore:
 	ADDQ        $0x00000010, AX
 	TESTQ       AX, AX
-	JEQ         end231
+	JEQ         end235
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5191,7 +5625,7 @@ tail230Restore:
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (DX)(CX*4)
 
-end231:
+end235:
 	VZEROUPPER
 	RET
 
@@ -5208,9 +5642,9 @@ TEXT ·clamp_avx512(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one234Restore
+	JLT          one238Restore
 
-loop237:
+loop241:
 	VMOVUPS (BX)(CX*4), Z2
 	VMAXPS  Z2, Z0, Z2
 	VMINPS  Z2, Z1, Z2
@@ -5229,26 +5663,26 @@ loop237:
 	VMOVUPS Z2, 192(DX)(CX*4)
 	ADDQ    $0x00000040, CX
 	SUBQ    $0x00000040, AX
-	JGE     loop237
+	JGE     loop241
 
-one234Restore:
+one238Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail235Restore
+	JLT  tail239Restore
 
-loop238:
+loop242:
 	VMOVUPS (BX)(CX*4), Z2
 	VMAXPS  Z2, Z0, Z2
 	VMINPS  Z2, Z1, Z2
 	VMOVUPS Z2, (DX)(CX*4)
 	ADDQ    $0x00000010, CX
 	SUBQ    $0x00000010, AX
-	JGE     loop238
+	JGE     loop242
 
-tail235Restore:
+tail239Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end236
+	JEQ       end240
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5257,7 +5691,7 @@ tail235Restore:
 	VMINPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (DX)(CX*4)
 
-end236:
+end240:
 	VZEROUPPER
 	RET
 
@@ -5273,9 +5707,9 @@ TEXT ·leakyReLU_avx512(SB), NOSPLIT, $0-52
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one239Restore
+	JLT          one243Restore
 
-loop242:
+loop246:
 	VMOVUPS   (BX)(CX*4), Z1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z1, K1
 	VMULPS    Z0, Z1, Z2
@@ -5298,14 +5732,14 @@ loop242:
 	VMOVUPS   Z6, 192(DX)(CX*4)
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000040, AX
-	JGE       loop242
+	JGE       loop246
 
-one239Restore:
+one243Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail240Restore
+	JLT  tail244Restore
 
-loop243:
+loop247:
 	VMOVUPS   (BX)(CX*4), Z1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z1, K1
 	VMULPS    Z0, Z1, Z2
@@ -5313,12 +5747,12 @@ loop243:
 	VMOVUPS   Z7, (DX)(CX*4)
 	ADDQ      $0x00000010, CX
 	SUBQ      $0x00000010, AX
-	JGE       loop243
+	JGE       loop247
 
-tail240Restore:
+tail244Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end241
+	JEQ       end245
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5328,7 +5762,7 @@ tail240Restore:
 	VBLENDMPS Z1, Z0, K2, Z8
 	VMOVUPS   Z8, K1, (DX)(CX*4)
 
-end241:
+end245:
 	VZEROUPPER
 	RET
 
@@ -5348,9 +5782,9 @@ TEXT ·leakyReLUGrad_avx512(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one244Restore
+	JLT          one248Restore
 
-loop247:
+loop251:
 	VMOVUPS   (BX)(CX*4), Z1
 	VMOVUPS   (SI)(CX*4), Z2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z2, K1
@@ -5377,14 +5811,14 @@ loop247:
 	VMOVUPS   Z6, 192(DX)(CX*4)
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000040, AX
-	JGE       loop247
+	JGE       loop251
 
-one244Restore:
+one248Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail245Restore
+	JLT  tail249Restore
 
-loop248:
+loop252:
 	VMOVUPS   (BX)(CX*4), Z1
 	VMOVUPS   (SI)(CX*4), Z2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z2, K1
@@ -5393,12 +5827,12 @@ loop248:
 	VMOVUPS   Z7, (DX)(CX*4)
 	ADDQ      $0x00000010, CX
 	SUBQ      $0x00000010, AX
-	JGE       loop248
+	JGE       loop252
 
-tail245Restore:
+tail249Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end246
+	JEQ       end250
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -5409,7 +5843,7 @@ tail245Restore:
 	VBLENDMPS Z1, Z0, K2, Z8
 	VMOVUPS   Z8, K1, (DX)(CX*4)
 
-end246:
+end250:
 	VZEROUPPER
 	RET
 
@@ -5428,9 +5862,9 @@ TEXT ·sigmoidGrad_avx512(SB), NOSPLIT, $0-72
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000040, AX
-	JLT     one249Restore
+	JLT     one253Restore
 
-loop252:
+loop256:
 	VMOVUPS (BX)(CX*4), Z0
 	VMOVUPS (SI)(CX*4), Z1
 	VMULPS  Z1, Z0, Z0
@@ -5461,14 +5895,14 @@ loop252:
 	VMOVUPS Z0, 192(DX)(CX*4)
 	ADDQ    $0x00000040, CX
 	SUBQ    $0x00000040, AX
-	JGE     loop252
+	JGE     loop256
 
-one249Restore:
+one253Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail250Restore
+	JLT  tail254Restore
 
-loop253:
+loop257:
 	VMOVUPS (BX)(CX*4), Z0
 	VMOVUPS (SI)(CX*4), Z1
 	VMULPS  Z1, Z0, Z0
@@ -5478,12 +5912,12 @@ loop253:
 	VMOVUPS Z0, (DX)(CX*4)
 	ADDQ    $0x00000010, CX
 	SUBQ    $0x00000010, AX
-	JGE     loop253
+	JGE     loop257
 
-tail250Restore:
+tail254Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end251
+	JEQ       end255
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -5495,7 +5929,7 @@ tail250Restore:
 	VMULPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (DX)(CX*4)
 
-end251:
+end255:
 	VZEROUPPER
 	RET
 
@@ -5514,9 +5948,9 @@ TEXT ·tanhGrad_avx512(SB), NOSPLIT, $0-72
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000040, AX
-	JLT     one254Restore
+	JLT     one258Restore
 
-loop257:
+loop261:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      all3f800000<>+0(SB), Z2
@@ -5543,14 +5977,14 @@ loop257:
 	VMOVUPS      Z0, 192(DX)(CX*4)
 	ADDQ         $0x00000040, CX
 	SUBQ         $0x00000040, AX
-	JGE          loop257
+	JGE          loop261
 
-one254Restore:
+one258Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail255Restore
+	JLT  tail259Restore
 
-loop258:
+loop262:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      all3f800000<>+0(SB), Z2
@@ -5559,12 +5993,12 @@ loop258:
 	VMOVUPS      Z0, (DX)(CX*4)
 	ADDQ         $0x00000010, CX
 	SUBQ         $0x00000010, AX
-	JGE          loop258
+	JGE          loop262
 
-tail255Restore:
+tail259Restore:
 	ADDQ         $0x00000010, AX
 	TESTQ        AX, AX
-	JEQ          end256
+	JEQ          end260
 	MOVQ         $-1, DI
 	BZHIQ        AX, DI, DI
 	KMOVW        DI, K1
@@ -5575,6 +6009,6 @@ tail255Restore:
 	VMULPS       Z2, Z0, Z0
 	VMOVUPS      Z0, K1, (DX)(CX*4)
 
-end256:
+end260:
 	VZEROUPPER
 	RET

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"tessera/internal/volume"
 	"tessera/kernel"
@@ -19,7 +20,8 @@ const (
 	gapImages     = 500  // maximum number of measured images
 	gapMost       = 2048 // maximum number of units: every step multiplies a code by the Gram matrix of the atoms
 	gapIterations = 300  // FISTA steps for each penalty
-	gapHalvings   = 14   // bisections of the interval of penalties
+	gapDoublings  = 16   // penalties that are tried, each twice the one before, the last half of the largest of use
+	gapHalvings   = 12   // bisections of the interval between two of them
 )
 
 // AmortisationGap compares the codes of the encoder with optimal codes. It is the mean squared error of the encoder's
@@ -30,7 +32,8 @@ const (
 //
 // with one penalty p for all images. p is chosen such that the mean Hoyer sparsity of z equals that of the encoder's
 // contributions h_j |w_j|. The solver is FISTA (Beck and Teboulle 2009) with 300 steps for each p, starting from the previous
-// solution; 14 bisections determine p. If the codes without a penalty are already sparser than the encoder's, p is 0.
+// solution. p doubles until the codes are sparse enough, and 12 bisections follow. If the codes without a penalty are already
+// sparser than the encoder's, p is 0; if no p makes them as sparse, the metric is not applicable.
 //
 // A gap of 0 or less means that no better encoder is possible. The gap can be negative because an encoder may distribute
 // sparsity over the images better than an l1 penalty does. A large share means that a deeper encoder, more training or fewer
@@ -94,6 +97,10 @@ func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 	best, err := p.matched(ctx, p.sparsity(encoded))
 	if err != nil {
 		return nil, err
+	}
+	if best == nil {
+		why := NotApplicable("no l1-penalised codes of these atoms are as sparse as the encoder's")
+		return []Value{why, why}, nil
 	}
 	gap := own - p.error(best)
 	if own == 0 {
@@ -179,28 +186,33 @@ func (p *l1Codes) sparsity(codes []float64) float64 {
 	return sum / float64(max(1, p.n))
 }
 
-// matched returns the best codes whose mean sparsity is at least the given one.
+// matched returns the best codes whose mean sparsity is at least the given one, or nil if no penalty makes them as sparse.
+// The penalties rise, because the sparsity does not: with large ones the codes of dark images are 0 and count as dense.
 func (p *l1Codes) matched(ctx context.Context, sparsity float64) ([]float64, error) {
+	most := slices.Max(p.along)
+	low, high := 0.0, 0.0
 	codes := p.solve(make([]float64, p.n*p.k), 0)
-	if p.sparsity(codes) >= sparsity {
+	for doublings := 0; p.sparsity(codes) < sparsity; doublings++ {
+		if doublings == gapDoublings {
+			return nil, ctx.Err()
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		low, high = high, math.Ldexp(most, doublings-gapDoublings)
+		codes = p.solve(codes, high)
+	}
+	if high == 0 {
 		return codes, nil
 	}
-	low, high := 0.0, 0.0
-	for _, v := range p.along {
-		high = max(high, v)
-	}
-	best, warm := make([]float64, p.n*p.k), codes
+	best := codes
 	for range gapHalvings {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		penalty := (low + high) / 2
-		if low == 0 {
-			penalty = high / 4 // penalties of use are far below the largest
-		}
-		warm = p.solve(warm, penalty)
-		if p.sparsity(warm) >= sparsity {
-			high, best = penalty, warm
+		if codes = p.solve(codes, penalty); p.sparsity(codes) >= sparsity {
+			high, best = penalty, codes
 		} else {
 			low = penalty
 		}

@@ -91,10 +91,53 @@ func TestTheAmortisationGapIsOfSumsOfAtomsOnly(t *testing.T) {
 	m, _ := (&AmortisationGap{}).Start(&Subject{Atoms: atoms, Shape: atoms.Shape, Units: 4, Images: 10})
 	_ = m.Add(&Batch{Images: images, Codes: codes, Outputs: make([]float32, len(images))})
 	v, err := m.Values(context.Background())
-	if err != nil || v[0].Missing == "" && false {
+	if err != nil {
 		t.Fatal(err)
 	}
 	if v[0].Missing == "" {
 		t.Error("outputs that are no sums of the atoms have a gap")
+	}
+}
+
+// A penalty for bright images makes the codes of dark ones 0, which are not sparse. The search must not begin there.
+func TestTheAmortisationGapOfDarkAndBrightImages(t *testing.T) {
+	atoms, images, codes := planted(rand.New(rand.NewPCG(7, 8)), 60, 8, 30)
+	for i := range images {
+		images[i] += 0.05 // no code is exact, so that the best ones are dense
+	}
+	for i := 15 * 30; i < len(images); i++ {
+		images[i] *= 1e-3
+	}
+	for i := 15 * 8; i < len(codes); i++ {
+		codes[i] *= 1e-3
+	}
+	gap, share := gapOf(t, atoms, images, codes)
+	if share.Missing != "" || share.Number < -1 || share.Number > 1 {
+		t.Errorf("gap %+v, share %+v, want a share in [-1,1]", gap, share)
+	}
+}
+
+// Codes with one unit per image are as sparse as codes can be. Penalised codes of similar atoms are not, before they are 0.
+func TestTheAmortisationGapNeedsPenalisedCodesAsSparseAsTheEncoders(t *testing.T) {
+	const n, k = 40, 6
+	r := rand.New(rand.NewPCG(9, 10))
+	atoms, images, codes := &Atoms{Shape: []int{1, k}, Count: k, Values: make([]float32, k*k)}, make([]float32, n*k), make([]float32, n*k)
+	for i := range atoms.Values {
+		atoms.Values[i] = 1
+		if i%k == i/k {
+			atoms.Values[i] = 1.1
+		}
+	}
+	for i := range images {
+		images[i] = 1 + 0.1*r.Float32()
+	}
+	for i := range n {
+		codes[i*k+i%k] = 1
+		for j := i * k; i%2 == 1 && j < (i+1)*k; j++ {
+			images[j] *= 1e-4
+		}
+	}
+	if gap, _ := gapOf(t, atoms, images, codes); gap.Missing == "" {
+		t.Errorf("got a gap of %v", gap.Number)
 	}
 }

@@ -396,14 +396,24 @@ func (w *work) write() error {
 func (w *work) timings() []byte {
 	rows := [][]string{{"trial", "epochs", "seconds"}}
 	for _, t := range w.Trials {
-		text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || t.measured == nil && t.err == nil {
+		epochs, seconds, err := t.Spent()
+		if err != nil || t.measured == nil && t.err == nil {
 			continue
 		}
-		epochs, seconds := spent(text)
 		rows = append(rows, []string{t.ID, fmt.Sprint(epochs), fmt.Sprintf("%.3f", seconds)})
 	}
 	return csvText(rows)
+}
+
+// Spent returns the number of epochs, or of iterations, that the trial has been trained for, and the wall time of their training
+// without the evaluation. Both are 0 for a trial that has not begun. The error is that of reading its metrics.jsonl.
+func (t *Trial) Spent() (epochs int, seconds float64, err error) {
+	text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, err
+	}
+	epochs, seconds = spent(text)
+	return epochs, seconds, nil
 }
 
 // spent returns the number of epochs and the sum of their seconds from the text of a metrics.jsonl.

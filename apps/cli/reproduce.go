@@ -17,7 +17,8 @@ func reproduceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce NAME",
 		Short: "Reproduce a table or figure of the study",
-		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones.\n" +
+		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones;\n" +
+			"for shipped a page that compares the shipped models with each other.\n" +
 			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n\n" + reproductionLines(),
 		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1",
 		Args:    one("table"),
@@ -50,6 +51,9 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if !cmd.Flags().Changed("svm") {
 		f.svm = r.SVM
 	}
+	if len(f.names) == 0 {
+		f.names = r.Columns
+	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {
 		return err
@@ -66,6 +70,13 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 // printPage prints the tables and the path of a page.
 func printPage(cmd *cobra.Command, p *study.Page) error {
 	out := cmd.OutOrStdout()
+	if p.Columns != nil {
+		if err := printReported(out, p.Survey); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "page  %s\n", filepath.Join(p.Path, study.PageFile))
+		return err
+	}
 	for _, printed := range []figures.Table{figures.JudgedTable(p.Rows), figures.ShownTable(p.Rows)} {
 		if err := printReported(out, printed); err != nil {
 			return err

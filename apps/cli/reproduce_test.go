@@ -25,6 +25,10 @@ model = "small"
 set.loss.1.target = [0.1, 0.3]
 set.loss.1.weight = [0.001, 0.01]
 
+[sweep.shipped]
+model = ["small", "factors"]
+seeds = [1, 2]
+
 [sweep.table2]
 model = "small"
 set.optimizer.learning_rate = [0.01, 1e30]
@@ -66,6 +70,17 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 	if len(files) != 12 {
 		t.Errorf("%d files", len(files))
 	}
+}
+
+func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
+	b := newStudyBench(t)
+	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
+	b.contains("standard output", r.stdout, "model    seeds   mse", "small    2 of 2  0.", "factors  2 of 2  ", "  –", "page  sweeps/shipped/page/README.md\n")
+	if files := b.page("sweeps/shipped"); len(files) != 2 || files["README.md"] == "" || files["table.csv"] == "" {
+		t.Errorf("the page has %d files, want README.md and table.csv", len(files))
+	}
+	r = b.must(0, "reproduce", "shipped", "--metrics", "mse")
+	b.contains("standard error of the second call", r.stderr, "4 trials were already done\n")
 }
 
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {

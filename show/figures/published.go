@@ -315,6 +315,13 @@ func (t Table) Markdown() string {
 	return b.String()
 }
 
+// CSV formats the table for other programs.
+func (t Table) CSV() []byte {
+	var b bytes.Buffer
+	_ = csv.NewWriter(&b).WriteAll(append([][]string{t.Head}, t.Rows...)) // a buffer takes everything
+	return b.Bytes()
+}
+
 // JudgedTable compares reconstruction and sparsity with the published values, with differences and verdicts.
 func JudgedTable(rows []ComparedRow) Table {
 	t := Table{Head: []string{"model", "p", "β", "epochs", "seeds", "mse published", "mse ours", "difference", "Hoyer published", "Hoyer ours",

@@ -134,13 +134,14 @@ func (a *asm) toFloat(x vec) vec {
 	return z
 }
 
-// The predicates of comparisons. With NaN they are false, except for notEqual, notAtLeast and unordered.
+// The predicates of comparisons. With NaN they are false, except for notEqual, notAtMost, notAtLeast and unordered.
 const (
 	equal      = 0
 	lessThan   = 17
 	atMost     = 18
 	unordered  = 3
 	notEqual   = 4
+	notAtMost  = 6
 	notAtLeast = 25
 	atLeast    = 29
 	moreThan   = 30

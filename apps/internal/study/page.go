@@ -42,8 +42,9 @@ type Options struct {
 // Page is a written page.
 type Page struct {
 	Reproduction
-	Path string // folder of the page
-	Rows []figures.ComparedRow
+	Path   string                // folder of the page
+	Rows   []figures.ComparedRow // of a comparison
+	Survey figures.Table         // of a page without published rows
 
 	split     data.Split // split of the measured images
 	flags     []string   // flags that changed the declaration, as words of a command line
@@ -67,13 +68,19 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err != nil {
 		return nil, err
 	}
-	var measured []figures.Measured
-	for _, one := range all {
-		measured = append(measured, one.Measured)
+	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags()}
+	if r.Columns != nil {
+		if p.Survey, err = r.survey(s, results, all); err != nil {
+			return nil, err
+		}
+	} else {
+		var measured []figures.Measured
+		for _, one := range all {
+			measured = append(measured, one.Measured)
+		}
+		p.Rows = figures.Compare(r.published(o.rows, measured), measured)
+		p.differ(results, measured, all)
 	}
-	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), Rows: figures.Compare(r.published(o.rows, measured), measured),
-		split: data.Split(results.Split), flags: results.Flags()}
-	p.differ(results, measured, all)
 	for _, row := range results.Trials {
 		if row.Error != "" {
 			p.failed = append(p.failed, row)
@@ -93,7 +100,11 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err := p.drawAll(g); err != nil {
 		return nil, err
 	}
-	if err := p.write(TableFile, figures.ComparisonCSV(p.Rows)); err != nil {
+	table := figures.ComparisonCSV(p.Rows)
+	if r.Columns != nil {
+		table = p.Survey.CSV()
+	}
+	if err := p.write(TableFile, table); err != nil {
 		return nil, err
 	}
 	return p, p.write(PageFile, p.markdown())
@@ -171,9 +182,13 @@ func (p *Page) markdown() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
 	p.changes(&b)
-	p.judged(&b)
-	p.shown(&b)
-	p.differences(&b)
+	if p.Columns != nil {
+		p.surveyed(&b)
+	} else {
+		p.judged(&b)
+		p.shown(&b)
+		p.differences(&b)
+	}
 	p.remarks(&b)
 	if len(p.figures) > 0 {
 		b.WriteString("## Figures\n\n")
@@ -181,13 +196,20 @@ func (p *Page) markdown() []byte {
 			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
 		}
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its means, `results.csv` of the sweep the values of every seed. All values are measured on %s.\n", code(p.command()), TableFile, TableFile, p.images())
+	contents := "means"
+	if p.Columns != nil {
+		contents = "table"
+	}
+	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its %s, `results.csv` of the sweep the values of every seed. All values are measured on %s.\n", code(p.command()), TableFile, TableFile, contents, p.images())
 	return []byte(b.String())
 }
 
 // images returns the name of the measured images.
 func (p *Page) images() string {
-	const unlike = ", not on the test images, as the published ones are"
+	unlike := ", not on the test images, as the published ones are"
+	if p.Columns != nil {
+		unlike = ", not on the test images"
+	}
 	switch p.split {
 	case data.TestSplit:
 		return "the test images"

@@ -1,5 +1,6 @@
 // Package study compares the results of sweeps with the published results of the study: a page of tables and figures for
-// each of its tables. It reads the results and the runs of a sweep and does not train.
+// each of its tables. A page of the shipped models compares them with each other. The package reads the results and the runs
+// of a sweep and does not train.
 package study
 
 import (
@@ -14,7 +15,7 @@ import (
 	"tessera/sweep"
 )
 
-// Reproduction is one table or figure of the study that can be reproduced by a sweep.
+// Reproduction is one table or figure of the study that can be reproduced by a sweep, or a table of the shipped models.
 type Reproduction struct {
 	Name    string   // name of the reproduction and of its sweep in models.toml
 	Title   string   // title of the page
@@ -24,6 +25,7 @@ type Reproduction struct {
 	SVM     bool     // the study classified the codes
 	Deep    bool     // the published curves are those of deep encoders
 	Figures []string // names of the figures on the page; nil for all
+	Columns []string // metrics of a page without published rows, whose one table has them as columns; nil for a comparison
 }
 
 var reproductions = []Reproduction{
@@ -49,6 +51,13 @@ var reproductions = []Reproduction{
 		About: "Results on handwritten digits from the author's notebooks for the paper of 2019. The study trained for 500 epochs; our epochs " +
 			"are in the table.",
 		Sources: []string{"notebook"}, Figures: []string{"reconstructions", "codes", "atoms", "max-approximations", "training", "pareto"},
+	},
+	{
+		Name: "shipped", Title: "Every shipped model of images", Dataset: "fashion-mnist",
+		About: "Every shipped model that learns from whole images and needs no other run, on the same small budget. Models that are missing " +
+			"have pages of their own: see docs/reproduction/shipped.md.",
+		Columns: []string{"mse", "hoyer_contribution", "max_approx", "useful_units", "knn_accuracy", "linear_probe_accuracy", "accuracy"},
+		Figures: []string{},
 	},
 }
 

@@ -72,8 +72,14 @@ func published() []figures.Published {
 	}
 }
 
-// reproduce runs a sweep with some changes and writes its page.
+// reproduce runs a sweep with some changes and writes its page as that of the small reproduction.
 func reproduce(t *testing.T, out, name string, o Options, changes ...config.Set) (*Page, *sweep.Results) {
+	t.Helper()
+	return reproduceAs(t, small(), out, name, o, changes...)
+}
+
+// reproduceAs runs a sweep with some changes and writes its page.
+func reproduceAs(t *testing.T, r Reproduction, out, name string, o Options, changes ...config.Set) (*Page, *sweep.Results) {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(declared))
 	if err != nil {
@@ -95,7 +101,7 @@ func reproduce(t *testing.T, out, name string, o Options, changes ...config.Set)
 	if o.rows == nil {
 		o.rows = published()
 	}
-	p, err := small().Write(context.Background(), s, results, o)
+	p, err := r.Write(context.Background(), s, results, o)
 	if err != nil {
 		t.Fatal(err)
 	}

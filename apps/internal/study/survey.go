@@ -1,0 +1,77 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera/show/figures"
+	"tessera/sweep"
+)
+
+// survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds. A metric
+// that does not apply to a model is "–".
+func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown) (figures.Table, error) {
+	t := figures.Table{Head: slices.Concat([]string{"model", "seeds"}, r.Columns, []string{"seconds"})}
+	for i, setting := range results.Settings {
+		numbers := make([][]float64, len(r.Columns)+1) // of every column, over the seeds
+		for _, row := range results.Trials {
+			if row.Metrics == nil || !slices.Contains(setting.Trials, row.Trial) {
+				continue
+			}
+			for j, name := range r.Columns {
+				if v, ok := row.Metrics.Number(name); ok {
+					numbers[j] = append(numbers[j], v)
+				}
+			}
+		}
+		for _, trial := range s.Trials {
+			if !slices.Contains(setting.Trials, trial.ID) {
+				continue
+			}
+			epochs, seconds, err := trial.Spent()
+			if err != nil {
+				return t, err
+			}
+			if epochs > 0 {
+				numbers[len(r.Columns)] = append(numbers[len(r.Columns)], seconds)
+			}
+		}
+		cells := []string{strings.TrimSpace(all[i].Model + " " + all[i].Values), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
+		for _, over := range numbers {
+			cells = append(cells, ranged(over))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	return t, nil
+}
+
+// ranged formats the mean of some numbers to three digits, followed by their range if they differ: "0.012 (0.011 to 0.013)".
+func ranged(numbers []float64) string {
+	if len(numbers) == 0 {
+		return "–"
+	}
+	sum := 0.0
+	for _, v := range numbers {
+		sum += v
+	}
+	short := func(v float64) string {
+		if v >= 100 {
+			return strconv.FormatFloat(v, 'f', 0, 64)
+		}
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	mean, low, high := short(sum/float64(len(numbers))), short(slices.Min(numbers)), short(slices.Max(numbers))
+	if low == high {
+		return mean
+	}
+	return fmt.Sprintf("%s (%s to %s)", mean, low, high)
+}
+
+// surveyed writes the table of a page without published rows.
+func (p *Page) surveyed(b *strings.Builder) {
+	fmt.Fprintf(b, "%s\n", p.Survey.Markdown())
+	b.WriteString("Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time " +
+		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there.\n\n")
+}

@@ -1,0 +1,73 @@
+package study
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/show/figures"
+)
+
+// surveyed is a reproduction without published rows.
+func surveyed() Reproduction {
+	return Reproduction{Name: "small", Title: "Small", About: "Bars.", Dataset: "bars", Columns: []string{"mse", "accuracy"}, Figures: []string{}}
+}
+
+func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T) {
+	out := t.TempDir()
+	p, results := reproduceAs(t, surveyed(), out, "targets", Options{}, config.Passes(2))
+	if len(p.Survey.Rows) != 2 || len(p.Rows) != 0 {
+		t.Fatalf("got %d rows in the table and %d compared, want 2 and 0", len(p.Survey.Rows), len(p.Rows))
+	}
+	for i, row := range p.Survey.Rows {
+		var mse []float64
+		for _, trial := range results.Trials[2*i : 2*i+2] {
+			v, ok := trial.Metrics.Number("mse")
+			if !ok {
+				t.Fatal("a trial has no mse")
+			}
+			mse = append(mse, v)
+		}
+		if row[0] != "small" || row[1] != "2 of 2" || row[2] != ranged(mse) || row[3] != "–" || !regexp.MustCompile(`^[\d.e+-]+( \(|$)`).MatchString(row[4]) {
+			t.Errorf("row %d is %q, want the mse %s, no accuracy, and seconds", i, row, ranged(mse))
+		}
+	}
+	page := read(t, filepath.Join(out, "page", "README.md"))
+	contains(t, page, "# Small\n", "| model | seeds | mse | accuracy | seconds |", p.Survey.Markdown(), "All values are measured on")
+	for _, never := range []string{"published", "tolerance", "![", "Differences"} {
+		if strings.Contains(page, never) {
+			t.Errorf("the page says %q:\n%s", never, page)
+		}
+	}
+	if got := read(t, filepath.Join(out, "page", "table.csv")); got != string(p.Survey.CSV()) || strings.Count(got, "\n") != 3 {
+		t.Errorf("the table is\n%s", got)
+	}
+}
+
+func TestATrialThatFailedIsARowWithoutValues(t *testing.T) {
+	p, _ := reproduceAs(t, surveyed(), t.TempDir(), "wild", Options{})
+	want := []string{"0 of 1", "–", "–"}
+	row := p.Survey.Rows[len(p.Survey.Rows)-1]
+	for i, cell := range want {
+		if row[1+i] != cell {
+			t.Errorf("the row is %q, want %q after the name", row, want)
+			break
+		}
+	}
+	contains(t, string(p.markdown()), "## Trials that failed")
+}
+
+func TestRangesAreShort(t *testing.T) {
+	for want, numbers := range map[string][]float64{
+		"–": nil, "0.0123": {0.01234}, "0.0125 (0.012 to 0.013)": {0.012, 0.013}, "99.5 (98 to 101)": {98, 101}, "1234": {1234, 1234.2},
+	} {
+		if got := ranged(numbers); got != want {
+			t.Errorf("%v: got %q, want %q", numbers, got, want)
+		}
+	}
+	if got := string(figures.Table{Head: []string{"a", "b"}, Rows: [][]string{{"1, 2", "x"}}}.CSV()); got != "a,b\n\"1, 2\",x\n" {
+		t.Errorf("got %q", got)
+	}
+}
