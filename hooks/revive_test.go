@@ -226,21 +226,6 @@ func sharingThree(t *testing.T) *fake {
 	return f
 }
 
-func search(t *testing.T, f *fake, hook *Revive) {
-	t.Helper()
-	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Begin(); err != nil {
-		t.Fatal(err)
-	}
-	f.epoch = 1
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func alike(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	for i, v := range got {
@@ -257,7 +242,7 @@ func TestWhatUnitsThatExcludeEachOtherShareIsTakenOutOfTheirAtoms(t *testing.T) 
 
 	f := sharingThree(t)
 	f.parameters[1].Data[3] = -9
-	search(t, f, common)
+	afterAnEpoch(t, f, common)
 	alike(t, "a dead unit", f.parameters[2].Data, append(slices.Clone(own), 1, 0, 0, 0)) // the mean norm of the others
 	for i, s := range f.parameters[2].State[0] {
 		if s != 0 {
@@ -270,14 +255,14 @@ func TestWhatUnitsThatExcludeEachOtherShareIsTakenOutOfTheirAtoms(t *testing.T) 
 	w, d := f.parameters[0].Data, f.parameters[2].Data
 	w[3*4+2], w[3*4+3] = 0.75, 0.5 // the two share their image
 	copy(d[12:], d[8:12])
-	search(t, f, common)
+	afterAnEpoch(t, f, common)
 	alike(t, "a double", d, append(slices.Clone(own), 1, 0, 0, 0))
 
 	// Unit 3 has pixel 0 already, and the others keep a part of it.
 	f = sharingThree(t)
 	f.parameters[0].Data[3] = 1
 	copy(f.parameters[2].Data[12:], []float32{2, 0, 0, 0})
-	search(t, f, common)
+	afterAnEpoch(t, f, common)
 	alike(t, "a living atom", f.parameters[2].Data, append(slices.Clone(own), 2, 0, 0, 0))
 	if !slices.Contains(f.projected, "decoder.0.weight") {
 		t.Error("the changed atoms are not projected")
@@ -294,7 +279,7 @@ func TestNothingIsTakenOutOfTheAtomsOfUnitsThatAreActiveTogether(t *testing.T) {
 		f.parameters[0].Data[unit] = 1 // all see pixel 0
 	}
 	before := slices.Clone(f.parameters[2].Data[:12])
-	search(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+	afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
 	alike(t, "the atoms", f.parameters[2].Data[:12], before)
 }
 
@@ -305,7 +290,7 @@ func TestWhatIsSharedDoesNotDependOnTheScale(t *testing.T) {
 		g := sharingThree(t)
 		f.parameters = g.parameters
 		f.parameters[1].Data[3] = -1000
-		search(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
 		alike(t, "the atoms", f.parameters[2].Data, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 0, 0, 0, 0.8, 1, 0, 0, 0})
 	}
 }
