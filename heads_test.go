@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/vectors"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -203,7 +204,7 @@ func testRows(t *testing.T, r *tessera.Run) []float32 {
 // probability returns the largest probability of logits.
 func probability(logits []float32) float64 {
 	p := make([]float64, len(logits))
-	posthoc.Softmax(p, logits)
+	vectors.Softmax(p, logits)
 	return slices.Max(p)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/kernel"
 	"tessera/part"
@@ -184,7 +185,7 @@ func (a *Attack) moveLinf(x, clean, gradient []float32) {
 }
 
 func (a *Attack) moveL2(x, clean, gradient []float32) {
-	scale := a.step() / norm(gradient)
+	scale := a.step() / vectors.Norm(gradient)
 	if !(scale > 0) || math.IsInf(scale, 0) {
 		return
 	}
@@ -212,15 +213,6 @@ func (a *Attack) span() (low, high float32) {
 func (a *Attack) bounded(v, clean float32) float32 {
 	low, high := a.span()
 	return min(max(v, min(clean, low)), max(clean, high))
-}
-
-// norm returns the l2 norm of values.
-func norm(values []float32) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += float64(v) * float64(v)
-	}
-	return math.Sqrt(sum)
 }
 
 // Perturb returns the adversarial examples of clean images. The random points of an image depend on the seed and on the index
@@ -312,7 +304,7 @@ func (a *Attack) scatterL2(x, clean []float32, r *rand.Rand) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	scale := a.Epsilon * math.Pow(r.Float64(), 1/float64(len(x))) / max(norm(x), math.SmallestNonzeroFloat32)
+	scale := a.Epsilon * math.Pow(r.Float64(), 1/float64(len(x))) / max(vectors.Norm(x), math.SmallestNonzeroFloat32)
 	for i, c := range clean {
 		x[i] = a.bounded(c+float32(scale*float64(x[i])), c)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/part"
 )
@@ -143,7 +144,7 @@ func (s *sums) add(target Target, images, clean, cleanCodes []float32) ([]float3
 	s.squares += d * d
 	units := target.Units()
 	for at := 0; at < len(cleanCodes); at += units {
-		if length := norm(cleanCodes[at : at+units]); length > 0 {
+		if length := vectors.Norm(cleanCodes[at : at+units]); length > 0 {
 			s.changes += distance(codes[at:at+units], cleanCodes[at:at+units]) / length
 			s.codes++
 		}

@@ -2,8 +2,8 @@ package attack
 
 import (
 	"cmp"
-	"math"
-	"slices"
+
+	"tessera/internal/vectors"
 )
 
 // Objective is the function that an attack on a classifier maximises.
@@ -31,15 +31,11 @@ func (Objective) Choices() []string {
 
 // Softmax returns the softmax of each row of logits.
 func Softmax(logits []float32, classes int) []float32 {
-	p := make([]float32, len(logits))
+	p, row := make([]float32, len(logits)), make([]float64, classes)
 	for at := 0; at < len(logits); at += classes {
-		row := logits[at : at+classes]
-		most, sum := float64(slices.Max(row)), 0.0
-		for _, z := range row {
-			sum += math.Exp(float64(z) - most)
-		}
-		for j, z := range row {
-			p[at+j] = float32(math.Exp(float64(z)-most) / sum)
+		vectors.Softmax(row, logits[at:at+classes])
+		for j, v := range row {
+			p[at+j] = float32(v)
 		}
 	}
 	return p

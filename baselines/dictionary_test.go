@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/vectors"
 )
 
 func TestLassoCodesAgreeWithScikitLearn(t *testing.T) {
@@ -12,7 +13,7 @@ func TestLassoCodesAgreeWithScikitLearn(t *testing.T) {
 	atoms := append([]float32(nil), o.Atoms...)
 	for j := range o.Components {
 		atom := atoms[j*o.Pixels : (j+1)*o.Pixels]
-		norm := float32(l2Norm(atom))
+		norm := float32(vectors.Norm(atom))
 		for i := range atom {
 			atom[i] /= norm
 		}
@@ -58,7 +59,7 @@ func TestALearnedDictionaryIsAsGoodAsScikitLearns(t *testing.T) {
 		}
 		least = min(least, e)
 		for j := range o.Components {
-			if n := l2Norm(atoms[j*o.Pixels : (j+1)*o.Pixels]); n > 1+1e-5 {
+			if n := vectors.Norm(atoms[j*o.Pixels : (j+1)*o.Pixels]); n > 1+1e-5 {
 				t.Errorf("atom %d has norm %v", j, n)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/parallel/team"
 	"tessera/part"
@@ -160,7 +161,7 @@ func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float3
 }
 
 // rowNorm returns the L2 norm of a row.
-func rowNorm(row []float32) float32 { return float32(l2Norm(row)) }
+func rowNorm(row []float32) float32 { return float32(vectors.Norm(row)) }
 
 // atomsGram writes W W' into f.gram.
 func (f *factors) atomsGram() { gramOf(f.gram, f.atoms, f.units, f.pixels) }
@@ -186,7 +187,7 @@ func (f *factors) sweepAtoms(times int, gram, target []float32) {
 // pixel.
 func (f *factors) squaredError() float64 {
 	const cancelled = 1e-2
-	e := f.squares - 2*dot(f.target, f.atoms) + dot(f.codesGram, f.gram)
+	e := f.squares - 2*vectors.Dot(f.target, f.atoms) + vectors.Dot(f.codesGram, f.gram)
 	if !(e > cancelled*f.squares) {
 		e = f.residual()
 	}
@@ -238,15 +239,6 @@ func (f *factors) resume(images Images) error {
 		return ErrOtherImages
 	}
 	return nil
-}
-
-// dot returns the scalar product, summed in float64.
-func dot(a, b []float32) float64 {
-	var sum float64
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
-	}
-	return sum
 }
 
 func sum(values []float64) float64 {

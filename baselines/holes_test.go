@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"tessera/internal/vectors"
 
 	"tessera/config"
 	"tessera/data"
@@ -90,7 +91,7 @@ func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 			}
 		}
 		check := func(what string, x, codes []float32, atoms bool, tolerance float64) {
-			f := &plain{len(x) / 30, 30, 4, widen(x), widen(codes), widen(m.atoms)}
+			f := &plain{len(x) / 30, 30, 4, vectors.Wide(x), vectors.Wide(codes), vectors.Wide(m.atoms)}
 			h, w := make([]float64, len(f.h)), make([]float64, len(f.w))
 			for i := range f.n {
 				for j := range f.p {
@@ -134,7 +135,7 @@ type dense struct {
 
 func denseOf(m *pca) *dense {
 	p, noise := m.pixels, m.noiseVariance()
-	d := &dense{widen(m.bias), mat.NewSymDense(p, nil)}
+	d := &dense{vectors.Wide(m.bias), mat.NewSymDense(p, nil)}
 	for i := range p {
 		for j := i; j < p; j++ {
 			v := 0.0

@@ -7,6 +7,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/metrics"
 )
 
@@ -43,7 +44,7 @@ func coherence(rows []float32, k int) (mean float64) {
 	for a := range k {
 		for b := range a {
 			x, y := rows[a*n:(a+1)*n], rows[b*n:(b+1)*n]
-			mean += dot(x, y) / (l2Norm(x) * l2Norm(y))
+			mean += vectors.Dot(x, y) / (vectors.Norm(x) * vectors.Norm(y))
 		}
 	}
 	return mean / float64(k*(k-1)/2)

@@ -13,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/parallel/team"
 	"tessera/part"
 )
@@ -464,7 +465,7 @@ func (m *matrixFactorisation) PredictEntry(i, j int) (float64, error) {
 		return 0, fmt.Errorf("matrix_factorisation: row: got %d, want 0 to %d", i, m.Rows()-1)
 	}
 	if m.rows == nil {
-		return m.PredictCode(widen(m.codes[i*m.units:(i+1)*m.units]), j)
+		return m.PredictCode(vectors.Wide(m.codes[i*m.units:(i+1)*m.units]), j)
 	}
 	return m.PredictCode(m.rows[i*m.units:(i+1)*m.units], j)
 }
@@ -579,15 +580,6 @@ func (m *matrixFactorisation) restore(s State) (err error) {
 		m.codes, err = s.values(codesName, -1, m.units)
 	}
 	return err
-}
-
-// widen converts values to float64.
-func widen(values []float32) []float64 {
-	wide := make([]float64, len(values))
-	for i, v := range values {
-		wide[i] = float64(v)
-	}
-	return wide
 }
 
 // observed returns the observed entries of images. The entries of a sparse matrix are not copied.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/parallel/team"
 )
@@ -200,9 +201,9 @@ func decompose(a []float64, n int) bool {
 		row := a[i*n : i*n+n]
 		for j := range i {
 			other := a[j*n : j*n+n]
-			row[j] = (row[j] - dot64(row[:j], other[:j])) * other[j]
+			row[j] = (row[j] - vectors.FastDot(row[:j], other[:j])) * other[j]
 		}
-		d := row[i] - dot64(row[:i], row[:i])
+		d := row[i] - vectors.FastDot(row[:i], row[:i])
 		if !(d > 1e-14*row[i]) || math.IsInf(d, 0) {
 			return false
 		}
@@ -215,7 +216,7 @@ func decompose(a []float64, n int) bool {
 func substitute(l, x []float64) {
 	n := len(x)
 	for i := range n {
-		x[i] = (x[i] - dot64(l[i*n:i*n+i], x[:i])) * l[i*n+i]
+		x[i] = (x[i] - vectors.FastDot(l[i*n:i*n+i], x[:i])) * l[i*n+i]
 	}
 	for i := n - 1; i >= 0; i-- {
 		x[i] *= l[i*n+i]
@@ -224,23 +225,6 @@ func substitute(l, x []float64) {
 			x[j] -= f * v
 		}
 	}
-}
-
-// dot64 returns the scalar product, computed with four accumulators.
-func dot64(a, b []float64) float64 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float64
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		s0 += a[i] * b[i]
-		s1 += a[i+1] * b[i+1]
-		s2 += a[i+2] * b[i+2]
-		s3 += a[i+3] * b[i+3]
-	}
-	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
-	}
-	return (s0 + s1) + (s2 + s3)
 }
 
 // nonNegative minimises x'Ax - 2b'x over x whose first k values are >= 0, by cyclic coordinate descent from 0. The result does not depend on x.

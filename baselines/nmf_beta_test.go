@@ -3,12 +3,14 @@ package baselines
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/vectors"
 )
 
 // plainObjective returns the objective of an NMF, computed from its definition by plain loops over the observed entries.
 func plainObjective(s *NMF, x, codes, atoms []float32, p int) float64 {
 	k, n := s.Components, len(x)/p
-	f := &plain{n, p, k, widen(x), widen(codes), widen(atoms)}
+	f := &plain{n, p, k, vectors.Wide(x), vectors.Wide(codes), vectors.Wide(atoms)}
 	var sum, count float64
 	for i := range n {
 		for j := range p {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/internal/vectors"
 	"tessera/metrics"
 	"tessera/part"
 )
@@ -173,7 +174,7 @@ func TestAtomsOfBatchesHaveNormOne(t *testing.T) {
 	fit(t, m, mixed(60))
 	atoms := m.Atoms()
 	for j := range atoms.Count {
-		if norm := l2Norm(atoms.Values[j*30 : (j+1)*30]); math.Abs(norm-1) > 1e-5 {
+		if norm := vectors.Norm(atoms.Values[j*30 : (j+1)*30]); math.Abs(norm-1) > 1e-5 {
 			t.Errorf("atom %d has norm %v", j, norm)
 		}
 	}

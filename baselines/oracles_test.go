@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"tessera/internal/vectors"
 
 	"tessera/internal/random"
 )
@@ -17,7 +18,7 @@ type plain struct {
 
 // plainOf returns a plain copy of a model after Begin.
 func plainOf(m *factorisation) *plain {
-	return &plain{m.n, m.pixels, m.units, widen(m.x), widen(m.Codes()), widen(m.atoms)}
+	return &plain{m.n, m.pixels, m.units, vectors.Wide(m.x), vectors.Wide(m.Codes()), vectors.Wide(m.atoms)}
 }
 
 func (f *plain) product(i, j int) float64 {
@@ -140,7 +141,7 @@ func TestRulesAgreeWithPlainLoops(t *testing.T) {
 
 // plainDivergence returns the divergence, with 0 log 0 = 0, computed by plain loops.
 func plainDivergence(x, codes, atoms []float32, k, p int) float64 {
-	f := &plain{len(x) / p, p, k, widen(x), widen(codes), widen(atoms)}
+	f := &plain{len(x) / p, p, k, vectors.Wide(x), vectors.Wide(codes), vectors.Wide(atoms)}
 	var sum float64
 	for i := range f.n {
 		for j := range p {
@@ -161,7 +162,7 @@ func TestEncodingWithFixedAtomsIsOptimal(t *testing.T) {
 	images := mixed(400)
 	fit(t, m, Matrix{images.values[:300*30], 30})
 	others := images.values[300*30:]
-	f := &plain{100, 30, 9, widen(others), widen(encode(t, m, others)), widen(m.atoms)}
+	f := &plain{100, 30, 9, vectors.Wide(others), vectors.Wide(encode(t, m, others)), vectors.Wide(m.atoms)}
 	for i := range f.n {
 		for q := range f.k {
 			var gradient, scale float64
@@ -208,7 +209,7 @@ func TestPCAAgreesWithTheSingularValueDecomposition(t *testing.T) {
 		m := newModel(t, &PCA{Components: k}, mixedShape, 1).(*pca)
 		objective := fit(t, m, images)[0]
 		n, p := images.Len(), 30
-		centred := widen(images.values)
+		centred := vectors.Wide(images.values)
 		for j := range p {
 			var mean float64
 			for i := range n {
@@ -259,7 +260,7 @@ func TestNNDSVDKeepsTheDominantParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, v, s := singularValues(t, widen(images.values), n, p)
+		u, v, s := singularValues(t, vectors.Wide(images.values), n, p)
 		for q := range k {
 			a, b := positive(mat.Col(nil, q, &u), mat.Col(nil, q, &v), 1)
 			c, d := positive(mat.Col(nil, q, &u), mat.Col(nil, q, &v), -1)

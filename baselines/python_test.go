@@ -5,6 +5,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"tessera/internal/vectors"
 )
 
 // oracles is the contents of testdata/oracles.json, written by testdata/oracles.py.
@@ -71,7 +73,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 			m := newModel(t, methods[name], []int{o.Pixels}, 1).(*factorisation)
 			o.start(m)
 			fit(t, m, images)
-			f := &plain{m.n, m.pixels, m.units, widen(m.x), widen(transpose(m.codes, m.units, m.n)), widen(m.atoms)}
+			f := &plain{m.n, m.pixels, m.units, vectors.Wide(m.x), vectors.Wide(transpose(m.codes, m.units, m.n)), vectors.Wide(m.atoms)}
 			var scale float64
 			for _, v := range want {
 				scale = max(scale, math.Abs(v))

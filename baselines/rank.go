@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/part"
 )
@@ -223,7 +224,7 @@ func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (p
 		byAtom := transpose(scores, fitted, most)
 		for j := range most { // the scores of different components are orthogonal
 			row := loadings[j*held : (j+1)*held]
-			if squares := dot(byAtom[j*fitted:(j+1)*fitted], byAtom[j*fitted:(j+1)*fitted]); squares > 0 && j < k {
+			if squares := vectors.Dot(byAtom[j*fitted:(j+1)*fitted], byAtom[j*fitted:(j+1)*fitted]); squares > 0 && j < k {
 				kernel.Float32().DivScalar(row, row, float32(squares))
 			} else {
 				clear(row)

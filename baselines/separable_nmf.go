@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tessera/config"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/parallel/team"
 )
@@ -111,7 +112,7 @@ func successiveProjection(points []float32, count, size, k int, normalised bool)
 		if total := float64(ops.Sum(point(i))); normalised && total > 0 {
 			scales[i] = 1 / total
 		}
-		whole[i] = dot(point(i), point(i)) * scales[i] * scales[i]
+		whole[i] = vectors.Dot(point(i), point(i)) * scales[i] * scales[i]
 		left[i] = whole[i]
 	}
 	var basis [][]float64
@@ -144,10 +145,7 @@ func successiveProjection(points []float32, count, size, k int, normalised bool)
 // orthonormal returns the component of the point that is orthogonal to the basis, with norm 1. It projects twice because of
 // rounding.
 func orthonormal(point []float32, basis [][]float64) []float64 {
-	v := make([]float64, len(point))
-	for i, x := range point {
-		v[i] = float64(x)
-	}
+	v := vectors.Wide(point)
 	ops := kernel.Float64()
 	for range 2 {
 		for _, b := range basis {

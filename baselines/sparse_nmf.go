@@ -6,6 +6,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/hoyer"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/parallel/team"
 	"tessera/part"
@@ -158,7 +159,7 @@ func (s *sparsity) projectAtoms(atoms []float32) {
 
 // projectKeepingNorm projects v onto the vectors of the same L2 norm whose L1 norm is l1 times the L2 norm.
 func projectKeepingNorm(v []float32, l1 float64) {
-	norm := l2Norm(v)
+	norm := vectors.Norm(v)
 	hoyer.Project(v, l1*norm, norm)
 }
 
@@ -224,7 +225,7 @@ func (r *sparseHALSRule) improveAtoms(sweeps int) {
 		r.sweepRows(f.codesGram, f.target, f.atoms, f.pixels, func(c []float32, squares float32) {
 			copy(best, c)
 			hoyer.Project(best, l1, 1)
-			kernel.Float32().MulScalar(c, best, float32(max(dot(best, c), 0)/float64(squares)))
+			kernel.Float32().MulScalar(c, best, float32(max(vectors.Dot(best, c), 0)/float64(squares)))
 		})
 	}
 }
@@ -358,7 +359,7 @@ func (l *lineSearch) try(step float64) float64 {
 	l.project(l.candidate)
 	ops.Sub(l.d, l.candidate, l.x)
 	gramOf(l.square, l.d, l.k, l.n)
-	return dot(l.d, l.gradient) + dot(l.square, l.gram)/2
+	return vectors.Dot(l.d, l.gradient) + vectors.Dot(l.square, l.gram)/2
 }
 
 // lengthen doubles a step while doubling lowers the objective further; change is the change for the current step.
@@ -395,7 +396,7 @@ func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 		project(h)
 		squares := make([]float32, k*k)
 		gramOf(squares, h, k, n)
-		e := float64(kernel.Float32().SumSquares(x)) + dot(squares, gram) - 2*dot(a, h)
+		e := float64(kernel.Float32().SumSquares(x)) + vectors.Dot(squares, gram) - 2*vectors.Dot(a, h)
 		step := 1.0
 		for range steps {
 			change := 2 * descend(gram, k, a, h, n, &step, project)
@@ -406,12 +407,4 @@ func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 		copy(sparse[from*k:], transpose(h, k, n))
 	}
 	return sparse
-}
-
-func l2Norm(v []float32) float64 {
-	var squares float64
-	for _, x := range v {
-		squares += float64(x) * float64(x)
-	}
-	return math.Sqrt(squares)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/internal/hoyer"
+	"tessera/internal/vectors"
 	"tessera/metrics"
 )
 
@@ -27,7 +28,7 @@ func TestSparsityIsWhatWasAskedFor(t *testing.T) {
 			}
 			if s.CodeSparsity > 0 && s.Per == "atom" {
 				near(t, "of an atom's activations", metrics.Hoyer(activations), s.CodeSparsity)
-				near(t, "norm", l2Norm(activations), 1)
+				near(t, "norm", vectors.Norm(activations), 1)
 			}
 		}
 		if s.Per != "image" {
@@ -35,7 +36,7 @@ func TestSparsityIsWhatWasAskedFor(t *testing.T) {
 		}
 		for _, codes := range [][]float32{codes, encode(t, m, mixed(500).values)} {
 			for i := range len(codes) / k {
-				if code := codes[i*k : (i+1)*k]; l2Norm(code) > 0 {
+				if code := codes[i*k : (i+1)*k]; vectors.Norm(code) > 0 {
 					near(t, "of an image's code", metrics.Hoyer(code), s.CodeSparsity)
 				}
 			}

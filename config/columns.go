@@ -320,36 +320,39 @@ func (w *walk) sameSize(part string, l Loss, name string, on int) {
 
 // groups checks that the column that a term compares with has at most n groups.
 func (w *walk) groups(part string, l Loss, name string, n int) {
-	if !w.named(part, l.Kind, "against", name) {
-		return
-	}
-	c, is := w.layout.Column(name)
-	switch {
-	case !is:
-		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q is a value, but %s compares with a column of groups", name, l.Kind), "")
-	case c.Type != "" && (c.Type != data.Whole || c.Size() != 1):
-		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values of type %s for each sample, but %s compares with one group: want one whole number",
-			name, c.Size(), c.Type, l.Kind), "")
-	case len(c.Names) > n:
+	if c, ok := w.numbered(part, l, name, "group", "groups"); ok && len(c.Names) > n {
 		w.report(part, l.Kind, "groups", fmt.Sprintf("groups: got %d, but the column %q has %d groups", n, name, len(c.Names)), "")
 	}
 }
 
 // classes checks that the column that a term compares with contains classes.
 func (w *walk) classes(part string, l Loss, name string) {
-	if name == losses.Labels || !w.named(part, l.Kind, "against", name) {
+	if name == losses.Labels {
 		return
+	}
+	c, ok := w.numbered(part, l, name, "class", "classes")
+	if ok && len(c.Names) > 0 && w.layout.Size(l.On) > 0 && w.layout.Size(l.On) < len(c.Names) {
+		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but the column %q has %d classes", l.On, w.layout.Size(l.On), name, len(c.Names)), "")
+	}
+}
+
+// numbered returns the column that a loss compares with. ok is false, and the error reported, if it is not a column of one whole
+// number per sample: a group or a class.
+func (w *walk) numbered(part string, l Loss, name, one, many string) (c data.Column, ok bool) {
+	if !w.named(part, l.Kind, "against", name) {
+		return c, false
 	}
 	c, is := w.layout.Column(name)
 	switch {
 	case !is:
-		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q is a value, but %s compares with a column of classes", name, l.Kind), "")
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q is a value, but %s compares with a column of %s", name, l.Kind, many), "")
 	case c.Type != "" && (c.Type != data.Whole || c.Size() != 1):
-		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values of type %s for each sample, but %s compares with one class: want one whole number",
-			name, c.Size(), c.Type, l.Kind), "")
-	case len(c.Names) > 0 && w.layout.Size(l.On) > 0 && w.layout.Size(l.On) < len(c.Names):
-		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but the column %q has %d classes", l.On, w.layout.Size(l.On), name, len(c.Names)), "")
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: %q has %d values of type %s for each sample, but %s compares with one %s: want one whole number",
+			name, c.Size(), c.Type, l.Kind, one), "")
+	default:
+		return c, true
 	}
+	return c, false
 }
 
 // PerPlace returns how many numbers a value has at each of n places, for example the number of features for n tokens.

@@ -593,7 +593,7 @@ func (r *axesReader) below(part string, n *table.Node, before column, read func(
 			r.ReportKey(r.at(part), v, `the seed is set by the sweep's key "seeds"`, "write seeds = [1, 2, 3] above")
 		case before.inline && v.IsArray():
 			r.ReportKey(r.at(part), v, fmt.Sprintf("%s: a list in an inline table could be one value or several", c.key),
-				fmt.Sprintf("write %s = [...] as a key of its own for several values, or as [[...]] for one list", c.key))
+				fmt.Sprintf("write it on a separate line: %s = [...] for several values, or [[...]] for one list", c.key))
 		case v.IsTable() && !isSpread(v):
 			list = append(list, r.below(part, v, c, read)...)
 		default:

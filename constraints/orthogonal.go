@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"tessera/internal/vectors"
 	"tessera/kernel"
 )
 
@@ -67,7 +68,7 @@ func (f *frame) violation() float64 {
 	worst := 0.0
 	for i := range f.k {
 		for j := range i + 1 {
-			d := inner(f.vector(i), f.vector(j))
+			d := vectors.FastDot(f.vector(i), f.vector(j))
 			if i == j {
 				d--
 			}
@@ -158,7 +159,7 @@ func (f *frame) orthogonalise() {
 		for i := range f.k {
 			for j := range i {
 				a, b := f.vector(i), f.vector(j)
-				p, q, r := inner(a, a), inner(b, b), inner(a, b)
+				p, q, r := vectors.FastDot(a, a), vectors.FastDot(b, b), vectors.FastDot(a, b)
 				if !(math.Abs(r) > tolerance*math.Sqrt(p)*math.Sqrt(q)) {
 					continue
 				}
@@ -178,11 +179,11 @@ func (f *frame) orthogonalise() {
 func (f *frame) normalise() {
 	longest := 0.0
 	for i := range f.k {
-		longest = max(longest, inner(f.vector(i), f.vector(i)))
+		longest = max(longest, vectors.FastDot(f.vector(i), f.vector(i)))
 	}
 	for i := range f.k {
 		v := f.vector(i)
-		if l := inner(v, v); l > 1e-28*longest && l > 0 {
+		if l := vectors.FastDot(v, v); l > 1e-28*longest && l > 0 {
 			stretch(v, 1/math.Sqrt(l))
 		} else {
 			clear(v)
@@ -190,7 +191,7 @@ func (f *frame) normalise() {
 	}
 	next := 0
 	for i := range f.k {
-		for v := f.vector(i); inner(v, v) < 0.5; next++ {
+		for v := f.vector(i); vectors.FastDot(v, v) < 0.5; next++ {
 			f.complete(i, next)
 		}
 	}
@@ -206,14 +207,14 @@ func (f *frame) complete(i, axis int) {
 		for j := range f.k {
 			if j != i {
 				u := f.vector(j)
-				along := inner(u, v)
+				along := vectors.FastDot(u, v)
 				for n := range v {
 					v[n] -= along * u[n]
 				}
 			}
 		}
 	}
-	if l := inner(v, v); l > 0.25/float64(f.n) { // the squared norms that remain of all axes add up to at least 1, so one axis exceeds this bound
+	if l := vectors.FastDot(v, v); l > 0.25/float64(f.n) { // the squared norms that remain of all axes add up to at least 1, so one axis exceeds this bound
 		stretch(v, 1/math.Sqrt(l))
 	} else {
 		clear(v)
@@ -232,19 +233,4 @@ func stretch(v []float64, factor float64) {
 	for i := range v {
 		v[i] *= factor
 	}
-}
-
-func inner(a, b []float64) float64 {
-	var s [4]float64 // four independent sums, so that an addition need not wait for the previous one
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		s[0] += a[i] * b[i]
-		s[1] += a[i+1] * b[i+1]
-		s[2] += a[i+2] * b[i+2]
-		s[3] += a[i+3] * b[i+3]
-	}
-	for ; i < len(a); i++ {
-		s[0] += a[i] * b[i]
-	}
-	return (s[0] + s[1]) + (s[2] + s[3])
 }

@@ -173,14 +173,18 @@ func cellLength(b []byte, comma rune) int {
 	return quoted + end
 }
 
-// fillNPZ replaces values in the array of the samples and copies other arrays.
-func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
-	o, _, err := openNPZ(ctx, path)
+// samples returns the array of the samples in an opened file, which it closes.
+func (h holes) samples(o opened, _ File, err error) (*tablePart, error) {
 	defer o.close()
 	if err != nil {
 		return nil, err
 	}
-	samples, err := samplesOf(o.parts, h.reading)
+	return samplesOf(o.parts, h.reading)
+}
+
+// fillNPZ replaces values in the array of the samples and copies other arrays.
+func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+	samples, err := h.samples(openNPZ(ctx, path))
 	if err != nil {
 		return nil, err
 	}
@@ -232,12 +236,7 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 
 // fillSafetensors replaces values in the tensor of the samples.
 func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
-	o, _, err := openSafetensors(ctx, path)
-	defer o.close()
-	if err != nil {
-		return nil, err
-	}
-	samples, err := samplesOf(o.parts, h.reading)
+	samples, err := h.samples(openSafetensors(ctx, path))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/data"
+	"tessera/internal/vectors"
 	"tessera/part"
 )
 
@@ -259,7 +260,7 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), dead []bool) (next
 		for len(pairs) > 0 {
 			v := pairs[0].common()
 			pairs = pairs[1:]
-			if !slices.ContainsFunc(taken, func(t []float32) bool { return dot(v, t) > 0.9 }) {
+			if !slices.ContainsFunc(taken, func(t []float32) bool { return vectors.Dot(v, t) > 0.9 }) {
 				taken = append(taken, v)
 				return v, true
 			}
@@ -307,14 +308,6 @@ func commonest(atoms [][]float32) (pairs []pair) {
 func largest(pairs []pair) []pair {
 	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.size, p.size) })
 	return pairs[:min(len(pairs), mostPairs)]
-}
-
-// dot returns the sum of a_i b_i.
-func dot(a, b []float32) (sum float64) {
-	for i, v := range a {
-		sum += float64(v) * float64(b[i])
-	}
-	return sum
 }
 
 // run calls f with the pixels and a program's value for each image of the sample.

@@ -3,6 +3,8 @@ package layers
 import (
 	"math"
 	"math/rand/v2"
+
+	"tessera/internal/vectors"
 )
 
 // Orthogonal draws a matrix with orthogonal columns of norm gain. If it has more columns than rows, the rows are orthogonal
@@ -52,22 +54,14 @@ func (o *Orthogonal) FillMatrix(w []float32, columns int, r *rand.Rand) {
 func orthonormal(v []float64, others [][]float64) {
 	for range 2 {
 		for _, u := range others {
-			along := dot(u, v)
+			along := vectors.Dot(u, v)
 			for k := range v {
 				v[k] -= along * u[k]
 			}
 		}
 	}
-	norm := math.Sqrt(dot(v, v))
+	norm := math.Sqrt(vectors.Dot(v, v))
 	for k := range v {
 		v[k] /= norm
 	}
-}
-
-func dot(a, b []float64) float64 {
-	sum := 0.0
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/kernel"
 	"tessera/parallel/team"
@@ -32,7 +33,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		m.base = wide(base)
+		m.base = vectors.Wide(base)
 		m.positive, m.negative = signs(s.Atoms.Values)
 		return m, nil
 	})

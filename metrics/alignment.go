@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/parallel/team"
 )
@@ -61,7 +62,7 @@ func init() {
 	}, func(s *Subject) (Meter, error) {
 		means, squares, n := make([]float64, s.Units), 0.0, 0.0
 		return meter{func(b *Batch) error {
-			z := wide(b.Codes)
+			z := vectors.Wide(b.Codes)
 			toLength1(z, s.Units)
 			for j, v := range z {
 				means[j%s.Units] += v
@@ -96,7 +97,7 @@ func (m *alignmentMeter) Values(context.Context) ([]Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		z[v] = wide(codes)
+		z[v] = vectors.Wide(codes)
 		toLength1(z[v], m.coder.Units())
 	}
 	return []Value{Number(squaredDistance(z[0], z[1]) / float64(len(z[0])/m.coder.Units()))}, nil
@@ -109,7 +110,7 @@ func (m *uniformityMeter) Add(b *Batch) error { m.add(b.Codes); return nil }
 
 // Values implements [Meter].
 func (m *uniformityMeter) Values(ctx context.Context) ([]Value, error) {
-	z, k := wide(m.rows), m.width
+	z, k := vectors.Wide(m.rows), m.width
 	n := len(z) / k
 	if n < 2 {
 		return []Value{NotApplicable("there are fewer than two images")}, nil

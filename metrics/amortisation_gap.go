@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/kernel"
 )
@@ -123,7 +124,7 @@ type l1Codes struct {
 
 // newL1Codes prepares the search.
 func newL1Codes(atoms *Atoms, images []float32, pixels int) *l1Codes {
-	p := &l1Codes{n: len(images) / pixels, k: atoms.Count, pixels: pixels, scales: atoms.scales(), atoms: wide(atoms.Values), targets: wide(images), bias: atoms.Bias}
+	p := &l1Codes{n: len(images) / pixels, k: atoms.Count, pixels: pixels, scales: atoms.scales(), atoms: vectors.Wide(atoms.Values), targets: vectors.Wide(images), bias: atoms.Bias}
 	for i := range p.atoms {
 		if s := p.scales[i/pixels]; s > 0 {
 			p.atoms[i] /= s

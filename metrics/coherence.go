@@ -3,6 +3,7 @@ package metrics
 import (
 	"math"
 
+	"tessera/internal/vectors"
 	"tessera/kernel"
 )
 
@@ -49,7 +50,7 @@ func init() {
 
 // directions returns the atoms divided by their lengths; all-zero atoms stay zero.
 func (a *Atoms) directions() []float64 {
-	d, pixels := wide(a.Values), a.Pixels()
+	d, pixels := vectors.Wide(a.Values), a.Pixels()
 	for j, scale := range a.scales() {
 		for p := range pixels {
 			if scale != 0 {

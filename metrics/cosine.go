@@ -1,5 +1,7 @@
 package metrics
 
+import "tessera/internal/vectors"
+
 // The metric cosine is the mean over samples of x.y / (|x| |y|). A sample where x or y is all zero counts as 0.
 func init() {
 	register("cosine", "mean cosine similarity of samples and reconstructions", Description{
@@ -7,6 +9,6 @@ func init() {
 			Doc: "mean over samples of the cosine similarity of x and y, x·y / (\\|x\\| \\|y\\|). A sample where x or y is all zero counts as 0"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true,
 	}, ofPixels(func(x, y []float32) float64 {
-		return float64(len(x)) * cosine(x, y) // the sum is divided by the number of values
+		return float64(len(x)) * vectors.Cosine(x, y) // the sum is divided by the number of values
 	}))
 }

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+	"tessera/internal/vectors"
 )
 
 // mostRanked is the maximum number of images of [effectiveRank].
@@ -56,7 +57,7 @@ func (m *rankMeter) Add(b *Batch) error { m.add(b.Codes); return nil }
 
 // Values implements [Meter].
 func (m *rankMeter) Values(context.Context) ([]Value, error) {
-	rank, err := effectiveRank(wide(m.rows), m.width)
+	rank, err := effectiveRank(vectors.Wide(m.rows), m.width)
 	return []Value{Number(rank)}, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/parallel/team"
 	"tessera/posthoc"
 )
@@ -139,7 +140,7 @@ func (m *fairnessMeter) Add(b *Batch) error {
 			continue
 		}
 		row := b.Logits[i*classes : (i+1)*classes]
-		posthoc.Softmax(p, row)
+		vectors.Softmax(p, row)
 		decided := max(slices.Index(row, slices.Max(row)), 0) == m.Positive // of NaN there is no largest
 		if m.thresholds != nil && m.thresholds.Positive == m.Positive {
 			var known bool

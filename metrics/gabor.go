@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/optimize"
+	"tessera/internal/vectors"
 )
 
 const (
@@ -106,7 +107,7 @@ func (g gabor) explains(atom []float64) float64 {
 // fitGabor returns the best Gabor function of an atom; ok is false for an atom of zeros.
 func fitGabor(values []float32, height, breadth int) (best gabor, ok bool) {
 	best.height, best.breadth = height, breadth
-	atom, energy := wide(values), 0.0
+	atom, energy := vectors.Wide(values), 0.0
 	for _, v := range atom {
 		energy += v * v
 	}

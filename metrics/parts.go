@@ -2,9 +2,9 @@ package metrics
 
 import (
 	"fmt"
-	"math"
 
 	"tessera/internal/assignment"
+	"tessera/internal/vectors"
 )
 
 // PartCosine is the minimum cosine similarity at which a true part counts as found.
@@ -46,9 +46,9 @@ func PartsRecovered(parts [][]float32, atoms *Atoms, threshold float64) ([]Part,
 	}
 	similarity := func(part, j int) float64 {
 		if j == atoms.Count {
-			return cosine(parts[part], atoms.Bias)
+			return vectors.Cosine(parts[part], atoms.Bias)
 		}
-		return cosine(parts[part], atoms.row(j))
+		return vectors.Cosine(parts[part], atoms.row(j))
 	}
 	matched, err := assignment.Maximise(len(parts), candidates, similarity)
 	if err != nil {
@@ -67,18 +67,4 @@ func PartsRecovered(parts [][]float32, atoms *Atoms, threshold float64) ([]Part,
 		table[i] = Part{Atom: j, Cosine: c, Found: c >= threshold}
 	}
 	return table, nil
-}
-
-func cosine(a, b []float32) float64 {
-	var dot, aa, bb float64
-	for i, v := range a {
-		x, y := float64(v), float64(b[i])
-		dot += x * y
-		aa += x * x
-		bb += y * y
-	}
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(aa*bb)
 }

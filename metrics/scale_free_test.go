@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/vectors"
 )
 
 // line returns a model of two pixels and two units with the given atoms and bias.
@@ -103,7 +104,7 @@ func TestCoherenceOfManyAtomsEqualsPlainLoops(t *testing.T) {
 	most, sum := 0.0, 0.0
 	for i := range k {
 		for j := range i {
-			c := math.Abs(cosine(a.row(i), a.row(j)))
+			c := math.Abs(vectors.Cosine(a.row(i), a.row(j)))
 			most, sum = max(most, c), sum+c
 		}
 	}

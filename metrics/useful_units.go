@@ -6,6 +6,7 @@ import (
 	"math"
 	"sort"
 
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/kernel"
 	"tessera/parallel/team"
@@ -122,7 +123,7 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 	for j, mean := range sums.means() {
 		f.means[j] = float32(mean)
 	}
-	atoms := wide(m.atoms.Values)
+	atoms := vectors.Wide(m.atoms.Values)
 	d := make([]float64, len(m.codes.rows))
 	for i, v := range m.codes.rows {
 		d[i] = float64(f.means[i%k]) - float64(v)
@@ -207,13 +208,4 @@ func (f *freezing) frozenError(units []int) (sum float64, err error) {
 		})
 	}
 	return squares.sum, nil
-}
-
-// wide converts the values to float64.
-func wide(v []float32) []float64 {
-	w := make([]float64, len(v))
-	for i, x := range v {
-		w[i] = float64(x)
-	}
-	return w
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/vectors"
 )
 
 // oracle is the contents of testdata/calibration.json, computed by SciPy and scikit-learn.
@@ -61,7 +63,7 @@ func TestPlattsScalingIsThatOfScikitLearnAndSciPy(t *testing.T) {
 		logits, p := slices.Clone(c.Logits), make([]float64, len(c.Logits))
 		got.Apply(logits, c.Classes)
 		for r := range c.Labels {
-			Softmax(p[r*c.Classes:(r+1)*c.Classes], logits[r*c.Classes:(r+1)*c.Classes])
+			vectors.Softmax(p[r*c.Classes:(r+1)*c.Classes], logits[r*c.Classes:(r+1)*c.Classes])
 		}
 		for j, want := range c.Platt {
 			if math.Abs(p[j]-want) > 1e-5 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"tessera/internal/vectors"
 )
 
 // The criteria of [Thresholds.Fit]. Among the rules that satisfy a criterion on the samples, Fit chooses those with the
@@ -54,7 +56,7 @@ func (t *Thresholds) Fit(s Grouped) error {
 		if curves[g] == nil {
 			curves[g] = &roc{}
 		}
-		Softmax(p, s.Logits[i*len(p):(i+1)*len(p)])
+		vectors.Softmax(p, s.Logits[i*len(p):(i+1)*len(p)])
 		curves[g].add(p[t.Positive], class == t.Positive)
 		t.Samples++
 	}

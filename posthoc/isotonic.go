@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"tessera/internal/vectors"
 )
 
 // Curve is a piecewise linear function through the points (x, y), with both coordinates in ascending order. It is
@@ -84,7 +86,7 @@ const leastProbability = 1e-7
 func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) error {
 	p := make([]float64, len(logits))
 	for i := range labels {
-		Softmax(p[i*classes:(i+1)*classes], logits[i*classes:(i+1)*classes])
+		vectors.Softmax(p[i*classes:(i+1)*classes], logits[i*classes:(i+1)*classes])
 	}
 	x, y := make([]float64, len(labels)), make([]float64, len(labels))
 	for k := range classes {
@@ -101,7 +103,7 @@ func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) er
 
 // isotonic replaces the logits of one sample by the logarithms of the calibrated probabilities. p is workspace.
 func (c *Calibration) isotonic(row []float32, p []float64) {
-	Softmax(p, row)
+	vectors.Softmax(p, row)
 	sum := 0.0
 	for k := range p {
 		p[k] = max(c.Curves[k].At(p[k]), leastProbability)

@@ -7,7 +7,6 @@ package posthoc
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -42,19 +41,4 @@ func (h Head) String() string {
 		all = append(all, "thresholds for "+h.Thresholds.String())
 	}
 	return strings.Join(all, ", ")
-}
-
-// Softmax writes the softmax of the logits of one sample to p.
-func Softmax(p []float64, logits []float32) {
-	most, sum := math.Inf(-1), 0.0
-	for _, z := range logits {
-		most = math.Max(most, float64(z))
-	}
-	for j, z := range logits {
-		p[j] = math.Exp(float64(z) - most)
-		sum += p[j]
-	}
-	for j := range p {
-		p[j] /= sum
-	}
 }

@@ -1,6 +1,10 @@
 package posthoc
 
-import "math"
+import (
+	"math"
+
+	"tessera/internal/vectors"
+)
 
 // Bin describes the samples whose confidence lies in one of several bins of equal width. The confidence of a sample is
 // its largest probability.
@@ -28,7 +32,7 @@ func Reliability(logits []float32, labels []int, bins int) (list []Bin, ece floa
 				best = j
 			}
 		}
-		Softmax(p, row)
+		vectors.Softmax(p, row)
 		b := &sums[min(max(int(math.Ceil(p[best]*float64(bins)))-1, 0), bins-1)]
 		n++
 		b.Samples++

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tessera/internal/vectors"
 )
 
 // Thresholds make decisions for one class of a head that depend on the group of the sample. The score of a sample is
@@ -57,7 +59,7 @@ func (t *Thresholds) Decide(logits []float32, group int) (decided, known bool) {
 		return false, false
 	}
 	p := make([]float64, len(logits))
-	Softmax(p, logits)
+	vectors.Softmax(p, logits)
 	switch q := rule.probability(p[t.Positive]); {
 	case q <= 0:
 		return false, true

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/vectors"
 )
 
 // applicants returns samples of two groups in which equal scores mean different probabilities.
@@ -81,7 +83,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	}
 	p := make([]float64, 2)
 	for i, y := range s.Labels {
-		Softmax(p, s.Logits[2*i:2*i+2])
+		vectors.Softmax(p, s.Logits[2*i:2*i+2])
 		curves[s.Groups[i]].add(p[1], y == 1)
 	}
 	points := [2][][2]float64{curves[0].points(), curves[1].points()}

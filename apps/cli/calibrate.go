@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/data"
+	"tessera/metrics"
 	"tessera/posthoc"
 )
 
@@ -74,21 +76,41 @@ func (f *calibrateFlags) calibrate(cmd *cobra.Command, run string) error {
 // printCalibrated prints the calibration, and for each split one column before and one after the calibration.
 func printCalibrated(out io.Writer, c *tessera.Calibrated) error {
 	fmt.Fprintf(out, "%s: %s, fitted to %d %s images\n", c.Head, c.Calibration, c.Calibration.Samples, c.Calibration.Split)
+	var names []string
+	for _, v := range c.On[0].Before {
+		names = append(names, v.Name)
+	}
+	var splits []changedSplit
+	for _, on := range c.On {
+		splits = append(splits, changedSplit{on.Split, on.Fitted, on.Before, on.After})
+	}
+	return printChanges(out, names, splits)
+}
+
+// changedSplit contains the metrics of a split before and after a change of the run's predictions.
+type changedSplit struct {
+	split         data.Split
+	fitted        bool // the change was fitted to this split
+	before, after metrics.Values
+}
+
+// printChanges prints the named metrics, and for each split one column before and one after the change.
+func printChanges(out io.Writer, names []string, splits []changedSplit) error {
 	t := newTable(out)
 	first, second := []any{""}, []any{""}
-	for _, on := range c.On {
-		split := string(on.Split)
-		if on.Fitted {
+	for _, on := range splits {
+		split := string(on.split)
+		if on.fitted {
 			split += " (fitted)"
 		}
 		first, second = append(first, split, ""), append(second, "before", "after")
 	}
 	t.row(first...)
 	t.row(second...)
-	for _, v := range c.On[0].Before {
-		row := []any{v.Name}
-		for _, on := range c.On {
-			row = append(row, valueText(on.Before, v.Name), valueText(on.After, v.Name))
+	for _, name := range names {
+		row := []any{name}
+		for _, on := range splits {
+			row = append(row, valueText(on.before, name), valueText(on.after, name))
 		}
 		t.row(row...)
 	}

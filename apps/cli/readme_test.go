@@ -26,7 +26,7 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 		script, _, _ := strings.Cut(part, "```")
 		for line := range strings.Lines(script) {
 			line = strings.TrimSpace(line)
-			if line == "go test ./..." { // this test is part of it
+			if line == "go test -timeout 30m ./..." { // this test is part of it
 				continue
 			}
 			if line == "tessera check" { // the section on one's own models begins
@@ -108,7 +108,7 @@ func TestTheCommandsOfYourDataWork(t *testing.T) {
 
 // CI runs the test command of README.md, so both must be equal.
 func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
-	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test ./...\n", "../../.ci/run": "\ngo test ./...\n"} {
+	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test -timeout 30m ./...\n", "../../.ci/run": "\ngo test -timeout 30m ./...\n"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -117,23 +117,10 @@ func printThresholds(out io.Writer, d *tessera.Decided, positive string) error {
 		}
 		fmt.Fprintf(out, "  %s: %s\n", groupName(t, g), strings.Join(steps, ", "))
 	}
-	table := newTable(out)
-	first, second := []any{""}, []any{""}
+	var splits []changedSplit
 	for _, on := range d.On {
-		split := string(on.Split)
-		if on.Fitted {
-			split += " (fitted)"
-		}
-		first, second = append(first, split, ""), append(second, "before", "after")
+		splits = append(splits, changedSplit{on.Split, on.Fitted, on.Before.Values, on.After.Values})
 	}
-	table.row(first...)
-	table.row(second...)
-	for _, name := range []string{"decision_accuracy", "selection_rate_gap", "false_positive_rate_gap", "false_negative_rate_gap", "precision_gap", "false_omission_rate_gap"} {
-		row := []any{name}
-		for _, on := range d.On {
-			row = append(row, valueText(on.Before.Values, name), valueText(on.After.Values, name))
-		}
-		table.row(row...)
-	}
-	return table.flush()
+	return printChanges(out, []string{"decision_accuracy", "selection_rate_gap", "false_positive_rate_gap", "false_negative_rate_gap", "precision_gap",
+		"false_omission_rate_gap"}, splits)
 }

@@ -126,7 +126,7 @@ loss    = [{ kind = "nt_xent", on = "code" }]`)
 				t.Errorf("%s: not_served has %s: %q", of, name, reason)
 			}
 			if !slices.ContainsFunc(log, func(line string) bool { return strings.Contains(line, name) && strings.Contains(line, reason) }) {
-				t.Errorf("the log says nothing of %s: %q", name, log)
+				t.Errorf("the log does not mention %s: %q", name, log)
 			}
 			delete(reasons, name)
 		}

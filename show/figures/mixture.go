@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"tessera/internal/vectors"
 
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -59,8 +60,8 @@ func Mixture(m Mixed) (*Figure, error) {
 		}
 		certain[min(int(code[most]*certainBins), certainBins-1)]++
 		if i*mostPoints/n != (i+1)*mostPoints/n || n <= mostPoints {
-			x := widened(m.Samples[i*d : (i+1)*d])
-			members[most] = append(members[most], plotter.XY{X: dot(axes[0], x), Y: dot(axes[1], x)})
+			x := vectors.Wide(m.Samples[i*d : (i+1)*d])
+			members[most] = append(members[most], plotter.XY{X: vectors.Dot(axes[0], x), Y: vectors.Dot(axes[1], x)})
 		}
 	}
 	weights := panel{title: "(d) weights", x: axis{label: "component", whole: true}, y: axis{label: "weight", max: 0.01}}
@@ -70,7 +71,7 @@ func Mixture(m Mixed) (*Figure, error) {
 	}
 	var numbers centred
 	for c, one := range m.Components {
-		numbers = append(numbers, label{plotter.XY{X: dot(axes[0], one.Mean), Y: dot(axes[1], one.Mean)}, fmt.Sprint(c), ink})
+		numbers = append(numbers, label{plotter.XY{X: vectors.Dot(axes[0], one.Mean), Y: vectors.Dot(axes[1], one.Mean)}, fmt.Sprint(c), ink})
 		if one.Covariance != nil {
 			for q, dashes := range [][]vg.Length{nil, dashed} {
 				clusters.lines = append(clusters.lines, line{points: ellipse(axes, one, float64(1+q)), color: ink, dashes: dashes})
@@ -177,7 +178,7 @@ func (m Mixed) axes(d, n int) (axes [2][]float64, names [2]string) {
 	}
 	covariance := mat.NewSymDense(d, nil)
 	for i := range n {
-		x := widened(m.Samples[i*d : (i+1)*d])
+		x := vectors.Wide(m.Samples[i*d : (i+1)*d])
 		for j := range x {
 			x[j] -= mean[j]
 		}
@@ -209,7 +210,7 @@ func ellipse(axes [2][]float64, c metrics.Component, deviations float64) (outlin
 	for a := range axes {
 		for b := range axes {
 			for i, v := range axes[a] {
-				s[a][b] += v * dot(c.Covariance[i*d:(i+1)*d], axes[b])
+				s[a][b] += v * vectors.Dot(c.Covariance[i*d:(i+1)*d], axes[b])
 			}
 		}
 	}
@@ -223,22 +224,7 @@ func ellipse(axes [2][]float64, c metrics.Component, deviations float64) (outlin
 	const pieces = 72
 	for i := range pieces + 1 {
 		sin, cos := math.Sincos(2 * math.Pi * float64(i) / pieces)
-		outline = append(outline, plotter.XY{X: dot(axes[0], c.Mean) + deviations*l00*cos, Y: dot(axes[1], c.Mean) + deviations*(l10*cos+l11*sin)})
+		outline = append(outline, plotter.XY{X: vectors.Dot(axes[0], c.Mean) + deviations*l00*cos, Y: vectors.Dot(axes[1], c.Mean) + deviations*(l10*cos+l11*sin)})
 	}
 	return outline
-}
-
-func dot(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
-
-func widened(x []float32) []float64 {
-	wide := make([]float64, len(x))
-	for i, v := range x {
-		wide[i] = float64(v)
-	}
-	return wide
 }

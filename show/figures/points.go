@@ -209,13 +209,15 @@ func Curves(ours, published []Point) (*Figure, error) {
 }
 
 // HoyerScatter draws the error of max-approximation against the sparsity of codes, one colour for each target p. Measured
-// models without a target are labelled.
+// models are labelled if their colour does not identify them: without a target, or if several measured models have the same
+// target and no published points are drawn.
 func HoyerScatter(ours, published []Point) (*Figure, error) {
 	return scatter(ours, published, hoyerMetric)
 }
 
 // MSEScatter draws the error of max-approximation against the reconstruction error, one colour for each target p. Measured
-// models without a target are labelled.
+// models are labelled if their colour does not identify them: without a target, or if several measured models have the same
+// target and no published points are drawn.
 func MSEScatter(ours, published []Point) (*Figure, error) {
 	return scatter(ours, published, mseOf(ours, published))
 }
@@ -227,9 +229,12 @@ func scatter(ours, published []Point, x metric) (*Figure, error) {
 	}
 	p := panel{x: x.axis, y: maxMetric.axis, lines: c.lines(x, maxMetric)}
 	var texts labels
-	for _, at := range ours {
-		if math.IsNaN(at.P) && len(p.labelled([]Point{at}, x, maxMetric)) == 1 {
-			texts.names = append(texts.names, label{at: xys([]Point{at}, x, maxMetric)[0], text: at.Label, color: ink})
+	for _, g := range c.ours {
+		identified := !math.IsNaN(g.p) && (len(published) > 0 || len(g.points) == 1) // by its colour
+		if !identified {
+			for _, at := range p.labelled(g.points, x, maxMetric) {
+				texts.names = append(texts.names, label{at: xys([]Point{at}, x, maxMetric)[0], text: at.Label, color: ink})
+			}
 		}
 	}
 	p.extra = append(p.extra, texts)

@@ -322,17 +322,35 @@ func TestHistogramsCountEveryValueOnce(t *testing.T) {
 	}
 }
 
-// A user-defined model has no target, so its colour does not identify it: its point is labelled.
-func TestModelsWithoutATargetHaveTheirNamesInScatters(t *testing.T) {
+// A model is labelled in a scatter if its colour does not identify it: without a target, or if another model has its target.
+func TestScattersNameModelsThatTheirColourDoesNotIdentify(t *testing.T) {
+	at := func(label string, p, mse float64) Point {
+		return Point{Label: label, P: p, Values: numbers("mse", mse, "max_approx", 0.1)}
+	}
+	ours := []Point{at("free", math.NaN(), 0.01), at("narrow", 0.1, 0.012), at("wide", 0.1, 0.018), at("alone", 0.2, 0.015)}
 	path := filepath.Join(t.TempDir(), "scatter.svg")
-	f, err := MSEScatter([]Point{{Label: "my model", P: math.NaN(), Values: numbers("mse", 0.01, "max_approx", 0.1)}}, nil)
-	if err == nil {
-		err = f.Save(path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || !bytes.Contains(text, []byte("my model")) {
-		t.Errorf("the figure does not name its model: %v", err)
+	for _, c := range []struct {
+		published []Point
+		names     []string
+	}{
+		{nil, []string{"free", "narrow", "wide"}},
+		{PublishedCurves(false), []string{"free"}},
+	} {
+		f, err := MSEScatter(ours, c.published)
+		if err == nil {
+			err = f.Save(path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, point := range ours {
+			if got, want := bytes.Contains(text, []byte(point.Label)), slices.Contains(c.names, point.Label); got != want {
+				t.Errorf("with %d published points: %s is labelled: got %v, want %v", len(c.published), point.Label, got, want)
+			}
+		}
 	}
 }

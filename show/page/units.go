@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/vectors"
 	"tessera/kernel"
 	"tessera/layers"
 	"tessera/losses"
@@ -201,19 +202,7 @@ func lengths(a *metrics.Atoms) []float64 {
 func atom(a *metrics.Atoms, j int) []float32 { return a.Values[j*a.Pixels() : (j+1)*a.Pixels()] }
 
 // cosine returns the cosine of two atoms, 0 if one of them is zero.
-func cosine(a *metrics.Atoms, i, j int) float64 {
-	dot, one, other := 0.0, 0.0, 0.0
-	x, y := atom(a, i), atom(a, j)
-	for p := range x {
-		dot += float64(x[p]) * float64(y[p])
-		one += float64(x[p]) * float64(x[p])
-		other += float64(y[p]) * float64(y[p])
-	}
-	if one == 0 || other == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(one*other)
-}
+func cosine(a *metrics.Atoms, i, j int) float64 { return vectors.Cosine(atom(a, i), atom(a, j)) }
 
 // pictureBudget limits the size of the pictures of the images that use units most, in bytes of base64.
 const pictureBudget = 1_200_000
