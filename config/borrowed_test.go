@@ -27,11 +27,36 @@ func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
 		`"encoder.0.visible_bias"`:                  {`"encoder.0.bias"`, `there is no parameter "encoder.0.bias" of shape [9]`},
 		`bias_of`:                                   {`bias = false, bias_of`, `got "encoder.0.visible_bias" with bias = false`},
 		`{ kind = "contrastive_divergence" }`:       {`{ kind = "contrastive_divergence", on = "output" }`, `energy`},
+		`[{ kind = "contrastive_divergence" }]`:     {`[{ kind = "l2" }]`, `no loss compares the output with the images`},
 		`{ kind = "rbm", units = 4 }`:               {`{ kind = "rbm", units = 4, deviation = 0.5 }`, `want 1 for binary visible units`},
 		`[{ kind = "tied", activation = "sigmoid",`: {`[{ kind = "tied", weight = "encoder.1.weight",`, `encoder.1.weight`},
 	} {
 		if err := load(t, strings.Replace(borrowedText, old, c[0], 1)).Check(); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: got %v, want %s", c[0], err, c[1])
+		}
+	}
+}
+
+// A term on the code or on weights does not make reconstructions of a decoder that has no parameters of its own. Without any term that
+// reads samples nothing can be trained.
+func TestADecoderThatNoTermTrainsIsAnError(t *testing.T) {
+	const text = `[model.m]
+dataset = { name = "bars", side = 3 }
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+decoder = [{ kind = "tied", bias = false }]
+loss = [{ kind = "mse" }]
+`
+	if err := load(t, text).Check(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct{ decoder, loss, want string }{
+		{`[{ kind = "tied", bias = false }]`, `{ kind = "kl" }`, "no loss compares the output with the images"},
+		{`[{ kind = "tied", bias = false }]`, `{ kind = "weight_decay", on = "encoder.*.weight" }`, "no loss compares the output with the images"},
+		{`[]`, `{ kind = "weight_decay", on = "encoder.*.weight" }`, "no loss reads the images: all of them depend on parameters alone"},
+	} {
+		text := strings.NewReplacer(`[{ kind = "tied", bias = false }]`, c.decoder, `{ kind = "mse" }`, c.loss).Replace(text)
+		if err := load(t, text).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("decoder %s, loss %s: got %v, want %s", c.decoder, c.loss, err, c.want)
 		}
 	}
 }

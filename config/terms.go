@@ -378,19 +378,28 @@ func (w *walk) unread(sound bool) {
 			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
 		}
 		w.report("", "", "loss", problem, hint)
+	} else if sound && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return len(w.layout.ValuesOf(l)) > 0 }) {
+		w.report("", "", "loss", "no loss reads the images: all of them depend on parameters alone", "add a loss of the output, the code or a head")
 	}
 }
 
-// borrowed reports whether all parameters of the decoder belong to other layers, so that terms on these train it. It is true if
-// this is not known yet.
+// borrowed reports whether all parameters of the decoder belong to other layers, and a term reads what one of these publishes: the
+// energy of a machine trains its decoder, although nothing reads the output. A term on the code does not: it says nothing about
+// reconstructions. borrowed is true if the parameters are not known yet.
 func (w *walk) borrowed() bool {
+	published := map[string]bool{} // layers with values that a term reads
+	for _, l := range w.model.Losses {
+		for _, name := range l.Reads().Published {
+			published[strings.TrimSuffix(w.layout.PublishedBy(l.On, name), "."+name)] = true
+		}
+	}
 	own, others := false, false
 	for _, p := range w.layout.Decoder {
 		if b, ok := p.Layer.(layers.Borrower); ok && slices.Contains(w.open, p.Path) { // the shape of the images is unknown
 			others = others || b.Borrows() != ""
 		}
 		for _, q := range p.Parameters {
-			own, others = own || q.Of == "", others || q.Of != ""
+			own, others = own || q.Of == "", others || published[q.Of[:max(0, strings.LastIndex(q.Of, "."))]]
 		}
 	}
 	return others && !own

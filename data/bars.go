@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/internal/random"
+	"tessera/part"
 )
 
 func init() {
@@ -21,6 +22,14 @@ type Bars struct {
 	Side  int    `toml:"side" want:"in [0,32]" doc:"rows and columns of an image; 0 means 8"`
 	Count int    `toml:"count" want:"in [1,1000000]" doc:"number of images"`
 	Seed  uint64 `toml:"seed" doc:"seed of the generated images; independent of the run's seed, so that all runs see the same images"`
+}
+
+// Check returns an error for images of one pixel, which are all equal: its row and its column are one bar, which is always present.
+func (b *Bars) Check() error {
+	if b.Side == 1 {
+		return part.KeyErrorf("side", "got 1, want 2 or more, or 0 for 8: with one pixel all images are equal")
+	}
+	return nil
 }
 
 // Shape implements [Source].

@@ -164,6 +164,17 @@ func TestBarsOfAnotherSide(t *testing.T) {
 	}
 }
 
+func TestBarsOfOnePixelAreAnError(t *testing.T) {
+	if err := (&Bars{Side: 1, Count: 5}).Check(); err == nil || !strings.Contains(err.Error(), "side: got 1, want 2 or more") {
+		t.Errorf("got %v, want an error with the key side", err)
+	}
+	for _, side := range []int{0, 2, 32} {
+		if err := (&Bars{Side: side, Count: 5}).Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 	first := load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()
 	if !slices.Equal(first, load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()) {

@@ -165,6 +165,9 @@ func (g *generation) Parameter(name string) []float32 {
 	return slices.Clone(p.Data)
 }
 
+// Err implements [layers.Generation].
+func (g *generation) Err() error { return g.ctx.Err() }
+
 // Size implements [layers.Generation].
 func (g *generation) Size(name string) int { return g.coder.model.Layout.Size(name) }
 

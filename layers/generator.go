@@ -34,4 +34,7 @@ type Generation interface {
 	// stream. Drawn columns of the model that given does not contain are drawn from the streams, once. Value returns an error
 	// if the value depends on another column, or if the caller has cancelled.
 	Value(name string, given map[string][]float32) ([]float32, error)
+	// Err returns an error if the caller has cancelled, nil otherwise. A layer that computes for long without Value asks it between
+	// its steps.
+	Err() error
 }

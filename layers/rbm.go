@@ -264,6 +264,9 @@ func (m *RBM) Generate(g Generation) ([]float32, error) {
 		m.begin(chain.Visible, chains, r)
 		chain.DrawHidden(r)
 		for range m.SampleSteps {
+			if err := g.Err(); err != nil {
+				return nil, err
+			}
 			chain.DrawVisible(r)
 			chain.DrawHidden(r)
 		}

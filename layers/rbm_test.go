@@ -1,8 +1,10 @@
 package layers_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +192,32 @@ func contrastiveDivergence(l *layers.RBM, x []float64, batch int, in []int) grad
 		var c ops.Chain
 		published := b.Published()
 		return c.Add(c.Sum(y), c.Sub(c.Mean(published[0]), c.Mean(published[1]))), c.Err()
+	}
+}
+
+// cancelledChain is a [layers.Generation] whose caller cancels at the third question.
+type cancelledChain struct {
+	layers.Generation
+	asked int
+}
+
+var errCancelled = errors.New("cancelled")
+
+func (*cancelledChain) Streams() []*rand.Rand { return []*rand.Rand{rand.New(rand.NewPCG(1, 1))} }
+func (*cancelledChain) Parameter(name string) []float32 {
+	return map[string][]float32{"weight": {1, 2}, "bias": {1}, "visible_bias": {0, 0}}[name]
+}
+func (c *cancelledChain) Err() error {
+	if c.asked++; c.asked == 3 {
+		return errCancelled
+	}
+	return nil
+}
+
+func TestChainsOfRBMAreCancelledBetweenSteps(t *testing.T) {
+	g, c := fresh(t, "rbm", map[string]any{"units": 1, "sample_steps": 10})().(*layers.RBM), &cancelledChain{}
+	if _, err := g.Generate(c); err != errCancelled || c.asked != 3 {
+		t.Errorf("%v after %d questions, want the error of the third", err, c.asked)
 	}
 }
 

@@ -136,8 +136,14 @@ func (q *VQ) follow(c *ops.Chain, s Scope, z, index *gorgonia.Node) {
 	}
 }
 
-// uniformSampler draws from U(0, 1).
+// uniformSampler draws from U(0, 1), without 1: a unit with the probability 1 is then always drawn as 1.
 type uniformSampler struct{}
 
 // Sample implements [ops.Sampler].
-func (uniformSampler) Sample(dst []float32, r *rand.Rand) { fillUniform(dst, 0, 1, r) }
+func (uniformSampler) Sample(dst []float32, r *rand.Rand) {
+	fillUniform(dst, 0, 1, r)
+	const belowOne = 1 - 1.0/(1<<24)
+	for i, v := range dst { // the largest 2^-25 of the draws of float64 are rounded to 1
+		dst[i] = min(v, belowOne)
+	}
+}

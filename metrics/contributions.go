@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +33,40 @@ func (a *Atoms) scales() []float64 {
 		scales[j] = math.Sqrt(sum)
 	}
 	return scales
+}
+
+// Effects returns how much each unit changes the reconstructions of images with these codes, n x Count: sd(h_j) |w_j|_2, the
+// standard deviation of the unit's activation times the length of its atom. It is 0 for an empty atom and for a unit that is
+// constant, which acts as a bias. It does not change if the codes of a unit are multiplied and its atom divided by the same factor.
+// It returns an error if the values of the codes are not the weights of the atoms, if there are no codes, and if one is not
+// finite.
+func (a *Atoms) Effects(codes []float32) ([]float64, error) {
+	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() {
+		return nil, errors.New("metrics: effects: got no atoms")
+	}
+	if a.Indirect != "" {
+		return nil, fmt.Errorf("metrics: effects: %s", a.Indirect)
+	}
+	if len(codes) == 0 || len(codes)%a.Count != 0 {
+		return nil, fmt.Errorf("metrics: effects: got %d values, want the codes of at least one image, of %d values each", len(codes), a.Count)
+	}
+	n := float64(len(codes) / a.Count)
+	means, effects := make([]float64, a.Count), a.scales()
+	for i, v := range codes {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return nil, fmt.Errorf("metrics: effects: the code of image %d is not finite", i/a.Count)
+		}
+		means[i%a.Count] += float64(v) / n
+	}
+	squares := make([]float64, a.Count)
+	for i, v := range codes {
+		d := float64(v) - means[i%a.Count]
+		squares[i%a.Count] += d * d / n
+	}
+	for j := range effects {
+		effects[j] *= math.Sqrt(squares[j])
+	}
+	return effects, nil
 }
 
 // ofCodes returns a function that starts the meter for the mean over images of a function of the code.

@@ -51,8 +51,8 @@ func (*RBMExact) Describe() Description {
 
 // Start implements [Metric].
 func (m *RBMExact) Start(s *Subject) (Meter, error) {
-	return newBoltzmannMeter(s, m.Seed, 2, func(_ context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
-		z, err := machine.LogZ()
+	return newBoltzmannMeter(s, m.Seed, 2, func(ctx context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
+		z, err := machine.LogZ(ctx.Err)
 		if err != nil {
 			none := NotApplicable(err.Error())
 			return []Value{none, none}

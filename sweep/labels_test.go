@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -28,7 +29,7 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 		"loss.0.weight 1, loss.1.weight 2":     labelledSettings([]string{"loss.0.weight", "loss.1.weight"}, []string{"m"}, []any{1.0, 2.0}, []any{2.0, 1.0}),
 		"encoder.0.units 3, encoder.1.units 4": labelledSettings([]string{"encoder.0.units", "encoder.1.units"}, []string{"m"}, []any{3.0, 4.0}, []any{4.0, 3.0}),
 		"adam, 128":                            labelledSettings([]string{"optimizer", "optimizer.kind"}, []string{"m"}, []any{map[string]any{"kind": "adam"}, 128.0}, []any{1.0, 2.0}),
-		`dataset { name = "mnist", limit = 1e+06, validation = 0.1 }, constraint [{ kind = "nonneg", on = ["a", "b"] }]`: labelledSettings([]string{"dataset", "constraint"}, []string{"m"},
+		`dataset { name = "mnist", limit = 1000000, validation = 0.1 }, constraint [{ kind = "nonneg", on = ["a", "b"] }]`: labelledSettings([]string{"dataset", "constraint"}, []string{"m"},
 			[]any{map[string]any{"limit": 1e6, "name": "mnist", "validation": 0.1}, []any{map[string]any{"on": []any{"a", "b"}, "kind": "nonneg"}}}, []any{1.0, 2.0}),
 		"a: units 3": labelledSettings([]string{"units", "components"}, []string{"a", "b"}, []any{3.0, nil}, []any{nil, 3.0}),
 		"a":          labelledSettings(nil, []string{"a", "b"}, nil, nil),
@@ -37,6 +38,15 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 		if got := r.Labels().Setting(r.Settings[0]); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// The columns of results.csv and of the table in the terminal.
+func TestValuesOfTablesAreTOML(t *testing.T) {
+	s := Setting{Values: map[string]any{"loss": []any{map[string]any{"kind": "l2", "target": 0.05, "weight": 1.0}}, "limit": 16777215.0, "rate": 1e-6, "far": math.Inf(1)}}
+	want := []string{`[{ kind = "l2", target = 0.05, weight = 1 }]`, "16777215", "1e-06", "+Inf", ""}
+	if got := s.Texts([]string{"loss", "limit", "rate", "far", "absent"}); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

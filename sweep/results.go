@@ -367,7 +367,8 @@ func texts(values map[string]any, keys []string) []string {
 	return all
 }
 
-// text formats a value: a string unchanged, tables and lists as JSON, "" for a key that the model does not have.
+// text formats a value: a string unchanged, whole numbers without an exponent, tables and lists as in models.toml, "" for a key
+// that the model does not have.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -375,7 +376,12 @@ func text(v any) string {
 	case string:
 		return v
 	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	case map[string]any, []any:
+		return inline(v)
 	}
 	b, err := json.Marshal(v)
 	if err != nil { // a table with an infinite number

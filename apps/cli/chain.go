@@ -79,6 +79,11 @@ func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, lin
 			return usagef("--chain: the run %s exists, but %s, from which it starts, is missing or unfinished and would be another one now; "+
 				"remove %s to train it again, or continue it alone: `tessera resume %s`", l.run, links[i-1].run, l.run, l.run)
 		}
+		if i > 0 && states[i] != "" {
+			if err := l.startedFrom(links[i-1].run); err != nil {
+				return err
+			}
+		}
 	}
 	for i, l := range links {
 		if states[i] == train.Finished {
@@ -129,6 +134,24 @@ func (l link) state() (train.State, error) {
 	return status.State, nil
 }
 
+// startedFrom returns an error if the run has started from other parameters than those that another run has now: that run was trained
+// again since, or continued. A record that is missing or damaged says nothing.
+func (l link) startedFrom(run string) error {
+	e, err := train.ReadEnvironment(l.run)
+	if err != nil || e.Start == nil {
+		return nil
+	}
+	now, err := train.ParametersOf(run)
+	if err != nil {
+		return err
+	}
+	if now.SHA256 != e.Start.SHA256 {
+		return usagef("--chain: the run %s has started from other parameters than %s has now: that run was trained again or continued since; "+
+			"remove %s to train it again, or continue it alone: `tessera resume %s`", l.run, run, l.run, l.run)
+	}
+	return nil
+}
+
 // draw draws the atoms of a finished run if its training was killed before it drew them.
 func (l link) draw(cmd *cobra.Command) error {
 	if _, err := os.Stat(filepath.Join(l.run, folder.Picture)); !errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +165,7 @@ func (l link) draw(cmd *cobra.Command) error {
 	return atoms(cmd, r)
 }
 
-// same returns an error if the settings of the run differ from those of the model.
+// same returns an error if the settings of the run differ from those of the model, except those that change no result.
 func (l link) same() error {
 	r, err := tessera.Open(l.run, tessera.Options{})
 	if err != nil {
@@ -151,7 +174,7 @@ func (l link) same() error {
 	defer r.Close()
 	var lines []string
 	for _, d := range config.Differences(l.model, r.Model) {
-		if d.Key != "about" {
+		if d.Key != "about" && d.Key != "train.checkpoint_seconds" {
 			lines = append(lines, d.String())
 		}
 	}

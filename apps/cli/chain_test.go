@@ -67,6 +67,7 @@ func TestAChainIsItsTrainings(t *testing.T) {
 	if strings.Contains(again.stderr, "epoch") {
 		t.Errorf("a finished chain trains again: %s", again.stderr)
 	}
+	b.must(0, append(command, "--set", "train.checkpoint_seconds=9")...) // changes no result
 	b.contains("other settings", b.must(2, "train", "third", "--chain", "--seed", "4").stderr, "runs/first", "train.seed: got 3, want 4")
 	b.contains("--force", b.must(2, "train", "third", "--chain", "--force", "--out", "runs/third").stderr, "--chain")
 	b.must(0, "train", "third", "--chain", "--seed", "3", "--out", "other")
@@ -124,6 +125,24 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 	b.must(0, chain...)
 	if !b.exists("runs/first/atoms.png") {
 		t.Error("the atoms of a run that was finished but not drawn are missing")
+	}
+}
+
+// A run that has started from what its predecessor no longer is belongs to no chain.
+func TestAChainNoticesARunTrainedAgain(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", strings.NewReplacer("epochs = 30", "epochs = 2", `{ name = "bars", count = 120, validation = 0.25 }`, `{ name = "csv", file = "d.csv" }`).Replace(stacked))
+	b.write("d.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n4,5\n6,7\n8,9\n1,1\n")
+	chain := []string{"train", "third", "--chain"}
+	b.must(0, "train", "second", "--chain")
+	b.must(0, "train", "first", "--out", "runs/first", "--force") // the same bytes
+	b.must(0, chain...)
+	b.remove("runs/third")
+	b.write("d.csv", "a,b\n9,2\n3,4\n5,6\n7,8\n9,1\n2,3\n4,5\n6,7\n8,9\n1,1\n")
+	b.must(0, "train", "first", "--out", "runs/first", "--force")
+	b.contains("a run trained again", b.must(exitUsage, chain...).stderr, "runs/second has started from other parameters than runs/first has now")
+	if b.exists("runs/third") {
+		t.Error("the chain was continued")
 	}
 }
 

@@ -79,6 +79,9 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
 	}
 	warnUseless(cmd, r, measured)
+	if f.names != nil && !anyApplies(measured) {
+		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
+	}
 	if f.json {
 		return printJSON(cmd.OutOrStdout(), measured)
 	}
@@ -260,6 +263,13 @@ func printTables(out io.Writer, tables []*metrics.Table) error {
 
 // noteMissing explains why metrics that were requested by name have no value.
 func noteMissing(cmd *cobra.Command, r *evaluation.Report) {
+	for _, line := range withoutValue(r) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: no value of %s\n", line)
+	}
+}
+
+// withoutValue returns the metrics without a value, one text for each reason: "svm_accuracy, svm_std: the data set has no labels".
+func withoutValue(r *evaluation.Report) (lines []string) {
 	var reasons []string
 	names := map[string][]string{}
 	for _, v := range r.Values {
@@ -272,8 +282,14 @@ func noteMissing(cmd *cobra.Command, r *evaluation.Report) {
 		names[v.Missing] = append(names[v.Missing], v.Name)
 	}
 	for _, reason := range reasons {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: no value of %s: %s\n", strings.Join(names[reason], ", "), reason)
+		lines = append(lines, strings.Join(names[reason], ", ")+": "+reason)
 	}
+	return lines
+}
+
+// anyApplies reports whether any measured metric has a value or a table.
+func anyApplies(r *evaluation.Report) bool {
+	return len(r.Values) == 0 || len(r.Tables) > 0 || slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Missing == "" || applies(v.Name, r) })
 }
 
 // inOrder sorts metrics: first those that a classifier without a decoder optimises; useful_units comes after dead_units,

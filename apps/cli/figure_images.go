@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"tessera/metrics"
 	"tessera/show/figures"
 	"tessera/train"
+	"tessera/train/evaluation"
 	"tessera/train/folder"
 )
 
@@ -34,7 +36,7 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		}
 		if len(runs) == 1 && len(w.atoms) == 0 {
 			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
-			f, err = figures.Atoms(a, names...)
+			f, err = figures.WeighedAtoms(a, effects(w.ctx, r), names...)
 			return err
 		}
 		row, n := study.FirstAtoms(r)
@@ -54,6 +56,31 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		return f, err
 	}
 	return drawRows(rows, figures.HeatMaps)
+}
+
+// effectImages is the maximum number of images whose codes give the effects of units.
+const effectImages = 2000
+
+// effects returns the effects of units, over test images, for the bars of a picture of atoms. It returns nil, which draws no bars,
+// if the images are missing or the codes do not weigh the atoms: the atoms are worth drawing without them.
+func effects(ctx context.Context, r *tessera.Run) []float64 {
+	a := r.Atoms()
+	if len(a.Shape) == 1 || a.Indirect != "" || r.Units() != a.Count {
+		return nil
+	}
+	sample, err := r.Sample(ctx, data.TestSplit)
+	if err != nil {
+		return nil
+	}
+	codes, err := r.Codes(ctx, evaluation.Spread(sample.Images, effectImages))
+	if err != nil {
+		return nil
+	}
+	of, err := a.Effects(codes)
+	if err != nil {
+		return nil
+	}
+	return of
 }
 
 // drawRows draws rows of images; for rows of vectors it calls the given function.

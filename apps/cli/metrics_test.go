@@ -53,6 +53,12 @@ func TestEvalMeasuresWhatIsChosen(t *testing.T) {
 		t.Errorf("not what was chosen, in that order:\n%s", text)
 	}
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse,hoier").stderr, `--metrics: unknown "hoier": did you mean "hoyer"?`)
+	for _, format := range [][]string{nil, {"--json"}} {
+		none := b.must(exitUsage, append([]string{"eval", "runs/small", "--metrics", "accuracy,nll"}, format...)...)
+		b.contains("standard error", none.stderr, "none of these metrics has a value", "accuracy, nll: ")
+		b.contains("no output", none.stdout+"end", "end")
+	}
+	b.contains("one of two", b.must(0, "eval", "runs/small", "--metrics", "accuracy,mse").stderr, "no value of accuracy: ")
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse", "--radius", "2").stderr,
 		`none of the selected metrics has a setting "radius"`)
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--metrics", "svm_c").stderr, "swimmer: its images have no labels, but svm_accuracy needs them")

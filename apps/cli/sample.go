@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"tessera"
 	"tessera/data"
 	"tessera/losses"
+	"tessera/part"
 	"tessera/show/figures"
 	"tessera/train/folder"
 )
@@ -101,6 +103,9 @@ func (f *sampleFlags) sample(cmd *cobra.Command, run string) error {
 		}
 	}
 	values, err := draw(cmd.Context(), f.count, f.seed)
+	if key, ok := errors.AsType[part.KeyError](err); ok && stepped { // the keys of the flags, which the declaration has not
+		return usagef("sample %s: --%w", r.Path, key)
+	}
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,13 @@ encoder      = [{ kind = "diffuse", steps = 4 }, { kind = "dense", units = 6, ac
 head.time    = { from = "level", layers = [{ kind = "sinusoidal", units = 4 }, { kind = "dense", units = 6 }] }
 loss         = [{ kind = "mse", against = "noise" }]
 
+[model.machine]
+dataset = { name = "bars", count = 200 }
+encoder = [{ kind = "rbm", units = 6 }]
+decoder = [{ kind = "tied", activation = "sigmoid", bias_of = "encoder.0.visible_bias" }]
+loss    = [{ kind = "contrastive_divergence" }]
+train   = { epochs = 1 }
+
 [model.likes]
 extends = "forger"
 column.noise = { kind = "other" }
@@ -183,6 +190,8 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	}
 	b.must(0, "train", "likes")
 	b.must(0, "sample", "runs/likes", "--count", "3", "-o", "y.npy") // its columns cannot be drawn, so its codes are
+	b.must(0, "train", "machine")
+	b.contains("eta", b.must(exitUsage, "sample", "runs/machine", "--count", "3", "--steps", "3", "--eta", "0.5", "-o", "y.npy").stderr, "--eta: got 0.5")
 	b.must(0, "train", "skips")
 	b.contains("skips", b.must(exitUsage, "sample", "runs/skips", "--count", "3", "-o", "y.npy").stderr, `also computed from the column "images"`)
 }

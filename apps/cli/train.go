@@ -320,7 +320,7 @@ func foundAs(parts []tessera.FoundPart) string {
 
 // atoms draws the run's atoms into its folder and prints the path.
 func atoms(cmd *cobra.Command, r *tessera.Run) error {
-	path, err := picture(r)
+	path, err := picture(cmd.Context(), r)
 	if err == nil && path != "" {
 		fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
 	}
@@ -328,13 +328,13 @@ func atoms(cmd *cobra.Command, r *tessera.Run) error {
 }
 
 // picture draws the run's atoms into its folder; path is "" if it has none.
-func picture(r *tessera.Run) (path string, err error) {
+func picture(ctx context.Context, r *tessera.Run) (path string, err error) {
 	a := r.Atoms()
 	if a == nil {
 		return "", nil
 	}
-	names, _ := r.ValueNames(context.Background()) // vectors have numbers without them
-	figure, err := figures.Atoms(a, names...)
+	names, _ := r.ValueNames(ctx) // vectors have numbers without them
+	figure, err := figures.WeighedAtoms(a, effects(ctx, r), names...)
 	if err != nil {
 		return "", err
 	}

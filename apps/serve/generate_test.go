@@ -60,7 +60,8 @@ loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }]`)
 		traversed.Images[:4*64])
 
 	for _, bad := range []struct{ model, inputs, want string }{
-		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[-1]}`, "want 0 to"},
+		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[-1]}`, "want 0 to 16777215"},
+		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[16777216]}`, "got 16777216,"},
 		{"vae.sample", `{"name":"seed","shape":[1,1],"datatype":"FP32","data":[0.5]}`, "whole number"},
 		{"vae.traverse", `{"name":"unit","shape":[1,1],"datatype":"INT64","data":[3]},{"name":"position","shape":[1,1],"datatype":"FP32","data":[0]}`, "want 0 to 2"},
 		{"vae.traverse", `{"name":"unit","shape":[1,1],"datatype":"INT64","data":[0]},{"name":"position","shape":[1,1],"datatype":"FP32","data":[1.5]}`, "want 0 to 1"},
@@ -139,6 +140,17 @@ loss    = [{ kind = "nt_xent", on = "code" }]`)
 	}
 	if body := string(get(s, "/metrics").body); strings.Contains(body, `"diffusion.traverse"`) {
 		t.Error("/metrics has a model that is not served")
+	}
+
+	if err := os.RemoveAll(filepath.Join(dir, "blind")); err != nil {
+		t.Fatal(err)
+	}
+	trainRun(t, filepath.Join(dir, "blind"), "[model.m]\ndataset = { name = \"bars\", count = 40 }\nencoder = [{ kind = \"dense\", units = 3 }]")
+	if news, err := s.reload(s.byName["blind"]); err != nil || news == "" {
+		t.Fatalf("got %q, %v, want another version", news, err)
+	}
+	if body := string(get(s, "/v2/models/blind").body); strings.Count(body, "can make it: start the server again") != 2 || strings.Contains(body, "no decoder") {
+		t.Errorf("the metadata of the new version are %s", body)
 	}
 }
 

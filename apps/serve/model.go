@@ -111,7 +111,11 @@ func (s *Server) reload(m *model) (news string, err error) {
 		m.stats.reloads.WithLabelValues("error").Inc()
 		return "", err
 	}
+	missing := s.stillMissing(m, l.version)
 	former := m.exchange(l)
+	m.mu.Lock()
+	m.missing = missing
+	m.mu.Unlock()
 	m.stats.reloads.WithLabelValues("ok").Inc()
 	s.watching.Go(func() { // the watch does not wait for slow requests
 		if err := former.close(); err != nil {
@@ -119,6 +123,23 @@ func (s *Server) reload(m *model) (news string, err error) {
 		}
 	})
 	return fmt.Sprintf("version %s replaces %s", l.version, former.version), nil
+}
+
+// stillMissing returns the models that were left out when the server started, with the reasons that the new version of the run gives.
+// A model that could now be made is not added: the models of a server are those of its start.
+func (s *Server) stillMissing(m *model, version string) map[string]string {
+	if len(m.missing) == 0 {
+		return nil
+	}
+	missing := map[string]string{}
+	for name := range m.missing {
+		l, err := s.options.open(m.folder, strings.TrimPrefix(name, m.name+"."), m.stats)
+		if err == nil {
+			err = errors.Join(fmt.Errorf("version %s can make it: start the server again to serve it", version), l.close())
+		}
+		missing[name] = err.Error()
+	}
+	return missing
 }
 
 // runFiles returns the files of a run that determine its model.
@@ -411,6 +432,9 @@ func (m *model) metadata(l *loaded) any {
 	for _, o := range l.all() {
 		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes, false})
 	}
+	m.mu.RLock()
+	missing := m.missing
+	m.mu.RUnlock()
 	return struct {
 		Name     string            `json:"name"`
 		Versions []string          `json:"versions"`
@@ -418,5 +442,5 @@ func (m *model) metadata(l *loaded) any {
 		Inputs   []tensor          `json:"inputs"`
 		Outputs  []tensor          `json:"outputs"`
 		Missing  map[string]string `json:"not_served,omitempty"`
-	}{m.name, []string{l.version}, "tessera", inputs, outputs, m.missing}
+	}{m.name, []string{l.version}, "tessera", inputs, outputs, missing}
 }

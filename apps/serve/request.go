@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/internal/volume"
@@ -326,7 +327,7 @@ func (in *input) values(f *feature) error {
 	if f.within != nil {
 		for i, v := range values {
 			if !(v >= f.within[0] && v <= f.within[1]) {
-				return fmt.Errorf("input %q: data: value %d: got %v, want %v to %v", in.name, i, v, f.within[0], f.within[1])
+				return fmt.Errorf("input %q: data: value %d: got %s, want %s to %s", in.name, i, plain(v), plain(f.within[0]), plain(f.within[1]))
 			}
 		}
 	}
@@ -337,6 +338,14 @@ func (in *input) values(f *feature) error {
 		return fromPixels(values)
 	}
 	return nil
+}
+
+// plain returns the text of a number: whole ones below 10^9 without an exponent.
+func plain(v float32) string {
+	if v == float32(math.Trunc(float64(v))) && math.Abs(float64(v)) < 1e9 {
+		return strconv.FormatFloat(float64(v), 'f', -1, 32)
+	}
+	return strconv.FormatFloat(float64(v), 'g', -1, 32)
 }
 
 // fromBinary reads the values of an input from binary data, and returns the remaining bytes, which belong to the next inputs.

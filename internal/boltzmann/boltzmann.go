@@ -183,9 +183,13 @@ func (c *Chain) means(beta float32) {
 // MaxEnumerated is the maximum number of units whose states [Machine.LogZ] enumerates.
 const MaxEnumerated = 22
 
+// asked is the number of states between two questions whether the enumeration is cancelled.
+const asked = 1024
+
 // LogZ returns log Z, in nats, by enumeration of all states of the hidden units, or of the visible ones if these are binary and
-// fewer. It is an error if there are more than [MaxEnumerated] such units.
-func (m *Machine) LogZ() (float64, error) {
+// fewer. It is an error if there are more than [MaxEnumerated] such units. An error of cancelled, which is asked every [asked] states,
+// ends the enumeration.
+func (m *Machine) LogZ(cancelled func() error) (float64, error) {
 	visible, hidden := len(m.VisibleBias), len(m.Bias)
 	overHidden := hidden <= visible || m.Deviation > 0
 	n := visible
@@ -200,6 +204,11 @@ func (m *Machine) LogZ() (float64, error) {
 	}
 	logs, h, v := make([]float64, 1<<n), make([]float64, hidden), make([]float32, visible)
 	for state := range logs {
+		if state%asked == 0 {
+			if err := cancelled(); err != nil {
+				return 0, err
+			}
+		}
 		if !overHidden {
 			for i := range v {
 				v[i] = float32(state >> i & 1)

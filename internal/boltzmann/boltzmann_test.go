@@ -72,7 +72,7 @@ func TestLogZIsTheSumOverAllStates(t *testing.T) {
 			}
 			z += p
 		}
-		if got, err := m.LogZ(); err != nil || math.Abs(got-math.Log(z)) > 1e-5 {
+		if got, err := m.LogZ(t.Context().Err); err != nil || math.Abs(got-math.Log(z)) > 1e-5 {
 			t.Errorf("%v: log Z is %v (%v), want %v", shape, got, err, math.Log(z))
 		}
 	}
@@ -88,7 +88,7 @@ func TestLogZOfRealUnitsIsAnIntegral(t *testing.T) {
 			z += math.Exp(-m.FreeEnergy([]float32{float32(x), float32(y)})) * step * step
 		}
 	}
-	if got, err := m.LogZ(); err != nil || math.Abs(got-math.Log(z)) > 1e-4 {
+	if got, err := m.LogZ(t.Context().Err); err != nil || math.Abs(got-math.Log(z)) > 1e-4 {
 		t.Errorf("log Z is %v (%v), want %v", got, err, math.Log(z))
 	}
 	p := 0.0
@@ -110,7 +110,7 @@ func inTurn(n int, do func(int)) {
 
 func TestAnnealingFindsLogZ(t *testing.T) {
 	for name, m := range map[string]*Machine{"binary": drawn(9, 6, 1.2, 0), "wide": drawn(4, 9, 1, 0), "real": drawn(5, 4, 0.7, 0.8)} {
-		want, err := m.LogZ()
+		want, err := m.LogZ(t.Context().Err)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestAnnealingIsExactWithoutWeights(t *testing.T) {
 	clear(m.Weight)
 	clear(m.Bias)
 	got, err := m.LogZByAnnealing(m.VisibleBias, 5, 3, streams, inTurn, func() error { return nil })
-	want, _ := m.LogZ()
+	want, _ := m.LogZ(t.Context().Err)
 	if err != nil || math.Abs(got.LogZ-want) > 1e-6 || got.Error > 1e-6 {
 		t.Errorf("log Z is %v ± %v (%v), want %v", got.LogZ, got.Error, err, want)
 	}
@@ -169,7 +169,7 @@ func TestBetasRiseToOne(t *testing.T) {
 // The frequencies of a long chain are the probabilities of the visible states.
 func TestAChainVisitsStatesByTheirProbability(t *testing.T) {
 	m := drawn(3, 2, 1, 0)
-	z, err := m.LogZ()
+	z, err := m.LogZ(t.Context().Err)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,9 +195,24 @@ func TestAChainVisitsStatesByTheirProbability(t *testing.T) {
 	}
 }
 
+func TestLogZIsCancelledBetweenStates(t *testing.T) {
+	for _, m := range []*Machine{drawn(30, 12, 1, 0), drawn(12, 30, 1, 0), drawn(2, 12, 1, 1)} { // over hidden and visible units
+		calls, stop := 0, errors.New("stop")
+		_, err := m.LogZ(func() error {
+			if calls++; calls == 3 {
+				return stop
+			}
+			return nil
+		})
+		if err != stop || calls != 3 {
+			t.Errorf("%v after %d calls, want the error of the third of 4", err, calls)
+		}
+	}
+}
+
 func TestLogZRefusesLargeMachines(t *testing.T) {
 	for _, m := range []*Machine{drawn(30, 23, 1, 0), drawn(2, 23, 1, 1)} {
-		if _, err := m.LogZ(); err == nil || !strings.Contains(err.Error(), "want at most 22") {
+		if _, err := m.LogZ(t.Context().Err); err == nil || !strings.Contains(err.Error(), "want at most 22") {
 			t.Errorf("got %v, want an error with the limit", err)
 		}
 	}

@@ -7,7 +7,7 @@
 //	penalties of the mean activation           [Penalties]
 //	originals, reconstructions                 [ImageRows]
 //	histograms of codes                        [Histograms]
-//	atoms                                      [ImageRows], [Atoms]
+//	atoms                                      [ImageRows], [Atoms], [WeighedAtoms]
 //	dilations and max-approximations           [ImageRows]
 //	four metrics over the weight of a penalty  [Curves]
 //	the two scatters                           [HoyerScatter], [MSEScatter]
@@ -195,6 +195,7 @@ var (
 	gridLines  = color.Gray{Y: 0xE4}
 	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // colour of the lines between images, which is neither black nor white
 	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // colour of the frames around highlighted cells
+	barColor   = color.RGBA{0x00, 0x72, 0xB2, 0xFF} // colour of the bars of effects
 	markLine   = palette[1]
 )
 

@@ -51,6 +51,13 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"atoms": func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{32, 32}, Count: 17, Values: parts, Bias: bias})
 		},
+		"weighed_atoms": func() (*Figure, error) {
+			effects := make([]float64, 17)
+			for i := range effects {
+				effects[i] = float64(i * i)
+			}
+			return WeighedAtoms(&metrics.Atoms{Shape: []int{32, 32}, Count: 17, Values: parts, Bias: bias}, effects)
+		},
 		"vector_atoms": func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{40}, Count: 20, Values: waves(20, 40, 1), Bias: waves(1, 40, 0.3)})
 		},

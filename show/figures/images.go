@@ -83,9 +83,23 @@ const largestAtom = 256
 // from 0. If cells are too narrow, only some columns are numbered. The decoder's bias, if there is one, is the last cell, in
 // a yellow frame. Atoms that are vectors are drawn as a heat map, see [HeatMaps]; names are the names of their values, if
 // any.
-func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
+func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) { return WeighedAtoms(a, nil, names...) }
+
+// WeighedAtoms is like [Atoms], with a bar below the number of each unit: its length is the unit's effect, see
+// [metrics.Atoms.Effects], relative to the largest effect of any unit, which fills the width of the cell. Each atom is scaled
+// to its own white, so that without the bar a unit that hardly contributes looks like the others. nil effects draw no bars, and
+// heat maps have none. A number of effects that is not that of the atoms, or an effect that is negative or not finite, is an error.
+func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
 		return nil, errors.New("figures: no atoms to draw")
+	}
+	if effects != nil && len(effects) != a.Count {
+		return nil, fmt.Errorf("figures: got the effects of %d units, want %d, one for each atom", len(effects), a.Count)
+	}
+	for i, e := range effects {
+		if !(e >= 0) || math.IsInf(e, 0) {
+			return nil, fmt.Errorf("figures: the effect of unit %d: got %v, want a finite number of at least 0", i, e)
+		}
 	}
 	if isVectors(a.Shape) {
 		return vectorAtoms(a, names)
@@ -99,7 +113,11 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) {
 		return nil, err
 	}
 	numbering := newNumbering(grid, a.Count)
+	if effects != nil {
+		grid.strip, grid.base = grid.strip+bar-rule, bar
+	}
 	drawn := grid.image(cells, n)
+	grid.bars(drawn, effects)
 	if a.Bias != nil {
 		grid.frame(drawn, a.Count)
 	}
@@ -132,7 +150,8 @@ func newNumbering(grid *raster, count int) numbering {
 	if size < leastNumber {
 		n.every = int(math.Ceil(float64(n.style.Width(widest+" ") / dots(grid.stepX()))))
 	}
-	grid.strip = pixels(n.style.FontExtents().Ascent) + 2
+	grid.base = rule
+	grid.strip = pixels(n.style.FontExtents().Ascent) + 2 + grid.base
 	return n
 }
 
@@ -140,7 +159,7 @@ func (n numbering) draw(c draw.Canvas) {
 	for i := range n.count {
 		if column := i % n.grid.columns; column%n.every == 0 {
 			left, top := column*n.grid.stepX(), i/n.grid.columns*n.grid.stepY()
-			c.FillText(n.style, vg.Point{X: c.Min.X + dots(left+rule), Y: c.Max.Y - dots(top+rule+n.grid.strip-1)}, fmt.Sprint(i))
+			c.FillText(n.style, vg.Point{X: c.Min.X + dots(left+rule), Y: c.Max.Y - dots(top+rule+n.grid.strip-n.grid.base-1)}, fmt.Sprint(i))
 		}
 	}
 }
@@ -195,6 +214,7 @@ type raster struct {
 	height, width, channels int // shape of one image
 	columns, scale          int
 	strip                   int // pixels above every image, for its number
+	base                    int // the lowest pixels of the strip: a line, else a white atom would melt into the strip
 	tone                    Tone
 }
 
@@ -238,10 +258,29 @@ func (r *raster) image(values []float32, n int) *image.RGBA {
 			continue
 		}
 		fill(picture, image.Rect(left, top, left+r.stepX()+rule, top+r.stepY()+rule), separator)
-		fill(picture, image.Rect(left+rule, top+rule, left+r.stepX(), top+rule+r.strip), color.RGBA{255, 255, 255, 255})
+		fill(picture, image.Rect(left+rule, top+rule, left+r.stepX(), top+rule+r.strip-r.base), color.RGBA{255, 255, 255, 255})
 		r.one(picture, left+rule, top+rule+r.strip, values[i*size:(i+1)*size])
 	}
 	return picture
+}
+
+// bar is the height of the bars of effects, in pixels.
+const bar = 2 * rule
+
+// bars draws the effects of units, relative to the largest, over the lines below their numbers.
+func (r *raster) bars(picture *image.RGBA, effects []float64) {
+	most := 0.0
+	for _, e := range effects {
+		most = max(most, e)
+	}
+	for i, e := range effects {
+		if most == 0 {
+			return
+		}
+		left, top := i%r.columns*r.stepX()+rule, i/r.columns*r.stepY()+rule+r.strip-r.base
+		length := int(math.Round(e / most * float64(r.width*r.scale)))
+		fill(picture, image.Rect(left, top, left+length, top+r.base), barColor)
+	}
 }
 
 // frame draws the lines around an image.

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"image"
 	"image/color"
 	"io"
 	"io/fs"
@@ -232,6 +233,40 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 	}
 }
 
+func TestBarsShowTheEffectsOfUnits(t *testing.T) {
+	draw := func(effects ...float64) image.Image {
+		f, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, effects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Image()
+	}
+	const cell = largestAtom + rule
+	strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 4).grid.strip + bar - rule
+	length := func(drawn image.Image, i int) (n int) {
+		for x := range cell {
+			if color.RGBAModel.Convert(drawn.At(margin+i%2*cell+x, margin+i/2*(cell+strip)+strip+rule-1)) == color.Color(barColor) {
+				n++
+			}
+		}
+		return n
+	}
+	drawn := draw(0, 4, 1, 2)
+	for i, want := range []int{0, largestAtom, largestAtom / 4, largestAtom / 2} {
+		if got := length(drawn, i); got != want {
+			t.Errorf("unit %d: a bar of %d pixels, want %d", i, got, want)
+		}
+	}
+	if drawn = draw(0, 0, 0, 0); length(drawn, 0) != 0 {
+		t.Error("a unit without an effect has a bar")
+	}
+	for _, wrong := range [][]float64{{}, {1, 2, 3}, {1, 2, 3, -1}, {1, 2, 3, math.NaN()}, {1, 2, 3, math.Inf(1)}} {
+		if _, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, wrong); err == nil {
+			t.Errorf("no error for the effects %v", wrong)
+		}
+	}
+}
+
 func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
 	test, all := []Point{{}}, []Point{{Split: "all"}}
 	for want, points := range map[string][][]Point{
@@ -261,6 +296,8 @@ func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 		{"to the right of the bias", 2 * cell, cell + strip + cell/2, frameColor},
 		{"above the bias's neighbour", cell / 2, cell + strip, separator},
 		{"an atom of one value", rule, rule + strip, color.RGBA{255, 255, 255, 255}},
+		{"the line between a number and a white atom", cell / 2, strip, separator},
+		{"above that line", cell / 2, strip - rule, color.RGBA{255, 255, 255, 255}},
 		{"a negative bias", cell + rule, cell + rule + 2*strip, color.RGBA{77, 140, 255, 255}},
 	} {
 		if got := color.RGBAModel.Convert(picture.At(margin+c.x, margin+c.y)); got != c.want {

@@ -90,28 +90,10 @@ func (a *asm) mulD(x, y vec) vec { return a.binary(a.VMULPD, x, y) }
 func (a *asm) divD(x, y vec) vec { return a.binary(a.VDIVPD, x, y) }
 
 // fmaD returns x*y + z with one rounding, fnmaD z - x*y.
-func (a *asm) fmaD(x, y, z vec) vec {
-	sum := a.copyOf(z)
-	a.VFMADD231PD(y, a.register(x), sum)
-	return sum
-}
+func (a *asm) fmaD(x, y, z vec) vec  { return a.fused(a.VFMADD231PD, x, y, z) }
+func (a *asm) fnmaD(x, y, z vec) vec { return a.fused(a.VFNMADD231PD, x, y, z) }
 
-func (a *asm) fnmaD(x, y, z vec) vec {
-	sum := a.copyOf(z)
-	a.VFNMADD231PD(y, a.register(x), sum)
-	return sum
-}
-
-func (a *asm) compareD(predicate uint8, x, y vec) mask {
-	var m mask
-	if a.wide() {
-		m = a.K()
-	} else {
-		m = a.vector()
-	}
-	a.VCMPPD(operand.U8(predicate), y, a.register(x), m)
-	return m
-}
+func (a *asm) compareD(predicate uint8, x, y vec) mask { return a.compareBy(a.VCMPPD, predicate, x, y) }
 
 // chooseD returns x where m holds, else y. It does not use VBLENDMPD, of which avo assumes that it reads its result: many of
 // these would be too many live registers.

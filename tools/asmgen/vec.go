@@ -77,16 +77,15 @@ func (a *asm) sqrt(x vec) vec {
 }
 
 // fma returns x*y + z with one rounding.
-func (a *asm) fma(x, y, z vec) vec {
-	sum := a.copyOf(z)
-	a.VFMADD231PS(y, a.register(x), sum)
-	return sum
-}
+func (a *asm) fma(x, y, z vec) vec { return a.fused(a.VFMADD231PS, x, y, z) }
 
 // fnma returns z - x*y with one rounding.
-func (a *asm) fnma(x, y, z vec) vec {
+func (a *asm) fnma(x, y, z vec) vec { return a.fused(a.VFNMADD231PS, x, y, z) }
+
+// fused returns the sum of z and a product of x and y by an operation that adds to its last operand.
+func (a *asm) fused(op func(...operand.Op), x, y, z vec) vec {
 	sum := a.copyOf(z)
-	a.VFNMADD231PS(y, a.register(x), sum)
+	op(y, a.register(x), sum)
 	return sum
 }
 
@@ -150,14 +149,16 @@ const (
 // mask is the result of a comparison: a mask register, or a vector with ones in the elements for which it holds.
 type mask = reg.Register
 
-func (a *asm) compare(predicate uint8, x, y vec) mask {
+func (a *asm) compare(predicate uint8, x, y vec) mask { return a.compareBy(a.VCMPPS, predicate, x, y) }
+
+func (a *asm) compareBy(op func(...operand.Op), predicate uint8, x, y vec) mask {
 	var m mask
 	if a.wide() {
 		m = a.K()
 	} else {
 		m = a.vector()
 	}
-	a.VCMPPS(operand.U8(predicate), y, a.register(x), m)
+	op(operand.U8(predicate), y, a.register(x), m)
 	return m
 }
 

@@ -1,0 +1,21 @@
+package layers
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// largest is a source of the largest number.
+type largest struct{}
+
+func (largest) Uint64() uint64 { return math.MaxUint64 }
+
+// A unit is 1 if a draw is less than its probability: a draw of 1 would make a unit 0 that is certainly 1.
+func TestUniformDrawsAreBelowOne(t *testing.T) {
+	var draw [1]float32
+	uniformSampler{}.Sample(draw[:], rand.New(largest{}))
+	if want := math.Nextafter32(1, 0); draw[0] != want {
+		t.Errorf("the largest draw is %v, want %v", draw[0], want)
+	}
+}
