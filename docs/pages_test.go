@@ -75,6 +75,38 @@ func TestDocsListTheShippedModels(t *testing.T) {
 	}
 }
 
+// Every shipped model has a row on the page of the shipped models, which are those of the sweep, or the page says why it has none.
+func TestThePageOfTheShippedModelsHasEveryModel(t *testing.T) {
+	const page, heading = "docs/reproduction/shipped.md", "\n## Models without a row\n"
+	rows, missing, ok := strings.Cut(read(t, page), heading)
+	if !ok {
+		t.Fatalf("%s has no section %q", page, strings.TrimSpace(heading))
+	}
+	var without strings.Builder // the first cells of the table of the missing models
+	for line := range strings.Lines(missing) {
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		without.WriteString(cell)
+	}
+	models := tessera.Shipped()
+	sweep, err := models.Sweep("shipped")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trained := map[string]bool{}
+	for _, trial := range sweep.Trials {
+		trained[trial.Model.Name] = true
+	}
+	for _, name := range models.Names() {
+		row, reason := strings.Contains(rows, "\n| `"+name+"` |"), strings.Contains(without.String(), "`"+name+"`")
+		switch {
+		case row != trained[name]:
+			t.Errorf("%s: %s has a row: %v, and is a model of [sweep.shipped]: %v", page, name, row, trained[name])
+		case row == reason:
+			t.Errorf("%s: %s needs a row or a reason in %q, and not both: has a row %v, a reason %v", page, name, strings.TrimSpace(heading), row, reason)
+		}
+	}
+}
+
 // TestItemsOfListsBeginTheirLines finds items that were joined with the item before when lines were broken again.
 func TestItemsOfListsBeginTheirLines(t *testing.T) {
 	joined := regexp.MustCompile("[.)`] - (\\*\\*|`|[A-Z])")
