@@ -305,6 +305,7 @@ type sharing struct {
 // atom is an atom of a living unit, scaled to norm 1.
 type atom struct {
 	unit   int
+	norm   float64 // before
 	values []float32
 }
 
@@ -327,7 +328,7 @@ func (h *reviving) sharing(dead []bool) *sharing {
 			for i := range values {
 				values[i] = float32(float64(weight.Data[first+i*stride]) / norm)
 			}
-			s.atoms = append(s.atoms, atom{unit, values})
+			s.atoms = append(s.atoms, atom{unit, norm, values})
 		}
 	}
 	s.find()
@@ -348,20 +349,19 @@ func (h *reviving) sharing(dead []bool) *sharing {
 	return s
 }
 
-// doubles lists units whose atom equals that of a unit that is more active, up to sameDirection.
+// doubles lists units whose atom equals that of a unit that contributes more and is not listed, up to sameDirection.
 func (s *sharing) doubles() (units []int) {
-	sums := s.h.together.sums
+	effect := func(a atom) float64 { return s.h.together.sums[a.unit] * a.norm }
 	for i, a := range s.atoms {
 		for _, b := range s.atoms[:i] {
-			if vectors.Dot(a.values, b.values) > sameDirection {
-				unit := a.unit
-				if sums[b.unit] < sums[unit] {
-					unit = b.unit
-				}
-				if !slices.Contains(units, unit) {
-					units = append(units, unit)
-				}
+			if slices.Contains(units, a.unit) || slices.Contains(units, b.unit) || vectors.Dot(a.values, b.values) <= sameDirection {
+				continue
 			}
+			unit := a.unit
+			if effect(b) < effect(a) {
+				unit = b.unit
+			}
+			units = append(units, unit)
 		}
 	}
 	return units
@@ -383,11 +383,20 @@ func (s *sharing) find() {
 		switch {
 		case !ok:
 		case !isNew(g.v, s.taken):
-			s.known = append(s.known, g)
+			// The atom with this direction may be of the group. It, and others like it, would lose everything.
+			g.units = slices.DeleteFunc(g.units, func(unit int) bool { return !isNew(g.v, [][]float32{s.of(unit)}) })
+			if len(g.units) >= fewest {
+				s.known = append(s.known, g)
+			}
 		case isNew(g.v, found):
 			s.groups, found = append(s.groups, g), append(found, g.v)
 		}
 	}
+}
+
+// of returns the atom of a living unit.
+func (s *sharing) of(unit int) []float32 {
+	return s.atoms[slices.IndexFunc(s.atoms, func(a atom) bool { return a.unit == unit })].values
 }
 
 // isNew reports whether no atom has the direction v.

@@ -294,3 +294,29 @@ func TestWhatIsSharedDoesNotDependOnTheScale(t *testing.T) {
 		alike(t, "the atoms", f.parameters[2].Data, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 0, 0, 0, 0.8, 1, 0, 0, 0})
 	}
 }
+
+// An atom that is itself what its group has in common, or nearly, would be erased with it.
+func TestAnAtomIsNotTakenOutOfItself(t *testing.T) {
+	for name, atoms := range map[string][][]float32{
+		"one of the group": {{1, 0, 0, 0}, {0.6, 0.8, 0, 0}, {0.6, 0, 0.8, 0}, {0, 0, 0, 1}},
+		"all of the group": {{0, 0, 0, 1}, {1, 0.1, 0, 0}, {1, 0, 0.1, 0}, {1, 0, 0, 0.1}},
+	} {
+		f := newFakeOf(t, 4, atoms...) // an image for each atom
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		for unit, a := range atoms {
+			for pixel, v := range a {
+				w[pixel*4+unit] = -2
+				switch { // active in its own image alone
+				case unit == 0 && v == 1:
+					w[pixel*4] = 1
+				case unit > 0 && pixel == unit:
+					w[pixel*4+unit] = 30
+				}
+			}
+			copy(d[unit*4:], a)
+		}
+		before := slices.Clone(d)
+		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+		alike(t, name, d, before)
+	}
+}

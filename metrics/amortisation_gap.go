@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,6 +23,7 @@ const (
 	gapMost       = 2048 // maximum number of units: every step multiplies a code by the Gram matrix of the atoms
 	gapIterations = 300  // FISTA steps for each penalty
 	gapDoublings  = 16   // penalties that are tried, each twice the one before, the last half of the largest of use
+	gapLast       = 6    // penalties that are tried after these, each half as far from the largest
 	gapHalvings   = 12   // bisections of the interval between two of them
 )
 
@@ -33,8 +35,8 @@ const (
 //
 // with one penalty p for all images. p is chosen such that the mean Hoyer sparsity of z equals that of the encoder's
 // contributions h_j |w_j|. The solver is FISTA (Beck and Teboulle 2009) with 300 steps for each p, starting from the previous
-// solution. p doubles until the codes are sparse enough, and 12 bisections follow. If the codes without a penalty are already
-// sparser than the encoder's, p is 0; if no p makes them as sparse, the metric is not applicable.
+// solution. p doubles until the codes are sparse enough (near the largest p of use it approaches that), and 12 bisections follow. If the codes without a penalty are already
+// sparser than the encoder's, p is 0; if no p that is tried makes them as sparse, the metric is not applicable.
 //
 // A gap of 0 or less means that no better encoder is possible. The gap can be negative because an encoder may distribute
 // sparsity over the images better than an l1 penalty does. A large share means that a deeper encoder, more training or fewer
@@ -81,6 +83,9 @@ func (m *gapMeter) Add(b *Batch) error {
 
 // Values implements [Meter].
 func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
+	if len(m.images.rows) == 0 {
+		return nil, errors.New("amortisation_gap: there are no images")
+	}
 	p := newL1Codes(m.atoms, m.images.rows, m.images.width)
 	encoded := make([]float64, len(m.codes.rows)) // contributions
 	for i, v := range m.codes.rows {
@@ -100,7 +105,7 @@ func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 		return nil, err
 	}
 	if best == nil {
-		why := NotApplicable("no l1-penalised codes of these atoms are as sparse as the encoder's")
+		why := NotApplicable("no penalty that was tried makes l1-penalised codes of these atoms as sparse as the encoder's")
 		return []Value{why, why}, nil
 	}
 	gap := own - p.error(best)
@@ -190,17 +195,23 @@ func (p *l1Codes) sparsity(codes []float64) float64 {
 // matched returns the best codes whose mean sparsity is at least the given one, or nil if no penalty makes them as sparse.
 // The penalties rise, because the sparsity does not: with large ones the codes of dark images are 0 and count as dense.
 func (p *l1Codes) matched(ctx context.Context, sparsity float64) ([]float64, error) {
-	most := slices.Max(p.along)
+	most := max(0, slices.Max(p.along))
 	low, high := 0.0, 0.0
 	codes := p.solve(make([]float64, p.n*p.k), 0)
-	for doublings := 0; p.sparsity(codes) < sparsity; doublings++ {
-		if doublings == gapDoublings {
+	share := func(try int) float64 { // of the largest penalty of use: 2^-16, ..., 1/2, 3/4, 7/8, ...
+		if try < gapDoublings {
+			return math.Ldexp(1, try-gapDoublings)
+		}
+		return 1 - math.Ldexp(1, gapDoublings-2-try)
+	}
+	for try := 0; p.sparsity(codes) < sparsity; try++ {
+		if try == gapDoublings+gapLast {
 			return nil, ctx.Err()
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		low, high = high, math.Ldexp(most, doublings-gapDoublings)
+		low, high = high, most*share(try)
 		codes = p.solve(codes, high)
 	}
 	if high == 0 {

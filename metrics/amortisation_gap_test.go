@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -139,5 +140,23 @@ func TestTheAmortisationGapNeedsPenalisedCodesAsSparseAsTheEncoders(t *testing.T
 	}
 	if gap, _ := gapOf(t, atoms, images, codes); gap.Missing == "" {
 		t.Errorf("got a gap of %v", gap.Number)
+	}
+}
+
+// One image (1, 0.2, 0.15) and atoms (1, 0.2, 0) and (1, 0, 0.2): the code has one unit only near the penalty that makes it 0.
+func TestTheAmortisationGapOfCodesThatOnlyALargePenaltyMakesSparse(t *testing.T) {
+	atoms := &Atoms{Shape: []int{1, 3}, Count: 2, Values: []float32{1, 0.2, 0, 1, 0, 0.2}}
+	if gap, _ := gapOf(t, atoms, []float32{1, 0.2, 0.15}, []float32{1, 0}); gap.Missing != "" {
+		t.Errorf("got %+v", gap)
+	}
+}
+
+func TestTheAmortisationGapNeedsImages(t *testing.T) {
+	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: &Atoms{Shape: []int{1, 2}, Count: 1, Values: []float32{1, 2}}, Shape: []int{1, 2}, Units: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Values(context.Background()); err == nil || !strings.Contains(err.Error(), "no images") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -64,7 +64,9 @@ func (a *Atoms) Effects(codes []float32) ([]float64, error) {
 		squares[i%a.Count] += d * d / n
 	}
 	for j := range effects {
-		effects[j] *= math.Sqrt(squares[j])
+		if effects[j] *= math.Sqrt(squares[j]); math.IsNaN(effects[j]) || math.IsInf(effects[j], 0) {
+			return nil, fmt.Errorf("metrics: effects: that of unit %d is not finite", j)
+		}
 	}
 	return effects, nil
 }

@@ -135,15 +135,18 @@ func (l link) state() (train.State, error) {
 }
 
 // startedFrom returns an error if the run has started from other parameters than those that another run has now: that run was trained
-// again since, or continued. A record that is missing or damaged says nothing.
+// again since, or continued. A run without such a record cannot be compared.
 func (l link) startedFrom(run string) error {
 	e, err := train.ReadEnvironment(l.run)
-	if err != nil || e.Start == nil {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--chain: the record of how %s was started: %w", l.run, err)
+	case err != nil || e.Start == nil:
 		return nil
 	}
 	now, err := train.ParametersOf(run)
 	if err != nil {
-		return err
+		return fmt.Errorf("--chain: the parameters of %s, from which %s has started: %w", run, l.run, err)
 	}
 	if now.SHA256 != e.Start.SHA256 {
 		return usagef("--chain: the run %s has started from other parameters than %s has now: that run was trained again or continued since; "+

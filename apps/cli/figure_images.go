@@ -36,7 +36,10 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		}
 		if len(runs) == 1 && len(w.atoms) == 0 {
 			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
-			f, err = figures.WeighedAtoms(a, effects(w.ctx, r), names...)
+			var bars []float64
+			if bars, err = effects(w.ctx, r); err == nil {
+				f, err = figures.WeighedAtoms(a, bars, names...)
+			}
 			return err
 		}
 		row, n := study.FirstAtoms(r)
@@ -62,25 +65,25 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 const effectImages = 2000
 
 // effects returns the effects of units, over test images, for the bars of a picture of atoms. It returns nil, which draws no bars,
-// if the images are missing or the codes do not weigh the atoms: the atoms are worth drawing without them.
-func effects(ctx context.Context, r *tessera.Run) []float64 {
+// if the images are missing or the codes do not weigh the atoms: the atoms are worth drawing without them. An error is that of ctx.
+func effects(ctx context.Context, r *tessera.Run) ([]float64, error) {
 	a := r.Atoms()
 	if len(a.Shape) == 1 || a.Indirect != "" || r.Units() != a.Count {
-		return nil
+		return nil, nil
 	}
 	sample, err := r.Sample(ctx, data.TestSplit)
 	if err != nil {
-		return nil
+		return nil, ctx.Err()
 	}
 	codes, err := r.Codes(ctx, evaluation.Spread(sample.Images, effectImages))
 	if err != nil {
-		return nil
+		return nil, ctx.Err()
 	}
 	of, err := a.Effects(codes)
 	if err != nil {
-		return nil
+		return nil, ctx.Err()
 	}
-	return of
+	return of, nil
 }
 
 // drawRows draws rows of images; for rows of vectors it calls the given function.

@@ -51,8 +51,11 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if !cmd.Flags().Changed("svm") {
 		f.svm = r.SVM
 	}
-	if len(f.names) == 0 {
+	switch {
+	case len(f.names) == 0:
 		f.names = r.Columns
+	case r.Columns != nil:
+		r.Columns = f.names
 	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {

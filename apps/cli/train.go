@@ -334,7 +334,11 @@ func picture(ctx context.Context, r *tessera.Run) (path string, err error) {
 		return "", nil
 	}
 	names, _ := r.ValueNames(ctx) // vectors have numbers without them
-	figure, err := figures.WeighedAtoms(a, effects(ctx, r), names...)
+	bars, err := effects(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	figure, err := figures.WeighedAtoms(a, bars, names...)
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,5 @@
-// Package vectors computes with vectors in float64, in the order of their elements: for places that must have the same bits on every
-// machine and that are too rare for the kernels of package kernel.
+// Package vectors computes with vectors in float64, for places that are too rare for the kernels of package kernel. Dot, Norm and Cosine of
+// float32 have the same bits on every machine: their products are exact, and are added in the order of the elements.
 package vectors
 
 import "math"

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,12 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 	t := figures.Table{Head: slices.Concat([]string{"model", "seeds"}, r.Columns, []string{"seconds"})}
 	for i, setting := range results.Settings {
 		numbers := make([][]float64, len(r.Columns)+1) // of every column, over the seeds
+		measured := map[string]bool{}
 		for _, row := range results.Trials {
 			if row.Metrics == nil || !slices.Contains(setting.Trials, row.Trial) {
 				continue
 			}
+			measured[row.Trial] = true
 			for j, name := range r.Columns {
 				if v, ok := row.Metrics.Number(name); ok {
 					numbers[j] = append(numbers[j], v)
@@ -27,7 +30,7 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 			}
 		}
 		for _, trial := range s.Trials {
-			if !slices.Contains(setting.Trials, trial.ID) {
+			if !slices.Contains(setting.Trials, trial.ID) || !measured[trial.ID] {
 				continue
 			}
 			epochs, seconds, err := trial.Spent()
@@ -57,7 +60,7 @@ func ranged(numbers []float64) string {
 		sum += v
 	}
 	short := func(v float64) string {
-		if v >= 100 {
+		if math.Abs(v) >= 100 {
 			return strconv.FormatFloat(v, 'f', 0, 64)
 		}
 		return strconv.FormatFloat(v, 'g', 3, 64)
