@@ -75,7 +75,10 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
-	b.contains("standard output", r.stdout, "model    seeds   mse", "small    2 of 2  0.", "factors  2 of 2  ", "  –", "page  sweeps/shipped/page/README.md\n")
+	b.contains("standard output", r.stdout, "model    seeds   mse", "small    2 of 2  0.", "factors  2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
+	if strings.Contains(r.stdout, "useful_units") {
+		t.Errorf("a column that was not measured is shown:\n%s", r.stdout)
+	}
 	if files := b.page("sweeps/shipped"); len(files) != 2 || files["README.md"] == "" || files["table.csv"] == "" {
 		t.Errorf("the page has %d files, want README.md and table.csv", len(files))
 	}
