@@ -239,6 +239,9 @@ func (s *Server) find(r *http.Request) (*model, *loaded, error) {
 		return nil, nil, problemf(http.StatusNotFound, "model: got %q, want one of %q", cut(name), s.Models())
 	}
 	l := m.acquire()
+	if l == nil {
+		return nil, nil, problemf(http.StatusServiceUnavailable, "model %q: the server is closed", name)
+	}
 	if version := r.PathValue("version"); version != "" && version != l.version {
 		l.release()
 		return nil, nil, problemf(http.StatusNotFound, "model %q: version: got %q, want %q", name, cut(version), l.version)

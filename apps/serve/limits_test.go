@@ -297,6 +297,20 @@ func TestRequestsThatDoNotEndAreCutAfterTheDrain(t *testing.T) {
 	}
 }
 
+// A connection that was cut may still have a handler that begins only after Close.
+func TestARequestAfterCloseDoesNotGetAModel(t *testing.T) {
+	s := newServer(t, Options{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a := send(s, "GET", "/v2/models/small", nil); a.status != http.StatusServiceUnavailable {
+		t.Errorf("status %d, want 503", a.status)
+	}
+	if a := send(s, "GET", "/metrics", nil); a.status != http.StatusOK {
+		t.Errorf("metrics: status %d", a.status)
+	}
+}
+
 func TestAnAbortedAnswerCutsTheConnection(t *testing.T) {
 	s := newServer(t, Options{})
 	h := s.polite(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

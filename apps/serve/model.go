@@ -65,6 +65,7 @@ type model struct {
 	missing map[string]string // names of the models that [Options.Generate] would add but the run cannot make, with the reasons
 	mu      sync.RWMutex
 	current *loaded
+	retired bool // the server is closed: no request may use the model any more
 }
 
 // load loads the model from an open run, or from its folder if run is nil.
@@ -82,11 +83,22 @@ func (m *model) load(o *Options, run *tessera.Run) (err error) {
 	return err
 }
 
-// acquire returns the loaded model. The caller releases it.
+// acquire returns the loaded model, nil if the server is closed. The caller releases it.
 func (m *model) acquire() *loaded {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if m.retired {
+		return nil
+	}
 	m.current.users.Add(1)
+	return m.current
+}
+
+// retire returns the loaded model, which no later request gets.
+func (m *model) retire() *loaded {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retired = true
 	return m.current
 }
 

@@ -150,9 +150,10 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	}
 	var all []entry
 	for _, m := range s.models {
-		l := m.acquire()
-		all = append(all, entry{m.name, l.version})
-		l.release()
+		if l := m.acquire(); l != nil {
+			all = append(all, entry{m.name, l.version})
+			l.release()
+		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"models": all})
 }

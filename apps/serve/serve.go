@@ -222,7 +222,7 @@ func (s *Server) Close() error {
 		s.stop()
 		s.watching.Wait()
 		for _, m := range s.models {
-			s.closed = errors.Join(s.closed, m.current.close())
+			s.closed = errors.Join(s.closed, m.retire().close())
 		}
 	})
 	return s.closed

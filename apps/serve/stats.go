@@ -115,6 +115,9 @@ func (s *Server) exportLoad() {
 		total := int64(0)
 		for _, m := range s.models {
 			l := m.acquire()
+			if l == nil {
+				continue
+			}
 			for _, o := range l.outputs {
 				total += o.batch.waiting.Load()
 			}
