@@ -37,7 +37,7 @@ func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
 	}
 }
 
-// A term on the code or on weights does not make reconstructions of a decoder that has no parameters of its own. Without any term that
+// A term on the code or on weights does not train the reconstructions of a decoder without own parameters. Without any term that
 // reads samples nothing can be trained.
 func TestADecoderThatNoTermTrainsIsAnError(t *testing.T) {
 	const text = `[model.m]

@@ -384,7 +384,7 @@ func (w *walk) unread(sound bool) {
 }
 
 // borrowed reports whether all parameters of the decoder belong to other layers, and a term reads what one of these publishes: the
-// energy of a machine trains its decoder, although nothing reads the output. A term on the code does not: it says nothing about
+// energy of a machine trains its decoder, although nothing reads the output. A term on the code does not train the
 // reconstructions. borrowed is true if the parameters are not known yet.
 func (w *walk) borrowed() bool {
 	published := map[string]bool{} // layers with values that a term reads

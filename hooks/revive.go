@@ -27,7 +27,7 @@ import (
 //
 // With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets what living atoms
 // have in common. A part that is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a
-// limb, without an error; it gets an atom of its own in this way:
+// limb, without an error; it gets a separate atom in this way:
 //
 //   - First groups of at least three units that exclude each other, whose atoms a, scaled to norm 1, share c = max(0, min of
 //     all a), ||c||² >= 0.05. The unit gets v = c / ||c||, and max(0, w·v) v is subtracted from the atom w of every unit of the
@@ -38,8 +38,9 @@ import (
 //   - Then pairs of atoms, c = max(0, min(a, b)). Nothing is subtracted.
 //
 // Of the 1000 pairs that have most in common, those with most are first. A v with a cosine of more than 0.9 with a living atom
-// or an earlier v is omitted; but if a group shares a living atom, v is subtracted from the group in every search. If there are
-// more groups than dead units, a unit whose atom has a cosine of more than 0.9 with that of a more active unit counts as dead.
+// or an earlier v is omitted; but if v is a living atom already, v is subtracted in every search from the atoms of the group that
+// differ from v, if these are at least three. If there are more groups than dead units, a unit whose atom has a cosine of more
+// than 0.9 with that of a unit with a larger mean contribution, which stays, counts as dead. At most 4096 units.
 // Groups need a decoder weight as above, or a decoder without weights (tied).
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
@@ -91,6 +92,9 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 		return nil, err
 	}
 	h.units = h.encoder.Shape[1]
+	if err := r.fits(h.units); err != nil {
+		return nil, err
+	}
 	for _, p := range t.Parameters("encoder.*") {
 		if r.Residuals && len(p.Data) == h.units && p.Trainable && p != h.encoder && !strings.HasSuffix(p.Path, ".bias") {
 			h.perUnit = append(h.perUnit, p)
@@ -123,6 +127,16 @@ func (r *Revive) Suits(m Declared) error {
 		return notOneDense
 	case !m.Decodes:
 		return part.KeyError{Key: "decoder", Problem: "revive reads reconstruction errors, but the model has no decoder"}
+	}
+	return r.fits(encoder.Shape[1])
+}
+
+// mostCommon is the maximum number of units with common, which counts for all pairs of units how often they are active together.
+const mostCommon = 4096
+
+func (r *Revive) fits(units int) error {
+	if r.Common && units > mostCommon {
+		return part.KeyErrorf("common", "got %d units, want at most %d: it compares all pairs", units, mostCommon)
 	}
 	return nil
 }

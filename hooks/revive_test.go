@@ -320,3 +320,17 @@ func TestAnAtomIsNotTakenOutOfItself(t *testing.T) {
 		alike(t, name, d, before)
 	}
 }
+
+func TestCommonOfTooManyUnitsIsAnError(t *testing.T) {
+	for units, wrong := range map[int]bool{mostCommon: false, mostCommon + 1: true} {
+		f := deadSecond(t)
+		f.parameters[0].Shape = []int{4, units}
+		_, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1, Residuals: true, Common: true}).Attach(f)
+		if got := err != nil && strings.Contains(err.Error(), "at most 4096"); got != wrong {
+			t.Errorf("%d units: got %v", units, err)
+		}
+		if _, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f); err != nil {
+			t.Errorf("without common: %v", err)
+		}
+	}
+}

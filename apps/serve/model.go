@@ -78,7 +78,7 @@ func (m *model) load(o *Options, run *tessera.Run) (err error) {
 		l, err = o.open(m.folder, m.kind, m.stats)
 	}
 	if err == nil {
-		m.exchange(l)
+		m.exchange(l, m.missing)
 	}
 	return err
 }
@@ -102,12 +102,12 @@ func (m *model) retire() *loaded {
 	return m.current
 }
 
-// exchange replaces the loaded model and returns the previous one, which the caller closes. Requests that use the previous
+// exchange replaces the loaded model and the reasons for missing ones, and returns the previous one, which the caller closes. Requests that use the previous
 // model complete with it.
-func (m *model) exchange(by *loaded) (former *loaded) {
+func (m *model) exchange(by *loaded, missing map[string]string) (former *loaded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	former, m.current = m.current, by
+	former, m.current, m.missing = m.current, by, missing
 	m.stats.loaded(by.version)
 	return former
 }
@@ -123,11 +123,7 @@ func (s *Server) reload(m *model) (news string, err error) {
 		m.stats.reloads.WithLabelValues("error").Inc()
 		return "", err
 	}
-	missing := s.stillMissing(m, l.version)
-	former := m.exchange(l)
-	m.mu.Lock()
-	m.missing = missing
-	m.mu.Unlock()
+	former := m.exchange(l, s.stillMissing(m))
 	m.stats.reloads.WithLabelValues("ok").Inc()
 	s.watching.Go(func() { // the watch does not wait for slow requests
 		if err := former.close(); err != nil {
@@ -137,9 +133,9 @@ func (s *Server) reload(m *model) (news string, err error) {
 	return fmt.Sprintf("version %s replaces %s", l.version, former.version), nil
 }
 
-// stillMissing returns the models that were left out when the server started, with the reasons that the new version of the run gives.
+// stillMissing returns the models that were left out when the server started, with the reasons that the run gives now.
 // A model that could now be made is not added: the models of a server are those of its start.
-func (s *Server) stillMissing(m *model, version string) map[string]string {
+func (s *Server) stillMissing(m *model) map[string]string {
 	if len(m.missing) == 0 {
 		return nil
 	}
@@ -147,7 +143,7 @@ func (s *Server) stillMissing(m *model, version string) map[string]string {
 	for name := range m.missing {
 		l, err := s.options.open(m.folder, strings.TrimPrefix(name, m.name+"."), m.stats)
 		if err == nil {
-			err = errors.Join(fmt.Errorf("version %s can make it: start the server again to serve it", version), l.close())
+			err = errors.Join(fmt.Errorf("version %s can make it: start the server again to serve it", l.version), l.close())
 		}
 		missing[name] = err.Error()
 	}

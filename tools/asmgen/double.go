@@ -21,7 +21,7 @@ func (a *asm) double(x float64) vec {
 	return a.doubles(fmt.Sprintf("double%016x", math.Float64bits(x)), repeated)
 }
 
-// doubles returns a vector in memory, with a name of its own.
+// doubles returns a named vector in memory.
 func (a *asm) doubles(name string, values []float64) operand.Mem {
 	if m, ok := a.globals[name]; ok {
 		return m
@@ -198,7 +198,7 @@ var central = []float64{
 const centralEnd, centralError = 4.5, 1e-15
 
 // normalCDF returns math.Erfc(-x/math.Sqrt2) / 2, rounded. Near 0 a polynomial is faster. If all numbers within its error have the same rounded
-// value, this is the rounded value of math.Erfc, too; if not, which happens once in a million elements, the whole vector is computed by that function's way.
+// value, this is the rounded value of math.Erfc, too; if not, which happens about once in a million elements near 0, the whole vector is computed as math.Erfc does.
 func (a *asm) normalCDF(x vec) vec {
 	result, slow, end := a.vector(), a.label("slow"), a.label("done")
 	a.skipIf(a.compare(notAtMost, a.abs(x), a.constant(centralEnd)), slow)
@@ -221,8 +221,8 @@ func (a *asm) normalCDF(x vec) vec {
 	return result
 }
 
-// normalCDFByErfc computes math.Erfc in its way. Every element has the polynomials of its own branch; one vector has them all. The tail costs two
-// exponentials and two divisions, and is left out if no element is in it.
+// normalCDFByErfc does the operations of math.Erfc in their order. Each element takes its branch's polynomials; one vector may have elements of all
+// branches. The tail costs two exponentials and two divisions, and is skipped if no element is in it.
 func (a *asm) normalCDFByErfc(x vec) vec {
 	return a.inDouble(x, func(x vec) vec {
 		absolute := a.binary(a.VANDPD, x, a.double(math.Float64frombits(1<<63-1)))
@@ -312,20 +312,21 @@ func (a *asm) picked(b branches, s vec, name string, c [4][]float64) vec {
 
 // skipUnless jumps to the label unless an element of the mask, of float64, holds.
 func (a *asm) skipUnless(m mask, label string) {
-	if a.wide() {
-		a.KORTESTB(m, m)
-	} else {
-		a.VTESTPD(m, m)
-	}
+	a.test(m, a.KORTESTB, a.VTESTPD)
 	a.JEQ(operand.LabelRef(label))
 }
 
 // skipIf jumps to the label if an element of the mask, of float32, holds.
 func (a *asm) skipIf(m mask, label string) {
-	if a.wide() {
-		a.KORTESTW(m, m)
-	} else {
-		a.VTESTPS(m, m)
-	}
+	a.test(m, a.KORTESTW, a.VTESTPS)
 	a.JNE(operand.LabelRef(label))
+}
+
+// test sets the zero flag if no element of the mask holds.
+func (a *asm) test(m mask, wide, narrow func(x, y operand.Op)) {
+	if a.wide() {
+		wide(m, m)
+	} else {
+		narrow(m, m)
+	}
 }
