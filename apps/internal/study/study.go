@@ -60,7 +60,7 @@ var reproductions = []Reproduction{
 	},
 	{
 		Name: "shipped", Title: "Shipped models of images", Dataset: "fashion-mnist",
-		About: "The shipped models that learn from whole images and need no other run, on the same small budget, the dear ones on a fifth of its images. " +
+		About: "The shipped models that learn from whole images and need no other run, on the same small budget, the costly ones on a fifth of its images. " +
 			"docs/reproduction/shipped.md says why the others are missing.",
 		Columns: []string{"mse", "hoyer_contribution", "max_approx", "useful_units", "knn_accuracy", "linear_probe_accuracy", "accuracy"},
 		Figures: []string{},
