@@ -83,7 +83,7 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
-	b.contains("standard output", r.stdout, "model    images  epochs  seeds   mse", " 2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
+	b.contains("standard output", r.stdout, "model    images  epochs", "small    256     12 ", "factors  256     ", " 2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
 	if strings.Contains(r.stdout, "useful_units") {
 		t.Errorf("a column that was not measured is shown:\n%s", r.stdout)
 	}
