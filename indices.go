@@ -21,7 +21,7 @@ type IndexPrior struct {
 }
 
 // indexed returns the layer of a code that consists of entries of a code book: the last layer of the encoder; ok is false for
-// another model. tokens is the number of indices of an image.
+// another model. An image has rows x columns indices, those of a code without a grid one row.
 func (r *Run) indexed() (index string, rows, columns int, ok bool) {
 	if r.network == nil || len(r.network.Layout.Encoder) == 0 {
 		return "", 0, 0, false

@@ -28,7 +28,7 @@ type Sweep struct {
 	Changes []string
 	// Trials contains all combinations of models, values and seeds. The seeds vary fastest.
 	Trials []Trial
-	// Unfit lists the models without a trial for the number of epochs of [Passes].
+	// Unfit lists the models, or the settings of models, without a trial for the number of epochs of [Passes].
 	Unfit []Unfit
 }
 
@@ -36,6 +36,7 @@ type Sweep struct {
 // phase that would begin after the end of the training, for example.
 type Unfit struct {
 	Model  string
+	Values string // the values of the swept keys, as in "hook.prune.from=3", if other settings of the model have a trial; else ""
 	Reason string // one line, without the model
 }
 
@@ -117,7 +118,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			m, some := f.trial(plan, base, axes.changes(choice), concern[base])
 			if len(some) > 0 && f.fitsOtherwise(plan, base, axes.changes(choice), concern[base]) {
 				unfit = append(unfit, some...)
-				s.leaveOut(base, some[0])
+				s.leaveOut(base, axes.values(s.Keys, choice), some[0])
 				continue
 			}
 			if len(some) == 0 {
@@ -126,6 +127,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: axes.values(s.Keys, choice)}), some
 		}
 	}
+	s.joinUnfit()
 	if len(s.Trials) == 0 {
 		found = append(found, unfit...)
 	}
@@ -148,15 +150,35 @@ func (f *File) fitsOtherwise(p *sweepPlan, base string, changes []table.Change, 
 	return len(found) == 0
 }
 
-// leaveOut adds a model to [Sweep.Unfit], once for each reason.
-func (s *Sweep) leaveOut(model string, d table.Diagnostic) {
-	reason := d.Problem
+// leaveOut adds a setting of a model to [Sweep.Unfit], once for all seeds.
+func (s *Sweep) leaveOut(model string, values []any, d table.Diagnostic) {
+	u := Unfit{Model: model, Reason: d.Problem}
 	if d.Part != "" {
-		reason = d.Part + ": " + reason
+		u.Reason = d.Part + ": " + u.Reason
 	}
-	if one := (Unfit{model, reason}); !slices.Contains(s.Unfit, one) {
-		s.Unfit = append(s.Unfit, one)
+	var texts []string
+	for i, v := range values {
+		if v != nil {
+			texts = append(texts, fmt.Sprintf("%s=%v", s.Keys[i], v))
+		}
 	}
+	if u.Values = strings.Join(texts, " "); !slices.Contains(s.Unfit, u) {
+		s.Unfit = append(s.Unfit, u)
+	}
+}
+
+// joinUnfit names a model without any trial once for each reason, without values.
+func (s *Sweep) joinUnfit() {
+	var joined []Unfit
+	for _, u := range s.Unfit {
+		if !slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.Model != nil && t.Model.Name == u.Model }) {
+			u.Values = ""
+		}
+		if !slices.Contains(joined, u) {
+			joined = append(joined, u)
+		}
+	}
+	s.Unfit = joined
 }
 
 // checkSweep checks a sweep of the file: its table, and each value combined with the first values of the other keys.

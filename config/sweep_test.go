@@ -267,7 +267,7 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Unfit{{"dsd", "hook.prune: from: the phase begins after epoch 200, but the run ends after epoch 200: nothing would be pruned"}}
+	want := []Unfit{{"dsd", "", "hook.prune: from: the phase begins after epoch 200, but the run ends after epoch 200: nothing would be pruned"}}
 	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 || s.Trials[0].Model.Name != "shallow" || s.Trials[1].Model.Train.Epochs != 200 {
 		t.Errorf("200 passes: unfit %q, %d trials; want %q and the 2 trials of shallow", s.Unfit, len(s.Trials), want)
 	}
@@ -288,6 +288,19 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 	}
 	if _, err := f.Sweep("both", batch, Passes(200)); !errors.As(err, &found) {
 		t.Errorf("another invalid change: got %v", err)
+	}
+}
+
+// Other settings of a model keep their trials.
+func TestASettingThatPassesMakeInvalidIsLeftOut(t *testing.T) {
+	f := load(t, string(shipped(t))+"[sweep.s]\nmodel = \"dsd\"\nseeds = [1, 2]\nset.hook.prune.from = [100, 300]\n")
+	s, err := f.Sweep("s", Passes(200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Unfit{{"dsd", "hook.prune.from=300", "hook.prune: from: the phase begins after epoch 300, but the run ends after epoch 200: nothing would be pruned"}}
+	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 {
+		t.Errorf("got unfit %q and %d trials, want %q and 2", s.Unfit, len(s.Trials), want)
 	}
 }
 

@@ -47,12 +47,20 @@ type Failed struct {
 // Error lists the failed trials and the models without a trial.
 func (e *Failed) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "sweep %q: %d of %d trials failed", e.Sweep, len(e.Trials), e.Total)
+	if len(e.Trials) > 0 {
+		fmt.Fprintf(&b, "sweep %q: %d of %d trials failed", e.Sweep, len(e.Trials), e.Total)
+	} else {
+		fmt.Fprintf(&b, "sweep %q: no trial failed, but a model or setting has no trial", e.Sweep)
+	}
 	for _, t := range e.Trials {
 		fmt.Fprintf(&b, "\n  %s: %s", t.Path, t.problem())
 	}
 	for _, u := range e.Unfit {
-		fmt.Fprintf(&b, "\n  model %q has no trial: %s", u.Model, u.Reason)
+		with := ""
+		if u.Values != "" {
+			with = " with " + u.Values
+		}
+		fmt.Fprintf(&b, "\n  model %q has no trial%s: %s", u.Model, with, u.Reason)
 	}
 	return b.String()
 }

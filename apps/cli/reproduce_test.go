@@ -33,6 +33,10 @@ seeds = [1, 2]
 extends = "small"
 hook.prune = { from = 3, fraction = 0.5 }
 
+[sweep.later]
+model = "late"
+set.hook.prune.from = [0, 3]
+
 [sweep.mnist]
 model = ["small", "late"]
 set.train.epochs = 4
@@ -164,11 +168,15 @@ func TestAModelThatTheEpochsMakeInvalidDoesNotStopTheOthers(t *testing.T) {
 	b := newStudyBench(t)
 	reason := `hook.prune: from: the phase begins after epoch 3, but the run ends after epoch 1`
 	r := b.must(exitSweep, "reproduce", "mnist", "--epochs", "1", "--out", "one")
-	b.contains("standard error", r.stderr, `warning: model "late" has no trial with --epochs 1: `+reason, `model "late" has no trial: `+reason)
+	b.contains("standard error", r.stderr, `warning: model "late" has no trial with --epochs 1: `+reason,
+		`sweep "mnist": no trial failed, but a model or setting has no trial`, `model "late" has no trial: `+reason)
 	b.contains("the page", b.page("one")["README.md"], "| small | 0.2 | 0.001 | 1 | 1 of 1 |", "## Models without a trial\n\n- `late`: "+reason)
 	r = b.must(0, "sweep", "mnist", "--epochs", "1", "--out", "one", "--dry-run")
 	b.contains("standard error of a dry run", r.stderr, reason)
 	b.contains("a dry run", r.stdout, "small", "done")
+	r = b.must(exitSweep, "sweep", "later", "--epochs", "1")
+	b.contains("standard error", r.stderr, `warning: model "late" has no trial with --epochs 1 and hook.prune.from=3: `+reason,
+		`model "late" has no trial with hook.prune.from=3: `+reason)
 }
 
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {

@@ -172,7 +172,11 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 		return nil, err
 	}
 	for _, u := range spec.Unfit {
-		warn(cmd, fmt.Sprintf("model %q has no trial with --epochs %d: %s", u.Model, f.epochs, u.Reason))
+		with := fmt.Sprintf("--epochs %d", f.epochs)
+		if u.Values != "" {
+			with += " and " + u.Values
+		}
+		warn(cmd, fmt.Sprintf("model %q has no trial with %s: %s", u.Model, with, u.Reason))
 	}
 	return spec, nil
 }

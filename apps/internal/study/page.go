@@ -340,7 +340,7 @@ func (p *Page) remarks(b *strings.Builder) {
 	if len(p.unfit) > 0 {
 		b.WriteString("## Models without a trial\n\n")
 		for _, u := range p.unfit {
-			fmt.Fprintf(b, "- `%s`: %s\n", u.Model, u.Reason)
+			fmt.Fprintf(b, "- `%s`: %s\n", strings.TrimSpace(u.Model+" "+u.Values), u.Reason)
 		}
 		b.WriteString("\n")
 	}

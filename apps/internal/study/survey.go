@@ -56,7 +56,7 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 	}
 	for _, u := range s.Unfit {
 		row := slices.Repeat([]string{"–"}, len(t.Head))
-		row[0], row[3] = u.Model, "0 of 0"
+		row[0], row[3] = strings.TrimSpace(u.Model+" "+u.Values), "0 of 0"
 		t.Rows = append(t.Rows, row)
 	}
 	return t, nil
