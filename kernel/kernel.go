@@ -156,16 +156,17 @@ func Info() Selection {
 
 // backend contains the kernels of one instruction set.
 type backend struct {
-	name  string
-	set32 func() *Set[float32]
-	set64 func() *Set[float64]
-	steps *stepSet
+	name   string
+	set32  func() *Set[float32]
+	set64  func() *Set[float64]
+	steps  *stepSet
+	choose chooser // nil for the loop in Go
 	// blasFrom is the number of multiplications from which a product is faster in OpenBLAS. Products with a side of at
 	// most thin are excepted.
 	blasFrom, thin int
 }
 
-var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, 1 << 9, 0}
+var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, nil, 1 << 9, 0}
 
 // chosen is the selection, made once: the usable back ends with the best one first, and the BLAS if there is one.
 type chosen struct {

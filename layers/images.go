@@ -7,8 +7,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 
-	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/kernel"
 	"tessera/ops"
 	"tessera/part"
 )
@@ -220,6 +220,6 @@ func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
 }
 
 // SampleNumbers draws the values of Sample from the generator below the stream, for package train.
-func (m maskSampler) SampleNumbers(dst []float32, p *random.PCG) {
+func (m maskSampler) SampleNumbers(dst []float32, p *kernel.PCG) {
 	p.Choose(dst, m.drop, 0, float32(m.keep))
 }

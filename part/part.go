@@ -15,6 +15,7 @@ package part
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Entry is one registered part.
@@ -28,6 +29,7 @@ type Entry[T any] struct {
 type Registry[T any] struct {
 	what    string
 	entries map[string]Entry[T]
+	sorted  []Entry[T] // by name
 }
 
 // New returns an empty registry. The text what is the word for one part in messages, such as "layer".
@@ -47,7 +49,10 @@ func (r *Registry[T]) Register(name, about string, new func() T) {
 	if _, taken := r.entries[name]; taken {
 		panic(fmt.Sprintf("part: %s %q is registered twice", r.what, name))
 	}
-	r.entries[name] = Entry[T]{Name: name, About: about, New: new}
+	e := Entry[T]{Name: name, About: about, New: new}
+	r.entries[name] = e
+	at, _ := slices.BinarySearchFunc(r.sorted, name, func(e Entry[T], name string) int { return strings.Compare(e.Name, name) })
+	r.sorted = slices.Insert(r.sorted, at, e)
 }
 
 // Lookup returns the part with the given name; ok is false if there is none.
@@ -58,21 +63,16 @@ func (r *Registry[T]) Lookup(name string) (Entry[T], bool) {
 
 // Names returns all names, sorted.
 func (r *Registry[T]) Names() []string {
-	names := make([]string, 0, len(r.entries))
-	for name := range r.entries {
-		names = append(names, name)
+	names := make([]string, len(r.sorted))
+	for i, e := range r.sorted {
+		names[i] = e.Name
 	}
-	slices.Sort(names)
 	return names
 }
 
 // All returns all entries, sorted by name.
 func (r *Registry[T]) All() []Entry[T] {
-	all := make([]Entry[T], 0, len(r.entries))
-	for _, name := range r.Names() {
-		all = append(all, r.entries[name])
-	}
-	return all
+	return slices.Clone(r.sorted)
 }
 
 // KeyError reports an invalid setting of a part. A part whose settings depend on each other returns it from the method

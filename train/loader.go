@@ -11,6 +11,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+	"tessera/kernel"
 	"tessera/part"
 )
 
@@ -268,14 +269,14 @@ func (l *loader) drawRows(thread int, b *batch, dst []float32, in graph.Input, r
 
 // numberSampler is a sampler that draws the same values faster from the generator below the stream.
 type numberSampler interface {
-	SampleNumbers(dst []float32, p *random.PCG)
+	SampleNumbers(dst []float32, p *kernel.PCG)
 }
 
 // sample draws values of a noise input from the random stream of a path and a counter.
 func sample(in graph.Input, dst []float32, seed uint64, path string, counter int) {
 	defer namePart("sampler of", in.Name)
 	if s, ok := in.Sampler.(numberSampler); ok {
-		s.SampleNumbers(dst, random.Numbers(seed, path, uint64(counter)))
+		s.SampleNumbers(dst, kernel.NewPCG(random.Seeds(seed, path, uint64(counter))))
 		return
 	}
 	in.Sampler.Sample(dst, random.Stream(seed, path, uint64(counter)))

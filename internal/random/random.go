@@ -14,11 +14,11 @@ import (
 // Stream returns the generator for a path and a counter, derived from a seed. Equal arguments give equal streams on
 // every machine.
 func Stream(seed uint64, path string, counter uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seeds(seed, path, counter)))
+	return rand.New(rand.NewPCG(Seeds(seed, path, counter)))
 }
 
-// seeds returns the first state of a stream.
-func seeds(seed uint64, path string, counter uint64) (hi, lo uint64) {
+// Seeds returns the first state of [Stream], for a generator that draws the same numbers.
+func Seeds(seed uint64, path string, counter uint64) (hi, lo uint64) {
 	var buf [16]byte
 	binary.LittleEndian.PutUint64(buf[:8], seed)
 	binary.LittleEndian.PutUint64(buf[8:], counter)

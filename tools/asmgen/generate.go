@@ -2,22 +2,25 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/pass"
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// families lists the groups of kernels. One function writes each group for every instruction set.
+// families lists the groups of kernels. One function writes each group for its instruction sets.
 var families = []struct {
 	name string
 	emit func(*asm)
+	sets []isa
 }{
-	{"gemm", emitGemm},
-	{"pack", emitPack},
-	{"elementwise", emitElementwise},
-	{"reduce", emitReductions},
-	{"optim", emitOptimizers},
+	{"gemm", emitGemm, []isa{avx2, avx512}},
+	{"pack", emitPack, []isa{avx2, avx512}},
+	{"elementwise", emitElementwise, []isa{avx2, avx512}},
+	{"reduce", emitReductions, []isa{avx2, avx512}},
+	{"optim", emitOptimizers, []isa{avx2, avx512}},
+	{"random", emitRandom, []isa{avx512}}, // AVX2 has no product of 64-bit integers
 }
 
 // generate returns the contents of the generated files by name.
@@ -25,6 +28,9 @@ func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, set := range []isa{avx2, avx512} {
 		for _, family := range families {
+			if !slices.Contains(family.sets, set) {
+				continue
+			}
 			a := newAsm(set)
 			family.emit(a)
 			base := fmt.Sprintf("%s_%s_amd64", family.name, set.name)
