@@ -1,31 +1,40 @@
 #!/usr/bin/python3
-"""Error at equal sparsity on data that chose no setting: `parts-relative` beside sparse coding with l1 codes.
+"""Error at equal sparsity on data that chose no setting: models of parts beside sparse coding with l1 codes.
 
-    left_out.py TESSERA OUT --data FOLDER --pictures DIR [--letters DIR] [--only NAME,...] [--seeds 1,2,3] [--threads 1]
+    left_out.py TESSERA OUT --data FOLDER --pictures DIR --letters DIR [--models NAME,...] [--only NAME,...] [--seeds 1,2,3] [--threads 1]
 
 TESSERA is the program. FOLDER holds the folders fashion-mnist and mnist, DIR the pictures of patches.py and the letters of glyphs.py. OUT gets the
-data as NumPy files, the runs, and results.jsonl; lines that it has are not computed again.
+data as NumPy files, the runs, the other side's atoms, and results.jsonl; lines that it has are not computed again. At the end the tables are printed.
 
 Data: 12 x 12 patches of pictures (fitted: the left halves, measured: the right halves), letters (other fonts), MNIST, Fashion-MNIST, and two small
 dictionaries of 64 pixels with 64 and 32 planted atoms. At most 9,000 images are fitted and 1,000 held out (1,350 and 150 of the small ones).
 
-Ours: the shipped declaration; data set and units are all that is set. Its test error has some sparsity, the mean Hoyer sparseness of the contributions
-of the units to an image. Theirs: non-negative sparse coding (Hoyer 2002: l1 codes by FISTA, atoms of
-length 1 by non-negative least squares in turn, started from scikit-learn's NMF) with five weights of the l1 norm, and scikit-learn's NMF itself,
-fitted to the same images. The codes of the test images are the best with an l1 penalty (FISTA), whose weight is found by bisection so that the
-sparseness is ours, or 0 if they are sparser without. Which atoms are compared is chosen by the same measure on the held-out images.
+Ours: the models NAME, by default `parts-relative` and the settings of left_out.toml; data set and units are all that differs between data sets. A
+model's error has some sparsity, the mean Hoyer sparseness of the contributions of the units to an image. Theirs: non-negative sparse coding (Hoyer
+2002: l1 codes by FISTA, atoms of length 1 by non-negative least squares in turn, started from scikit-learn's NMF) with five weights of the l1 norm,
+and scikit-learn's NMF itself, fitted to nine tenths of the same images. Their codes are the best with an l1 penalty (FISTA) at our sparsity, or
+without a penalty if they are sparser then; the penalty's weight is interpolated between 30 weights. The atoms that are compared are those of the
+least error on the held-out images. The interval of a ratio is that of the paired bootstrap over the test images, for one training and one fit.
+
+Leave one out: for every data set, the settings with the least geometric mean of the ratios (our error / theirs) on the held-out images of the other
+data sets and all seeds; the ratio of these settings on the test images of this one.
 """
 import argparse
 import gzip
+import itertools
 import json
+import math
 import os
+import statistics
 import subprocess
+import tomllib
 import warnings
 
 import numpy as np
 from sklearn.decomposition import NMF
 
 warnings.filterwarnings("ignore")
+HERE = os.path.dirname(os.path.abspath(__file__))
 UNITS = {"patches": 100, "letters": 100, "mnist": 100, "fashion-mnist": 100, "small, 64 atoms": 64, "small, 32 atoms": 32}
 
 
@@ -110,28 +119,25 @@ def unit(w):
     return w / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), 1e-12)
 
 
-def coded(x, w, sparseness, steps=200):
-    """Mean squared error of the l1 codes with the least weight whose mean sparseness is at least the given one, and that sparseness; of the sparsest
-    codes where none is as sparse. The weights are searched from below: with the largest ones codes are 0, whose sparseness counts as 0."""
-    most, h, low, sparsest = float((x @ w.T).max()), None, 0.0, (-1.0, None)
-    for weight in most * np.geomspace(1e-5, 0.5, 24):
+def curve(x, w, steps=150):
+    """Weight, sparseness and mean squared error of l1 codes of x, from no penalty to the weight with the sparsest codes. With still larger weights
+    more and more codes are 0, whose sparseness counts as 0."""
+    points, h = [], None
+    for weight in [0.0, *(float((x @ w.T).max()) * np.geomspace(1e-5, 0.5, 29))]:
         h = fista(x, w, weight, steps, h)
-        if hoyer(h) > sparsest[0]:
-            sparsest = hoyer(h), ((h @ w - x) ** 2).mean()
-        if hoyer(h) >= sparseness:
-            break
-        low = weight
-    else:
-        return sparsest[1], sparsest[0]
-    high, best = weight, (((h @ w - x) ** 2).mean(), hoyer(h))
-    for _ in range(8):
-        weight = (low + high) / 2
-        h = fista(x, w, weight, steps, h)
-        if hoyer(h) >= sparseness:
-            best, high = (((h @ w - x) ** 2).mean(), hoyer(h)), weight
-        else:
-            low = weight
-    return best
+        points.append((weight, hoyer(h), ((h @ w - x) ** 2).mean()))
+    return points[: 1 + max(range(len(points)), key=lambda i: points[i][1])]
+
+
+def at(points, sparseness):
+    """The point of the curve with this sparseness, or the nearest end."""
+    if points[0][1] >= sparseness:
+        return points[0]
+    for low, high in zip(points, points[1:]):
+        if low[1] < sparseness <= high[1]:
+            t = (sparseness - low[1]) / (high[1] - low[1])
+            return [a + (b - a) * t for a, b in zip(low, high)]
+    return points[-1]
 
 
 def sparse_coding(x, start, weight, rounds=60):
@@ -156,14 +162,95 @@ def theirs(fit, k, seed):
         yield f"sparse coding {share}", sparse_coding(fit, nmf + 1e-3 * rng.random(nmf.shape) * nmf.max(), share * scale)
 
 
-def ours(o, name, file, seed):
-    run = os.path.join(o.out, "runs", f"{os.path.basename(file)}-{seed}")
+def their_fits(o, name, file, seed):
+    """By kind: atoms, the curve of the held-out images and that of the test images."""
+    place = os.path.join(o.out, "theirs", f"{os.path.basename(file)}-{seed}.json")
+    if not os.path.exists(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        fit, test = arrays(file)
+        order = np.random.default_rng(seed).permutation(len(fit))
+        held, kept = fit[order[: len(fit) // 10]], fit[order[len(fit) // 10 :]]
+        fits = {kind: (w.tolist(), curve(held, w), curve(test, w)) for kind, w in theirs(kept, UNITS[name], seed)}
+        with open(place, "w") as f:
+            json.dump(fits, f)
+    return json.load(open(place))
+
+
+def trained(o, model, name, file, seed):
+    run = os.path.join(o.out, "runs", f"{model}-{os.path.basename(file)}-{seed}")
     if not os.path.exists(os.path.join(run, "model.safetensors")):
-        subprocess.run([o.tessera, "train", "parts-relative", "--seed", str(seed), "--threads", str(o.threads), "--out", run, "--quiet",
-                        "--set", f'dataset={{name="npy",images="{file}.fit.npy",test_images="{file}.test.npy",validation=0.1}}',
-                        "--set", f"encoder.0.layers.0.units={UNITS[name]}"], check=True)
-    out = subprocess.run([o.tessera, "eval", run, "--json", "--metrics", "mse,hoyer_contribution,l0,max_approx,amortisation_share"], check=True, capture_output=True)
+        subprocess.run([o.tessera, "train", model, "-f", os.path.join(HERE, "left_out.toml"), "--seed", str(seed), "--threads", str(o.threads), "--out", run,
+                        "--quiet", "--set", f'dataset={{name="npy",images="{file}.fit.npy",test_images="{file}.test.npy",validation=0.1}}',
+                        "--set", f"encoder.0.layers.0.units={UNITS[name]}"], check=True, stdout=subprocess.DEVNULL)
+    return run
+
+
+def measured(o, run, split, metrics):
+    out = subprocess.run([o.tessera, "eval", run, "--json", "--split", split, "--threads", str(o.threads), "--metrics", metrics], check=True, capture_output=True)
     return json.loads(out.stdout)
+
+
+def outputs(o, run, file):
+    """The reconstructions of the test images, as rows."""
+    out = os.path.join(run, "test-outputs.npy")
+    subprocess.run([o.tessera, "encode", run, "--in", file + ".test.npy", "--value", "output", "--out", out, "--threads", str(o.threads)], check=True,
+                   capture_output=True)
+    y = np.load(out).astype(np.float64)
+    return y.reshape(len(y), -1)
+
+
+def interval(a, b, resamples=2000):
+    """95 % interval of mean(a) / mean(b) over the images: the percentile bootstrap, paired by image."""
+    rng = np.random.default_rng(1)
+    drawn = [a[i].mean() / b[i].mean() for i in (rng.integers(len(a), size=len(a)) for _ in range(resamples))]
+    return np.quantile(drawn, [0.025, 0.975]).tolist()
+
+
+def row(o, model, name, seed):
+    file = made(o, name)
+    run = trained(o, model, name, file, seed)
+    validation, test = measured(o, run, "validation", "mse,hoyer_contribution"), measured(o, run, "test", "mse,hoyer_contribution,l0,max_approx,amortisation_share")
+    fits = their_fits(o, name, file, seed)
+    held = {kind: at(fit[1], validation["hoyer_contribution"])[2] for kind, fit in fits.items()}
+    best = min(held, key=held.get)
+    x, y, w = arrays(file)[1], outputs(o, run, file), np.array(fits[best][0])
+    codes = fista(x, w, at(fits[best][2], test["hoyer_contribution"])[0], 400)
+    mine, other = ((y - x) ** 2).mean(1), ((codes @ w - x) ** 2).mean(1)
+    cut = lambda v: ((np.clip(v, 0, x.max()) - x) ** 2).mean()
+    low, high = interval(mine, other)
+    return {"model": model, "data": name, "seed": seed, "validation mse": validation["mse"], "validation ratio": validation["mse"] / held[best], "mse": mine.mean(),
+            "hoyer": test["hoyer_contribution"], "l0": test["l0"], "max_approx": test["max_approx"], "amortisation_share": test["amortisation_share"],
+            "their atoms": best, "their mse": other.mean(), "their hoyer": hoyer(codes), "ratio": mine.mean() / other.mean(), "low": low, "high": high,
+            "mse, cut to the range": cut(y), "ratio, cut to the range": cut(y) / cut(codes @ w)}
+
+
+def geometric(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def ratios(rows, model, key, names):
+    return [r[key] for r in rows if r["model"] == model and r["data"] in names]
+
+
+def tables(rows):
+    models, names = list(dict.fromkeys(r["model"] for r in rows)), [n for n in UNITS if any(r["data"] == n for r in rows)]
+    if not models:
+        return
+    print("\nRatio on the test images, mean over the seeds (number):\n\n| data | " + " | ".join(models) + " |\n" + "| --- " * (1 + len(models)) + "|")
+    for name in names:
+        cells = [[r["ratio"] for r in rows if (r["model"], r["data"]) == (m, name)] for m in models]
+        print(f"| {name} | " + " | ".join(f"{statistics.fmean(c):.3f} ({len(c)})" if c else "" for c in cells) + " |")
+    complete = set.intersection(*({(r["data"], r["seed"]) for r in rows if r["model"] == m} for m in models))
+    rows = [r for r in rows if (r["data"], r["seed"]) in complete]
+    names = [n for n in names if any(r["data"] == n for r in rows)]
+    print("\nLeave one out, of the data and seeds that all models have:\n")
+    print("| left out | chosen on the others | their geometric mean, by settings | ratio on the test images, by seed | mean |\n" + "| --- " * 5 + "|")
+    for name in names:
+        means = {m: geometric(ratios(rows, m, "validation ratio", set(names) - {name})) for m in models} if len(names) > 1 else {}
+        if means:
+            chosen = min(means, key=means.get)
+            got = ratios(rows, chosen, "ratio", {name})
+            print(f"| {name} | `{chosen}` | " + ", ".join(f"{means[m]:.3f}" for m in models) + " | " + ", ".join(f"{v:.3f}" for v in got) + f" | {statistics.fmean(got):.3f} |")
 
 
 def main():
@@ -172,7 +259,9 @@ def main():
     p.add_argument("out")
     p.add_argument("--data", required=True)
     p.add_argument("--pictures", required=True)
-    p.add_argument("--letters")
+    p.add_argument("--letters", required=True)
+    with open(os.path.join(HERE, "left_out.toml"), "rb") as f:
+        p.add_argument("--models", default=",".join(["parts-relative", *tomllib.load(f)["model"]]))
     p.add_argument("--only", default=",".join(n.replace(", ", " ") for n in UNITS))
     p.add_argument("--seeds", default="1,2,3")
     p.add_argument("--threads", type=int, default=1)
@@ -180,23 +269,14 @@ def main():
     os.makedirs(o.out, exist_ok=True)
     results = os.path.join(o.out, "results.jsonl")
     rows = [json.loads(line) for line in open(results)] if os.path.exists(results) else []
-    for seed in map(int, o.seeds.split(",")):
-        for name in UNITS:
-            if name.replace(", ", " ") not in o.only.split(",") or any(r["data"] == name and r["seed"] == seed for r in rows):
-                continue
-            file = made(o, name)
-            fit, test = arrays(file)
-            mine = ours(o, name, file, seed)
-            sparseness = mine["hoyer_contribution"]
-            held = np.random.default_rng(seed).permutation(len(fit))
-            held, kept = held[: len(fit) // 10], held[len(fit) // 10 :]
-            best = min(((coded(fit[held], w, sparseness)[0], kind, w) for kind, w in theirs(fit[kept], UNITS[name], seed)), key=lambda v: v[0])
-            error, reached = coded(test, best[2], sparseness)
-            rows.append({"data": name, "seed": seed, "mse": mine["mse"], "hoyer": sparseness, "l0": mine.get("l0"), "amortisation_share": mine.get("amortisation_share"),
-                         "their mse": error, "their hoyer": reached, "their atoms": best[1], "ratio": mine["mse"] / error})
-            with open(results, "a") as f:
-                f.write(json.dumps(rows[-1]) + "\n")
-            print(json.dumps(rows[-1]), flush=True)
+    for seed, name, model in itertools.product(map(int, o.seeds.split(",")), UNITS, o.models.split(",")):
+        if name.replace(", ", " ") not in o.only.split(",") or any((r["model"], r["data"], r["seed"]) == (model, name, seed) for r in rows):
+            continue
+        rows.append(row(o, model, name, seed))
+        with open(results, "a") as f:
+            f.write(json.dumps(rows[-1]) + "\n")
+        print(json.dumps(rows[-1]), flush=True)
+    tables([r for r in rows if r["model"] in o.models.split(",")])
 
 
 if __name__ == "__main__":
