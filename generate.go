@@ -22,6 +22,7 @@ var ErrNoSampler = metrics.ErrNoSampler
 //
 //   - the distribution that the model has learned, for gmm, bmm, factor_analysis, and for models with a generative layer, such as
 //     the layer gaussian, or with a head that computes images from drawn columns alone;
+//   - decoded entries of a code book, for models whose encoder ends in a layer vq: see [Run.IndexPrior];
 //   - otherwise decoded codes. The codes are drawn from a mixture of normal distributions that is fitted to the codes of at most
 //     10,000 evenly spaced fitted images: see [Run.CodeDensity].
 //
@@ -43,10 +44,15 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 	if other := r.Decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", r.Path, err, other)
 	}
+	if _, _, _, ok := r.indexed(); ok {
+		if images, err = r.DrawFromIndices(ctx, n, seed); !errors.Is(err, ErrNoSampler) {
+			return images, err
+		}
+	}
 	return r.DrawFromCodes(ctx, n, seed)
 }
 
-// DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior: codes are drawn from the mixture of
+// DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior or a code book: codes are drawn from the mixture of
 // [Run.CodeDensity], which knows which units are active together.
 func (r *Run) DrawFromCodes(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	if err := r.ready(); err != nil {
@@ -214,6 +220,7 @@ type codeCache struct {
 	turns
 	fitted  []float32    // codes of fitted images
 	density *CodeDensity // nil until it has been fitted
+	prior   *IndexPrior  // nil until it has been fitted
 }
 
 // fittedCodes returns the codes of at most 10,000 evenly spaced fitted images.

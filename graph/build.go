@@ -615,7 +615,11 @@ type scope struct {
 
 // Parameter implements [layers.Scope].
 func (s *scope) Parameter(name string) *gorgonia.Node {
-	n, err := s.parameter(s.path() + "." + name)
+	path := s.path() + "." + name
+	if slices.ContainsFunc(s.placed.Parameters, func(p layers.Parameter) bool { return p.Name == name && p.Unaveraged }) {
+		path = s.owned(name)
+	}
+	n, err := s.parameter(path)
 	if err != nil {
 		panic(err) // the layer did not declare the parameter; Program turns the panic into an error
 	}
@@ -711,6 +715,9 @@ func (s *scope) Training() bool {
 	_, block := s.placed.Layer.(layers.Block)
 	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
+
+// Teacher implements [layers.Scope].
+func (s *scope) Teacher() bool { return s.request.Training && s.pass.teacher != "" }
 
 // Frozen implements [layers.Scope]. A shared parameter is frozen if it is frozen in its own layer.
 func (s *scope) Frozen(names ...string) bool {

@@ -55,6 +55,9 @@ type Parameter struct {
 	Init          Init
 	FanIn, FanOut int  // inputs and outputs of a unit, > 0, for the Glorot and He rules
 	State         bool // updated by the layer's rule (a running average), not by the optimizer
+	// Unaveraged marks state that is the same for the model and its teachers: a teacher reads the model's values instead of its
+	// average of them.
+	Unaveraged bool
 	// Of is the path of another layer's parameter. If it is set, this parameter is an alias of that parameter, or with
 	// Transposed an alias of its transpose, and has no separate storage.
 	Of         string
@@ -200,6 +203,9 @@ type Scope interface {
 	Noise(s ops.Sampler, shape ...int) *gorgonia.Node
 	// Training reports whether the graph is built for training; noise layers are the identity otherwise.
 	Training() bool
+	// Teacher reports whether the layer is applied, in inference mode, with the parameters of a teacher of the model that is
+	// being trained.
+	Teacher() bool
 	// Frozen reports whether all parameters with these names are frozen. Without names it is false.
 	Frozen(names ...string) bool
 }

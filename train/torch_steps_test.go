@@ -18,6 +18,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/volume"
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/parallel/team"
 )
@@ -61,6 +62,18 @@ extends         = "simclr"
 loss            = [{ kind = "byol" }]
 head.prediction = { from = "projection", layers = [{ kind = "dense", units = 4 }] }
 hook.teacher    = { decay = 0.9 }
+
+[model.dino]
+extends         = "simclr"
+loss            = [{ kind = "dino", temperature = 0.8, teacher_temperature = 0.3 }]
+head.projection.layers = [{ kind = "dense", units = 6, activation = "relu" }, { kind = "dense", units = 4 }, { kind = "teacher_centre", momentum = 0.7 }]
+hook.teacher    = { decay = 0.9 }
+
+[model.phased]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 8, activation = "relu" }, { kind = "sparsify", threshold = 0.3 }]
+decoder = [{ kind = "dense", units = 6, activation = "tanh" }, { kind = "dense" }]
+loss    = [{ kind = "mse" }, { kind = "max_approximation_layer", weight = 0.1 }]
 
 [model.unrolled]
 dataset = { name = "npy", images = "none.npy" }
@@ -345,6 +358,14 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 		for i, in := range p.Inputs {
 			if err := r.Bind(i, m.input(f, in, step)); err != nil {
 				t.Fatal(err)
+			}
+		}
+		for i, b := range p.Parameters {
+			if m.Name == "phased" && strings.HasSuffix(b.Path, "."+layers.Switch) { // the phase of a hook: steps 1 to 3
+				r.Parameter(i)[0] = 0
+				if step >= 1 && step <= 3 {
+					r.Parameter(i)[0] = 1
+				}
 			}
 		}
 		if err := r.Run(); err != nil {

@@ -36,8 +36,9 @@ func sampleCommand() *cobra.Command {
 		Use:   "sample RUN",
 		Short: "Draw new images from a generative model or an auto-encoder",
 		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
-			"is sampled itself. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
-			"training images, and decoded; --mixture does this for a model with a prior too. The scaling of the training is undone. " +
+			"is sampled itself. If the encoder ends in a code book (the layer vq), its indices are drawn, each given its place, the one on its left and the one above, by frequencies " +
+			"in at most 10,000 training images. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
+			"training images, and decoded; --mixture does this for a model with a prior or a code book too. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
 			"A diffusion model computes its images in --steps steps; --eta 1, the default of the layer, is DDPM, --eta 0 is DDIM. " +
@@ -47,7 +48,7 @@ func sampleCommand() *cobra.Command {
 	}, "", f.sample)
 	cmd.Flags().IntVar(&f.count, "count", 0, "number of images")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the images")
-	cmd.Flags().BoolVar(&f.mixture, "mixture", false, "draw codes from the mixture fitted to codes also for a model with a prior")
+	cmd.Flags().BoolVar(&f.mixture, "mixture", false, "draw codes from the mixture fitted to codes also for a model with a prior or a code book")
 	cmd.Flags().IntVar(&f.steps, "steps", 0, "number of steps of a diffusion model; the default is that of its layer")
 	cmd.Flags().Float64Var(&f.eta, "eta", -1, "share of fresh noise in a step of a diffusion model, in [0,1]; the default is that of its layer")
 	cmd.Flags().StringVar(&f.features, "features", "", "run whose values are the features for precision and recall")

@@ -91,6 +91,11 @@ extends = "vae"
 encoder = [{ kind = "dense", units = 6, activation = "relu" }]
 loss    = [{ kind = "mse" }]
 
+[model.indexed]
+extends = "vae"
+encoder = [{ kind = "dense", units = 8 }, { kind = "reshape", shape = [2, 2, 2] }, { kind = "vq", entries = 5 }]
+loss    = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]
+
 [model.parts]
 kind       = "nmf"
 components = 4
@@ -126,7 +131,7 @@ column.noise = { kind = "other" }
 extends = "vae"
 decoder = [{ kind = "dense", from = ["code", "images"] }]
 `)
-	for _, name := range []string{"vae", "plain", "parts", "forger", "diffusion"} {
+	for _, name := range []string{"vae", "plain", "indexed", "parts", "forger", "diffusion"} {
 		b.must(0, "train", name)
 		b.must(0, "sample", "runs/"+name, "--count", "40", "-o", name+".npy")
 		b.must(0, "sample", "runs/"+name, "--count", "3", "-o", "few.npy")
@@ -147,6 +152,10 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	if few := b.values("few.npy", 8, 8); slices.Equal(b.values("mixed.npy", 8, 8), b.values("vae.npy", 8, 8)[:3*64]) || slices.Equal(few, b.values("same.npy", 8, 8)) ||
 		!slices.Equal(b.values("plain.npy", 8, 8)[:3*64], b.values("same.npy", 8, 8)) {
 		t.Error("--mixture does not draw from the mixture of codes")
+	}
+	b.must(0, "sample", "runs/indexed", "--count", "3", "--mixture", "-o", "codes.npy")
+	if slices.Equal(b.values("codes.npy", 8, 8), b.values("indexed.npy", 8, 8)[:3*64]) {
+		t.Error("--mixture does not draw from the mixture of codes of a model with a code book")
 	}
 	b.must(0, "sample", "runs/vae", "--count", "20", "-o", "grid.png")
 	if size := len(b.read("grid.png")); size < 1000 {

@@ -82,6 +82,9 @@ func (s *scope[T]) Training() bool {
 	return s.training
 }
 
+// Teacher implements [layers.Scope]. There is no teacher.
+func (s *scope[T]) Teacher() bool { return false }
+
 // Frozen implements [layers.Scope]. No parameter is frozen.
 func (s *scope[T]) Frozen(...string) bool { return false }
 

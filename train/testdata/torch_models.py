@@ -19,6 +19,7 @@ TOKENS, VOCABULARY = 4, 7
 UNKNOWN = -1
 TEMPERATURE, LABEL_WEIGHT, RHO = 0.5, 0.5, 0.05  # of nt_xent; of the cross entropy of the semi-supervised model; of sharpness
 DECAY = 0.9  # of the teacher
+CENTRE = 0.7  # of the centre of its values
 PRIME = 2147483647
 
 
@@ -147,8 +148,10 @@ def semi_supervised():
     return train("semi-supervised", {"images": 300, "labels": 400}, p, terms)
 
 
-def joint(name, streams, terms, teacher=False):
-    """An encoder and a projection of two views; with a teacher also a prediction. terms gets (z, z') and, with a teacher, (q, q', t, t')."""
+def joint(name, streams, terms, teacher=False, centre=False):
+    """An encoder and a projection of two views; with a teacher also a prediction. terms gets (z, z') and, with a teacher, (q, q', t, t').
+
+    With a centre there is no prediction: terms gets (z, z', t, t', c) with the average c of the teacher's projections."""
     p = Parameters()
     p.add("encoder.0.weight", (3, 3, 1, 4), 0.5)
     p.add("encoder.0.bias", (4,), 0.1)
@@ -157,7 +160,10 @@ def joint(name, streams, terms, teacher=False):
     p.dense("head.projection.1", 6, 4)
     own = list(p.entries)
     if teacher:
-        p.dense("head.prediction.0", 4, 4)
+        if centre:
+            p.add("head.projection.2.centre", (4,), 0.3, frozen=True)
+        else:
+            p.dense("head.prediction.0", 4, 4)
         for path in own:
             e = p.entries[path]
             p.add("teacher." + path, e["shape"], e["scale"], frozen=True)
@@ -171,11 +177,18 @@ def joint(name, streams, terms, teacher=False):
     def step(at, _):
         views = [images(at["view.1"]), images(at["view.2"])]
         z = [project(x) for x in views]
+        if centre:
+            taught[:] = [project(x, "teacher.").detach() for x in views]
+            return terms(*z, *taught, p["head.projection.2.centre"])
         if teacher:
             return terms(*[p.apply("head.prediction.0", x) for x in z], *[project(x, "teacher.") for x in views])
         return terms(*z)
 
+    taught = []
+
     def average():
+        if centre:
+            p["head.projection.2.centre"].mul_(CENTRE).add_(torch.cat(taught).mean(0), alpha=1 - CENTRE)
         for path in own if teacher else []:
             p["teacher." + path].mul_(DECAY).add_(p[path].detach(), alpha=1 - DECAY)
 
@@ -215,6 +228,41 @@ def byol():
         return (F.normalize(q) - F.normalize(t)).pow(2).sum(dim=1).mean()
 
     return joint("byol", {"view.1": 3300, "view.2": 3400}, lambda q1, q2, t1, t2: {"byol": (distance(q1, t2) + distance(q2, t1)) / 2}, teacher=True)
+
+
+def dino():
+    """The cross entropy as in the pseudocode of Caron et al., with the centre of the teacher's values."""
+    def entropy(z, t, c):
+        p = torch.softmax((t - c) / 0.3, dim=1)
+        return -(p * torch.log_softmax(z / 0.8, dim=1)).sum(dim=1).mean()
+
+    return joint("dino", {"view.1": 4900, "view.2": 5000}, lambda z1, z2, t1, t2, c: {"dino": entropy(z1, t2, c) / 2 + entropy(z2, t1, c) / 2},
+                 teacher=True, centre=True)
+
+
+def phased():
+    """Values of the code of at most 0.3 are 0 in the steps 1 to 3; the sums of the last layer should be maxima."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.add("encoder.1.active", (1,), 0, frozen=True)
+    p.dense("decoder.0", 8, 6)
+    p.dense("decoder.1", 6, PIXELS)
+    removed = []
+
+    def terms(streams, step):
+        x = images(streams["images"])
+        p["encoder.1.active"].fill_(float(1 <= step <= 3))
+        code = F.relu(p.apply("encoder.0", x))
+        if p["encoder.1.active"].item() == 1:
+            removed.append(((code > 0) & (code <= 0.3)).sum().item())
+            code = torch.where(code > 0.3, code, torch.zeros_like(code))
+        h, w = torch.tanh(p.apply("decoder.0", code)), p["decoder.1.weight"]
+        largest = (h[:, :, None] * w).max(dim=1).values
+        return {"mse": F.mse_loss(p.apply("decoder.1", h), x), "max_approximation_layer": 0.1 * F.mse_loss(h @ w, largest)}
+
+    trained = train("phased", {"images": 5100}, p, terms)
+    assert min(removed) > 0, removed
+    return trained
 
 
 def unrolled():
@@ -852,5 +900,6 @@ print(json.dumps({
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
                vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet(),
-               boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8)],
+               boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
+               dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

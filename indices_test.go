@@ -1,0 +1,89 @@
+package tessera
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+)
+
+// stripes returns the indices of images of 2 x 2 tokens: n times 7 7 / 2 2 and n times 2 2 / 7 7, and the codes of one value,
+// ten times the index.
+func stripes(n int) (indices, codes []float32) {
+	for range n {
+		indices = append(indices, 7, 7, 2, 2, 2, 2, 7, 7)
+	}
+	for _, k := range indices {
+		codes = append(codes, 10*k)
+	}
+	return indices, codes
+}
+
+// The weights are the frequencies with 1 added to each count, by hand: entry 0 has the index 7, entry 1 the index 2.
+func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
+	p, err := newIndexPrior(stripesOf(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := 0.5                           // (3 + 1) / (6 + 2), at every token
+	same, different := 7.0/8.0, 1.0/8.0 // of six neighbours on the left: (6 + 1) / (6 + 2), (0 + 1) / (6 + 2)
+	below, other := same, different     // of six neighbours above, which always differ
+	weights, drawn := make([]float64, 2), []int{0, 0, 1, 0}
+	for token, want := range [][2]float64{
+		{at, at},                                    // no neighbour
+		{at * same, at * different},                 // entry 0 on the left
+		{at * other, at * below},                    // entry 0 above
+		{at * different * other, at * same * below}, // entry 1 on the left, entry 0 above
+	} {
+		p.weights(weights, drawn, token)
+		for k := range want {
+			if math.Abs(weights[k]-want[k]) > 1e-15 {
+				t.Errorf("token %d, entry %d: got the weight %v, want %v", token, k, weights[k], want[k])
+			}
+		}
+	}
+}
+
+// Frequencies of single places would draw each of the 16 images equally often.
+func TestThePriorOfIndicesKnowsNeighbours(t *testing.T) {
+	p, err := newIndexPrior(stripesOf(500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	codes, err := p.Draw(context.Background(), n, 1)
+	if err != nil || len(codes) != 4*n {
+		t.Fatalf("%d codes, %v", len(codes), err)
+	}
+	counts := map[[4]float32]int{}
+	for i := 0; i < len(codes); i += 4 {
+		counts[[4]float32(codes[i:])]++
+	}
+	for _, image := range [][4]float32{{70, 70, 20, 20}, {20, 20, 70, 70}} {
+		if c := counts[image]; c < 440 || c > 560 { // 500 with a deviation of 16
+			t.Errorf("%v: drawn %d times of %d, want about half", image, c, n)
+		}
+	}
+	few, err := p.Draw(context.Background(), 3, 1)
+	if err != nil || [12]float32(few) != [12]float32(codes) {
+		t.Errorf("fewer codes are other codes: %v, %v", few, err)
+	}
+}
+
+func TestThePriorOfIndicesRefusesOtherCodes(t *testing.T) {
+	indices, codes := stripes(1)
+	codes[3] = 5
+	if _, err := newIndexPrior(indices, codes, 2, 2); !errors.Is(err, ErrNoSampler) {
+		t.Errorf("two values of one index: got %v", err)
+	}
+	indices[0] = float32(math.NaN())
+	if _, err := newIndexPrior(indices[:1], codes[:1], 1, 1); !errors.Is(err, ErrNoSampler) {
+		t.Errorf("NaN: got %v", err)
+	}
+}
+
+// stripesOf returns the arguments of newIndexPrior for stripes.
+func stripesOf(n int) (indices, codes []float32, rows, columns int) {
+	indices, codes = stripes(n)
+	return indices, codes, 2, 2
+}
