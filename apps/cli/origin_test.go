@@ -38,7 +38,6 @@ func (b *bench) elsewhere(code int, args ...string) result {
 }
 
 func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "2", "--out", "whole")
@@ -78,7 +77,6 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 }
 
 func TestChangedDataAreRefused(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")
@@ -96,7 +94,6 @@ func TestChangedDataAreRefused(t *testing.T) {
 }
 
 func TestAnEnvironmentThatIsDamagedOrOldChangesNoNumber(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")

@@ -53,7 +53,6 @@ func (b *bench) page(sweep string) map[string]string {
 }
 
 func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "sweep", "table1")
 	r := b.must(0, "reproduce", "table1", "--svm=false")
@@ -74,7 +73,6 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 }
 
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
 	b.contains("standard output", r.stdout, "model    seeds   mse", "small    2 of 2  0.", "factors  2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
@@ -89,7 +87,6 @@ func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 }
 
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
 	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models: give the sweep several seeds.",
@@ -100,7 +97,6 @@ func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 }
 
 func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	args := []string{"reproduce", "table1", "--svm=false", "--out"}
 	b.must(0, append(args, "whole")...)
@@ -129,7 +125,6 @@ func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
 }
 
 func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "2", "--set", "train.seed=7", "--svm=false", "--out", "look")
 	files := b.page("look")
@@ -141,7 +136,6 @@ func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
 }
 
 func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "figure8", "--epochs", "1")
 	files := b.page("sweeps/figure8")
@@ -152,7 +146,6 @@ func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {
 }
 
 func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	r := b.must(exitSweep, "reproduce", "table2", "--svm=false")
 	b.contains("standard error", r.stderr, `sweep "table2": 1 of 2 trials failed`)
@@ -160,7 +153,6 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 }
 
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {
-	t.Parallel()
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
 		"reproduce tabel1":                                         `unknown reproduction "tabel1": did you mean "table1"?`,
