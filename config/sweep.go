@@ -28,6 +28,15 @@ type Sweep struct {
 	Changes []string
 	// Trials contains all combinations of models, values and seeds. The seeds vary fastest.
 	Trials []Trial
+	// Unfit lists the models without a trial for the number of epochs of [Passes].
+	Unfit []Unfit
+}
+
+// Unfit is a model of a sweep whose declaration is valid, but not with the number of epochs or iterations of [Passes]: a
+// phase that would begin after the end of the training, for example.
+type Unfit struct {
+	Model  string
+	Reason string // one line, without the model
 }
 
 // Trial is one model of a sweep, with the values of the swept keys.
@@ -47,7 +56,13 @@ type sweepTable struct {
 	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
 	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
 	axesTable
-	For *table.Node `toml:"for" doc:"keys of single models: for.MODEL.set, for.MODEL.zip, for.MODEL.random; they replace the sweep's keys of the same name"`
+	For *table.Node `toml:"for" doc:"keys of single models: for.MODEL.set, for.MODEL.zip, for.MODEL.random, for.MODEL.seeds; they replace the sweep's keys of the same name"`
+}
+
+// forTable is [sweep.NAME.for.MODEL].
+type forTable struct {
+	axesTable
+	Seeds []uint64 `toml:"seeds" doc:"seeds of this model, in place of those of the sweep"`
 }
 
 // UnknownSweep is the error for the name of a sweep that does not exist.
@@ -68,7 +83,8 @@ func (e *UnknownSweep) Error() string {
 
 // Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same
 // key. The error is [*table.Diagnostics] for errors in the sweep, its models, a trial or a --set argument, and
-// [*UnknownSweep] if there is no such sweep.
+// [*UnknownSweep] if there is no such sweep. A model that only the number of epochs of [Passes] makes invalid is in
+// [Sweep.Unfit]; it is an error if no other model is left.
 func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	if f.empty() {
 		return nil, &UnknownSweep{Name: name}
@@ -93,16 +109,25 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	for _, set := range sets {
 		s.Changes = append(s.Changes, set.String())
 	}
+	var unfit []table.Diagnostic
 	for _, base := range plan.models {
 		axes := plan.of(base)
 		for i := 0; i < axes.size() && len(found) == 0; i++ {
 			choice := axes.choice(i)
 			m, some := f.trial(plan, base, axes.changes(choice), concern[base])
+			if len(some) > 0 && f.fitsOtherwise(plan, base, axes.changes(choice), concern[base]) {
+				unfit = append(unfit, some...)
+				s.leaveOut(base, some[0])
+				continue
+			}
 			if len(some) == 0 {
 				m.text = Fill(m)
 			}
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: axes.values(s.Keys, choice)}), some
 		}
+	}
+	if len(s.Trials) == 0 {
+		found = append(found, unfit...)
 	}
 	if len(found) == 0 {
 		s.Split, found = plan.split(s.Trials)
@@ -111,6 +136,27 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// fitsOtherwise reports whether a model is valid without the change by [Passes], and with its other changes.
+func (f *File) fitsOtherwise(p *sweepPlan, base string, changes []table.Change, sets []Set) bool {
+	others := slices.DeleteFunc(slices.Clone(sets), func(s Set) bool { return s.passes > 0 })
+	if len(others) == len(sets) {
+		return false
+	}
+	_, found := f.trial(p, base, changes, others)
+	return len(found) == 0
+}
+
+// leaveOut adds a model to [Sweep.Unfit], once for each reason.
+func (s *Sweep) leaveOut(model string, d table.Diagnostic) {
+	reason := d.Problem
+	if d.Part != "" {
+		reason = d.Part + ": " + reason
+	}
+	if one := (Unfit{model, reason}); !slices.Contains(s.Unfit, one) {
+		s.Unfit = append(s.Unfit, one)
+	}
 }
 
 // checkSweep checks a sweep of the file: its table, and each value combined with the first values of the other keys.
@@ -248,6 +294,7 @@ type sweepPlan struct {
 	common axes            // axes of all models
 	own    map[string]axes // axes of single models; they replace common keys
 	seeds  axes            // axis of the seeds, which vary fastest
+	seeded map[string]axes // axis of the seeds of single models; it replaces that of the sweep
 
 	criteria []Criterion
 }
@@ -305,8 +352,11 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 
 // of returns the axes of a model.
 func (p *sweepPlan) of(model string) axes {
-	own := p.own[model]
-	return slices.Concat(p.common.without(own.has), own, p.seeds)
+	own, seeds := p.own[model], p.seeds
+	if of, found := p.seeded[model]; found {
+		seeds = of
+	}
+	return slices.Concat(p.common.without(own.has), own, seeds)
 }
 
 // keys returns the swept keys without the seeds. A key is swept if it has several values for some model.
@@ -346,6 +396,9 @@ func (p *sweepPlan) override(sets []Set) {
 	for model, own := range p.own {
 		p.own[model] = own.without(set)
 	}
+	for model, seeds := range p.seeded {
+		p.seeded[model] = seeds.without(set)
+	}
 	for _, s := range sets {
 		if s.seeds != "" {
 			p.reseed(s)
@@ -371,18 +424,21 @@ func (p *sweepPlan) concern(sets []Set) map[string][]Set {
 	return all
 }
 
-// readSeeds reads the key seeds.
+// readSeeds reads the key seeds of the sweep.
 func (p *sweepPlan) readSeeds(d *table.Decoder) {
-	seeds := p.node.Child("seeds")
-	if seeds == nil || d.Origin.Doubt("").About("seeds") {
-		return
+	if seeds := p.node.Child("seeds"); seeds != nil && !d.Origin.Doubt("").About("seeds") {
+		p.seeds = seedAxis(d, "", seeds)
 	}
+}
+
+// seedAxis returns the axis of a key seeds of the table part. It is empty if the list is.
+func seedAxis(d *table.Decoder, part string, seeds *table.Node) axes {
 	if len(seeds.Items) == 0 {
-		d.Report("", seeds, "seeds: got an empty list, want at least one seed", "")
-		return
+		d.Report(part, seeds, "seeds: got an empty list, want at least one seed", "")
+		return nil
 	}
-	refuseRepeated(d, "", "seeds", seeds.Items)
-	p.seeds = axes{{{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items}}}
+	refuseRepeated(d, part, "seeds", seeds.Items)
+	return axes{{{key: seedKey, names: []string{"train", "seed"}, at: []table.Span{seeds.Key, seeds.Key}, values: seeds.Items}}}
 }
 
 // column is one swept key with its values.
@@ -526,7 +582,7 @@ func (r *axesReader) at(key string) string { return strings.TrimPrefix(r.part+".
 func (p *sweepPlan) readAxes(d *table.Decoder) {
 	common := axesReader{Decoder: d}
 	common.read(p.table.axesTable)
-	p.common, p.own = common.axes, map[string]axes{}
+	p.common, p.own, p.seeded = common.axes, map[string]axes{}, map[string]axes{}
 	if p.table.For == nil {
 		return
 	}
@@ -541,10 +597,13 @@ func (p *sweepPlan) readAxes(d *table.Decoder) {
 			continue
 		}
 		own := axesReader{Decoder: d, part: "for." + name}
-		var t axesTable
+		var t forTable
 		d.Decode(n, &t, own.part)
-		own.read(t)
+		own.read(t.axesTable)
 		p.own[name] = own.axes
+		if t.Seeds != nil {
+			p.seeded[name] = seedAxis(d, own.part, n.Child("seeds"))
+		}
 	}
 }
 
@@ -667,6 +726,7 @@ func (p *sweepPlan) reseed(s Set) {
 		value = value.Child(name)
 	}
 	p.seeds = axes{{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}}
+	clear(p.seeded)
 }
 
 // Criterion is a metric by which a sweep selects settings. The best setting has the smallest (or largest) mean over the

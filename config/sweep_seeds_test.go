@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,6 +44,52 @@ func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 	for i, trial := range declared.Trials {
 		if got, want := string(Fill(given.Trials[i].Model)), string(Fill(trial.Model)); got != want || len(given.Trials) != len(declared.Trials) {
 			t.Errorf("the declared seeds give another trial:\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+// for.MODEL.seeds replaces the seeds of the sweep for one model. Seeds and --set train.seed replace both.
+func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
+	text := string(shipped(t)) + "[sweep.s]\nmodel = [\"shallow\", \"nmf\", \"linear\"]\nseeds = [1, 2, 3]\nfor.nmf.seeds = [4]\nfor.nmf.set.iterations = [5, 6]\n"
+	f := load(t, text)
+	seeds := func(sets ...Set) (all []uint64) {
+		t.Helper()
+		s, err := f.Sweep("s", sets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.Keys, []string{"iterations"}) {
+			t.Errorf("the keys are %q", s.Keys)
+		}
+		for _, trial := range s.Trials {
+			all = append(all, trial.Model.Train.Seed)
+		}
+		return all
+	}
+	given, err := Seeds([]uint64{7, 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := ParseSet("train.seed=9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sets []Set
+		want []uint64
+	}{
+		{nil, []uint64{1, 2, 3, 4, 4, 1, 2, 3}},
+		{[]Set{given}, []uint64{7, 8, 7, 8, 7, 8, 7, 8}},
+		{[]Set{set}, []uint64{9, 9, 9, 9}},
+	} {
+		if got := seeds(c.sets...); !slices.Equal(got, c.want) {
+			t.Errorf("%v: got the seeds %d, want %d", c.sets, got, c.want)
+		}
+	}
+	for list, problem := range map[string]string{"[]": "seeds: got an empty list, want at least one seed", "[1, 1]": "is given before, as seeds[0]", "\"a\"": "seeds: got"} {
+		_, err := load(t, strings.Replace(text, "[4]", list, 1)).Sweep("s")
+		if err == nil || !strings.Contains(err.Error(), problem) || !strings.Contains(err.Error(), "for.nmf") {
+			t.Errorf("%s: got %v, want %q", list, err, problem)
 		}
 	}
 }

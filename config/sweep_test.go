@@ -246,18 +246,48 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 			t.Errorf("%s: %q changed, want %q", plain.Trials[i].Model.Name, got, want)
 		}
 	}
-	for name, passes := range map[string]int{"m": 200, "n": 201} { // a shorter training must still be long enough for the hooks of the model
-		f := load(t, string(shipped(t))+"[sweep."+name+"]\nmodel = [\"shallow\", \"dsd\"]\n")
-		if _, err := f.Sweep(name, Passes(passes)); (err != nil) != (passes == 200) {
-			t.Errorf("%d passes of dsd, which prunes after 200: %v", passes, err)
-		}
-	}
 	s, err := load(t, strings.Replace(sweeping, "epochs = 3", "epochs = [3, 4]", 1)).Sweep("s", Passes(7))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if slices.Contains(s.Keys, "train.epochs") || s.Trials[0].Model.Train.Epochs != 7 {
 		t.Errorf("swept epochs: keys %q, %d epochs", s.Keys, s.Trials[0].Model.Train.Epochs)
+	}
+}
+
+// A shorter training must still be long enough for the hooks of a model: dsd prunes after 200 epochs. Other models of the sweep
+// are trained without it; no model at all is an error, as is a model that another change makes invalid.
+func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
+	f := load(t, string(shipped(t))+"[sweep.both]\nmodel = [\"shallow\", \"dsd\"]\nseeds = [1, 2]\n[sweep.alone]\nmodel = \"dsd\"\n")
+	s, err := f.Sweep("both", Passes(201))
+	if err != nil || len(s.Trials) != 4 || s.Unfit != nil {
+		t.Fatalf("201 passes: %d trials, unfit %v, %v", len(s.Trials), s.Unfit, err)
+	}
+	s, err = f.Sweep("both", Passes(200))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Unfit{{"dsd", "hook.prune: from: the phase begins after epoch 200, but the run ends after epoch 200: nothing would be pruned"}}
+	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 || s.Trials[0].Model.Name != "shallow" || s.Trials[1].Model.Train.Epochs != 200 {
+		t.Errorf("200 passes: unfit %q, %d trials; want %q and the 2 trials of shallow", s.Unfit, len(s.Trials), want)
+	}
+	var found *table.Diagnostics
+	if _, err := f.Sweep("alone", Passes(200)); !errors.As(err, &found) || !strings.Contains(err.Error(), "the phase begins after epoch 200") {
+		t.Errorf("the only model of a sweep: got %v", err)
+	}
+	epochs, err := ParseSet("hook.prune.from=300")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Sweep("alone", epochs, Passes(250)); !errors.As(err, &found) {
+		t.Errorf("an invalid combination for the only model: got %v", err)
+	}
+	batch, err := ParseSet("train.batch=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Sweep("both", batch, Passes(200)); !errors.As(err, &found) {
+		t.Errorf("another invalid change: got %v", err)
 	}
 }
 

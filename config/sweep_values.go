@@ -103,7 +103,7 @@ func integers(n *table.Node) bool {
 	return from && to
 }
 
-// axesTable contains the keys of [sweep.NAME] that define the axes. [sweep.NAME.for.MODEL] has the same keys.
+// axesTable contains the keys of [sweep.NAME] that define the axes. [sweep.NAME.for.MODEL] has the same keys, and seeds.
 type axesTable struct {
 	Set    *table.Node `toml:"set" doc:"swept keys, named as in --set; each has a value, a list of values or a range"`
 	Zip    *table.Node `toml:"zip" doc:"paired keys: lists or ranges of the same length; the first values belong together, the second values, and so on"`

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -224,6 +225,30 @@ func TestOnlyASingleMachineHasALikelihood(t *testing.T) {
 	}
 	if _, err := graph.NewCoder(nil, nil).Boltzmann(); !errors.Is(err, graph.ErrNoModel) {
 		t.Errorf("got %v, want %v", err, graph.ErrNoModel)
+	}
+}
+
+func TestOnlyAStackOfMachinesIsADeepBeliefNet(t *testing.T) {
+	for _, name := range []string{"machine", "gaussian", "plain", "column"} {
+		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).DeepBelief(); !errors.Is(err, metrics.ErrNoDeepBelief) {
+			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoDeepBelief)
+		}
+	}
+	if _, err := graph.NewCoder(nil, nil).DeepBelief(); !errors.Is(err, graph.ErrNoModel) {
+		t.Errorf("got %v, want %v", err, graph.ErrNoModel)
+	}
+	m := machine(t, "deep")
+	all, err := graph.NewCoder(m, tape.Backend{}).DeepBelief()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("got %d machines (%v), want 2", len(all), err)
+	}
+	for i, b := range all {
+		for name, got := range map[string][]float32{"weight": b.Weight, "bias": b.Bias, "visible_bias": b.VisibleBias} {
+			p, err := m.Parameter(fmt.Sprintf("encoder.%d.%s", i, name))
+			if err != nil || !slices.Equal(p.Data, got) {
+				t.Errorf("%s of machine %d: got %v (%v)", name, i, got, err)
+			}
+		}
 	}
 }
 

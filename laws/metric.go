@@ -628,6 +628,13 @@ func (m *measured) Boltzmann() (*boltzmann.Machine, error) {
 	return &boltzmann.Machine{Weight: normal(r, 2*pixels, 0.5), Bias: normal(r, 2, 0.5), VisibleBias: normal(r, pixels, 0.5)}, nil
 }
 
+// DeepBelief implements [metrics.DeepBelief]: that machine below another one with three hidden units.
+func (m *measured) DeepBelief() ([]*boltzmann.Machine, error) {
+	first, err := m.Boltzmann()
+	r := source()
+	return []*boltzmann.Machine{first, {Weight: normal(r, 6, 0.5), Bias: normal(r, 3, 0.5), VisibleBias: normal(r, 2, 0.5)}}, err
+}
+
 // brightness is the index of a code book.
 const brightness = "index"
 

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"tessera/parallel/team"
@@ -79,8 +80,12 @@ func (m *knnMeter) nearest(i int) []int {
 		if j == i {
 			continue
 		}
-		d := squaredDistance(row, m.rows[j*width:(j+1)*width])
-		if len(found) == k && d >= distances[k-1] {
+		most := math.Inf(1)
+		if len(found) == k {
+			most = distances[k-1]
+		}
+		d := squaredDistanceUpTo(row, m.rows[j*width:(j+1)*width], most)
+		if len(found) == k && d >= most {
 			continue
 		}
 		at := len(found)
@@ -98,6 +103,28 @@ func (m *knnMeter) nearest(i int) []int {
 // squaredDistance returns the sum of (a - b)^2.
 func squaredDistance(a, b []float64) (sum float64) {
 	b = b[:len(a)]
+	for i, v := range a {
+		d := v - b[i]
+		sum += d * d
+	}
+	return sum
+}
+
+// squaredDistanceUpTo returns [squaredDistance] if it is below most, otherwise a number that is not. Partial sums only increase,
+// so a sum that has reached most is not completed. Most pairs of codes end early.
+func squaredDistanceUpTo(a, b []float64, most float64) (sum float64) {
+	const block = 8
+	b = b[:len(a)]
+	for len(a) > block && sum < most {
+		for i, v := range a[:block] {
+			d := v - b[i]
+			sum += d * d
+		}
+		a, b = a[block:], b[block:]
+	}
+	if sum >= most {
+		return sum
+	}
 	for i, v := range a {
 		d := v - b[i]
 		sum += d * d

@@ -87,21 +87,26 @@ func (*RBMAIS) Describe() Description {
 // Start implements [Metric].
 func (m *RBMAIS) Start(s *Subject) (Meter, error) {
 	return newBoltzmannMeter(s, m.Seed, 3, func(ctx context.Context, machine *boltzmann.Machine, mean []float64, energy float64) []Value {
-		z, err := machine.LogZByAnnealing(baseOf(machine, mean), m.Chains, m.Temperatures,
-			func(chain int) *rand.Rand { return random.Stream(m.Seed, "annealing", uint64(chain)) },
-			func(n int, do func(int)) {
-				team.For(n, 1, func(from, to int) {
-					for i := from; i < to; i++ {
-						do(i)
-					}
-				})
-			}, ctx.Err)
+		z, err := annealed(ctx, machine, mean, m.Chains, m.Temperatures, m.Seed)
 		if err != nil {
 			none := NotApplicable(err.Error())
 			return []Value{none, none, none}
 		}
 		return []Value{Number(-energy - z.LogZ), Number(z.LogZ), Number(z.Error)}
 	}), nil
+}
+
+// annealed estimates log Z of a machine by annealed importance sampling. mean is that of its visible units.
+func annealed(ctx context.Context, machine *boltzmann.Machine, mean []float64, chains, temperatures int, seed uint64) (boltzmann.Annealing, error) {
+	return machine.LogZByAnnealing(baseOf(machine, mean), chains, temperatures,
+		func(chain int) *rand.Rand { return random.Stream(seed, "annealing", uint64(chain)) },
+		func(n int, do func(int)) {
+			team.For(n, 1, func(from, to int) {
+				for i := from; i < to; i++ {
+					do(i)
+				}
+			})
+		}, ctx.Err)
 }
 
 // baseOf returns the visible bias of the base machine: that of independent units with the mean of the images. Means of binary
@@ -159,12 +164,7 @@ func (m *boltzmannMeter) Add(b *Batch) error {
 	for i := range n {
 		v := images[i*pixels : (i+1)*pixels]
 		if m.machine.Deviation == 0 {
-			r := random.Stream(m.seed, "binary", uint64(m.n+i))
-			for j, x := range v {
-				if v[j] = 0; r.Float32() < x {
-					v[j] = 1
-				}
-			}
+			drawBinary(v, m.seed, m.n+i)
 		}
 		for j, x := range v {
 			m.sums[j] += float64(x)
@@ -182,6 +182,16 @@ func (m *boltzmannMeter) Add(b *Batch) error {
 	}
 	m.n += n
 	return nil
+}
+
+// drawBinary draws an image as a binary one, given its index. The pixels are probabilities.
+func drawBinary(v []float32, seed uint64, image int) {
+	r := random.Stream(seed, "binary", uint64(image))
+	for j, x := range v {
+		if v[j] = 0; r.Float32() < x {
+			v[j] = 1
+		}
+	}
 }
 
 // Values implements [Meter].

@@ -36,19 +36,23 @@ type Event struct {
 	Done, Failed, Total int // numbers of trials
 }
 
-// Failed lists the failed trials of a sweep. All other trials have finished.
+// Failed lists the failed trials of a sweep, and the models without a trial. All other trials have finished.
 type Failed struct {
 	Sweep  string
 	Total  int
 	Trials []*Trial
+	Unfit  []config.Unfit
 }
 
-// Error lists the failed trials.
+// Error lists the failed trials and the models without a trial.
 func (e *Failed) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "sweep %q: %d of %d trials failed", e.Sweep, len(e.Trials), e.Total)
 	for _, t := range e.Trials {
 		fmt.Fprintf(&b, "\n  %s: %s", t.Path, t.problem())
+	}
+	for _, u := range e.Unfit {
+		fmt.Fprintf(&b, "\n  model %q has no trial: %s", u.Model, u.Reason)
 	}
 	return b.String()
 }
@@ -76,7 +80,7 @@ type work struct {
 // Run runs the unfinished trials of a sweep and returns the results. It also writes the results to the sweep's folder
 // after every trial; in a sweep of hundreds of trials, only after some of them and at the end.
 //
-// A failed trial does not stop the others: Run then returns their results and a [*Failed]. Errors that concern all
+// A failed trial, or a model without a trial, does not stop the others: Run then returns their results and a [*Failed]. Errors that concern all
 // trials stop the sweep: [*folder.WriteError], and [*Interrupted] after ctx was cancelled and every running trial has
 // written a checkpoint. [folder.ErrForeign] means that the results of another sweep would be replaced; see
 // [Sweep.Replaces]. [folder.ErrLocked] means that another process is running the sweep. If a requested metric needs
@@ -213,15 +217,15 @@ func (s *Sweep) labelled() error {
 	return nil
 }
 
-// failed returns a [*Failed] with the failed trials, nil if there are none.
+// failed returns a [*Failed] with the failed trials and the models without a trial, nil if there are none.
 func (s *Sweep) failed() error {
-	f := &Failed{Sweep: s.Name, Total: len(s.Trials)}
+	f := &Failed{Sweep: s.Name, Total: len(s.Trials), Unfit: s.Unfit}
 	for _, t := range s.Trials {
 		if t.err != nil {
 			f.Trials = append(f.Trials, t)
 		}
 	}
-	if len(f.Trials) == 0 {
+	if len(f.Trials) == 0 && len(f.Unfit) == 0 {
 		return nil
 	}
 	return f

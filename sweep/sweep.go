@@ -58,9 +58,10 @@ type Options struct {
 // Sweep is a declared sweep with its data in memory. The identities of its trials are computed from both.
 type Sweep struct {
 	Name   string
-	Path   string   // folder of the sweep
-	Keys   []string // keys that vary, as in --set
-	Trials []*Trial // trials in the order of the declaration, without repeated identities
+	Path   string         // folder of the sweep
+	Keys   []string       // keys that vary, as in --set
+	Trials []*Trial       // trials in the order of the declaration, without repeated identities
+	Unfit  []config.Unfit // models without a trial, as in the declaration
 
 	split    data.Split         // images on which the trials are measured
 	criteria []config.Criterion // criteria by which settings are selected
@@ -83,6 +84,12 @@ type Trial struct {
 	err      error
 }
 
+// Fitted returns the number of images that the trial is fitted to. The error is that of [data.Set.Split].
+func (t *Trial) Fitted() (int, error) {
+	splits, err := t.fitted.Split(t.Model.Dataset.Selection, t.Model.Train.Seed)
+	return splits.Fit.Len(), err
+}
+
 // loadedSet is a data set in memory, shared by all trials with the same source and need.
 type loadedSet struct {
 	source data.Source
@@ -103,7 +110,7 @@ func New(ctx context.Context, spec *config.Sweep, o Options) (*Sweep, error) {
 	if o.Disk == nil {
 		o.Disk = folder.OS{}
 	}
-	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, split: cmp.Or(spec.Split, data.TestSplit), criteria: spec.Select,
+	s := &Sweep{Name: spec.Name, Path: o.Out, Keys: spec.Keys, Unfit: slices.Clone(spec.Unfit), split: cmp.Or(spec.Split, data.TestSplit), criteria: spec.Select,
 		changes: append([]string{}, spec.Changes...), options: o, rows: map[*data.Images][]float32{}}
 	if err := s.measureCriteria(); err != nil {
 		return nil, err

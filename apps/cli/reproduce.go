@@ -19,10 +19,12 @@ func reproduceCommand() *cobra.Command {
 		Short: "Reproduce a table or figure of the study",
 		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones;\n" +
 			"for shipped a page that compares the shipped models with each other.\n" +
-			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n\n" + reproductionLines(),
-		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1",
-		Args:    one("table"),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
+			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n" +
+			"A model that cannot be trained for so few --epochs has a row without values; the exit code is then 8.\n\n" + reproductionLines(),
+		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1\n" +
+			"  tessera reproduce shipped --epochs 1 --seeds 1 --out trial\n  tessera reproduce shipped --jobs 1",
+		Args: one("table"),
+		RunE: work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")
 	cmd.Flags().Lookup("svm").Usage = "also classify the codes by a linear SVM (default as in the study)"
@@ -38,7 +40,7 @@ func reproduceCommand() *cobra.Command {
 func reproductionLines() string {
 	var b strings.Builder
 	for _, r := range study.Reproductions() {
-		fmt.Fprintf(&b, "  %-8s %s\n", r.Name, r.Title)
+		fmt.Fprintf(&b, "  %-12s %s\n", r.Name, r.Title)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

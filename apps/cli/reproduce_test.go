@@ -29,6 +29,14 @@ set.loss.1.weight = [0.001, 0.01]
 model = ["small", "factors"]
 seeds = [1, 2]
 
+[model.late]
+extends = "small"
+hook.prune = { from = 3, fraction = 0.5 }
+
+[sweep.mnist]
+model = ["small", "late"]
+set.train.epochs = 4
+
 [sweep.table2]
 model = "small"
 set.optimizer.learning_rate = [0.01, 1e30]
@@ -75,7 +83,7 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
-	b.contains("standard output", r.stdout, "model    seeds   mse", "small    2 of 2  0.", "factors  2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
+	b.contains("standard output", r.stdout, "model    images  epochs", "small    256     12 ", "factors  256     ", " 2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
 	if strings.Contains(r.stdout, "useful_units") {
 		t.Errorf("a column that was not measured is shown:\n%s", r.stdout)
 	}
@@ -150,6 +158,17 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 	r := b.must(exitSweep, "reproduce", "table2", "--svm=false")
 	b.contains("standard error", r.stderr, `sweep "table2": 1 of 2 trials failed`)
 	b.contains("the page", b.page("sweeps/table2")["README.md"], "## Trials that failed", "diverged at step")
+}
+
+func TestAModelThatTheEpochsMakeInvalidDoesNotStopTheOthers(t *testing.T) {
+	b := newStudyBench(t)
+	reason := `hook.prune: from: the phase begins after epoch 3, but the run ends after epoch 1`
+	r := b.must(exitSweep, "reproduce", "mnist", "--epochs", "1", "--out", "one")
+	b.contains("standard error", r.stderr, `warning: model "late" has no trial with --epochs 1: `+reason, `model "late" has no trial: `+reason)
+	b.contains("the page", b.page("one")["README.md"], "| small | 0.2 | 0.001 | 1 | 1 of 1 |", "## Models without a trial\n\n- `late`: "+reason)
+	r = b.must(0, "sweep", "mnist", "--epochs", "1", "--out", "one", "--dry-run")
+	b.contains("standard error of a dry run", r.stderr, reason)
+	b.contains("a dry run", r.stdout, "small", "done")
 }
 
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {

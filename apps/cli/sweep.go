@@ -167,7 +167,14 @@ func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, e
 		}
 		changes = append(changes, seeds)
 	}
-	return models.Sweep(name, changes...)
+	spec, err := models.Sweep(name, changes...)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range spec.Unfit {
+		warn(cmd, fmt.Sprintf("model %q has no trial with --epochs %d: %s", u.Model, f.epochs, u.Reason))
+	}
+	return spec, nil
 }
 
 // chosenSeeds returns the change of a model for the seeds of --seeds.

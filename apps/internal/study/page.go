@@ -52,7 +52,8 @@ type Page struct {
 	first     string   // name of the trained model with which the others are compared, "" if no model was trained
 	differing []string // metrics that are compared; empty without two common seeds
 	failed    []sweep.Row
-	figures   []figure // figures that are drawn
+	unfit     []config.Unfit // models without a trial
+	figures   []figure       // figures that are drawn
 }
 
 // Write writes the page of a completed sweep, with its table and its figures, into the folder page of the sweep. It replaces
@@ -68,7 +69,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags()}
+	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags(), unfit: s.Unfit}
 	if r.Columns != nil {
 		if p.Survey, err = r.survey(s, results, all); err != nil {
 			return nil, err
@@ -333,6 +334,13 @@ func (p *Page) remarks(b *strings.Builder) {
 		b.WriteString("## Trials that failed\n\n")
 		for _, row := range p.failed {
 			fmt.Fprintf(b, "- `%s`, seed %d (%s): %s\n", row.Model, row.Seed, row.Trial, row.Error)
+		}
+		b.WriteString("\n")
+	}
+	if len(p.unfit) > 0 {
+		b.WriteString("## Models without a trial\n\n")
+		for _, u := range p.unfit {
+			fmt.Fprintf(b, "- `%s`: %s\n", u.Model, u.Reason)
 		}
 		b.WriteString("\n")
 	}

@@ -47,6 +47,13 @@ set.loss.1.target = [0.1, 0.3]
 [sweep.models]
 model = ["small", "components"]
 
+[model.late]
+extends = "small"
+hook.prune = { from = 30, fraction = 0.5 }
+
+[sweep.late]
+model = ["small", "late"]
+
 [sweep.wild]
 model = "small"
 set.optimizer.learning_rate = [0.01, 1e30]

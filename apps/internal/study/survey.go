@@ -11,12 +11,13 @@ import (
 	"tessera/sweep"
 )
 
-// survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds. A metric
-// that does not apply to a model is "–".
+// survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds, and a
+// row for each model without a trial. A metric that does not apply to a model is "–".
 func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown) (figures.Table, error) {
-	t := figures.Table{Head: slices.Concat([]string{"model", "seeds"}, r.Columns, []string{"seconds"})}
+	t := figures.Table{Head: slices.Concat([]string{"model", "images", "epochs", "seeds"}, r.Columns, []string{"seconds"})}
 	for i, setting := range results.Settings {
 		numbers := make([][]float64, len(r.Columns)+1) // of every column, over the seeds
+		var images, passes []float64
 		measured := map[string]bool{}
 		for _, row := range results.Trials {
 			if row.Metrics == nil || !slices.Contains(setting.Trials, row.Trial) {
@@ -37,15 +38,26 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 			if err != nil {
 				return t, err
 			}
+			fitted, err := trial.Fitted()
+			if err != nil {
+				return t, err
+			}
+			images = append(images, float64(fitted))
 			if epochs > 0 {
+				passes = append(passes, float64(epochs))
 				numbers[len(r.Columns)] = append(numbers[len(r.Columns)], seconds)
 			}
 		}
-		cells := []string{strings.TrimSpace(all[i].Model + " " + all[i].Values), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
+		cells := []string{strings.TrimSpace(all[i].Model + " " + all[i].Values), ranged(images), ranged(passes), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
 		for _, over := range numbers {
 			cells = append(cells, ranged(over))
 		}
 		t.Rows = append(t.Rows, cells)
+	}
+	for _, u := range s.Unfit {
+		row := slices.Repeat([]string{"–"}, len(t.Head))
+		row[0], row[3] = u.Model, "0 of 0"
+		t.Rows = append(t.Rows, row)
 	}
 	return t, nil
 }
@@ -75,6 +87,6 @@ func ranged(numbers []float64) string {
 // surveyed writes the table of a page without published rows.
 func (p *Page) surveyed(b *strings.Builder) {
 	fmt.Fprintf(b, "%s\n", p.Survey.Markdown())
-	b.WriteString("Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time " +
+	b.WriteString("`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time " +
 		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there.\n\n")
 }

@@ -30,12 +30,13 @@ func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T
 			}
 			mse = append(mse, v)
 		}
-		if row[0] != "small" || row[1] != "2 of 2" || row[2] != ranged(mse) || row[3] != "–" || !regexp.MustCompile(`^[\d.e+-]+( \(|$)`).MatchString(row[4]) {
-			t.Errorf("row %d is %q, want the mse %s, no accuracy, and seconds", i, row, ranged(mse))
+		if row[0] != "small" || row[1] != "100" || row[2] != "2" || row[3] != "2 of 2" || row[4] != ranged(mse) || row[5] != "–" ||
+			!regexp.MustCompile(`^[\d.e+-]+( \(|$)`).MatchString(row[6]) {
+			t.Errorf("row %d is %q, want 100 images, 2 epochs, the mse %s, no accuracy, and seconds", i, row, ranged(mse))
 		}
 	}
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "# Small\n", "| model | seeds | mse | accuracy | seconds |", p.Survey.Markdown(), "All values are measured on")
+	contains(t, page, "# Small\n", "| model | images | epochs | seeds | mse | accuracy | seconds |", p.Survey.Markdown(), "All values are measured on")
 	for _, never := range []string{"published", "tolerance", "![", "Differences"} {
 		if strings.Contains(page, never) {
 			t.Errorf("the page says %q:\n%s", never, page)
@@ -48,7 +49,7 @@ func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T
 
 func TestATrialThatFailedIsARowWithoutValues(t *testing.T) {
 	p, _ := reproduceAs(t, surveyed(), t.TempDir(), "wild", Options{})
-	want := []string{"0 of 1", "–", "–"}
+	want := []string{"–", "–", "0 of 1", "–", "–"}
 	row := p.Survey.Rows[len(p.Survey.Rows)-1]
 	for i, cell := range want {
 		if row[1+i] != cell {
@@ -57,6 +58,14 @@ func TestATrialThatFailedIsARowWithoutValues(t *testing.T) {
 		}
 	}
 	contains(t, string(p.markdown()), "## Trials that failed")
+}
+
+func TestAModelWithoutATrialIsARowWithItsReason(t *testing.T) {
+	p, _ := reproduceAs(t, surveyed(), t.TempDir(), "late", Options{}, config.Passes(1))
+	if len(p.Survey.Rows) != 2 || p.Survey.Rows[0][3] != "1 of 1" || strings.Join(p.Survey.Rows[1], " ") != "late – – 0 of 0 – – –" {
+		t.Errorf("got the rows %q", p.Survey.Rows)
+	}
+	contains(t, string(p.markdown()), "## Models without a trial\n\n- `late`: hook.prune: from: the phase begins after epoch 30")
 }
 
 func TestRangesAreShort(t *testing.T) {

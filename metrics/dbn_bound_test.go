@@ -1,0 +1,74 @@
+package metrics_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"tessera/internal/boltzmann"
+	"tessera/metrics"
+)
+
+func init() {
+	others["dbn_bound"] = []metrics.Metric{&metrics.DBNBound{Chains: 3, Temperatures: 20, Seed: 2}}
+}
+
+// deepCoder is a deep belief net.
+type deepCoder struct {
+	metrics.Coder
+	machines []*boltzmann.Machine
+}
+
+// DeepBelief implements [metrics.DeepBelief].
+func (c deepCoder) DeepBelief() ([]*boltzmann.Machine, error) {
+	if c.machines == nil {
+		return nil, metrics.ErrNoDeepBelief
+	}
+	return c.machines, nil
+}
+
+// bounded returns the values of a metric of a deep belief net for images of 4 pixels, in two batches.
+func bounded(t *testing.T, m metrics.Metric, machines []*boltzmann.Machine, images []float32) []metrics.Value {
+	t.Helper()
+	meter, err := m.Start(&metrics.Subject{Coder: deepCoder{machines: machines}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range [][]float32{images[:4], images[4:]} {
+		if err := meter.Add(&metrics.Batch{Images: part}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values, err := meter.Values(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// A second machine that is the first one upside down leaves the distribution as it is, and the bound is tight.
+func TestTheBoundOfAMachineUpsideDownIsItsLogLikelihood(t *testing.T) {
+	first := smallMachine()
+	second := &boltzmann.Machine{Weight: make([]float32, 12), Bias: first.VisibleBias, VisibleBias: first.Bias}
+	for i := range 4 {
+		for j := range 3 {
+			second.Weight[j*4+i] = first.Weight[i*3+j]
+		}
+	}
+	images := []float32{1, 0, 1, 0, 0, 1, 1, 1, 0.5, 0.2, 0, 1}
+	exact := measuredBy(t, &metrics.RBMExact{Seed: 3}, first, images)
+	got := bounded(t, &metrics.DBNBound{Chains: 200, Temperatures: 300, Seed: 3}, []*boltzmann.Machine{first, second}, images)
+	if standard := got[2].Number; !(standard > 0 && standard < 0.02) || math.Abs(got[0].Number-exact[0].Number) > 4*standard ||
+		math.Abs(got[1].Number-exact[1].Number) > 4*standard {
+		t.Errorf("got %v, want %v within 4 standard errors", got, exact)
+	}
+}
+
+func TestOtherModelsHaveNoBound(t *testing.T) {
+	for _, v := range bounded(t, &metrics.DBNBound{Chains: 2, Temperatures: 1}, nil, make([]float32, 8)) {
+		if !strings.Contains(v.Missing, "not a deep belief net") {
+			t.Errorf("got %v, want a value that is not applicable", v)
+		}
+	}
+}
