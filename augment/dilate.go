@@ -27,7 +27,7 @@ func (d *Dilate) Prepare(shape []int) (Change, error) {
 
 // filtered returns the change that applies a morphological filter with the given probability.
 func filtered(op morph.Operator, radius int, probability float64, shape []int) (Change, error) {
-	f, err := morph.NewFilter(op, radius, shape)
+	f, err := morph.NewFilter(op, morph.Disk, radius, shape)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	Signed    bool    // samples may have negative values
 }
 
-// NewModel returns the unfitted model of a method: it combines the algorithm with the common part of all models: checks of
+// NewModel returns the unfitted model of a method. It combines the algorithm with what all models have in common: checks of
 // settings and samples, the count of iterations, the state, and decoding. See [Method.New].
 func NewModel(m Method, shape []int, seed uint64, o Options, a Algorithm) (Model, error) {
 	if m == nil || a == nil {

@@ -23,9 +23,9 @@ import (
 // Solver gradient is Hoyer's nmfsc, which the study used. In each iteration the codes and then the atoms take one projected
 // gradient step if they are constrained, and one multiplicative update if they are not. A step is halved until the error does
 // not rise, and the initial length of the next step is a fifth longer; unlike in Hoyer's program, a step is also doubled while
-// the error falls further. Only this solver supports per = "image". Solver hals is Potluru's method: two sweeps per iteration
-// set the atoms, and the activations of the atoms, one after the other to the constrained minimiser, which is the projection
-// of the unconstrained one. It needs a tenth of the iterations. No iteration of either solver raises the error.
+// the error falls further. Only this solver supports per = "image". Solver hals is Potluru's method: each iteration makes two
+// sweeps over the atoms and over their activations, and sets one after the other to its minimiser under the constraint, which is
+// the projection of its unconstrained minimiser. It needs a tenth of the iterations. No iteration of either solver raises the error.
 //
 // Images that were not fitted are encoded by non-negative least squares, with per = "image" under the constraint. A constraint
 // over all fitted images does not apply to other images.

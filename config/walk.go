@@ -512,8 +512,8 @@ type Fitted interface {
 	Fits(images, pixels int) error
 }
 
-// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. A tensor has the shape each
-// for every component; what is its name in the error. The bound is the same as for the parameters of a layer.
+// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. Its shape is (components, each...), and
+// what is its name in the error. The bound is the same as for the parameters of a layer.
 func Bounded(components int, what string, each ...int) error {
 	n := volume.Of(append(each, components))
 	if n <= maxExpanded {

@@ -58,7 +58,7 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	parts := swimmerParts()
 	if s.Thicken > 0 {
 		for i := range parts {
-			thick, err := morph.ApplyBy(morph.Dilation, morph.Square, s.Thicken, parts[i], []int{swimmerSide, swimmerSide})
+			thick, err := morph.Apply(morph.Dilation, morph.Square, s.Thicken, parts[i], []int{swimmerSide, swimmerSide})
 			if err != nil {
 				return nil, err
 			}

@@ -491,7 +491,7 @@ func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) 
 	return p, badFile("", path, err)
 }
 
-// ReadTriples reads a file of entries by the keys of the data set like; nil means the defaults. It is used for samples of rows
+// ReadTriples reads a file of entries with the settings of another data set; nil means the defaults. It is used for samples of rows
 // to which a model was not fitted.
 func ReadTriples(ctx context.Context, path string, like *Triples) (*Images, error) {
 	if like == nil {

@@ -33,9 +33,8 @@ type chain[T ir.Float] struct {
 	scalars    []slot[T] // read once per row
 	sinks      []sink[T]
 	registers  int
-	period     int // length of the vectors that repeat, 0 if there are none
-	fixed      []T // numbers known at compile time; in chainThread.numbers they precede the scalars
-	members    []*ir.Value
+	period     int                     // length of the vectors that repeat, 0 if there are none
+	fixed      []T                     // numbers known at compile time; in chainThread.numbers they precede the scalars
 	overwrites map[*ir.Value]*ir.Value // maps a written value to the read value whose memory it can overwrite
 	threads    []chainThread[T]
 }
@@ -215,7 +214,7 @@ func (in *instruction[T]) do(t *chainThread[T], n int) {
 // buffer.
 func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.Value]*cell[T], threads int) (*chain[T], error) {
 	b := &chainBuilder[T]{fusion: f, group: g, cells: cells, place: map[*ir.Value]int{}, number: map[*ir.Value]int{},
-		chain: &chain[T]{kernels: k, members: g.members, units: g.bounds[len(g.bounds)-1] / g.bounds[max(0, len(g.bounds)-2)]}}
+		chain: &chain[T]{kernels: k, units: g.bounds[len(g.bounds)-1] / g.bounds[max(0, len(g.bounds)-2)]}}
 	if err := b.build(); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (p *program) parameter(name string, shape ...int) *G.Node {
 }
 
 func (p *program) tap(name string, n *G.Node) {
-	p.Taps = append(p.Taps, graph.Tap{Name: name, Node: n, Shape: n.Shape()})
+	p.Taps = append(p.Taps, graph.Tap{Name: name, Node: n})
 }
 
 // loss taps n and adds the gradients with respect to every parameter.

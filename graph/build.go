@@ -554,7 +554,7 @@ func (b *builder) tap(name string, n *gorgonia.Node) error {
 	if n == nil {
 		return fmt.Errorf("%s: the expression is empty", name)
 	}
-	b.program.Taps = append(b.program.Taps, Tap{Name: name, Node: n, Shape: slices.Clone(n.Shape())})
+	b.program.Taps = append(b.program.Taps, Tap{Name: name, Node: n})
 	return nil
 }
 

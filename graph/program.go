@@ -71,9 +71,8 @@ type Binding struct {
 // Tap is a node that can be read after a run: "loss", a weighted term such as "loss.mse", or a value of the model such as
 // "code" or "output".
 type Tap struct {
-	Name  string
-	Node  *gorgonia.Node
-	Shape []int // batch included; empty for a scalar
+	Name string
+	Node *gorgonia.Node
 }
 
 // Update assigns a value of the graph to a parameter after a run, for example a running average. [ir.Runner.Parameter]
@@ -105,7 +104,7 @@ func (p *Program) Module() (*ir.Module, error) {
 		t.Leaf(in.Node, ir.Leaf{Kind: ir.InputLeaf, Index: i}, in.Name, in.Shape)
 	}
 	for i, b := range p.Parameters {
-		m.Parameters = append(m.Parameters, ir.Parameter{Name: b.Path, Shape: b.Shape, Data: b.Data, Trainable: b.Trainable})
+		m.Parameters = append(m.Parameters, ir.Parameter{Name: b.Path, Shape: b.Shape, Data: b.Data})
 		t.Leaf(b.Node, ir.Leaf{Kind: ir.ParameterLeaf, Index: i}, b.Path, b.Shape)
 	}
 	if err := p.wanted(m, t); err != nil {

@@ -224,11 +224,6 @@ func normalCDF_avx2(dst []float32, a []float32)
 //go:noescape
 func normalPDF_avx2(dst []float32, a []float32)
 
-// affine_avx2 is Affine of [Set].
-//
-//go:noescape
-func affine_avx2(dst []float32, a []float32, s float32, t float32)
-
 // addScaled_avx2 is AddScaled of [Set].
 //
 //go:noescape
@@ -253,13 +248,3 @@ func leakyReLU_avx2(dst []float32, a []float32, s float32)
 //
 //go:noescape
 func leakyReLUGrad_avx2(dst []float32, a []float32, b []float32, s float32)
-
-// sigmoidGrad_avx2 is SigmoidGrad of [Set].
-//
-//go:noescape
-func sigmoidGrad_avx2(dst []float32, a []float32, b []float32)
-
-// tanhGrad_avx2 is TanhGrad of [Set].
-//
-//go:noescape
-func tanhGrad_avx2(dst []float32, a []float32, b []float32)

@@ -5290,72 +5290,6 @@ DATA double40040d931ff62705<>+16(SB)/8, $0x40040d931ff62705
 DATA double40040d931ff62705<>+24(SB)/8, $0x40040d931ff62705
 GLOBL double40040d931ff62705<>(SB), RODATA|NOPTR, $32
 
-// func affine_avx2(dst []float32, a []float32, s float32, t float32)
-// Requires: AVX, CMOV, FMA3
-TEXT ·affine_avx2(SB), NOSPLIT, $0-56
-	VBROADCASTSS s+48(FP), Y0
-	VBROADCASTSS t+52(FP), Y1
-	MOVQ         dst_base+0(FP), DX
-	MOVQ         dst_len+8(FP), AX
-	MOVQ         a_base+24(FP), BX
-	MOVQ         a_len+32(FP), CX
-	CMPQ         CX, AX
-	CMOVQLT      CX, AX
-	XORQ         CX, CX
-	SUBQ         $0x00000020, AX
-	JLT          one223Restore
-
-loop226:
-	VMOVUPS     (BX)(CX*4), Y2
-	VMOVUPS     Y1, Y3
-	VFMADD231PS Y0, Y2, Y3
-	VMOVUPS     Y3, (DX)(CX*4)
-	VMOVUPS     32(BX)(CX*4), Y2
-	VMOVUPS     Y1, Y3
-	VFMADD231PS Y0, Y2, Y3
-	VMOVUPS     Y3, 32(DX)(CX*4)
-	VMOVUPS     64(BX)(CX*4), Y2
-	VMOVUPS     Y1, Y3
-	VFMADD231PS Y0, Y2, Y3
-	VMOVUPS     Y3, 64(DX)(CX*4)
-	VMOVUPS     96(BX)(CX*4), Y2
-	VMOVUPS     Y1, Y3
-	VFMADD231PS Y0, Y2, Y3
-	VMOVUPS     Y3, 96(DX)(CX*4)
-	ADDQ        $0x00000020, CX
-	SUBQ        $0x00000020, AX
-	JGE         loop226
-
-one223Restore:
-	ADDQ $0x00000020, AX
-	SUBQ $0x00000008, AX
-	JLT  tail224Restore
-
-loop227:
-	VMOVUPS     (BX)(CX*4), Y2
-	VMOVUPS     Y1, Y3
-	VFMADD231PS Y0, Y2, Y3
-	VMOVUPS     Y3, (DX)(CX*4)
-	ADDQ        $0x00000008, CX
-	SUBQ        $0x00000008, AX
-	JGE         loop227
-
-tail224Restore:
-	ADDQ        $0x00000008, AX
-	TESTQ       AX, AX
-	JEQ         end225
-	LEAQ        mask<>+0(SB), SI
-	NEGQ        AX
-	VMOVUPS     32(SI)(AX*4), Y2
-	VMASKMOVPS  (BX)(CX*4), Y2, Y3
-	VMOVUPS     Y1, Y1
-	VFMADD231PS Y0, Y3, Y1
-	VMASKMOVPS  Y1, Y2, (DX)(CX*4)
-
-end225:
-	VZEROUPPER
-	RET
-
 // func addScaled_avx2(dst []float32, a []float32, b []float32, s float32)
 // Requires: AVX, CMOV, FMA3
 TEXT ·addScaled_avx2(SB), NOSPLIT, $0-76
@@ -5372,9 +5306,9 @@ TEXT ·addScaled_avx2(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one228Restore
+	JLT          one223Restore
 
-loop231:
+loop226:
 	VMOVUPS     (BX)(CX*4), Y1
 	VMOVUPS     (SI)(CX*4), Y2
 	VMOVUPS     Y1, Y1
@@ -5397,14 +5331,14 @@ loop231:
 	VMOVUPS     Y1, 96(DX)(CX*4)
 	ADDQ        $0x00000020, CX
 	SUBQ        $0x00000020, AX
-	JGE         loop231
+	JGE         loop226
 
-one228Restore:
+one223Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail229Restore
+	JLT  tail224Restore
 
-loop232:
+loop227:
 	VMOVUPS     (BX)(CX*4), Y1
 	VMOVUPS     (SI)(CX*4), Y2
 	VMOVUPS     Y1, Y1
@@ -5412,12 +5346,12 @@ loop232:
 	VMOVUPS     Y1, (DX)(CX*4)
 	ADDQ        $0x00000008, CX
 	SUBQ        $0x00000008, AX
-	JGE         loop232
+	JGE         loop227
 
-tail229Restore:
+tail224Restore:
 	ADDQ        $0x00000008, AX
 	TESTQ       AX, AX
-	JEQ         end230
+	JEQ         end225
 	LEAQ        mask<>+0(SB), DI
 	NEGQ        AX
 	VMOVUPS     32(DI)(AX*4), Y1
@@ -5427,7 +5361,7 @@ tail229Restore:
 	VFMADD231PS Y0, Y3, Y2
 	VMASKMOVPS  Y2, Y1, (DX)(CX*4)
 
-end230:
+end225:
 	VZEROUPPER
 	RET
 
@@ -5450,9 +5384,9 @@ TEXT ·mulAdd_avx2(SB), NOSPLIT, $0-96
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000020, AX
-	JLT     one233Restore
+	JLT     one228Restore
 
-loop236:
+loop231:
 	VMOVUPS     (BX)(CX*4), Y0
 	VMOVUPS     (SI)(CX*4), Y1
 	VMOVUPS     (DI)(CX*4), Y2
@@ -5479,14 +5413,14 @@ loop236:
 	VMOVUPS     Y2, 96(DX)(CX*4)
 	ADDQ        $0x00000020, CX
 	SUBQ        $0x00000020, AX
-	JGE         loop236
+	JGE         loop231
 
-one233Restore:
+one228Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail234Restore
+	JLT  tail229Restore
 
-loop237:
+loop232:
 	VMOVUPS     (BX)(CX*4), Y0
 	VMOVUPS     (SI)(CX*4), Y1
 	VMOVUPS     (DI)(CX*4), Y2
@@ -5495,12 +5429,12 @@ loop237:
 	VMOVUPS     Y2, (DX)(CX*4)
 	ADDQ        $0x00000008, CX
 	SUBQ        $0x00000008, AX
-	JGE         loop237
+	JGE         loop232
 
-tail234Restore:
+tail229Restore:
 	ADDQ        $0x00000008, AX
 	TESTQ       AX, AX
-	JEQ         end235
+	JEQ         end230
 	LEAQ        mask<>+0(SB), R8
 	NEGQ        AX
 	VMOVUPS     32(R8)(AX*4), Y0
@@ -5511,7 +5445,7 @@ tail234Restore:
 	VFMADD231PS Y2, Y1, Y3
 	VMASKMOVPS  Y3, Y0, (DX)(CX*4)
 
-end235:
+end230:
 	VZEROUPPER
 	RET
 
@@ -5528,9 +5462,9 @@ TEXT ·clamp_avx2(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one238Restore
+	JLT          one233Restore
 
-loop241:
+loop236:
 	VMOVUPS (BX)(CX*4), Y2
 	VMAXPS  Y2, Y0, Y2
 	VMINPS  Y2, Y1, Y2
@@ -5549,26 +5483,26 @@ loop241:
 	VMOVUPS Y2, 96(DX)(CX*4)
 	ADDQ    $0x00000020, CX
 	SUBQ    $0x00000020, AX
-	JGE     loop241
+	JGE     loop236
 
-one238Restore:
+one233Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail239Restore
+	JLT  tail234Restore
 
-loop242:
+loop237:
 	VMOVUPS (BX)(CX*4), Y2
 	VMAXPS  Y2, Y0, Y2
 	VMINPS  Y2, Y1, Y2
 	VMOVUPS Y2, (DX)(CX*4)
 	ADDQ    $0x00000008, CX
 	SUBQ    $0x00000008, AX
-	JGE     loop242
+	JGE     loop237
 
-tail239Restore:
+tail234Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end240
+	JEQ        end235
 	LEAQ       mask<>+0(SB), SI
 	NEGQ       AX
 	VMOVUPS    32(SI)(AX*4), Y2
@@ -5577,7 +5511,7 @@ tail239Restore:
 	VMINPS     Y0, Y1, Y0
 	VMASKMOVPS Y0, Y2, (DX)(CX*4)
 
-end240:
+end235:
 	VZEROUPPER
 	RET
 
@@ -5593,9 +5527,9 @@ TEXT ·leakyReLU_avx2(SB), NOSPLIT, $0-52
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one243Restore
+	JLT          one238Restore
 
-loop246:
+loop241:
 	VMOVUPS   (BX)(CX*4), Y1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y1, Y2
 	VMULPS    Y0, Y1, Y3
@@ -5618,14 +5552,14 @@ loop246:
 	VMOVUPS   Y1, 96(DX)(CX*4)
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000020, AX
-	JGE       loop246
+	JGE       loop241
 
-one243Restore:
+one238Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail244Restore
+	JLT  tail239Restore
 
-loop247:
+loop242:
 	VMOVUPS   (BX)(CX*4), Y1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y1, Y2
 	VMULPS    Y0, Y1, Y3
@@ -5633,12 +5567,12 @@ loop247:
 	VMOVUPS   Y1, (DX)(CX*4)
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000008, AX
-	JGE       loop247
+	JGE       loop242
 
-tail244Restore:
+tail239Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end245
+	JEQ        end240
 	LEAQ       mask<>+0(SB), SI
 	NEGQ       AX
 	VMOVUPS    32(SI)(AX*4), Y1
@@ -5648,7 +5582,7 @@ tail244Restore:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (DX)(CX*4)
 
-end245:
+end240:
 	VZEROUPPER
 	RET
 
@@ -5668,9 +5602,9 @@ TEXT ·leakyReLUGrad_avx2(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000020, AX
-	JLT          one248Restore
+	JLT          one243Restore
 
-loop251:
+loop246:
 	VMOVUPS   (BX)(CX*4), Y1
 	VMOVUPS   (SI)(CX*4), Y2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y2, Y2
@@ -5697,14 +5631,14 @@ loop251:
 	VMOVUPS   Y1, 96(DX)(CX*4)
 	ADDQ      $0x00000020, CX
 	SUBQ      $0x00000020, AX
-	JGE       loop251
+	JGE       loop246
 
-one248Restore:
+one243Restore:
 	ADDQ $0x00000020, AX
 	SUBQ $0x00000008, AX
-	JLT  tail249Restore
+	JLT  tail244Restore
 
-loop252:
+loop247:
 	VMOVUPS   (BX)(CX*4), Y1
 	VMOVUPS   (SI)(CX*4), Y2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Y2, Y2
@@ -5713,12 +5647,12 @@ loop252:
 	VMOVUPS   Y1, (DX)(CX*4)
 	ADDQ      $0x00000008, CX
 	SUBQ      $0x00000008, AX
-	JGE       loop252
+	JGE       loop247
 
-tail249Restore:
+tail244Restore:
 	ADDQ       $0x00000008, AX
 	TESTQ      AX, AX
-	JEQ        end250
+	JEQ        end245
 	LEAQ       mask<>+0(SB), DI
 	NEGQ       AX
 	VMOVUPS    32(DI)(AX*4), Y1
@@ -5729,172 +5663,6 @@ tail249Restore:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (DX)(CX*4)
 
-end250:
-	VZEROUPPER
-	RET
-
-// func sigmoidGrad_avx2(dst []float32, a []float32, b []float32)
-// Requires: AVX, CMOV
-TEXT ·sigmoidGrad_avx2(SB), NOSPLIT, $0-72
-	MOVQ    dst_base+0(FP), DX
-	MOVQ    dst_len+8(FP), AX
-	MOVQ    a_base+24(FP), BX
-	MOVQ    a_len+32(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	MOVQ    b_base+48(FP), SI
-	MOVQ    b_len+56(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	XORQ    CX, CX
-	SUBQ    $0x00000020, AX
-	JLT     one253Restore
-
-loop256:
-	VMOVUPS (BX)(CX*4), Y0
-	VMOVUPS (SI)(CX*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS all3f800000<>+0(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (DX)(CX*4)
-	VMOVUPS 32(BX)(CX*4), Y0
-	VMOVUPS 32(SI)(CX*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS all3f800000<>+0(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(DX)(CX*4)
-	VMOVUPS 64(BX)(CX*4), Y0
-	VMOVUPS 64(SI)(CX*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS all3f800000<>+0(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(DX)(CX*4)
-	VMOVUPS 96(BX)(CX*4), Y0
-	VMOVUPS 96(SI)(CX*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS all3f800000<>+0(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(DX)(CX*4)
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000020, AX
-	JGE     loop256
-
-one253Restore:
-	ADDQ $0x00000020, AX
-	SUBQ $0x00000008, AX
-	JLT  tail254Restore
-
-loop257:
-	VMOVUPS (BX)(CX*4), Y0
-	VMOVUPS (SI)(CX*4), Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS all3f800000<>+0(SB), Y2
-	VSUBPS  Y1, Y2, Y1
-	VMULPS  Y1, Y0, Y0
-	VMOVUPS Y0, (DX)(CX*4)
-	ADDQ    $0x00000008, CX
-	SUBQ    $0x00000008, AX
-	JGE     loop257
-
-tail254Restore:
-	ADDQ       $0x00000008, AX
-	TESTQ      AX, AX
-	JEQ        end255
-	LEAQ       mask<>+0(SB), DI
-	NEGQ       AX
-	VMOVUPS    32(DI)(AX*4), Y0
-	VMASKMOVPS (BX)(CX*4), Y0, Y1
-	VMASKMOVPS (SI)(CX*4), Y0, Y2
-	VMULPS     Y2, Y1, Y1
-	VMOVUPS    all3f800000<>+0(SB), Y3
-	VSUBPS     Y2, Y3, Y2
-	VMULPS     Y2, Y1, Y1
-	VMASKMOVPS Y1, Y0, (DX)(CX*4)
-
-end255:
-	VZEROUPPER
-	RET
-
-// func tanhGrad_avx2(dst []float32, a []float32, b []float32)
-// Requires: AVX, CMOV, FMA3
-TEXT ·tanhGrad_avx2(SB), NOSPLIT, $0-72
-	MOVQ    dst_base+0(FP), DX
-	MOVQ    dst_len+8(FP), AX
-	MOVQ    a_base+24(FP), BX
-	MOVQ    a_len+32(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	MOVQ    b_base+48(FP), SI
-	MOVQ    b_len+56(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	XORQ    CX, CX
-	SUBQ    $0x00000020, AX
-	JLT     one258Restore
-
-loop261:
-	VMOVUPS      (BX)(CX*4), Y0
-	VMOVUPS      (SI)(CX*4), Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VFNMADD231PS Y1, Y1, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (DX)(CX*4)
-	VMOVUPS      32(BX)(CX*4), Y0
-	VMOVUPS      32(SI)(CX*4), Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VFNMADD231PS Y1, Y1, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, 32(DX)(CX*4)
-	VMOVUPS      64(BX)(CX*4), Y0
-	VMOVUPS      64(SI)(CX*4), Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VFNMADD231PS Y1, Y1, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, 64(DX)(CX*4)
-	VMOVUPS      96(BX)(CX*4), Y0
-	VMOVUPS      96(SI)(CX*4), Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VFNMADD231PS Y1, Y1, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, 96(DX)(CX*4)
-	ADDQ         $0x00000020, CX
-	SUBQ         $0x00000020, AX
-	JGE          loop261
-
-one258Restore:
-	ADDQ $0x00000020, AX
-	SUBQ $0x00000008, AX
-	JLT  tail259Restore
-
-loop262:
-	VMOVUPS      (BX)(CX*4), Y0
-	VMOVUPS      (SI)(CX*4), Y1
-	VMOVUPS      all3f800000<>+0(SB), Y2
-	VFNMADD231PS Y1, Y1, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (DX)(CX*4)
-	ADDQ         $0x00000008, CX
-	SUBQ         $0x00000008, AX
-	JGE          loop262
-
-tail259Restore:
-	ADDQ         $0x00000008, AX
-	TESTQ        AX, AX
-	JEQ          end260
-	LEAQ         mask<>+0(SB), DI
-	NEGQ         AX
-	VMOVUPS      32(DI)(AX*4), Y0
-	VMASKMOVPS   (BX)(CX*4), Y0, Y1
-	VMASKMOVPS   (SI)(CX*4), Y0, Y2
-	VMOVUPS      all3f800000<>+0(SB), Y3
-	VFNMADD231PS Y2, Y2, Y3
-	VMULPS       Y3, Y1, Y1
-	VMASKMOVPS   Y1, Y0, (DX)(CX*4)
-
-end260:
+end245:
 	VZEROUPPER
 	RET

@@ -5404,72 +5404,6 @@ DATA double40040d931ff62705<>+48(SB)/8, $0x40040d931ff62705
 DATA double40040d931ff62705<>+56(SB)/8, $0x40040d931ff62705
 GLOBL double40040d931ff62705<>(SB), RODATA|NOPTR, $64
 
-// func affine_avx512(dst []float32, a []float32, s float32, t float32)
-// Requires: AVX, AVX512F, BMI2, CMOV
-TEXT ·affine_avx512(SB), NOSPLIT, $0-56
-	VBROADCASTSS s+48(FP), Z0
-	VBROADCASTSS t+52(FP), Z1
-	MOVQ         dst_base+0(FP), DX
-	MOVQ         dst_len+8(FP), AX
-	MOVQ         a_base+24(FP), BX
-	MOVQ         a_len+32(FP), CX
-	CMPQ         CX, AX
-	CMOVQLT      CX, AX
-	XORQ         CX, CX
-	SUBQ         $0x00000040, AX
-	JLT          one223Restore
-
-loop226:
-	VMOVUPS     (BX)(CX*4), Z2
-	VMOVUPS     Z1, Z3
-	VFMADD231PS Z0, Z2, Z3
-	VMOVUPS     Z3, (DX)(CX*4)
-	VMOVUPS     64(BX)(CX*4), Z2
-	VMOVUPS     Z1, Z3
-	VFMADD231PS Z0, Z2, Z3
-	VMOVUPS     Z3, 64(DX)(CX*4)
-	VMOVUPS     128(BX)(CX*4), Z2
-	VMOVUPS     Z1, Z3
-	VFMADD231PS Z0, Z2, Z3
-	VMOVUPS     Z3, 128(DX)(CX*4)
-	VMOVUPS     192(BX)(CX*4), Z2
-	VMOVUPS     Z1, Z3
-	VFMADD231PS Z0, Z2, Z3
-	VMOVUPS     Z3, 192(DX)(CX*4)
-	ADDQ        $0x00000040, CX
-	SUBQ        $0x00000040, AX
-	JGE         loop226
-
-one223Restore:
-	ADDQ $0x00000040, AX
-	SUBQ $0x00000010, AX
-	JLT  tail224Restore
-
-loop227:
-	VMOVUPS     (BX)(CX*4), Z2
-	VMOVUPS     Z1, Z3
-	VFMADD231PS Z0, Z2, Z3
-	VMOVUPS     Z3, (DX)(CX*4)
-	ADDQ        $0x00000010, CX
-	SUBQ        $0x00000010, AX
-	JGE         loop227
-
-tail224Restore:
-	ADDQ        $0x00000010, AX
-	TESTQ       AX, AX
-	JEQ         end225
-	MOVQ        $-1, SI
-	BZHIQ       AX, SI, SI
-	KMOVW       SI, K1
-	VMOVUPS.Z   (BX)(CX*4), K1, Z2
-	VMOVUPS     Z1, Z1
-	VFMADD231PS Z0, Z2, Z1
-	VMOVUPS     Z1, K1, (DX)(CX*4)
-
-end225:
-	VZEROUPPER
-	RET
-
 // func addScaled_avx512(dst []float32, a []float32, b []float32, s float32)
 // Requires: AVX, AVX512F, BMI2, CMOV
 TEXT ·addScaled_avx512(SB), NOSPLIT, $0-76
@@ -5486,9 +5420,9 @@ TEXT ·addScaled_avx512(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one228Restore
+	JLT          one223Restore
 
-loop231:
+loop226:
 	VMOVUPS     (BX)(CX*4), Z1
 	VMOVUPS     (SI)(CX*4), Z2
 	VMOVUPS     Z1, Z1
@@ -5511,14 +5445,14 @@ loop231:
 	VMOVUPS     Z1, 192(DX)(CX*4)
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000040, AX
-	JGE         loop231
+	JGE         loop226
 
-one228Restore:
+one223Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail229Restore
+	JLT  tail224Restore
 
-loop232:
+loop227:
 	VMOVUPS     (BX)(CX*4), Z1
 	VMOVUPS     (SI)(CX*4), Z2
 	VMOVUPS     Z1, Z1
@@ -5526,12 +5460,12 @@ loop232:
 	VMOVUPS     Z1, (DX)(CX*4)
 	ADDQ        $0x00000010, CX
 	SUBQ        $0x00000010, AX
-	JGE         loop232
+	JGE         loop227
 
-tail229Restore:
+tail224Restore:
 	ADDQ        $0x00000010, AX
 	TESTQ       AX, AX
-	JEQ         end230
+	JEQ         end225
 	MOVQ        $-1, DI
 	BZHIQ       AX, DI, DI
 	KMOVW       DI, K1
@@ -5541,7 +5475,7 @@ tail229Restore:
 	VFMADD231PS Z0, Z2, Z1
 	VMOVUPS     Z1, K1, (DX)(CX*4)
 
-end230:
+end225:
 	VZEROUPPER
 	RET
 
@@ -5564,9 +5498,9 @@ TEXT ·mulAdd_avx512(SB), NOSPLIT, $0-96
 	CMOVQLT CX, AX
 	XORQ    CX, CX
 	SUBQ    $0x00000040, AX
-	JLT     one233Restore
+	JLT     one228Restore
 
-loop236:
+loop231:
 	VMOVUPS     (BX)(CX*4), Z0
 	VMOVUPS     (SI)(CX*4), Z1
 	VMOVUPS     (DI)(CX*4), Z2
@@ -5593,14 +5527,14 @@ loop236:
 	VMOVUPS     Z2, 192(DX)(CX*4)
 	ADDQ        $0x00000040, CX
 	SUBQ        $0x00000040, AX
-	JGE         loop236
+	JGE         loop231
 
-one233Restore:
+one228Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail234Restore
+	JLT  tail229Restore
 
-loop237:
+loop232:
 	VMOVUPS     (BX)(CX*4), Z0
 	VMOVUPS     (SI)(CX*4), Z1
 	VMOVUPS     (DI)(CX*4), Z2
@@ -5609,12 +5543,12 @@ loop237:
 	VMOVUPS     Z2, (DX)(CX*4)
 	ADDQ        $0x00000010, CX
 	SUBQ        $0x00000010, AX
-	JGE         loop237
+	JGE         loop232
 
-tail234Restore:
+tail229Restore:
 	ADDQ        $0x00000010, AX
 	TESTQ       AX, AX
-	JEQ         end235
+	JEQ         end230
 	MOVQ        $-1, R8
 	BZHIQ       AX, R8, R8
 	KMOVW       R8, K1
@@ -5625,7 +5559,7 @@ tail234Restore:
 	VFMADD231PS Z1, Z0, Z2
 	VMOVUPS     Z2, K1, (DX)(CX*4)
 
-end235:
+end230:
 	VZEROUPPER
 	RET
 
@@ -5642,9 +5576,9 @@ TEXT ·clamp_avx512(SB), NOSPLIT, $0-56
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one238Restore
+	JLT          one233Restore
 
-loop241:
+loop236:
 	VMOVUPS (BX)(CX*4), Z2
 	VMAXPS  Z2, Z0, Z2
 	VMINPS  Z2, Z1, Z2
@@ -5663,26 +5597,26 @@ loop241:
 	VMOVUPS Z2, 192(DX)(CX*4)
 	ADDQ    $0x00000040, CX
 	SUBQ    $0x00000040, AX
-	JGE     loop241
+	JGE     loop236
 
-one238Restore:
+one233Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail239Restore
+	JLT  tail234Restore
 
-loop242:
+loop237:
 	VMOVUPS (BX)(CX*4), Z2
 	VMAXPS  Z2, Z0, Z2
 	VMINPS  Z2, Z1, Z2
 	VMOVUPS Z2, (DX)(CX*4)
 	ADDQ    $0x00000010, CX
 	SUBQ    $0x00000010, AX
-	JGE     loop242
+	JGE     loop237
 
-tail239Restore:
+tail234Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end240
+	JEQ       end235
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5691,7 +5625,7 @@ tail239Restore:
 	VMINPS    Z0, Z1, Z0
 	VMOVUPS   Z0, K1, (DX)(CX*4)
 
-end240:
+end235:
 	VZEROUPPER
 	RET
 
@@ -5707,9 +5641,9 @@ TEXT ·leakyReLU_avx512(SB), NOSPLIT, $0-52
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one243Restore
+	JLT          one238Restore
 
-loop246:
+loop241:
 	VMOVUPS   (BX)(CX*4), Z1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z1, K1
 	VMULPS    Z0, Z1, Z2
@@ -5732,14 +5666,14 @@ loop246:
 	VMOVUPS   Z6, 192(DX)(CX*4)
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000040, AX
-	JGE       loop246
+	JGE       loop241
 
-one243Restore:
+one238Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail244Restore
+	JLT  tail239Restore
 
-loop247:
+loop242:
 	VMOVUPS   (BX)(CX*4), Z1
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z1, K1
 	VMULPS    Z0, Z1, Z2
@@ -5747,12 +5681,12 @@ loop247:
 	VMOVUPS   Z7, (DX)(CX*4)
 	ADDQ      $0x00000010, CX
 	SUBQ      $0x00000010, AX
-	JGE       loop247
+	JGE       loop242
 
-tail244Restore:
+tail239Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end245
+	JEQ       end240
 	MOVQ      $-1, SI
 	BZHIQ     AX, SI, SI
 	KMOVW     SI, K1
@@ -5762,7 +5696,7 @@ tail244Restore:
 	VBLENDMPS Z1, Z0, K2, Z8
 	VMOVUPS   Z8, K1, (DX)(CX*4)
 
-end245:
+end240:
 	VZEROUPPER
 	RET
 
@@ -5782,9 +5716,9 @@ TEXT ·leakyReLUGrad_avx512(SB), NOSPLIT, $0-76
 	CMOVQLT      CX, AX
 	XORQ         CX, CX
 	SUBQ         $0x00000040, AX
-	JLT          one248Restore
+	JLT          one243Restore
 
-loop251:
+loop246:
 	VMOVUPS   (BX)(CX*4), Z1
 	VMOVUPS   (SI)(CX*4), Z2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z2, K1
@@ -5811,14 +5745,14 @@ loop251:
 	VMOVUPS   Z6, 192(DX)(CX*4)
 	ADDQ      $0x00000040, CX
 	SUBQ      $0x00000040, AX
-	JGE       loop251
+	JGE       loop246
 
-one248Restore:
+one243Restore:
 	ADDQ $0x00000040, AX
 	SUBQ $0x00000010, AX
-	JLT  tail249Restore
+	JLT  tail244Restore
 
-loop252:
+loop247:
 	VMOVUPS   (BX)(CX*4), Z1
 	VMOVUPS   (SI)(CX*4), Z2
 	VCMPPS    $0x1e, all00000000<>+0(SB), Z2, K1
@@ -5827,12 +5761,12 @@ loop252:
 	VMOVUPS   Z7, (DX)(CX*4)
 	ADDQ      $0x00000010, CX
 	SUBQ      $0x00000010, AX
-	JGE       loop252
+	JGE       loop247
 
-tail249Restore:
+tail244Restore:
 	ADDQ      $0x00000010, AX
 	TESTQ     AX, AX
-	JEQ       end250
+	JEQ       end245
 	MOVQ      $-1, DI
 	BZHIQ     AX, DI, DI
 	KMOVW     DI, K1
@@ -5843,172 +5777,6 @@ tail249Restore:
 	VBLENDMPS Z1, Z0, K2, Z8
 	VMOVUPS   Z8, K1, (DX)(CX*4)
 
-end250:
-	VZEROUPPER
-	RET
-
-// func sigmoidGrad_avx512(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX512F, BMI2, CMOV
-TEXT ·sigmoidGrad_avx512(SB), NOSPLIT, $0-72
-	MOVQ    dst_base+0(FP), DX
-	MOVQ    dst_len+8(FP), AX
-	MOVQ    a_base+24(FP), BX
-	MOVQ    a_len+32(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	MOVQ    b_base+48(FP), SI
-	MOVQ    b_len+56(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	XORQ    CX, CX
-	SUBQ    $0x00000040, AX
-	JLT     one253Restore
-
-loop256:
-	VMOVUPS (BX)(CX*4), Z0
-	VMOVUPS (SI)(CX*4), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS all3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (DX)(CX*4)
-	VMOVUPS 64(BX)(CX*4), Z0
-	VMOVUPS 64(SI)(CX*4), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS all3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(DX)(CX*4)
-	VMOVUPS 128(BX)(CX*4), Z0
-	VMOVUPS 128(SI)(CX*4), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS all3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, 128(DX)(CX*4)
-	VMOVUPS 192(BX)(CX*4), Z0
-	VMOVUPS 192(SI)(CX*4), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS all3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, 192(DX)(CX*4)
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000040, AX
-	JGE     loop256
-
-one253Restore:
-	ADDQ $0x00000040, AX
-	SUBQ $0x00000010, AX
-	JLT  tail254Restore
-
-loop257:
-	VMOVUPS (BX)(CX*4), Z0
-	VMOVUPS (SI)(CX*4), Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS all3f800000<>+0(SB), Z2
-	VSUBPS  Z1, Z2, Z1
-	VMULPS  Z1, Z0, Z0
-	VMOVUPS Z0, (DX)(CX*4)
-	ADDQ    $0x00000010, CX
-	SUBQ    $0x00000010, AX
-	JGE     loop257
-
-tail254Restore:
-	ADDQ      $0x00000010, AX
-	TESTQ     AX, AX
-	JEQ       end255
-	MOVQ      $-1, DI
-	BZHIQ     AX, DI, DI
-	KMOVW     DI, K1
-	VMOVUPS.Z (BX)(CX*4), K1, Z0
-	VMOVUPS.Z (SI)(CX*4), K1, Z1
-	VMULPS    Z1, Z0, Z0
-	VMOVUPS   all3f800000<>+0(SB), Z2
-	VSUBPS    Z1, Z2, Z1
-	VMULPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (DX)(CX*4)
-
-end255:
-	VZEROUPPER
-	RET
-
-// func tanhGrad_avx512(dst []float32, a []float32, b []float32)
-// Requires: AVX, AVX512F, BMI2, CMOV
-TEXT ·tanhGrad_avx512(SB), NOSPLIT, $0-72
-	MOVQ    dst_base+0(FP), DX
-	MOVQ    dst_len+8(FP), AX
-	MOVQ    a_base+24(FP), BX
-	MOVQ    a_len+32(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	MOVQ    b_base+48(FP), SI
-	MOVQ    b_len+56(FP), CX
-	CMPQ    CX, AX
-	CMOVQLT CX, AX
-	XORQ    CX, CX
-	SUBQ    $0x00000040, AX
-	JLT     one258Restore
-
-loop261:
-	VMOVUPS      (BX)(CX*4), Z0
-	VMOVUPS      (SI)(CX*4), Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (DX)(CX*4)
-	VMOVUPS      64(BX)(CX*4), Z0
-	VMOVUPS      64(SI)(CX*4), Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, 64(DX)(CX*4)
-	VMOVUPS      128(BX)(CX*4), Z0
-	VMOVUPS      128(SI)(CX*4), Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, 128(DX)(CX*4)
-	VMOVUPS      192(BX)(CX*4), Z0
-	VMOVUPS      192(SI)(CX*4), Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, 192(DX)(CX*4)
-	ADDQ         $0x00000040, CX
-	SUBQ         $0x00000040, AX
-	JGE          loop261
-
-one258Restore:
-	ADDQ $0x00000040, AX
-	SUBQ $0x00000010, AX
-	JLT  tail259Restore
-
-loop262:
-	VMOVUPS      (BX)(CX*4), Z0
-	VMOVUPS      (SI)(CX*4), Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (DX)(CX*4)
-	ADDQ         $0x00000010, CX
-	SUBQ         $0x00000010, AX
-	JGE          loop262
-
-tail259Restore:
-	ADDQ         $0x00000010, AX
-	TESTQ        AX, AX
-	JEQ          end260
-	MOVQ         $-1, DI
-	BZHIQ        AX, DI, DI
-	KMOVW        DI, K1
-	VMOVUPS.Z    (BX)(CX*4), K1, Z0
-	VMOVUPS.Z    (SI)(CX*4), K1, Z1
-	VMOVUPS      all3f800000<>+0(SB), Z2
-	VFNMADD231PS Z1, Z1, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, K1, (DX)(CX*4)
-
-end260:
+end245:
 	VZEROUPPER
 	RET

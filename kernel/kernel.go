@@ -103,18 +103,14 @@ type Set[T Float] struct {
 	// function and the density of N(0,1).
 	ExpRounded, NormalCDF, NormalPDF Unary[T]
 
-	// Affine computes a*s + t, AddScaled a + b*s, MulAdd a*b + c. Whether the product is rounded before the addition
-	// depends on the back end.
-	Affine    Scalar2[T]
+	// AddScaled computes a + b*s, MulAdd a*b + c. Whether the product is rounded before the addition depends on the back end.
 	AddScaled BinaryScalar[T]
 	MulAdd    Ternary[T]
 	// Clamp computes the number in [s, t] nearest to a: t if a > t, s if a < s, else a (also for NaN).
 	Clamp Scalar2[T]
 
-	// Gradients of activations: a is the gradient with respect to the output, b is the output.
-	SigmoidGrad Binary[T] // a * b * (1-b)
-	TanhGrad    Binary[T] // a * (1 - b*b)
-	// LeakyReLUGrad computes a if b > 0, else s*a. With s >= 0, b may be the input or the output.
+	// LeakyReLUGrad computes the gradient of LeakyReLU from the gradient a of its output: a if b > 0, else s*a. With s >= 0, b may
+	// be the input or the output.
 	LeakyReLUGrad BinaryScalar[T]
 
 	// FromBytes writes dst[i] = src[i]/255, correctly rounded.
@@ -125,8 +121,8 @@ type Set[T Float] struct {
 	Sum, SumAbs, SumSquares Reduce[T]
 	Dot                     Reduce2[T]
 	SquaredDistance         Reduce2[T] // sum of (a-b)^2
-	// Maximum and Minimum give NaN if an element is NaN. For an empty slice they give -Inf and Inf.
-	Maximum, Minimum Reduce[T]
+	// Maximum gives NaN if an element is NaN, and -Inf for an empty slice.
+	Maximum Reduce[T]
 }
 
 // Selection describes the kernels of this process and the reasons for their choice.

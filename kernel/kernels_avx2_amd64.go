@@ -50,21 +50,17 @@ func assignAVX2(s *Set[float32]) {
 	s.ExpRounded = expRounded_avx2
 	s.NormalCDF = normalCDF_avx2
 	s.NormalPDF = normalPDF_avx2
-	s.Affine = affine_avx2
 	s.AddScaled = addScaled_avx2
 	s.MulAdd = mulAdd_avx2
 	s.Clamp = clamp_avx2
 	s.LeakyReLU = leakyReLU_avx2
 	s.LeakyReLUGrad = leakyReLUGrad_avx2
-	s.SigmoidGrad = sigmoidGrad_avx2
-	s.TanhGrad = tanhGrad_avx2
 	s.Sum = sum_avx2
 	s.SumAbs = sumAbs_avx2
 	s.SumSquares = sumSquares_avx2
 	s.Dot = dot_avx2
 	s.SquaredDistance = squaredDistance_avx2
 	s.Maximum = maximum_avx2
-	s.Minimum = minimum_avx2
 	s.FromBytes = fromBytes_avx2
 }
 

@@ -50,21 +50,17 @@ func assignAVX512(s *Set[float32]) {
 	s.ExpRounded = expRounded_avx512
 	s.NormalCDF = normalCDF_avx512
 	s.NormalPDF = normalPDF_avx512
-	s.Affine = affine_avx512
 	s.AddScaled = addScaled_avx512
 	s.MulAdd = mulAdd_avx512
 	s.Clamp = clamp_avx512
 	s.LeakyReLU = leakyReLU_avx512
 	s.LeakyReLUGrad = leakyReLUGrad_avx512
-	s.SigmoidGrad = sigmoidGrad_avx512
-	s.TanhGrad = tanhGrad_avx512
 	s.Sum = sum_avx512
 	s.SumAbs = sumAbs_avx512
 	s.SumSquares = sumSquares_avx512
 	s.Dot = dot_avx512
 	s.SquaredDistance = squaredDistance_avx512
 	s.Maximum = maximum_avx512
-	s.Minimum = minimum_avx512
 	s.FromBytes = fromBytes_avx512
 }
 

@@ -29,8 +29,6 @@ func portableBinary[T Float](s *Set[T]) {
 	s.Lte = binary(func(a, b T) T { return indicator[T](a <= b) })
 	s.Eq = binary(func(a, b T) T { return indicator[T](a == b) })
 	s.Ne = binary(func(a, b T) T { return indicator[T](a != b) })
-	s.SigmoidGrad = binary(func(g, y T) T { return g * y * (1 - y) })
-	s.TanhGrad = binary(func(g, y T) T { return g * (1 - y*y) })
 }
 
 func portableScalar[T Float](s *Set[T]) {
@@ -91,7 +89,6 @@ func normalCDF(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 func normalPDF(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
 
 func portableFused[T Float](s *Set[T]) {
-	s.Affine = scalar2(func(a, s, t T) T { return a*s + t })
 	s.Clamp = scalar2(clamp[T])
 	s.AddScaled = binaryScalar(func(a, b, s T) T { return a + b*s })
 	s.LeakyReLUGrad = binaryScalar(leaky[T])
@@ -348,13 +345,6 @@ func portableReduce[T Float](s *Set[T]) {
 		m := T(math.Inf(-1))
 		for _, v := range a {
 			m = larger(m, v)
-		}
-		return m
-	}
-	s.Minimum = func(a []T) T {
-		m := T(math.Inf(1))
-		for _, v := range a {
-			m = smaller(m, v)
 		}
 		return m
 	}

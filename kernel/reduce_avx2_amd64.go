@@ -34,11 +34,6 @@ func squaredDistance_avx2(a []float32, b []float32) float32
 //go:noescape
 func maximum_avx2(a []float32) float32
 
-// minimum_avx2 is Minimum of [Set].
-//
-//go:noescape
-func minimum_avx2(a []float32) float32
-
 // fromBytes_avx2 is FromBytes of [Set].
 //
 //go:noescape

@@ -516,106 +516,6 @@ DATA allff800000<>+16(SB)/8, $0xff800000ff800000
 DATA allff800000<>+24(SB)/8, $0xff800000ff800000
 GLOBL allff800000<>(SB), RODATA|NOPTR, $32
 
-// func minimum_avx2(a []float32) float32
-// Requires: AVX
-TEXT ·minimum_avx2(SB), NOSPLIT, $0-28
-	VMOVUPS all7f800000<>+0(SB), Y0
-	VMOVUPS all7f800000<>+0(SB), Y1
-	VMOVUPS all7f800000<>+0(SB), Y2
-	VMOVUPS all7f800000<>+0(SB), Y3
-	MOVQ    a_base+0(FP), DX
-	MOVQ    a_len+8(FP), AX
-	XORQ    CX, CX
-	SUBQ    $0x00000020, AX
-	JLT     one31Restore
-
-loop34:
-	VMOVUPS   (DX)(CX*4), Y4
-	VMINPS    Y4, Y0, Y4
-	VCMPPS    $0x03, Y0, Y0, Y5
-	VBLENDVPS Y5, Y0, Y4, Y0
-	VMOVAPS   Y0, Y0
-	VMOVUPS   32(DX)(CX*4), Y4
-	VMINPS    Y4, Y1, Y4
-	VCMPPS    $0x03, Y1, Y1, Y5
-	VBLENDVPS Y5, Y1, Y4, Y1
-	VMOVAPS   Y1, Y1
-	VMOVUPS   64(DX)(CX*4), Y4
-	VMINPS    Y4, Y2, Y4
-	VCMPPS    $0x03, Y2, Y2, Y5
-	VBLENDVPS Y5, Y2, Y4, Y2
-	VMOVAPS   Y2, Y2
-	VMOVUPS   96(DX)(CX*4), Y4
-	VMINPS    Y4, Y3, Y4
-	VCMPPS    $0x03, Y3, Y3, Y5
-	VBLENDVPS Y5, Y3, Y4, Y3
-	VMOVAPS   Y3, Y3
-	ADDQ      $0x00000020, CX
-	SUBQ      $0x00000020, AX
-	JGE       loop34
-
-one31Restore:
-	ADDQ $0x00000020, AX
-	SUBQ $0x00000008, AX
-	JLT  tail32Restore
-
-loop35:
-	VMOVUPS   (DX)(CX*4), Y4
-	VMINPS    Y4, Y0, Y4
-	VCMPPS    $0x03, Y0, Y0, Y5
-	VBLENDVPS Y5, Y0, Y4, Y0
-	VMOVAPS   Y0, Y0
-	ADDQ      $0x00000008, CX
-	SUBQ      $0x00000008, AX
-	JGE       loop35
-
-tail32Restore:
-	ADDQ       $0x00000008, AX
-	TESTQ      AX, AX
-	JEQ        end33
-	LEAQ       mask<>+0(SB), BX
-	NEGQ       AX
-	VMOVUPS    32(BX)(AX*4), Y4
-	VMASKMOVPS (DX)(CX*4), Y4, Y5
-	VMOVUPS    all7f800000<>+0(SB), Y6
-	VBLENDVPS  Y4, Y5, Y6, Y4
-	VMINPS     Y4, Y0, Y4
-	VCMPPS     $0x03, Y0, Y0, Y5
-	VBLENDVPS  Y5, Y0, Y4, Y0
-	VMOVAPS    Y0, Y0
-
-end33:
-	VMINPS     Y1, Y0, Y1
-	VCMPPS     $0x03, Y0, Y0, Y4
-	VBLENDVPS  Y4, Y0, Y1, Y0
-	VMINPS     Y3, Y2, Y1
-	VCMPPS     $0x03, Y2, Y2, Y3
-	VBLENDVPS  Y3, Y2, Y1, Y1
-	VMINPS     Y1, Y0, Y1
-	VCMPPS     $0x03, Y0, Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y0
-	VPERM2F128 $0x01, Y0, Y0, Y1
-	VMINPS     Y1, Y0, Y1
-	VCMPPS     $0x03, Y0, Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y0
-	VPERMILPS  $0x4e, Y0, Y1
-	VMINPS     Y1, Y0, Y1
-	VCMPPS     $0x03, Y0, Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y0
-	VPERMILPS  $0xb1, Y0, Y1
-	VMINPS     Y1, Y0, Y1
-	VCMPPS     $0x03, Y0, Y0, Y2
-	VBLENDVPS  Y2, Y0, Y1, Y0
-	VMOVSS     X0, ret+24(FP)
-	VZEROUPPER
-	RET
-
-DATA all7f800000<>+0(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+8(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+16(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+24(SB)/8, $0x7f8000007f800000
-GLOBL all7f800000<>(SB), RODATA|NOPTR, $32
-
 // func fromBytes_avx2(dst []float32, src []byte)
 // Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·fromBytes_avx2(SB), NOSPLIT, $0-48
@@ -626,9 +526,9 @@ TEXT ·fromBytes_avx2(SB), NOSPLIT, $0-48
 	CMPQ    BX, DX
 	CMOVQLT BX, DX
 
-loop36:
+loop31:
 	CMPQ         DX, $0x00000008
-	JLT          rest37
+	JLT          rest32
 	VPMOVZXBD    (CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       all3b808081<>+0(SB), Y0, Y2
@@ -640,13 +540,13 @@ loop36:
 	ADDQ         $0x00000008, CX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x00000008, DX
-	JMP          loop36
+	JMP          loop31
 
-rest37:
+rest32:
 	TESTQ DX, DX
-	JEQ   end39
+	JEQ   end34
 
-one38:
+one33:
 	MOVBLZX      (CX), BX
 	VMOVD        BX, X1
 	VCVTDQ2PS    Y1, Y0
@@ -659,9 +559,9 @@ one38:
 	INCQ         CX
 	ADDQ         $0x00000004, AX
 	DECQ         DX
-	JNE          one38
+	JNE          one33
 
-end39:
+end34:
 	VZEROUPPER
 	RET
 

@@ -532,114 +532,6 @@ DATA allff800000<>+48(SB)/8, $0xff800000ff800000
 DATA allff800000<>+56(SB)/8, $0xff800000ff800000
 GLOBL allff800000<>(SB), RODATA|NOPTR, $64
 
-// func minimum_avx512(a []float32) float32
-// Requires: AVX, AVX512F, BMI2
-TEXT ·minimum_avx512(SB), NOSPLIT, $0-28
-	VMOVUPS all7f800000<>+0(SB), Z0
-	VMOVUPS all7f800000<>+0(SB), Z1
-	VMOVUPS all7f800000<>+0(SB), Z2
-	VMOVUPS all7f800000<>+0(SB), Z3
-	MOVQ    a_base+0(FP), DX
-	MOVQ    a_len+8(FP), AX
-	XORQ    CX, CX
-	SUBQ    $0x00000040, AX
-	JLT     one31Restore
-
-loop34:
-	VMOVUPS   (DX)(CX*4), Z4
-	VMINPS    Z4, Z0, Z4
-	VCMPPS    $0x03, Z0, Z0, K1
-	VBLENDMPS Z0, Z4, K1, Z5
-	VMOVAPS   Z5, Z0
-	VMOVUPS   64(DX)(CX*4), Z4
-	VMINPS    Z4, Z1, Z4
-	VCMPPS    $0x03, Z1, Z1, K1
-	VBLENDMPS Z1, Z4, K1, Z6
-	VMOVAPS   Z6, Z1
-	VMOVUPS   128(DX)(CX*4), Z4
-	VMINPS    Z4, Z2, Z4
-	VCMPPS    $0x03, Z2, Z2, K1
-	VBLENDMPS Z2, Z4, K1, Z7
-	VMOVAPS   Z7, Z2
-	VMOVUPS   192(DX)(CX*4), Z4
-	VMINPS    Z4, Z3, Z4
-	VCMPPS    $0x03, Z3, Z3, K1
-	VBLENDMPS Z3, Z4, K1, Z8
-	VMOVAPS   Z8, Z3
-	ADDQ      $0x00000040, CX
-	SUBQ      $0x00000040, AX
-	JGE       loop34
-
-one31Restore:
-	ADDQ $0x00000040, AX
-	SUBQ $0x00000010, AX
-	JLT  tail32Restore
-
-loop35:
-	VMOVUPS   (DX)(CX*4), Z4
-	VMINPS    Z4, Z0, Z4
-	VCMPPS    $0x03, Z0, Z0, K1
-	VBLENDMPS Z0, Z4, K1, Z9
-	VMOVAPS   Z9, Z0
-	ADDQ      $0x00000010, CX
-	SUBQ      $0x00000010, AX
-	JGE       loop35
-
-tail32Restore:
-	ADDQ      $0x00000010, AX
-	TESTQ     AX, AX
-	JEQ       end33
-	MOVQ      $-1, BX
-	BZHIQ     AX, BX, BX
-	KMOVW     BX, K1
-	VMOVUPS.Z (DX)(CX*4), K1, Z4
-	VMOVUPS   all7f800000<>+0(SB), Z5
-	VBLENDMPS Z4, Z5, K1, Z10
-	VMINPS    Z10, Z0, Z4
-	VCMPPS    $0x03, Z0, Z0, K1
-	VBLENDMPS Z0, Z4, K1, Z11
-	VMOVAPS   Z11, Z0
-
-end33:
-	VMINPS     Z1, Z0, Z1
-	VCMPPS     $0x03, Z0, Z0, K1
-	VBLENDMPS  Z0, Z1, K1, Z12
-	VMINPS     Z3, Z2, Z0
-	VCMPPS     $0x03, Z2, Z2, K1
-	VBLENDMPS  Z2, Z0, K1, Z13
-	VMINPS     Z13, Z12, Z0
-	VCMPPS     $0x03, Z12, Z12, K1
-	VBLENDMPS  Z12, Z0, K1, Z14
-	VSHUFF64X2 $0x4e, Z14, Z14, Z0
-	VMINPS     Z0, Z14, Z0
-	VCMPPS     $0x03, Z14, Z14, K1
-	VBLENDMPS  Z14, Z0, K1, Z15
-	VSHUFF64X2 $0xb1, Z15, Z15, Z0
-	VMINPS     Z0, Z15, Z0
-	VCMPPS     $0x03, Z15, Z15, K1
-	VBLENDMPS  Z15, Z0, K1, Z16
-	VPERMILPS  $0x4e, Z16, Z0
-	VMINPS     Z0, Z16, Z0
-	VCMPPS     $0x03, Z16, Z16, K1
-	VBLENDMPS  Z16, Z0, K1, Z17
-	VPERMILPS  $0xb1, Z17, Z0
-	VMINPS     Z0, Z17, Z0
-	VCMPPS     $0x03, Z17, Z17, K1
-	VBLENDMPS  Z17, Z0, K1, Z18
-	VMOVSS     X18, ret+24(FP)
-	VZEROUPPER
-	RET
-
-DATA all7f800000<>+0(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+8(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+16(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+24(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+32(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+40(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+48(SB)/8, $0x7f8000007f800000
-DATA all7f800000<>+56(SB)/8, $0x7f8000007f800000
-GLOBL all7f800000<>(SB), RODATA|NOPTR, $64
-
 // func fromBytes_avx512(dst []float32, src []byte)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·fromBytes_avx512(SB), NOSPLIT, $0-48
@@ -650,9 +542,9 @@ TEXT ·fromBytes_avx512(SB), NOSPLIT, $0-48
 	CMPQ    BX, DX
 	CMOVQLT BX, DX
 
-loop36:
+loop31:
 	CMPQ         DX, $0x00000010
-	JLT          rest37
+	JLT          rest32
 	VPMOVZXBD    (CX), Z0
 	VCVTDQ2PS    Z0, Z0
 	VMULPS       all3b808081<>+0(SB), Z0, Z2
@@ -664,13 +556,13 @@ loop36:
 	ADDQ         $0x00000010, CX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x00000010, DX
-	JMP          loop36
+	JMP          loop31
 
-rest37:
+rest32:
 	TESTQ DX, DX
-	JEQ   end39
+	JEQ   end34
 
-one38:
+one33:
 	MOVBLZX      (CX), BX
 	VMOVD        BX, X1
 	VCVTDQ2PS    Z1, Z0
@@ -683,9 +575,9 @@ one38:
 	INCQ         CX
 	ADDQ         $0x00000004, AX
 	DECQ         DX
-	JNE          one38
+	JNE          one33
 
-end39:
+end34:
 	VZEROUPPER
 	RET
 

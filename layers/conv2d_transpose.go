@@ -13,9 +13,12 @@ import (
 //
 // summed over all indices with r = i stride + u dilation - top and s = j stride + v dilation - left, 0 <= u,v < kernel;
 // kernel_width and stride_width replace kernel and stride along the width. [Padding] crops the output: "same" gives height' =
-// height stride and crops an odd pixel at the end; "valid" and a number of pixels give height' = (height - 1) stride + dilation (kernel-1) + 1 - 2
-// pixels. With groups > 1 channels and filters are split into equal groups that are convolved separately. Parameters: weight
-// (kernel, kernel_width, filters/groups, channels), and bias (filters), which starts at 0.
+// height stride and crops an odd pixel at the end; p pixels ("valid" is p = 0) give
+//
+//	height' = (height - 1) stride + dilation (kernel - 1) + 1 - 2 p
+//
+// With groups > 1 channels and filters are split into equal groups that are convolved separately. Parameters: weight (kernel,
+// kernel_width, filters/groups, channels), and bias (filters), which starts at 0.
 type Conv2DTranspose struct{ Filtering }
 
 func init() {

@@ -58,7 +58,7 @@ func TestMaxPlusEqualsPlainLoops(t *testing.T) {
 }
 
 func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
-	dilate, err := morph.NewFilter(morph.Dilation, 1, []int{maxPlusRows, maxPlusRows})
+	dilate, err := morph.NewFilter(morph.Dilation, morph.Disk, 1, []int{maxPlusRows, maxPlusRows})
 	if err != nil {
 		t.Fatal(err)
 	}

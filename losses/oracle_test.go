@@ -127,7 +127,7 @@ func decoded(h, w [][]float64) [][]float64 {
 func maxApproximation(operator morph.Operator, element morph.Element, radius int) oracle {
 	operated := func(images [][]float64) [][]float64 {
 		columns := len(images[0])
-		out, err := morph.ApplyBy(operator, element, radius, narrow(slices.Concat(images...)), []int{2, columns / 2})
+		out, err := morph.Apply(operator, element, radius, narrow(slices.Concat(images...)), []int{2, columns / 2})
 		if err != nil {
 			panic(err)
 		}

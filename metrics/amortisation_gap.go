@@ -51,7 +51,7 @@ func (*AmortisationGap) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "amortisation_gap", Better: Lower, Doc: "mean squared error of the encoder's codes minus that of the best codes for the same atoms at equal " +
-				"`hoyer_contribution`. l1-penalised non-negative codes by FISTA, of up to 500 images. Only of sums of atoms with non-negative codes"},
+				"`hoyer_contribution`. Non-negative codes by FISTA, l1-penalised unless they are that sparse without a penalty, of up to 500 images. Only of sums of atoms with non-negative codes"},
 			{Name: "amortisation_share", Better: Lower, Doc: "`amortisation_gap` as a share of the encoder's error. 0.07 says that the best codes have 7 % less error"},
 		},
 		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,

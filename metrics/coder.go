@@ -96,7 +96,7 @@ type Atoms struct {
 // max-approximation operates on atoms only, by default.
 func (a *Atoms) Apply(m Morphology) (*Atoms, error) {
 	m = m.orDefault()
-	values, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
+	values, err := morph.Apply(m.Operator, m.Element, m.Radius, a.Values, a.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: atoms: %w", err)
 	}

@@ -136,7 +136,7 @@ func (m *approxMeter) Add(b *Batch) error {
 	team.For(n, 25, func(from, to int) {
 		scratch := make([]float32, m.pixels)
 		// Where atoms could be operated on, which Start checked, images of the same shape can.
-		filter, _ := morph.NewFilterBy(m.Operator, m.Element, m.Radius, m.shape)
+		filter, _ := morph.NewFilter(m.Operator, m.Element, m.Radius, m.shape)
 		for i := from; i < to; i++ {
 			one := func(batch []float32) []float32 { return batch[i*m.pixels : (i+1)*m.pixels] }
 			e := &m.each[i]

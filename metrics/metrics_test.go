@@ -232,7 +232,7 @@ func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float
 	codes, _ := c.Encode(images)
 	reconstructions, _ := c.Decode(codes)
 	psi := func(v []float32) []float32 {
-		out, err := morph.ApplyBy(m.Operator, m.Element, m.Radius, v, c.shape)
+		out, err := morph.Apply(m.Operator, m.Element, m.Radius, v, c.shape)
 		if err != nil {
 			t.Fatal(err)
 		}

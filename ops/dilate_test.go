@@ -56,7 +56,7 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 				for i := range x { // few distinct values, so that ties, zeros and negative values occur
 					x[i], g[i] = float32(r.IntN(8)-3)/4, float32(r.IntN(9)-4)
 				}
-				want, err := morph.Apply(morph.Dilation, radius, x, shape)
+				want, err := morph.Apply(morph.Dilation, morph.Disk, radius, x, shape)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -230,7 +230,7 @@ func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 		for i := range x {
 			x[i] = float32(r.IntN(9)-4) / 4
 		}
-		want, err := morph.ApplyBy(morph.Dilation, element, 1, x, shape)
+		want, err := morph.Apply(morph.Dilation, element, 1, x, shape)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,14 +40,10 @@ type completeFlags struct {
 }
 
 func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
-	options, err := f.options()
-	if err != nil {
-		return err
-	}
 	if err := outputFile(f.in, f.out); err != nil {
 		return err
 	}
-	r, err := tessera.Open(run, options)
+	r, err := f.open(run)
 	if err != nil {
 		return err
 	}

@@ -163,10 +163,7 @@ func (f *codeFlags) writeImages(cmd *cobra.Command, r *tessera.Run, format strin
 
 // open checks the flags before anything is computed, and opens the run.
 func (f *codeFlags) open(run string) (*tessera.Run, error) {
-	options, err := f.options()
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if format, _ := data.FormatOf(f.out); format != "folder" {
 		err = outputFile(f.in, f.out)
 	} else if inside, _ := os.ReadDir(f.out); len(inside) > 0 {
@@ -175,7 +172,7 @@ func (f *codeFlags) open(run string) (*tessera.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tessera.Open(run, options)
+	return f.runFlags.open(run)
 }
 
 // write writes the values computed for the rows to the file --out, as an array with the given name.

@@ -83,13 +83,18 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
 	if f.json {
-		return printJSON(cmd.OutOrStdout(), measured)
+		err = printJSON(cmd.OutOrStdout(), measured)
+	} else {
+		err = printReport(cmd.OutOrStdout(), measured, f.names != nil)
 	}
-	if err := printReport(cmd.OutOrStdout(), measured, f.names != nil); err != nil {
+	if err != nil {
 		return err
 	}
-	if f.names != nil {
+	if f.names != nil { // JSON has null for them
 		noteMissing(cmd, measured)
+	}
+	if f.json {
+		return nil
 	}
 	return f.preview.show(cmd, r)
 }

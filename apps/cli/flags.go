@@ -148,6 +148,15 @@ func (f *runFlags) options() (tessera.Options, error) {
 	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
 }
 
+// open checks the flags and opens a run.
+func (f *runFlags) open(run string) (*tessera.Run, error) {
+	options, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	return tessera.Open(run, options)
+}
+
 // aRun makes a command accept one argument, the folder of a run.
 func aRun(cmd *cobra.Command) {
 	cmd.Args = cobra.MatchAll(one("run"), func(cmd *cobra.Command, args []string) error {

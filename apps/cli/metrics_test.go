@@ -11,6 +11,7 @@ import (
 )
 
 func TestMetricsAreListedWithTheirDirection(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	text := b.must(0, "list", "metrics").stdout
 	for _, e := range metrics.Registry.All() {
@@ -35,6 +36,7 @@ func TestMetricsAreListedWithTheirDirection(t *testing.T) {
 }
 
 func TestEvalMeasuresWhatIsChosen(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	whole := b.eval("runs/small")
@@ -59,6 +61,7 @@ func TestEvalMeasuresWhatIsChosen(t *testing.T) {
 		b.contains("no output", none.stdout+"end", "end")
 	}
 	b.contains("one of two", b.must(0, "eval", "runs/small", "--metrics", "accuracy,mse").stderr, "no value of accuracy: ")
+	b.contains("one of two as JSON", b.must(0, "eval", "runs/small", "--metrics", "accuracy,mse", "--json").stderr, "no value of accuracy: ")
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse", "--radius", "2").stderr,
 		`none of the selected metrics has a setting "radius"`)
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--metrics", "svm_c").stderr, "swimmer: its images have no labels, but svm_accuracy needs them")

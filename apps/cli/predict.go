@@ -50,17 +50,13 @@ type predictFlags struct {
 }
 
 func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
-	options, err := f.options()
-	if err != nil {
-		return err
-	}
 	if format, err := data.FormatOf(f.out); f.out != "" && (err != nil || format != "csv") {
 		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.out)
 	}
 	if err := outputFile(f.in, f.out); err != nil {
 		return err
 	}
-	r, err := tessera.Open(run, options)
+	r, err := f.open(run)
 	if err != nil {
 		return err
 	}

@@ -47,11 +47,7 @@ type thresholdsFlags struct {
 }
 
 func (f *thresholdsFlags) thresholds(cmd *cobra.Command, run string) error {
-	options, err := f.options()
-	if err != nil {
-		return err
-	}
-	r, err := tessera.Open(run, options)
+	r, err := f.open(run)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,34 @@ type cannotMake struct{ error }
 // Unwrap returns the reason.
 func (e cannotMake) Unwrap() error { return e.error }
 
+// makes returns the reason why a run cannot make images of a kind, as a [cannotMake], or another error, nil if it can.
+func makes(kind string, run *tessera.Run) error {
+	if kind == traversing {
+		if err := run.Decodes(); err != nil {
+			return cannotMake{err}
+		}
+		return nil
+	}
+	if _, err := run.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
+		return cannotMake{err}
+	} else if err != nil { // it compiles, and fits the mixture of codes
+		return fmt.Errorf("serve: %s: %w", kind, err)
+	}
+	return nil
+}
+
+// leaveOut records why images of these kinds are not served.
+func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
+	l.missing = map[string]string{}
+	for _, kind := range kinds {
+		if err := makes(kind, run); err != nil {
+			l.missing[kind] = err.Error()
+		} else {
+			l.missing[kind] = fmt.Sprintf("version %s can make it: start the server again to serve it", l.version)
+		}
+	}
+}
+
 // generates compiles a model that makes images of a run. The loaded model keeps the run open and closes it. The error is a
 // [cannotMake] if no images can be drawn from the run, or if it does not decode the code alone.
 func (o *Options) generates(kind string, run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
@@ -34,20 +62,15 @@ func (o *Options) generates(kind string, run *tessera.Run, version string, stats
 		l.inputs = append(l.inputs, f)
 	}
 	var one func(ctx context.Context, inputs []float32) ([]float32, error)
+	if err := makes(kind, run); err != nil {
+		return nil, errors.Join(err, run.Close())
+	}
 	if kind == sampling {
-		if _, err := run.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
-			return nil, errors.Join(cannotMake{err}, run.Close())
-		} else if err != nil { // it compiles, and fits the mixture of codes
-			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())
-		}
 		input("seed", true, 0, 1<<24-1)
 		one = func(ctx context.Context, inputs []float32) ([]float32, error) {
 			return run.Draw(ctx, 1, uint64(inputs[0]))
 		}
 	} else {
-		if err := run.Decodes(); err != nil {
-			return nil, errors.Join(cannotMake{err}, run.Close())
-		}
 		var all []int
 		for unit := range run.Units() {
 			all = append(all, unit)

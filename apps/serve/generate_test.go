@@ -149,7 +149,8 @@ loss    = [{ kind = "nt_xent", on = "code" }]`)
 	if news, err := s.reload(s.byName["blind"]); err != nil || news == "" {
 		t.Fatalf("got %q, %v, want another version", news, err)
 	}
-	if body := string(get(s, "/v2/models/blind").body); strings.Count(body, "can make it: start the server again") != 2 || strings.Contains(body, "no decoder") {
+	served := "version " + s.byName["blind"].current.version
+	if body := string(get(s, "/v2/models/blind").body); strings.Count(body, served+" can make it: start the server again") != 2 || strings.Contains(body, "no decoder") {
 		t.Errorf("the metadata of the new version are %s", body)
 	}
 }

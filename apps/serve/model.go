@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -62,7 +63,6 @@ type model struct {
 	kind    string // see generates; "" for the values of the run
 	files   files  // files in the folder that are watched
 	stats   *modelStats
-	missing map[string]string // names of the models that [Options.Generate] would add but the run cannot make, with the reasons
 	mu      sync.RWMutex
 	current *loaded
 	retired bool // the server is closed: no request may use the model any more
@@ -78,7 +78,7 @@ func (m *model) load(o *Options, run *tessera.Run) (err error) {
 		l, err = o.open(m.folder, m.kind, m.stats)
 	}
 	if err == nil {
-		m.exchange(l, m.missing)
+		m.exchange(l)
 	}
 	return err
 }
@@ -102,12 +102,12 @@ func (m *model) retire() *loaded {
 	return m.current
 }
 
-// exchange replaces the loaded model and the reasons for missing ones, and returns the previous one, which the caller closes. Requests that use the previous
+// exchange replaces the loaded model and returns the previous one, which the caller closes. Requests that use the previous
 // model complete with it.
-func (m *model) exchange(by *loaded, missing map[string]string) (former *loaded) {
+func (m *model) exchange(by *loaded) (former *loaded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	former, m.current, m.missing = m.current, by, missing
+	former, m.current = m.current, by
 	m.stats.loaded(by.version)
 	return former
 }
@@ -118,12 +118,12 @@ func (s *Server) reload(m *model) (news string, err error) {
 	if version, err := versionOf(m.folder); err == nil && version == m.current.version {
 		return "", nil
 	}
-	l, err := s.options.open(m.folder, m.kind, m.stats)
+	l, err := s.options.open(m.folder, m.kind, m.stats, slices.Collect(maps.Keys(m.current.missing))...)
 	if err != nil {
 		m.stats.reloads.WithLabelValues("error").Inc()
 		return "", err
 	}
-	former := m.exchange(l, s.stillMissing(m))
+	former := m.exchange(l)
 	m.stats.reloads.WithLabelValues("ok").Inc()
 	s.watching.Go(func() { // the watch does not wait for slow requests
 		if err := former.close(); err != nil {
@@ -131,23 +131,6 @@ func (s *Server) reload(m *model) (news string, err error) {
 		}
 	})
 	return fmt.Sprintf("version %s replaces %s", l.version, former.version), nil
-}
-
-// stillMissing returns the models that were left out when the server started, with the reasons that the run gives now.
-// A model that could now be made is not added: the models of a server are those of its start.
-func (s *Server) stillMissing(m *model) map[string]string {
-	if len(m.missing) == 0 {
-		return nil
-	}
-	missing := map[string]string{}
-	for name := range m.missing {
-		l, err := s.options.open(m.folder, strings.TrimPrefix(name, m.name+"."), m.stats)
-		if err == nil {
-			err = errors.Join(fmt.Errorf("version %s can make it: start the server again to serve it", l.version), l.close())
-		}
-		missing[name] = err.Error()
-	}
-	return missing
 }
 
 // runFiles returns the files of a run that determine its model.
@@ -181,8 +164,10 @@ func versionOf(run string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:6]), nil
 }
 
-// open reads a run and compiles it. It returns an error if the files change meanwhile, so that version and model match.
-func (o *Options) open(path, kind string, stats *modelStats) (*loaded, error) {
+// open reads a run and compiles it. The kinds of images that the former version could not make get the reasons of this one. A
+// kind that can now be made is not served either: the models of a server are those of its start. It returns an error if the
+// files change meanwhile, so that version and model match.
+func (o *Options) open(path, kind string, stats *modelStats, left ...string) (*loaded, error) {
 	before := signatureOf(runFiles(path)...)
 	run, err := tessera.Open(path, o.Runs)
 	if err != nil {
@@ -196,7 +181,9 @@ func (o *Options) open(path, kind string, stats *modelStats) (*loaded, error) {
 	if kind != "" {
 		l, err = o.generates(kind, run, version, stats)
 	} else {
-		l, err = o.compile(run, version, stats)
+		if l, err = o.compile(run, version, stats); err == nil {
+			l.leaveOut(run, left)
+		}
 		err = errors.Join(err, run.Close())
 	}
 	if err != nil {
@@ -215,10 +202,11 @@ type loaded struct {
 	pixels   int
 	pictures bool // the values of the training were in [0,1], like pixels divided by 255
 	inputs   []*feature
-	widest   int          // number of values per sample of the largest input
-	outputs  []*output    // outputs of a request that names none
-	derived  []*output    // the outputs label and probability of each head of classes
-	run      *tessera.Run // open run of a model that makes images; nil for others
+	widest   int               // number of values per sample of the largest input
+	outputs  []*output         // outputs of a request that names none
+	derived  []*output         // the outputs label and probability of each head of classes
+	run      *tessera.Run      // open run of a model that makes images; nil for others
+	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users    sync.WaitGroup
 }
 
@@ -440,9 +428,10 @@ func (m *model) metadata(l *loaded) any {
 	for _, o := range l.all() {
 		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes, false})
 	}
-	m.mu.RLock()
-	missing := m.missing
-	m.mu.RUnlock()
+	missing := map[string]string{} // by the name that the model would have
+	for kind, reason := range l.missing {
+		missing[m.name+"."+kind] = reason
+	}
 	return struct {
 		Name     string            `json:"name"`
 		Versions []string          `json:"versions"`

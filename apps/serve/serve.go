@@ -178,11 +178,8 @@ func New(models []Model, o Options) (*Server, error) {
 
 // leaveOut removes a model that makes images, and says so in the log and in the metadata of its run.
 func (s *Server) leaveOut(m *model, reason string) {
-	of := s.byName[strings.TrimSuffix(m.name, "."+m.kind)]
-	if of.missing == nil {
-		of.missing = map[string]string{}
-	}
-	of.missing[m.name] = reason
+	of := s.byName[strings.TrimSuffix(m.name, "."+m.kind)].current
+	of.missing[m.kind] = reason
 	s.options.Log(fmt.Sprintf("model %s is not served: %s", m.name, reason))
 	s.stats.forget(m.name)
 	delete(s.byName, m.name)

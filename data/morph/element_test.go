@@ -46,7 +46,7 @@ func TestOperatorsByOtherElementsEqualPlainLoops(t *testing.T) {
 			g, _ := newGrid(shape)
 			x := randomImages(r, 1, shape)
 			if has == nil {
-				if _, err := ApplyBy(Dilation, element, 2, x, shape); err == nil || !strings.Contains(err.Error(), "with a 1 in the centre") {
+				if _, err := Apply(Dilation, element, 2, x, shape); err == nil || !strings.Contains(err.Error(), "with a 1 in the centre") {
 					t.Errorf("%q: got %v", element, err)
 				}
 				continue
@@ -54,7 +54,7 @@ func TestOperatorsByOtherElementsEqualPlainLoops(t *testing.T) {
 			dilate := func(v []float32) []float32 { return extreme(v, g, has, -1, 1) }
 			erode := func(v []float32) []float32 { return extreme(v, g, has, 1, -1) }
 			for op, want := range map[Operator][]float32{Dilation: dilate(x), Erosion: erode(x), Opening: dilate(erode(x)), Closing: erode(dilate(x))} {
-				if got, err := ApplyBy(op, element, 2, x, shape); err != nil || !equal(got, want) {
+				if got, err := Apply(op, element, 2, x, shape); err != nil || !equal(got, want) {
 					t.Errorf("%s by %q of %v: got %v (%v), want %v", op, element, shape, got, err, want)
 				}
 			}
@@ -71,11 +71,11 @@ func TestOpeningsAndClosingsOfAnyElementBoundTheImage(t *testing.T) {
 			continue
 		}
 		for op, sign := range map[Operator]float32{Opening: 1, Closing: -1} {
-			y, err := ApplyBy(op, element, 1, x, shape)
+			y, err := Apply(op, element, 1, x, shape)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := ApplyBy(op, element, 1, y, shape)
+			again, err := Apply(op, element, 1, y, shape)
 			if err != nil || !equal(again, y) {
 				t.Errorf("%s by %q twice is not once (%v)", op, element, err)
 			}

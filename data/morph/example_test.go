@@ -15,7 +15,7 @@ func ExampleApply() {
 		0, 0, 0, 0,
 	}
 	for _, op := range []morph.Operator{morph.Dilation, morph.Opening} {
-		out, err := morph.Apply(op, 1, image, []int{3, 4})
+		out, err := morph.Apply(op, morph.Disk, 1, image, []int{3, 4})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -33,15 +33,11 @@ func (Operator) Choices() []string {
 	return []string{string(Dilation), string(Erosion), string(Opening), string(Closing)}
 }
 
-// Apply applies the operator with a disk of the given radius in pixels to every image; a radius of 0 changes nothing. It
-// returns an error for an unknown operator, a negative radius, a shape other than that of an image, or an incomplete image.
-func Apply(op Operator, radius int, images []float32, shape []int) ([]float32, error) {
-	return ApplyBy(op, Disk, radius, images, shape)
-}
-
-// ApplyBy is like [Apply], with another structuring element.
-func ApplyBy(op Operator, element Element, radius int, images []float32, shape []int) ([]float32, error) {
-	if _, err := NewFilterBy(op, element, radius, shape); err != nil {
+// Apply applies the operator with a structuring element, usually [Disk], of the given radius in pixels to every image; a radius of
+// 0 changes nothing. It returns an error for an unknown operator or element, a negative radius, a shape other than that of an
+// image, or an incomplete image.
+func Apply(op Operator, element Element, radius int, images []float32, shape []int) ([]float32, error) {
+	if _, err := NewFilter(op, element, radius, shape); err != nil {
 		return nil, err
 	}
 	g, n, err := gridOf(images, shape)
@@ -51,7 +47,7 @@ func ApplyBy(op Operator, element Element, radius int, images []float32, shape [
 	out := make([]float32, len(images))
 	pixels := g.pixels()
 	team.For(n, grain, func(from, to int) {
-		f, _ := NewFilterBy(op, element, radius, shape) // checked above
+		f, _ := NewFilter(op, element, radius, shape) // checked above
 		for i := from; i < to; i++ {
 			f.Image(out[i*pixels:(i+1)*pixels], images[i*pixels:(i+1)*pixels])
 		}
@@ -206,14 +202,9 @@ type Filter struct {
 	row, wide []int32  // one row each
 }
 
-// NewFilter returns the filter for an operator with a disk of the given radius and images of shape (height, width) or
-// (height, width, channels).
-func NewFilter(op Operator, radius int, shape []int) (*Filter, error) {
-	return NewFilterBy(op, Disk, radius, shape)
-}
-
-// NewFilterBy is like [NewFilter], with another structuring element.
-func NewFilterBy(op Operator, element Element, radius int, shape []int) (*Filter, error) {
+// NewFilter returns the filter for an operator with a structuring element of the given radius and images of shape (height, width)
+// or (height, width, channels).
+func NewFilter(op Operator, element Element, radius int, shape []int) (*Filter, error) {
 	if !slices.Contains(op.Choices(), string(op)) {
 		return nil, fmt.Errorf("morph: unknown operator %q, want one of %v", op, op.Choices())
 	}

@@ -147,7 +147,7 @@ func TestFilterWorksInPlace(t *testing.T) {
 	for _, op := range allOperators {
 		x := randomImages(r, 1, []int{6, 5})
 		want := mustApply(t, op, 1, x, []int{6, 5})
-		f, err := NewFilter(op, 1, []int{6, 5})
+		f, err := NewFilter(op, Disk, 1, []int{6, 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		{"too large", Dilation, 1, 4, []int{1 << 40, 1 << 40}, "fewer than 2^31 values"},
 		{"half an image", Dilation, 1, 6, []int{2, 2}, "6 values"},
 	} {
-		if _, err := Apply(c.op, c.radius, make([]float32, c.values), c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Apply(c.op, Disk, c.radius, make([]float32, c.values), c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
@@ -203,7 +203,7 @@ func BenchmarkDilation(b *testing.B) {
 	for i := range images {
 		images[i] = r.Float32()
 	}
-	f, _ := NewFilter(Dilation, 1, []int{28, 28})
+	f, _ := NewFilter(Dilation, Disk, 1, []int{28, 28})
 	for b.Loop() {
 		for i := range 1000 {
 			f.Image(images[i*784:(i+1)*784], images[i*784:(i+1)*784])

@@ -100,7 +100,7 @@ func randomImages(r *rand.Rand, n int, shape []int) []float32 {
 
 func mustApply(t *testing.T, op Operator, radius int, images []float32, shape []int) []float32 {
 	t.Helper()
-	out, err := Apply(op, radius, images, shape)
+	out, err := Apply(op, Disk, radius, images, shape)
 	if err != nil {
 		t.Fatal(err)
 	}

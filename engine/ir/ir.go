@@ -96,10 +96,9 @@ type Input struct {
 
 // Parameter is a tensor of the model. [Leaf] refers to it by its index.
 type Parameter struct {
-	Name      string // path of the parameter: "encoder.0.weight"
-	Shape     []int
-	Data      []float32 // row-major; shared with the model, not a copy
-	Trainable bool      // updated by the optimizer
+	Name  string // path of the parameter: "encoder.0.weight"
+	Shape []int
+	Data  []float32 // row-major; shared with the model, not a copy
 }
 
 // Tap is a value that can be read after a run.

@@ -3,7 +3,10 @@
 // package mpi implements it for processes.
 package collective
 
-import "fmt"
+import (
+	"fmt"
+	"reflect"
+)
 
 // Op is an elementwise reduction over the processes.
 type Op uint8
@@ -65,4 +68,24 @@ func Len(values any) (int, error) {
 		return len(v), nil
 	}
 	return 0, fmt.Errorf("collective: got values of type %T, want []float32, []float64 or []uint64", values)
+}
+
+// CheckGather returns an error if the lengths or types of the arguments of [Group].AllGather do not match.
+func CheckGather(g Group, mine any, counts []int, all any) error {
+	m, err := Len(mine)
+	if err != nil {
+		return err
+	}
+	n, err := Len(all)
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	if len(counts) != g.Size() || counts[g.Rank()] != m || total != n || reflect.TypeOf(mine) != reflect.TypeOf(all) {
+		return fmt.Errorf("collective: all-gather on rank %d of %d: got %d values of %T for %d of %T, counts %v", g.Rank(), g.Size(), m, mine, n, all, counts)
+	}
+	return nil
 }

@@ -82,31 +82,11 @@ func (l *local) AllReduce(op Op, values any) error {
 
 // AllGather implements [Group].
 func (l *local) AllGather(mine any, counts []int, all any) error {
-	if err := l.gathers(mine, counts, all); err != nil {
+	if err := CheckGather(l, mine, counts, all); err != nil {
 		return err
 	}
 	total, _ := Len(all)
 	return l.enter(signature{"all-gather", 0, 0, kind(mine), total}, mine, all).Wait()
-}
-
-// gathers returns an error if the lengths or types of a gather do not match.
-func (l *local) gathers(mine any, counts []int, all any) error {
-	m, err := Len(mine)
-	if err != nil {
-		return err
-	}
-	n, err := Len(all)
-	if err != nil {
-		return err
-	}
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
-	if len(counts) != l.size || counts[l.rank] != m || total != n || kind(mine) != kind(all) {
-		return fmt.Errorf("collective: all-gather on rank %d of %d: got %d values of %s for %d of %s, counts %v", l.rank, l.size, m, kind(mine), n, kind(all), counts)
-	}
-	return nil
 }
 
 // Broadcast implements [Group].

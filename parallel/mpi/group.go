@@ -178,12 +178,8 @@ func (g *Group) AllGather(mine any, counts []int, all any) error {
 	if err != nil {
 		return err
 	}
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
-	if len(counts) != g.size || counts[g.rank] != v.n || others.n != total || fmt.Sprintf("%T", mine) != fmt.Sprintf("%T", all) {
-		return fmt.Errorf("mpi: all-gather on rank %d of %d: got %d values of %T for %d of %T, counts %v", g.rank, g.size, v.n, mine, others.n, all, counts)
+	if err := collective.CheckGather(g, mine, counts, all); err != nil {
+		return err
 	}
 	o := g.operation(gather, "an all-gather")
 	o.values, o.others, o.counts = v, others, counts

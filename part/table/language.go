@@ -87,7 +87,7 @@ func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 	}
 }
 
-// Holds reports whether part is the interface type of the parts in the vocabulary.
+// Holds reports whether the vocabulary is that of the interface type part.
 func (v *Vocabulary) Holds(part reflect.Type) bool { return v.part == part }
 
 // of returns the vocabulary of an interface type, or nil.

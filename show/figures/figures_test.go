@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden pictures again")
 // figures returns a small figure of every kind, by name.
 func figures(t *testing.T) map[string]func() (*Figure, error) {
 	images, parts := swimmers(t)
-	dilated, err := morph.Apply(morph.Dilation, 1, images, []int{32, 32})
+	dilated, err := morph.Apply(morph.Dilation, morph.Disk, 1, images, []int{32, 32})
 	if err != nil {
 		t.Fatal(err)
 	}

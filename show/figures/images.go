@@ -87,8 +87,8 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) { return WeighedA
 
 // WeighedAtoms is like [Atoms], with a bar below the number of each unit: its length is the unit's effect, see
 // [metrics.Atoms.Effects], relative to the largest effect of any unit, which fills the width of the cell. Each atom is scaled
-// to its own white, so that without the bar a unit that hardly contributes looks like the others. nil effects draw no bars, and
-// heat maps have none. A number of effects that is not that of the atoms, or an effect that is negative or not finite, is an error.
+// separately, so that without the bar a unit that hardly contributes looks like the others. With nil effects there are no bars;
+// heat maps never have them. It returns an error unless there is one effect for each atom, finite and not negative.
 func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
 		return nil, errors.New("figures: no atoms to draw")
@@ -117,7 +117,7 @@ func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure
 		grid.strip, grid.base = grid.strip+bar-rule, bar
 	}
 	drawn := grid.image(cells, n)
-	grid.bars(drawn, effects)
+	grid.bars(drawn, effects, n)
 	if a.Bias != nil {
 		grid.frame(drawn, a.Count)
 	}
@@ -267,8 +267,13 @@ func (r *raster) image(values []float32, n int) *image.RGBA {
 // bar is the height of the bars of effects, in pixels.
 const bar = 2 * rule
 
-// bars draws the effects of units, relative to the largest, over the lines below their numbers.
-func (r *raster) bars(picture *image.RGBA, effects []float64) {
+// bars draws the effects of units, relative to the largest, over the lines below their numbers. Of the other cells, up to n, the
+// line remains.
+func (r *raster) bars(picture *image.RGBA, effects []float64, n int) {
+	for i := len(effects); i < n; i++ {
+		left, top := i%r.columns*r.stepX()+rule, i/r.columns*r.stepY()+rule+r.strip-r.base
+		fill(picture, image.Rect(left, top, left+r.width*r.scale, top+r.base-rule), color.RGBA{255, 255, 255, 255})
+	}
 	most := 0.0
 	for _, e := range effects {
 		most = max(most, e)

@@ -260,6 +260,14 @@ func TestBarsShowTheEffectsOfUnits(t *testing.T) {
 	if drawn = draw(0, 0, 0, 0); length(drawn, 0) != 0 {
 		t.Error("a unit without an effect has a bar")
 	}
+	f, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{1}}, []float64{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := image.Pt(margin+cell+cell/2, margin+cell+strip+strip-rule)
+	if got := color.RGBAModel.Convert(f.Image().At(at.X, at.Y)); got != color.Color(color.RGBA{255, 255, 255, 255}) {
+		t.Errorf("the bias, which is no unit, has a bar: %v", got)
+	}
 	for _, wrong := range [][]float64{{}, {1, 2, 3}, {1, 2, 3, -1}, {1, 2, 3, math.NaN()}, {1, 2, 3, math.Inf(1)}} {
 		if _, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, wrong); err == nil {
 			t.Errorf("no error for the effects %v", wrong)

@@ -107,16 +107,11 @@ var functions = []elementwise{
 }
 
 var fused = []elementwise{
-	{"Affine", 1, 2, 4, func(a *asm, x, s []vec) vec { return a.fma(x[0], s[0], s[1]) }},
 	{"AddScaled", 2, 1, 4, func(a *asm, x, s []vec) vec { return a.fma(x[1], s[0], x[0]) }},
 	{"MulAdd", 3, 0, 4, func(a *asm, x, _ []vec) vec { return a.fma(x[0], x[1], x[2]) }},
 	{"Clamp", 1, 2, 4, func(a *asm, x, s []vec) vec { return a.smaller(s[1], a.larger(s[0], x[0])) }},
 	{"LeakyReLU", 1, 1, 4, func(a *asm, x, s []vec) vec { return a.leaky(x[0], x[0], s[0]) }},
 	{"LeakyReLUGrad", 2, 1, 4, func(a *asm, x, s []vec) vec { return a.leaky(x[0], x[1], s[0]) }},
-	{"SigmoidGrad", 2, 0, 4, func(a *asm, x, _ []vec) vec {
-		return a.mul(a.mul(x[0], x[1]), a.sub(a.constant(1), x[1]))
-	}},
-	{"TanhGrad", 2, 0, 4, func(a *asm, x, _ []vec) vec { return a.mul(x[0], a.fnma(x[1], x[1], a.constant(1))) }},
 }
 
 // leaky returns g where y > 0, else slope*g.

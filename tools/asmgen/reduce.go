@@ -33,12 +33,10 @@ var reductions = []reduction{
 		return a.fma(d, d, sum)
 	}, plus, false},
 	{"Maximum", 1, math.Inf(-1), func(a *asm, most vec, x []vec) vec { return a.maximum(most, x[0]) }, (*asm).maximum, true},
-	{"Minimum", 1, math.Inf(1), func(a *asm, least vec, x []vec) vec { return a.minimum(least, x[0]) }, (*asm).minimum, true},
 }
 
-// maximum and minimum return NaN where one of the operands is NaN.
+// maximum returns NaN where one of the operands is NaN.
 func (a *asm) maximum(x, y vec) vec { return a.nanOr(x, a.larger(x, y)) }
-func (a *asm) minimum(x, y vec) vec { return a.nanOr(x, a.smaller(x, y)) }
 
 func emitReductions(a *asm) {
 	for _, r := range reductions {

@@ -184,7 +184,7 @@ func Originals(shape []int, images []float32) figures.ImageRow {
 
 // DilatedOriginals returns dilated images as a row of a figure.
 func DilatedOriginals(shape []int, images []float32) (figures.ImageRow, error) {
-	dilated, err := morph.Apply(morph.Dilation, 1, images, shape)
+	dilated, err := morph.Apply(morph.Dilation, morph.Disk, 1, images, shape)
 	return figures.ImageRow{Caption: "dilated originals", Shape: shape, Images: dilated}, err
 }
 

@@ -20,7 +20,7 @@ func program() *ir.Module {
 	slope := &ir.Value{Op: ir.Product{TransA: true}, Args: []*ir.Value{x, ir.Uniform(0.2, []int{5, 2})}, Shape: []int{3, 2}}
 	return &ir.Module{Dtype: ir.Float64, Batch: 5,
 		Inputs:     []ir.Input{{Name: "x", Shape: []int{5, 3}}},
-		Parameters: []ir.Parameter{{Name: "w", Shape: []int{3, 2}, Data: make([]float32, 6), Trainable: true}},
+		Parameters: []ir.Parameter{{Name: "w", Shape: []int{3, 2}, Data: make([]float32, 6)}},
 		Taps:       []ir.Tap{{Name: "y", Value: y}, {Name: "loss", Value: loss}},
 		Gradients:  []ir.Gradient{{Value: slope}},
 	}
