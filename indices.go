@@ -2,6 +2,7 @@ package tessera
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -72,7 +73,8 @@ func (r *Run) DrawFromIndices(ctx context.Context, n int, seed uint64) ([]float3
 // the same at all places. All are relative frequencies to which 1 is added for each entry (Laplace). Entries that no fitted image
 // uses are never drawn. The tokens of a shape (height, width, values) have neighbours in both directions, those of (tokens, values)
 // only left ones. The distribution knows nothing of pairs of tokens that are further apart. It depends only on the run and its
-// images, and is fitted once. The error is [ErrNoSampler] for a model whose encoder does not end in a code book.
+// images, and is fitted once. For T tokens and K used entries it has (T + 2 K) K float64: 17 MB for 1,024 entries, 1.1 GB for 8,192.
+// The error is [ErrNoSampler] for a model whose encoder does not end in a code book.
 func (r *Run) IndexPrior(ctx context.Context) (*IndexPrior, error) {
 	name, rows, columns, ok := r.indexed()
 	if !ok {
@@ -105,12 +107,15 @@ func (r *Run) IndexPrior(ctx context.Context) (*IndexPrior, error) {
 	return prior, nil
 }
 
-// newIndexPrior fits a prior to the indices and the codes of images with rows x columns tokens. It returns an error if tokens with
-// equal indices have different values: the code then does not consist of entries. A NaN is such an index.
+// newIndexPrior fits a prior to the indices and the codes of images with rows x columns tokens. It returns an error if there is no
+// image, or if tokens with equal indices have different values: the code then does not consist of entries. A NaN is such an index.
 func newIndexPrior(indices, codes []float32, rows, columns int) (*IndexPrior, error) {
 	p := &IndexPrior{rows: rows, columns: columns}
 	tokens, of := rows*columns, map[float32]int{}
-	values := len(codes) / max(1, len(indices))
+	if len(indices) == 0 || len(indices)%tokens != 0 {
+		return nil, fmt.Errorf("got %d indices, want those of at least one image of %d x %d tokens", len(indices), rows, columns)
+	}
+	values := len(codes) / len(indices)
 	used := make([]int, len(indices)) // indices of entries
 	for i, index := range indices {
 		k, known := of[index]
@@ -173,8 +178,12 @@ func (p *IndexPrior) weights(dst []float64, drawn []int, t int) {
 	}
 }
 
-// Draw implements [metrics.Sampler], for codes. Code i depends only on the seed and i.
+// Draw implements [metrics.Sampler], for codes. Code i depends only on the seed and i. A prior that [Run.IndexPrior] did not fit gives
+// an error.
 func (p *IndexPrior) Draw(ctx context.Context, n int, seed uint64) (codes []float32, err error) {
+	if p == nil || len(p.entries) == 0 {
+		return nil, errors.New("tessera: the prior of indices is not fitted: take that of Run.IndexPrior")
+	}
 	drawn, weights := make([]int, p.rows*p.columns), make([]float64, len(p.entries))
 	for i := range n {
 		if err := ctx.Err(); err != nil {

@@ -38,11 +38,15 @@ func makes(kind string, run *tessera.Run) error {
 	return nil
 }
 
-// leaveOut records why images of these kinds are not served.
+// leaveOut records why images of these kinds are not served. It reads no images: whatever decodes a code can draw one, and traverses.
 func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
 	l.missing = map[string]string{}
 	for _, kind := range kinds {
-		if err := makes(kind, run); err != nil {
+		err := run.Decodes()
+		if err != nil {
+			err = makes(kind, run)
+		}
+		if err != nil {
 			l.missing[kind] = err.Error()
 		} else {
 			l.missing[kind] = fmt.Sprintf("version %s can make it: start the server again to serve it", l.version)
