@@ -16,7 +16,7 @@ const (
 	traversing = "traverse" // inputs unit and position: the image of the mean code, with the unit at this share of its range
 )
 
-// cannotMake reports that a run makes no images of a kind, whatever its data.
+// cannotMake is the error for a run whose model cannot generate images of a kind. Other errors depend on its data.
 type cannotMake struct{ error }
 
 // Unwrap returns the reason.

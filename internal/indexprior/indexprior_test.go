@@ -1,9 +1,9 @@
-package tessera
+package indexprior
 
 import (
 	"context"
-	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -21,7 +21,7 @@ func stripes(n int) (indices, codes []float32) {
 
 // The weights are the frequencies with 1 added to each count, by hand: entry 0 has the index 7, entry 1 the index 2.
 func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
-	p, err := newIndexPrior(stripesOf(3))
+	p, err := Fit(stripesOf(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
 
 // Frequencies of single places would draw each of the 16 images equally often.
 func TestThePriorOfIndicesKnowsNeighbours(t *testing.T) {
-	p, err := newIndexPrior(stripesOf(500))
+	p, err := Fit(stripesOf(500))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestThePriorOfIndicesReadsAnyGrid(t *testing.T) {
 		{2, []int{a, b, b, b, a, a}, [][2]float64{{2. / 3, 1. / 3}, {1. / 3 * 1 / 3, 2. / 3 * 2 / 5}, {1. / 3 * 2 / 3, 2. / 3 * 3 / 5},
 			{1. / 3 * 1 / 3, 2. / 3 * 1 / 2}, {1. / 3 * 2 / 3 * 2 / 3, 2. / 3 * 3 / 5 * 1 / 2}, {2. / 3 * 1 / 3 * 2 / 3, 1. / 3 * 2 / 5 * 1 / 2}}},
 	} {
-		p, err := newIndexPrior(indices, codes, c.rows, 3)
+		p, err := Fit(indices, codes, c.rows, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,13 +104,8 @@ func TestThePriorOfIndicesReadsAnyGrid(t *testing.T) {
 
 func TestAPriorOfIndicesNeedsAnImage(t *testing.T) {
 	for _, indices := range [][]float32{nil, {1, 2, 3}} {
-		if p, err := newIndexPrior(indices, indices, 2, 2); err == nil {
+		if p, err := Fit(indices, indices, 2, 2); err == nil {
 			t.Errorf("%d indices of 2 x 2 tokens: got %v, want an error", len(indices), p)
-		}
-	}
-	for _, p := range []*IndexPrior{nil, {}, {rows: 1, columns: 1}} {
-		if codes, err := p.Draw(context.Background(), 1, 1); err == nil {
-			t.Errorf("%v: drew %v, want an error", p, codes)
 		}
 	}
 }
@@ -118,16 +113,16 @@ func TestAPriorOfIndicesNeedsAnImage(t *testing.T) {
 func TestThePriorOfIndicesRefusesOtherCodes(t *testing.T) {
 	indices, codes := stripes(1)
 	codes[3] = 5
-	if _, err := newIndexPrior(indices, codes, 2, 2); !errors.Is(err, ErrNoSampler) {
+	if _, err := Fit(indices, codes, 2, 2); err == nil || !strings.Contains(err.Error(), "token 3 with the index 2 has other values") {
 		t.Errorf("two values of one index: got %v", err)
 	}
 	indices[0] = float32(math.NaN())
-	if _, err := newIndexPrior(indices[:1], codes[:1], 1, 1); !errors.Is(err, ErrNoSampler) {
+	if _, err := Fit(indices[:1], codes[:1], 1, 1); err == nil || !strings.Contains(err.Error(), "the index NaN") {
 		t.Errorf("NaN: got %v", err)
 	}
 }
 
-// stripesOf returns the arguments of newIndexPrior for stripes.
+// stripesOf returns the arguments of Fit for stripes.
 func stripesOf(n int) (indices, codes []float32, rows, columns int) {
 	indices, codes = stripes(n)
 	return indices, codes, 2, 2
