@@ -165,8 +165,8 @@ func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []flo
 	})
 }
 
-// Step implements [Model]. The fit ends when the rise of the log-likelihood falls below a number of nats, not below a
-// fraction.
+// Step implements [Model]. The fit ends when an iteration raises the log-likelihood by less than a fixed number of nats; the
+// tolerance of other baselines is relative.
 func (m *em) Step(ctx context.Context) (Progress, error) {
 	before := m.objective
 	p, err := m.base.Step(ctx)

@@ -388,7 +388,7 @@ func (m *factorisation) encode(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// withGaps marks, in place of a row, an image with missing entries that was not fitted.
+// withGaps takes the place of a row index for an image that was not fitted and has missing entries.
 const withGaps = -2
 
 // Codes implements [Model].

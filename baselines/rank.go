@@ -172,7 +172,7 @@ func count(values []int, value int) (times int) {
 // predictor predicts A with k components.
 type predictor func(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error)
 
-// predictNMF fits D again for each number of components.
+// predictNMF factorises the block D, with k components.
 func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error) {
 	settings := *v.method.(*NMF)
 	settings.Components = k

@@ -51,7 +51,7 @@ type Model struct {
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
 	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
-	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with loss terms and an optimizer of its own; one for all parameters by default"`
+	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with its loss terms and optimizer; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
 	Baseline    Baseline              `part:"kind,or=autoencoder"` // settings of a baseline, nil for auto-encoders

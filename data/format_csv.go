@@ -258,8 +258,8 @@ func (f *csvFile) valueNames(c csvColumns) (names []string) {
 	return names
 }
 
-// otherColumns returns a warning if the columns of values have other names than the known ones, so that they are read in the order
-// of the file. Numbers as names, which WriteRows writes if it knows no names, may be any columns.
+// otherColumns returns a warning if the names of the columns differ from the known ones, so that the columns are read in the order
+// of the file. It does not warn of the names 0, 1, 2 and so on, which WriteRows writes if it knows no names.
 func (t *table) otherColumns(path string, known []string) []string {
 	numbered := true
 	for i, name := range t.columns {

@@ -232,3 +232,43 @@ func TestTermsNameTheirTeachers(t *testing.T) {
 		}
 	}
 }
+
+// Each teacher's values would move the centre: whose values it follows must not depend on the order of the terms.
+func TestACentreFollowsOneTeacher(t *testing.T) {
+	const declared = `
+[model.centred]
+encoder = [{ kind = "dense", units = 3, activation = "tanh" }]
+loss    = [{ kind = "mse" }, { kind = "dino" }, TERM]
+view    = [{ augment = ["noise"] }]
+head.projection.layers = [{ kind = "dense", units = 4 }, { kind = "teacher_centre" }]
+
+[model.centred.hook.teacher]
+decay = 0.9
+
+[model.centred.hook.slow]
+kind  = "teacher"
+decay = 0.999
+`
+	for term, want := range map[string]string{
+		`{ kind = "dino", name = "again", weight = 0.5 }`:     "", // one evaluation by the teacher, and one update
+		`{ kind = "consistency" }`:                            "", // does not read the centred values
+		`{ kind = "dino", name = "other", teacher = "slow" }`: `head.projection.1.centre is already moved by the views of the teacher "teacher", got also the views of the teacher "slow"`,
+		`{ kind = "consistency", on = "projection" }`:         `head.projection.1.centre is already moved by the views of the teacher "teacher", got also the images of the teacher "teacher"`,
+	} {
+		m := model(t, strings.Replace(declared, "TERM", term, 1), "centred", 3, 4)
+		for _, name := range []string{"teacher", "slow"} {
+			for _, p := range m.Parameters {
+				m.Lent = append(m.Lent, &graph.Parameter{Path: name + "." + p.Path, Shape: p.Shape, Data: p.Data})
+			}
+		}
+		p, err := m.Program(graph.Request{Batch: 2, Training: true})
+		if want == "" && (err != nil || len(p.Updates) != 1) {
+			t.Errorf("%s: %v, want a program with one update", term, err)
+		} else if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", term, err, want)
+		}
+		if _, err := m.Program(graph.Request{Batch: 2}); err != nil {
+			t.Errorf("%s: inference: %v", term, err)
+		}
+	}
+}

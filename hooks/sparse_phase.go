@@ -10,7 +10,7 @@ import (
 // SparsePhase turns the layers `sparsify` of a model on for a phase of the training, and off before and after: dense-sparse-dense
 // training of codes. The phase begins before the first step of an epoch. After the phase the learning rate is multiplied by rate.
 //
-// Source: Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017, with activations in the place of weights
+// Source: Han et al., DSD: Dense-Sparse-Dense Training for Deep Neural Networks, 2017, with activations in place of weights
 // (for weights see [Prune]).
 type SparsePhase struct {
 	On    string  `toml:"on" doc:"a glob over the switches of the layers, such as encoder.3.active"`

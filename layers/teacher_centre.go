@@ -15,7 +15,8 @@ import (
 //	c <- momentum c + (1-momentum) 1/n sum over i of x'_i
 //
 // The layer publishes uncentred, its input x. The loss dino compares the model's uncentred values with the teacher's centred ones:
-// no unit can then be the teacher's answer for all images. In a model that no loss compares with a teacher, c remains 0.
+// no unit can then be the teacher's answer for all images. In a model that no loss compares with a teacher, c remains 0. Terms that
+// compare this layer with different teachers, or one of them views and another the images, would move c twice: training refuses them.
 //
 // State: centre, of the shape of the input, initially 0. It is part of the run, and a teacher reads the model's centre, not an
 // average of it. Source: Caron et al., Emerging properties in self-supervised vision transformers, 2021.

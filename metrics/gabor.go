@@ -20,11 +20,11 @@ const (
 //
 //	g(p) = exp(-u²/(2s²) - v²/(2t²)) (a cos 2πfu + b sin 2πfu),   u = d·(p-c), v = d⟂·(p-c)
 //
-// The fit is the share of the energy of the atom that g explains, 1 - |w - g|² / |w|². a and b are those of least squares; the
+// The fit is the share of the energy of the atom that g explains, 1 - |w - g|² / |w|². a and b are fitted by least squares; the
 // others are found by the simplex method of Nelder and Mead from three wave vectors where the spectrum of the atom is largest. An
 // atom counts as a Gabor function if the fit is at least 0.7 and g is localised (c is in the image, s and t are at most half of
 // its shorter side) and band-pass (the wave vector is at least one standard deviation of the spectrum from 0, f >= 1/(2πs), and
-// f <= 1/2). Only of images with one channel. Atoms of zeros are left out.
+// f <= 1/2). It needs images with one channel. Atoms of zeros are left out.
 //
 // Sources: D. Gabor, Theory of communication, 1946; D. L. Ringach, Spatial structure and symmetry of simple-cell receptive fields
 // in macaque primary visual cortex, J. Neurophysiology 88, 2002.

@@ -8,6 +8,7 @@ import (
 )
 
 func TestAdviceAboutUselessUnitsFitsTheirCause(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	rows := "a,b,c\n"
 	for i := range 100 {
@@ -44,6 +45,7 @@ train     = { epochs = 1 }
 }
 
 func TestCheckReportsTheDataErrorsOfAllModelsWithTheirPlaces(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("good.csv", "m [mV],w,kind\n"+strings.Repeat("1,2,a\n3,5,b\n", 10))
 	b.write("bad.csv", "m,w\n1,x\n")
@@ -67,6 +69,7 @@ encoder = [{ kind = "dense", units = 2 }]
 }
 
 func TestListShowsOnePart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for args, want := range map[string]string{"layers dense": "layers\n  dense", "dense": "layers\n  dense", "datasets csv": "datasets\n  csv", "mse": "losses\n  mse"} {
 		text := b.must(0, strings.Fields("list "+args)...).stdout
@@ -87,11 +90,13 @@ func TestListShowsOnePart(t *testing.T) {
 }
 
 func TestNamesStayInTheirLine(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("eval", b.must(exitUsage, "eval", "x\ny").stderr, "tessera: x\\u000ay: no such folder\n")
 }
 
 func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	for args, want := range map[string]string{
@@ -113,6 +118,7 @@ func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
 }
 
 func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	trained := b.must(0, "train", "flowers").stdout
@@ -127,6 +133,7 @@ func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
 
 // A training that a hook has ended is finished, although it has fewer epochs than the declaration.
 func TestARunThatAHookEndedIsFinished(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "40", "--quiet", "--out", "runs/ended", "--set", "hook.early_stopping.patience=1", "--set", "hook.early_stopping.min_delta=1000")
 	runs := b.runs()
@@ -141,6 +148,7 @@ func TestARunThatAHookEndedIsFinished(t *testing.T) {
 
 // The summary of a model has a line for each of its hooks.
 func TestSummaryListsEveryHook(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "check")
 	text := b.must(0, "summary", "small", "--set", "hook.average.decay=0.9", "--set", "hook.prune.fraction=0.1", "--set", "hook.early_stopping.patience=3",

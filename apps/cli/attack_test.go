@@ -10,6 +10,7 @@ import (
 )
 
 func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "30")
 	args := []string{"attack", "runs/small", "--epsilon", "0.05,0.2", "--steps", "5", "--limit", "40"}
@@ -41,6 +42,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 }
 
 func TestAttackSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "hook.adversarial.epsilon=0.1", "--set", "hook.adversarial.steps=2")
@@ -77,6 +79,7 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")
@@ -130,6 +133,7 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 }
 
 func TestBlackBoxesShowTheirQueries(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")

@@ -37,6 +37,7 @@ iterations = 20
 `
 
 func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	for _, name := range []string{"factors", "centres", "components", "sparse"} {
@@ -66,6 +67,7 @@ func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
 }
 
 func TestEncodeAndDecodeWithABaseline(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", strings.ReplaceAll(smallBaselines, `"bars"`, `"swimmer"`))
 	images := swimmer(t)
@@ -116,6 +118,7 @@ func TestBaselinesOnRealImages(t *testing.T) {
 }
 
 func TestSummaryAndListKnowBaselines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	var s summary
@@ -138,6 +141,7 @@ func TestSummaryAndListKnowBaselines(t *testing.T) {
 }
 
 func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	b.contains("stderr", b.must(exitUsage, "train", "factors", "--epochs", "3").stderr, "--epochs: factors is a baseline", "iterations")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestMistakesAreReportedWithLineCaretAndSuggestionAndExitCode3(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("bad.toml", `[model.first]
 [[model.first.encoder]]
@@ -45,6 +46,7 @@ bad.toml:10:9: model "first": train: batch: got 0, want an integer > 0
 }
 
 func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "loss.1.wieght=3")
 	want := `--set loss.1.wieght: model "small": loss[1] (kl): unknown key "wieght"
@@ -57,12 +59,14 @@ func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
 }
 
 func TestSettingsThatOnlyTheImagesProveWrongEndWithExitCode3(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "dataset.validation=0.001")
 	b.contains("standard error", r.stderr, "validation: 0.001 holds out 0 of 256 images")
 }
 
 func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "dataset.name=bars", "--set", "dataset.count=1000000000000")
 	b.contains("standard error", r.stderr, "count", "[1,1000000]")
@@ -70,6 +74,7 @@ func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
 
 // A symbolic link to itself exists but cannot be read.
 func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	if err := os.Symlink("models.toml", b.path("models.toml")); err != nil {
@@ -80,6 +85,7 @@ func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 }
 
 func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for args, says := range map[string]string{
 		"train smal":                      `unknown model "smal" in models.toml and the shipped models: did you mean "small"?`,
@@ -110,6 +116,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 }
 
 func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--out", "run")
 	for _, variable := range []string{"TESSERA_BLAS=none.so", "TESSERA_SIMD=sse9"} {
@@ -129,6 +136,7 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 }
 
 func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
 		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "models.toml: 2 models, no errors\nalso available: ", "that are shipped")
@@ -152,6 +160,7 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 }
 
 func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	once := b.must(0, "check", "--fill", "small").stdout
 	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "min_epoch_steps = 0")
@@ -162,6 +171,7 @@ func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
 }
 
 func TestSummaryCountsParameters(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("summary", b.must(0, "summary", "clothes").stdout, "encoder.2", "dense", "28x28", "10,198 parameters")
 	var s struct {
@@ -183,6 +193,7 @@ func TestSummaryCountsParameters(t *testing.T) {
 }
 
 func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(0, "list")
 	b.contains("list", r.stdout, "models of models.toml\n", "small", "shipped models\n", "layers\n", "dense", "masking_noise", "losses\n", "asymmetric_decay", "constraints\n",
@@ -198,6 +209,7 @@ func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
 }
 
 func TestDoctorVersionAndDataTellWhatTheyFind(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("doctor", b.must(0, "doctor").stdout, "cpu", "threads", "GOMAXPROCS", "kernels", "fashion-mnist", "not found")
 	line := b.must(0, "version").stdout
@@ -225,6 +237,7 @@ func TestDoctorNamesTheVersionsOfTheModulesThatCompute(t *testing.T) {
 }
 
 func TestTheShellCompletesModels(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("completion", b.must(0, "__complete", "train", "").stdout, "small\n", "clothes\n")
 	b.contains("completion", b.must(0, "__complete", "check", "--fill", "").stdout, "small\n")
@@ -233,6 +246,7 @@ func TestTheShellCompletesModels(t *testing.T) {
 
 // check and summary also report errors that occur only when the graph of a model is built.
 func TestCheckBuildsTheGraph(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"softmax\" }, { kind = \"dense\", units = 5 }]\ndecoder = []\nloss = [{ kind = \"contractive\" }]\n")
 	for _, args := range [][]string{{"check"}, {"summary", "m"}, {"train", "m", "--epochs", "1"}} {

@@ -44,6 +44,7 @@ func (b *bench) firstLine(name string) string {
 }
 
 func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	r := b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv")
@@ -71,6 +72,7 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 }
 
 func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
+	t.Parallel()
 	for _, columns := range [][]string{{"400", "410", "420"}, {"a", "label", "name"}} {
 		b := newBench(t)
 		b.trainSpectra(columns...)
@@ -90,6 +92,7 @@ func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 }
 
 func TestColumnsAreEncodedByTheirNames(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	var turned strings.Builder

@@ -6,6 +6,7 @@ import (
 )
 
 func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	for format, file := range map[string]string{"onnx": "small.onnx", "npz": "small.npz", "safetensors": "small.safetensors",

@@ -54,6 +54,7 @@ func (b *bench) texts(name string) string {
 }
 
 func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	for _, name := range []string{"units", "kinds", "search", "optimizers"} {
@@ -83,6 +84,7 @@ func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
 }
 
 func TestRunsOfASweepAreNamedByTheirSettings(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	b.must(0, "sweep", "units")
@@ -96,6 +98,7 @@ func TestRunsOfASweepAreNamedByTheirSettings(t *testing.T) {
 }
 
 func TestASweepSaysWhichTrialsAreNotItsOwn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	b.must(0, "sweep", "units")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
@@ -37,6 +38,7 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 }
 
 func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--set", `encoder=[{kind="patches",size=8},{kind="token_dense",units=8},{kind="attention",heads=2},{kind="dense",units=4,activation="sigmoid"}]`)
 	b.must(0, "figure", "attention", "runs/small")
@@ -53,6 +55,7 @@ func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
 }
 
 func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "figure", "atoms", "runs/small", "--atoms", "3,1", "--title", "Two limbs", "-o", "two.svg")
@@ -76,6 +79,7 @@ func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
 }
 
 func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "figure", "curves", "--published", "deep", "--out", "deep.svg")
 	b.contains("the figure", b.read("deep.svg"), "p = 0.01", "p = 0.2", "published")
@@ -84,6 +88,7 @@ func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
 }
 
 func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "figure", "atoms", "runs/small", "--out", "atoms.svg")
@@ -109,6 +114,7 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 }
 
 func TestMistakesInFiguresAreUsage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset=bars")

@@ -10,6 +10,7 @@ import (
 )
 
 func TestInitWritesModelsThatTrain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	refused := b.must(exitUsage, "init")
 	b.contains("standard error", refused.stderr, "models.toml exists already and is not replaced", "tessera init DIR")
@@ -31,6 +32,7 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 
 // The help topic contains declarations as indented lines, from [model.NAME] or [sweep.NAME] to the next empty line.
 func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
+	t.Parallel()
 	var declared strings.Builder
 	in := false
 	for line := range strings.Lines(modelsText) {
@@ -55,6 +57,7 @@ func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 }
 
 func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(exitUsage, "docs")
 	b.must(0, "docs", "out/docs")

@@ -9,6 +9,7 @@ import (
 // encode reads labels like any other column. The class names are those of the training, even if the classes in the file
 // differ.
 func TestEncodeReadsLabels(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	rows := "a,b,kind\n"
 	for i := range 20 {
@@ -57,6 +58,7 @@ train = { epochs = 1 }
 
 // For published or generated data sets, labels and columns are read from a file by their own names.
 func TestColumnsOfAGeneratedSetAreReadByTheirNames(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.loan]

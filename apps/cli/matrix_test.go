@@ -58,6 +58,7 @@ dataset = { name = "triples", file = "ratings.csv", hide = 0.1 }
 // A matrix is factorised, its entries are predicted, and the entries of new users are predicted from their own. All commands
 // that inspect a run work.
 func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ratings()
 	b.must(0, "check")
@@ -128,6 +129,7 @@ func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 }
 
 func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
+	t.Parallel()
 	for _, solver := range []string{"als", "sgd"} {
 		t.Run(solver, func(t *testing.T) {
 			b := newBench(t)

@@ -14,6 +14,7 @@ import (
 func spaced(text string) string { return regexp.MustCompile(`[ ]+`).ReplaceAllString(text, " ") }
 
 func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "2", "--set", "dataset.validation=0.25", "--set", "dataset.limit=200")
 	b.contains("the table of train", spaced(trained.stdout), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.", "\ndead units ", "\nuseful units ")
@@ -47,6 +48,7 @@ func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
 }
 
 func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, table := range []string{b.must(0, "train", "small", "--epochs", "2").stdout, b.must(0, "eval", "runs/small").stdout} {
 		b.contains("the table", spaced(table), "\nsplit train (fitted to these images, none are held out)\nimages 256\n")
@@ -55,6 +57,7 @@ func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
 }
 
 func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	images := swimmer(t)
@@ -74,6 +77,7 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 }
 
 func TestTrainAndEvalWarnOfUselessUnits(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "1", "--quiet")
 	var e struct {

@@ -15,6 +15,7 @@ import (
 
 // A message contains the problem, its location and the remedy.
 func TestMessagesSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.write("file", "text")
@@ -73,6 +74,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 }
 
 func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
@@ -102,6 +104,7 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 
 // The folder of --data contains damaged images. The remedy must refer to this folder.
 func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	images := []byte{0, 0, 8, 1, 0, 0, 0, 1, 7}
 	for _, name := range []string{"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"} {

@@ -38,6 +38,7 @@ func (b *bench) elsewhere(code int, args ...string) result {
 }
 
 func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "2", "--out", "whole")
@@ -77,6 +78,7 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 }
 
 func TestChangedDataAreRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")
@@ -94,6 +96,7 @@ func TestChangedDataAreRefused(t *testing.T) {
 }
 
 func TestAnEnvironmentThatIsDamagedOrOldChangesNoNumber(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")

@@ -60,6 +60,7 @@ func goes(args ...string) error {
 }
 
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
+	t.Parallel()
 	b := outside(t)
 	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code", "columns": "lognormal",
 		"constraints": "at_least", "optimizers": "row_scaled", "schedules": "root", "weights": "alternating", "inits": "signs", "baselines": "medians"} {

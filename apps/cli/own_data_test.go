@@ -62,6 +62,7 @@ func (b *bench) step(command string, said []string) {
 }
 
 func TestFirstAfternoonWithDataOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	models, err := os.ReadFile("testdata/own_data/models.toml")
 	if err != nil {

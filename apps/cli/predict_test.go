@@ -29,6 +29,7 @@ train     = { epochs = 20, batch = 16 }
 }
 
 func TestPredictNamesTheClasses(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")
@@ -58,6 +59,7 @@ func TestPredictNamesTheClasses(t *testing.T) {
 }
 
 func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.flowers()
@@ -84,6 +86,7 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 // Two heads learn two columns of classes. Every table and page measures each head against its own column, and names the
 // classes of this column.
 func TestHeadsPredictTheClassesOfTheirColumns(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	rows := "nr,long,wide,species,site\n"
 	for i := range 60 {

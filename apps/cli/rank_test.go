@@ -12,6 +12,7 @@ import (
 )
 
 func TestRankChoosesTheNumberOfComponents(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.p]\nkind = \"pca\"\ncomponents = 8\ndataset = { name = \"bars\", count = 300 }\n"+
 		"[model.f]\nextends = \"p\"\nkind = \"nmf\"\ncomponents = 8\niterations = 100\n[model.k]\nextends = \"p\"\nkind = \"semi_nmf\"\n")
@@ -41,6 +42,7 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 }
 
 func TestRankChoosesTheNumberOfClusters(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var text strings.Builder
 	text.WriteString("x,y\n")
@@ -74,6 +76,7 @@ func TestRankChoosesTheNumberOfClusters(t *testing.T) {
 
 // The images have 8 parts: with fewer units the error of hidden entries is larger, with 16 it is larger again.
 func TestRankChoosesTheNumberOfUnits(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.a]
 dataset = { name = "shapes", parts = 8, height = 10, width = 10, count = 300, noise = 0.02 }

@@ -184,8 +184,8 @@ func (r *ranking) print(out io.Writer) error {
 	return t.flush()
 }
 
-// draw writes a figure: each metric over the number of components, the first with bars of one standard error. Marked rows have
-// points of their own colour.
+// draw writes a figure: each metric over the number of components, the first with bars of one standard error. Each mark has
+// points of another colour.
 func (r *ranking) draw(path string) error {
 	lines := []figures.SweptLine{{Name: "measured; bars: one standard error of the " + r.metrics[0]}}
 	for _, row := range r.rows {

@@ -11,6 +11,7 @@ import (
 
 // The commands of README.md are run in one folder, from top to bottom.
 func TestTheCommandsOfREADMEWork(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

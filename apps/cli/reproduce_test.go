@@ -65,6 +65,7 @@ func (b *bench) page(sweep string) map[string]string {
 }
 
 func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "sweep", "table1")
 	r := b.must(0, "reproduce", "table1", "--svm=false")
@@ -85,6 +86,7 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 }
 
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "shipped", "--metrics", "mse")
 	b.contains("standard output", r.stdout, "model    images  epochs", "small    256     12 ", "factors  256     ", " 2 of 2  0.", "page  sweeps/shipped/page/README.md\n")
@@ -99,6 +101,7 @@ func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 }
 
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
 	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models: give the sweep several seeds.",
@@ -109,6 +112,7 @@ func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 }
 
 func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	args := []string{"reproduce", "table1", "--svm=false", "--out"}
 	b.must(0, append(args, "whole")...)
@@ -137,6 +141,7 @@ func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
 }
 
 func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "2", "--set", "train.seed=7", "--svm=false", "--out", "look")
 	files := b.page("look")
@@ -148,6 +153,7 @@ func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
 }
 
 func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "figure8", "--epochs", "1")
 	files := b.page("sweeps/figure8")
@@ -158,6 +164,7 @@ func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {
 }
 
 func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	r := b.must(exitSweep, "reproduce", "table2", "--svm=false")
 	b.contains("standard error", r.stderr, `sweep "table2": 1 of 2 trials failed`)
@@ -180,6 +187,7 @@ func TestAModelThatTheEpochsMakeInvalidDoesNotStopTheOthers(t *testing.T) {
 }
 
 func TestMistakesOfAReproductionAreUsage(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
 		"reproduce tabel1":                                         `unknown reproduction "tabel1": did you mean "table1"?`,

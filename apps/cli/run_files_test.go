@@ -12,6 +12,7 @@ import (
 )
 
 func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	for _, name := range []string{"model.safetensors", "state.safetensors"} {
@@ -49,6 +50,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 }
 
 func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	if r := b.must(0, "eval", "runs/small"); strings.Contains(r.stderr, "finished") {
@@ -62,6 +64,7 @@ func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 // file is damaged: this is not an internal error. The test replaces the file by a folder, because root ignores missing
 // permissions.
 func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
 	b.must(0, "train", "small", "--epochs", "2")
@@ -107,6 +110,7 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 // A run does not depend on a later file at the path of its images: the run can be opened, and other images are treated as
 // other data.
 func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	images := func(shape ...int) {
 		t.Helper()

@@ -33,7 +33,7 @@ func summaryCommand() *cobra.Command {
 				return usagef("--plan: has no JSON form; leave out --json")
 			}
 			if dot && (asJSON || plan) {
-				return usagef("--dot: is an output of its own; leave out --json and --plan")
+				return usagef("--dot: writes only the graph; leave out --json and --plan")
 			}
 			m, err := f.model(args[0])
 			if err != nil {

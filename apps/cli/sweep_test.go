@@ -103,6 +103,7 @@ func trialsOf(t *testing.T, results string) []string {
 }
 
 func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	r := b.must(0, "sweep", "targets", "--epochs", "1")
 	b.contains("standard error", r.stderr, "sweep sweeps/targets: 12 trials\n", "[12/12] small loss.1.target=", "loss.1.weight=0.001 seed=2  mse 0.")
@@ -123,6 +124,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 }
 
 func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	r := b.must(0, "sweep", "targets", "--dry-run")
 	if b.exists("sweeps") || strings.Count(r.stdout, "waiting") != 12 {
@@ -136,6 +138,7 @@ func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {
 }
 
 func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	r := b.must(exitSweep, "sweep", "wild", "--epochs", "2", "--jobs", "1")
 	b.contains("standard error", r.stderr, "[1/2] small optimizer.learning_rate=0.01 seed=1  mse ",
@@ -144,11 +147,13 @@ func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {
 }
 
 func TestListShowsSweepsToo(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.contains("list sweeps", b.must(0, "list", "sweeps").stdout, "sweeps of models.toml\n  targets")
 }
 
 func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	for args, says := range map[string]string{
 		"sweep target":               `unknown sweep "target" in models.toml and the shipped models: did you mean "targets"?`,
@@ -200,6 +205,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 }
 
 func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.must(0, "sweep", "targets", "--epochs", "2")
 	for _, kind := range []string{"curves", "hoyer-scatter", "mse-scatter", "pareto"} {
@@ -218,6 +224,7 @@ func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
 }
 
 func TestAPlanSaysWhatASweepTakes(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.write("models.toml", strings.Replace(smallSweeps, "epochs = 12", "epochs = 2", 1))
 	r := b.must(0, "sweep", "targets", "--plan", "--cores", "8,4")
@@ -241,6 +248,7 @@ func TestAPlanSaysWhatASweepTakes(t *testing.T) {
 
 // The data set swimmer has no test images.
 func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
 	r := b.must(0, "sweep", "chosen", "--metrics", "mse")
@@ -249,6 +257,7 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 
 // The table of a sweep contains the requested metrics.
 func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\nset.train.epochs = [1, 2]\n")
 	head := func(args ...string) string {

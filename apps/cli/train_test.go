@@ -15,6 +15,7 @@ import (
 )
 
 func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(0, "train", "small")
 	b.contains("standard output", r.stdout, "runs/small\n", "mse", "hoyer", "dead units", "useful units", "negative weights  0\n",
@@ -35,6 +36,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 }
 
 func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "3")
 	lines := strings.Split(strings.TrimSpace(b.read("runs/small/metrics.jsonl")), "\n")
@@ -57,6 +59,7 @@ func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
 }
 
 func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, want := range []string{"runs/small", "runs/small-2", "runs/small-3"} {
 		r := b.must(0, "train", "small", "--epochs", "1")
@@ -67,6 +70,7 @@ func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
 }
 
 func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "mine")
 	before := b.read("mine/state.safetensors")
@@ -96,6 +100,7 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 }
 
 func TestFlagsAreSettingsOfTheModel(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--seed", "7", "--set", "train.batch=64", "--set", "loss.1.weight=0.5",
 		"--set", "dataset.limit=100")
@@ -104,6 +109,7 @@ func TestFlagsAreSettingsOfTheModel(t *testing.T) {
 }
 
 func TestAConfigOfARunTrainsItAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2", "--seed", "3", "--out", "first")
 	b.must(0, "train", "small", "-f", "first/config.toml", "--out", "again")
@@ -111,6 +117,7 @@ func TestAConfigOfARunTrainsItAgain(t *testing.T) {
 }
 
 func TestEqualSeedsGiveEqualBytes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--threads", "2", "--epochs", "2", "--out", "a")
 	b.must(0, "train", "small", "--threads", "2", "--epochs", "2", "--out", "b")
@@ -122,6 +129,7 @@ func TestEqualSeedsGiveEqualBytes(t *testing.T) {
 }
 
 func TestBothBackEndsLearnTheSame(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var mse [2]float64
 	for i, backend := range []string{"engine", "tape"} {
@@ -138,6 +146,7 @@ func TestBothBackEndsLearnTheSame(t *testing.T) {
 }
 
 func TestDivergenceNamesTheStepAndTheTensorAndKeepsACheckpoint(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitDiverged, "train", "small", "--set", "optimizer.kind=sgd", "--set", "optimizer.learning_rate=1e38")
 	b.contains("standard error", r.stderr, "runs/small: training diverged at step ", "(epoch ", " is ", "last good checkpoint is kept")
@@ -175,6 +184,7 @@ func BenchmarkHelp(bm *testing.B) {
 }
 
 func TestMetricsAreJSONWithoutNaN(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	line := []byte(b.read("runs/small/metrics.jsonl"))
@@ -185,6 +195,7 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 
 // docs/run-folder.md states this property.
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "5", "--out", "whole")
 	b.must(0, "train", "small", "--epochs", "2", "--out", "longer")

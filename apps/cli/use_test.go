@@ -39,6 +39,7 @@ func (b *bench) eval(args ...string) (e evaluated) {
 }
 
 func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")
 	keys := []string{"model", "dataset", "split", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
@@ -69,6 +70,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 }
 
 func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--set", "dataset.validation=0.25", "--out", "held")
 	images := map[string]int{}
@@ -167,6 +169,7 @@ func swimmer(t *testing.T) []float32 {
 }
 
 func TestEvalAgreesWithPlainLoops(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small")
 	mse, hoyer := readPlain(b, "runs/small", "encoder.2").errors(swimmer(t), 1)
@@ -187,6 +190,7 @@ func (b *bench) values(name string, shape ...int) []float32 {
 }
 
 func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small")
 	images := swimmer(t)
@@ -232,6 +236,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 }
 
 func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1")
 	if err := data.WriteImages(b.path("small.npy"), []int{4, 4}, make([]float32, 32)); err != nil {
@@ -297,6 +302,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 40
 	if err := data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)); err != nil {
@@ -319,6 +325,7 @@ func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
 }
 
 func TestMissingDataEndWithExitCode4AndSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("standard error", b.must(exitData, "train", "clothes", "--data", "here").stderr, "here: no such folder", "tessera data get NAME --data here")
 	if err := os.Mkdir(b.path("here"), 0o777); err != nil {

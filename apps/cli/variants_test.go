@@ -20,6 +20,7 @@ start   = { run = "runs/small" }
 `
 
 func TestARunStartsFromAnother(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", variantModels)
 	b.contains("summary", b.must(0, "summary", "decoder-only").stdout, "13,318 parameters, 7,168 of them trainable",

@@ -24,6 +24,7 @@ func (b *bench) within(folder string, code int, args ...string) result {
 }
 
 func TestFirstStepInTheWrongFolder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	r := b.within("wrong", exitUsage, "train", "own", "--epochs", "1")
@@ -42,6 +43,7 @@ func TestFirstStepInTheWrongFolder(t *testing.T) {
 }
 
 func TestFirstStepWithoutData(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitData, "train", "clothes", "--epochs", "1")
 	b.contains("the message", r.stderr, `run "tessera data get fashion-mnist"`, "point --data or TESSERA_DATA at the folder that holds fashion-mnist/")
@@ -55,6 +57,7 @@ func TestFirstStepWithoutData(t *testing.T) {
 }
 
 func TestFirstStepWithAnUnknownModel(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitUsage, "train", "smal")
 	found := regexp.MustCompile(`did you mean "(\w+)"\?`).FindStringSubmatch(r.stderr)

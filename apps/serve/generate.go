@@ -16,7 +16,7 @@ const (
 	traversing = "traverse" // inputs unit and position: the image of the mean code, with the unit at this share of its range
 )
 
-// cannotMake reports that a run makes no images of a kind, whatever its data.
+// cannotMake is the error for a run whose model cannot generate images of a kind. Other errors depend on its data.
 type cannotMake struct{ error }
 
 // Unwrap returns the reason.
@@ -38,11 +38,15 @@ func makes(kind string, run *tessera.Run) error {
 	return nil
 }
 
-// leaveOut records why images of these kinds are not served.
+// leaveOut records why images of these kinds are not served. It reads no images: whatever decodes a code can draw one, and traverses.
 func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
 	l.missing = map[string]string{}
 	for _, kind := range kinds {
-		if err := makes(kind, run); err != nil {
+		err := run.Decodes()
+		if err != nil {
+			err = makes(kind, run)
+		}
+		if err != nil {
 			l.missing[kind] = err.Error()
 		} else {
 			l.missing[kind] = fmt.Sprintf("version %s can make it: start the server again to serve it", l.version)

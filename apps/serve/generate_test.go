@@ -22,12 +22,17 @@ func TestModelsMakeImages(t *testing.T) {
 dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "gaussian", units = 3 }]
 loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }]`)
-	s, err := New([]Model{{Folder: folder}, {Folder: smallRun(t)}}, Options{Generate: true, Workers: 1})
+	vq := filepath.Join(filepath.Dir(folder), "vq")
+	trainRun(t, vq, `[model.m]
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "dense", units = 4 }, { kind = "reshape", shape = [2, 2] }, { kind = "vq", entries = 5 }]
+loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
+	s, err := New([]Model{{Folder: folder}, {Folder: vq}, {Folder: smallRun(t)}}, Options{Generate: true, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got, want := s.Models(), []string{"vae", "vae.sample", "vae.traverse", "small", "small.sample", "small.traverse"}; !slices.Equal(got, want) {
+	if got, want := s.Models(), []string{"vae", "vae.sample", "vae.traverse", "vq", "vq.sample", "vq.traverse", "small", "small.sample", "small.traverse"}; !slices.Equal(got, want) {
 		t.Fatalf("models: got %q, want %q", got, want)
 	}
 	run, err := tessera.Open(folder, tessera.Options{})
@@ -51,6 +56,15 @@ loss = [{ kind = "mse" }, { kind = "gaussian_kl", weight = 0.01 }]`)
 		}
 	}
 	same("vae.sample", `{"name":"seed","shape":[2,1],"datatype":"INT64","data":[7,8]}`, want)
+	books, err := tessera.Open(vq, tessera.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer books.Close()
+	if want, err = books.DrawFromIndices(t.Context(), 1, 7); err != nil {
+		t.Fatal(err)
+	}
+	same("vq.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[7]}`, want)
 
 	traversed, err := run.Traverse(t.Context(), tessera.Traversal{Units: []int{2, 0}, Steps: 3})
 	if err != nil {
@@ -85,12 +99,12 @@ encoder      = [{ kind = "diffuse", steps = 4 }, { kind = "dense", units = 6, ac
 head.time    = { from = "level", layers = [{ kind = "sinusoidal", units = 4 }, { kind = "dense", units = 6 }] }
 decoder      = [{ kind = "dense", from = ["code", "encoder.1"] }]
 loss         = [{ kind = "mse", against = "noise" }]`)
-	trainRun(t, filepath.Join(dir, "blind"), `[model.m]
-dataset = { name = "bars", count = 40 }
-encoder = [{ kind = "dense", units = 3 }]
-decoder = []
-view    = [{ augment = ["flip"] }]
-loss    = [{ kind = "nt_xent", on = "code" }]`)
+	file := filepath.Join(dir, "rows.csv")
+	if err := os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	small := fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", file = %q }\nencoder = [{ kind = \"dense\", units = 3 }]\n", file)
+	trainRun(t, filepath.Join(dir, "blind"), small+"decoder = []\nloss = [{ kind = \"l1\" }]")
 	var log []string
 	s, err := New([]Model{{Folder: filepath.Join(dir, "diffusion")}, {Folder: filepath.Join(dir, "blind")}, {Folder: smallRun(t)}},
 		Options{Generate: true, Workers: 1, Log: func(text string) { log = append(log, text) }})
@@ -145,7 +159,10 @@ loss    = [{ kind = "nt_xent", on = "code" }]`)
 	if err := os.RemoveAll(filepath.Join(dir, "blind")); err != nil {
 		t.Fatal(err)
 	}
-	trainRun(t, filepath.Join(dir, "blind"), "[model.m]\ndataset = { name = \"bars\", count = 40 }\nencoder = [{ kind = \"dense\", units = 3 }]")
+	trainRun(t, filepath.Join(dir, "blind"), small)
+	if err := os.Remove(file); err != nil { // no mixture of codes is fitted for the metadata
+		t.Fatal(err)
+	}
 	if news, err := s.reload(s.byName["blind"]); err != nil || news == "" {
 		t.Fatalf("got %q, %v, want another version", news, err)
 	}

@@ -164,8 +164,8 @@ func describe(path string, handle uintptr) (*library, error) {
 	return lib, nil
 }
 
-// serves returns an error if the library does not belong to the launcher's MPI. Each process would then be in a group
-// of its own.
+// serves returns an error if the library does not belong to the launcher's MPI. Each process would then be alone in its
+// group.
 func (lib *library) serves(l Launch) error {
 	switch {
 	case l.By == byOpen && !lib.open:

@@ -60,8 +60,8 @@ type Vocabulary struct {
 	named func() map[reflect.Type]string
 }
 
-// Words returns the vocabulary of a registry. around is the zero value of the struct whose field tagged `part` contains
-// a part of this registry. It is nil if parts occur only in fields of other parts.
+// Words returns the vocabulary of a registry. around is a zero value of the struct that has a field, tagged `part`, for a
+// part of this registry; nil if these parts occur only in fields of other parts.
 func Words[T any](title string, r *part.Registry[T], around any) *Vocabulary {
 	return &Vocabulary{
 		Title:  title,

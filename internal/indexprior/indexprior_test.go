@@ -1,9 +1,9 @@
-package tessera
+package indexprior
 
 import (
 	"context"
-	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -21,7 +21,7 @@ func stripes(n int) (indices, codes []float32) {
 
 // The weights are the frequencies with 1 added to each count, by hand: entry 0 has the index 7, entry 1 the index 2.
 func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
-	p, err := newIndexPrior(stripesOf(3))
+	p, err := Fit(stripesOf(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
 
 // Frequencies of single places would draw each of the 16 images equally often.
 func TestThePriorOfIndicesKnowsNeighbours(t *testing.T) {
-	p, err := newIndexPrior(stripesOf(500))
+	p, err := Fit(stripesOf(500))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,19 +70,59 @@ func TestThePriorOfIndicesKnowsNeighbours(t *testing.T) {
 	}
 }
 
+// By hand, for two images a b b and b b a of three tokens in one row, and for the same indices as one image of 2 x 3 tokens.
+func TestThePriorOfIndicesReadsAnyGrid(t *testing.T) {
+	indices, codes := []float32{4, 9, 9, 9, 9, 4}, []float32{40, 90, 90, 90, 90, 40}
+	const a, b = 0, 1 // entries: index 4 and index 9
+	for _, c := range []struct {
+		rows  int
+		drawn []int
+		want  [][2]float64 // weights of a and b at each token: p_t, left, above
+	}{
+		// On the left of a: b once. On the left of b: a once, b twice. Each count plus 1: 1/3 and 2/3, 2/5 and 3/5.
+		{1, []int{a, b, a}, [][2]float64{{1. / 2, 1. / 2}, {1. / 4 * 1 / 3, 3. / 4 * 2 / 5}, {1. / 2 * 2 / 3, 1. / 2 * 3 / 5}}},
+		// The same on the left: the end of the first row is not left of the second. Above a: b once. Above b: a and b, each once.
+		{2, []int{a, b, b, b, a, a}, [][2]float64{{2. / 3, 1. / 3}, {1. / 3 * 1 / 3, 2. / 3 * 2 / 5}, {1. / 3 * 2 / 3, 2. / 3 * 3 / 5},
+			{1. / 3 * 1 / 3, 2. / 3 * 1 / 2}, {1. / 3 * 2 / 3 * 2 / 3, 2. / 3 * 3 / 5 * 1 / 2}, {2. / 3 * 1 / 3 * 2 / 3, 1. / 3 * 2 / 5 * 1 / 2}}},
+	} {
+		p, err := Fit(indices, codes, c.rows, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights := make([]float64, 2)
+		for token, want := range c.want {
+			p.weights(weights, c.drawn, token)
+			if math.Abs(weights[a]-want[a]) > 1e-15 || math.Abs(weights[b]-want[b]) > 1e-15 {
+				t.Errorf("%d x 3, token %d: got the weights %v, want %v", c.rows, token, weights, want)
+			}
+		}
+		if drawn, err := p.Draw(context.Background(), 2, 1); err != nil || len(drawn) != 2*3*c.rows {
+			t.Errorf("%d x 3: %d values of two codes, %v", c.rows, len(drawn), err)
+		}
+	}
+}
+
+func TestAPriorOfIndicesNeedsAnImage(t *testing.T) {
+	for _, indices := range [][]float32{nil, {1, 2, 3}} {
+		if p, err := Fit(indices, indices, 2, 2); err == nil {
+			t.Errorf("%d indices of 2 x 2 tokens: got %v, want an error", len(indices), p)
+		}
+	}
+}
+
 func TestThePriorOfIndicesRefusesOtherCodes(t *testing.T) {
 	indices, codes := stripes(1)
 	codes[3] = 5
-	if _, err := newIndexPrior(indices, codes, 2, 2); !errors.Is(err, ErrNoSampler) {
+	if _, err := Fit(indices, codes, 2, 2); err == nil || !strings.Contains(err.Error(), "token 3 with the index 2 has other values") {
 		t.Errorf("two values of one index: got %v", err)
 	}
 	indices[0] = float32(math.NaN())
-	if _, err := newIndexPrior(indices[:1], codes[:1], 1, 1); !errors.Is(err, ErrNoSampler) {
+	if _, err := Fit(indices[:1], codes[:1], 1, 1); err == nil || !strings.Contains(err.Error(), "the index NaN") {
 		t.Errorf("NaN: got %v", err)
 	}
 }
 
-// stripesOf returns the arguments of newIndexPrior for stripes.
+// stripesOf returns the arguments of Fit for stripes.
 func stripesOf(n int) (indices, codes []float32, rows, columns int) {
 	indices, codes = stripes(n)
 	return indices, codes, 2, 2
