@@ -258,9 +258,9 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// countsBy reports a mask or a sample weight that is a value of the model outside of the allowed range. A negative
-// weight, for example, would reward errors. The range of a value that a layer publishes is not known here, so it is not
-// checked.
+// countsBy checks a mask or a sample weight that is a value of the model, not a column: it reports a value whose range is not
+// allowed. A negative weight, for example, would reward errors. The range of a value that a layer publishes is not known
+// here, so it is not checked.
 func (w *walk) countsBy(part string, l Loss) {
 	for key, name := range map[string]string{"mask": l.Mask, "sample_weight": l.SampleWeight} {
 		if _, column := w.layout.Column(name); column || name == "" {

@@ -89,8 +89,8 @@ func (s stepped) Draw(ctx context.Context, n int, seed uint64) ([]float32, error
 	return s.coder.draw(ctx, n, seed, s.path, s.generator.Generate)
 }
 
-// generator returns the path and the function of what draws the images of the model. In a stack of Boltzmann machines, a deep belief
-// net, this is the last one.
+// generator returns the layer that draws the images of the model, by its path, and its function. In a stack of Boltzmann machines, a
+// deep belief net, it is the last machine.
 func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
 	var paths []string
 	belief := false
