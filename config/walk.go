@@ -325,6 +325,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 			w.loss(fmt.Sprintf("loss[%d]", i), l)
 		}
 	}
+	w.taught()
 	w.termNames()
 	w.unread(len(w.found) == before)
 	for i, one := range m.Constraints {
