@@ -73,7 +73,7 @@ func (r *Run) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, et
 	})
 }
 
-// drawFrom draws n images from what of returns, in the units before scaling.
+// drawFrom draws n images from the sampler that of returns, in the units before scaling.
 func (r *Run) drawFrom(ctx context.Context, n int, seed uint64, of func(metrics.Coder) (metrics.Sampler, error)) (images []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		sampler, err := of(c)

@@ -58,7 +58,9 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 		f.names = r.Columns
 	}
 	if !cmd.Flags().Changed("with") {
-		f.with = r.With
+		if f.with, err = f.taken(r.With); err != nil {
+			return err
+		}
 	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {
@@ -66,7 +68,9 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		if chosen && r.Columns != nil {
-			r.Columns = columnsOf(results, f.names)
+			if r.Columns = columnsOf(results, f.names); len(r.Columns) == 0 { // none applies, or no trial was measured
+				r.Columns = f.names
+			}
 		}
 		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs})
 		if err != nil {
@@ -74,6 +78,17 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 		}
 		return printPage(cmd, page)
 	})
+}
+
+// taken returns the settings that one of the selected metrics has.
+func (f *sweepFlags) taken(settings []string) (with []string, err error) {
+	chosen, err := selected(f.names...)
+	for _, text := range settings {
+		if err == nil && chosen.SetText(text) == nil {
+			with = append(with, text)
+		}
+	}
+	return with, err
 }
 
 // printPage prints the tables and the path of a page.

@@ -32,6 +32,9 @@ seeds = [1, 2]
 [sweep.known-parts]
 model = ["small", "factors"]
 
+[sweep.deep-belief]
+model = "factors"
+
 [model.late]
 extends = "small"
 hook.prune = { from = 3, fraction = 0.5 }
@@ -110,6 +113,16 @@ func TestMetricsOfATableMayBeGlobsAndEverySweepOfTheDocumentationHasATable(t *te
 	b.contains("the page", b.page("sweeps/known-parts")["README.md"], "docs/reproduction/known-parts.md has the question and the answer.", "by `tessera reproduce known-parts`")
 	r = b.must(0, "reproduce", "known-parts", "--metrics", "parts_found")
 	b.contains("standard output", r.stdout, "parts_found")
+}
+
+func TestATableHasTheColumnsAskedForIfTheyDoNotApplyOrHaveNoDeclaredSettings(t *testing.T) {
+	t.Parallel()
+	b := newStudyBench(t)
+	for _, name := range []string{"elbo", "mse"} { // of variational models; not of annealed importance sampling, whose temperatures are declared
+		r := b.must(0, "reproduce", "deep-belief", "--metrics", name)
+		b.contains("standard output", r.stdout, "model    images  epochs  seeds   "+name+" ")
+		b.contains("the page", b.page("sweeps/deep-belief")["README.md"], "| model | images | epochs | seeds | "+name+" | seconds |")
+	}
 }
 
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
