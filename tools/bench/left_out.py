@@ -316,6 +316,9 @@ def fronts(o, rows, out):
         for model, colour, marker in zip(models, ["#0072b2", "#d55e00", "#009e73", "#cc79a7"], "s^Dv"):
             ax.plot([r["hoyer"] for r in here if r["model"] == model], [r["mse"] for r in here if r["model"] == model], marker, color=colour, ms=5, label=model)
         low, high = min(r["hoyer"] for r in here), max(r["hoyer"] for r in here)
+        curves = [fit[2] for fit in their_fits(o, name, made(o, name), here[0]["seed"]).values()]
+        grid = np.linspace(low - 0.08, min(high + 0.08, max(p[1] for points in curves for p in points)), 60)
+        ax.plot(grid, [mixed(curves, at) for at in grid], "--", lw=1, color="0.4", label="any two of these")
         ax.set(title=name, xlabel="hoyer_contribution", xlim=(low - 0.08, high + 0.08), ylim=(0, 2 * max(r["mse"] for r in here)))
         ax.ticklabel_format(axis="y", scilimits=(-3, 3))
         ax.grid(color="0.9")
