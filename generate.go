@@ -53,24 +53,10 @@ func (r *Run) Draw(ctx context.Context, n int, seed uint64) (images []float32, e
 	return r.DrawFromCodes(ctx, n, seed)
 }
 
-// DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior or a code book: codes are drawn from the mixture of
-// [Run.CodeDensity], which knows which units are active together.
+// DrawFromCodes is [Run.Draw] for any model that decodes codes, also for one with a prior or a code book: codes are drawn from the
+// mixture of [Run.CodeDensity], which knows which units are active together.
 func (r *Run) DrawFromCodes(ctx context.Context, n int, seed uint64) ([]float32, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	if err := r.Decodes(); err != nil {
-		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", r.Path, ErrNoSampler, err)
-	}
-	density, err := r.CodeDensity(ctx)
-	if err != nil {
-		return nil, err
-	}
-	codes, err := density.Draw(ctx, n, seed)
-	if err != nil {
-		return nil, err
-	}
-	return r.decodeEach(codes)
+	return r.drawDecoded(ctx, n, seed, func() (metrics.Sampler, error) { return r.CodeDensity(ctx) })
 }
 
 // DrawInSteps is [Run.Draw] for a model with a layer diffuse, with another number of steps and another eta, in [0,1]: 0 draws
@@ -87,7 +73,7 @@ func (r *Run) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, et
 	})
 }
 
-// drawFrom draws n images from what of returns, in the units before scaling.
+// drawFrom draws n images from the sampler that of returns, in the units before scaling.
 func (r *Run) drawFrom(ctx context.Context, n int, seed uint64, of func(metrics.Coder) (metrics.Sampler, error)) (images []float32, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		sampler, err := of(c)
@@ -270,6 +256,11 @@ func (r *Run) indexed() (index string, rows, columns int, ok bool) {
 // DrawFromIndices is [Run.Draw] for a model whose encoder ends in a code book (layer vq): the indices of the tokens are drawn from
 // [Run.IndexPrior], and their entries are decoded. The error is [ErrNoSampler] for another model.
 func (r *Run) DrawFromIndices(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	return r.drawDecoded(ctx, n, seed, func() (metrics.Sampler, error) { return r.IndexPrior(ctx) })
+}
+
+// drawDecoded decodes codes that are drawn from a distribution of codes, which fit returns.
+func (r *Run) drawDecoded(ctx context.Context, n int, seed uint64, fit func() (metrics.Sampler, error)) ([]float32, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
@@ -279,15 +270,15 @@ func (r *Run) DrawFromIndices(ctx context.Context, n int, seed uint64) ([]float3
 	if err := r.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", r.Path, ErrNoSampler, err)
 	}
-	prior, err := r.IndexPrior(ctx)
+	codes, err := fit()
 	if err != nil {
 		return nil, err
 	}
-	codes, err := prior.Draw(ctx, n, seed)
+	drawn, err := codes.Draw(ctx, n, seed)
 	if err != nil {
 		return nil, err
 	}
-	return r.decodeEach(codes)
+	return r.decodeEach(drawn)
 }
 
 // IndexPrior fits a distribution to the indices that the code book of the last layer of the encoder (vq) gives at most 10,000

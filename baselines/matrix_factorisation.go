@@ -63,9 +63,9 @@ func init() {
 		})
 }
 
-// Memory returns the memory in bytes of a fit to a matrix with the given numbers of rows, columns and observed entries: stored
-// for the entries, 8 bytes each; factors for the factors of rows and columns in float64, including a checkpoint of them during
-// its write; and transposed for the entries that are transposed at a time.
+// Memory returns the memory in bytes that a fit to a matrix with the given numbers of rows, columns and observed entries needs.
+// stored is that of the entries, 8 bytes each; factors is that of the factors of rows and columns in float64, with a checkpoint
+// that is being written; transposed is that of the largest number of entries that are transposed together.
 func (s *MatrixFactorisation) Memory(rows, columns, entries int) (stored, factors, transposed int) {
 	u := s.Units()
 	most := panelEntries + rows // a panel ends after the column that fills it

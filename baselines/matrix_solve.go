@@ -165,8 +165,8 @@ func (w *solver) solve(x, others []float64, indices []int32, values []float32, r
 	return max(0, constant+quadraticForm(w.normal, w.right, x)), nil
 }
 
-// implicit adds a count v to a block: the factor, multiplied by the square root of the weight in excess of that of a missing
-// entry. It returns the constant term of the objective.
+// implicit adds a count v to a block: the factor times the square root of Confidence*v, which is the weight of the entry minus
+// that of a missing one. It returns the constant term of the objective.
 func (w *solver) implicit(row, other []float64, v float64, e, n int) float64 {
 	more := w.m.settings.Confidence * v
 	root := math.Sqrt(more)

@@ -45,7 +45,7 @@ type NMF struct {
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent, four sweeps per iteration; mu: multiplicative rules"`
 	Loss         string  `toml:"loss" oneof:"euclidean kl itakura_saito beta" doc:"objective that is minimised; all but euclidean need solver = \"mu\""`
 	Beta         float64 `toml:"beta" doc:"with loss = \"beta\": the exponent of the divergence"`
-	Floor        float64 `toml:"floor" want:"> 0" doc:"with exponents <= 0, as itakura_saito: smaller pixels count as this value, for 0 has no divergence"`
+	Floor        float64 `toml:"floor" want:"> 0" doc:"for exponents <= 0, such as itakura_saito: smaller pixels count as this value, because the divergence is infinite at 0"`
 	L1Codes      float64 `toml:"l1_codes" want:">= 0" doc:"weight of the L1 norm of the codes"`
 	L2Codes      float64 `toml:"l2_codes" want:">= 0" doc:"weight of half the squared norm of the codes"`
 	L1Atoms      float64 `toml:"l1_atoms" want:">= 0" doc:"weight of the L1 norm of the atoms"`

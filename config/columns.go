@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,9 +260,9 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	}
 }
 
-// countsBy reports a mask or a sample weight that is a value of the model outside of the allowed range. A negative
-// weight, for example, would reward errors. The range of a value that a layer publishes is not known here, so it is not
-// checked.
+// countsBy checks a mask or a sample weight that is a value of the model, not a column: it reports a value whose range is not
+// allowed. A negative weight, for example, would reward errors. The range of a value that a layer publishes is not known
+// here, so it is not checked.
 func (w *walk) countsBy(part string, l Loss) {
 	for key, name := range map[string]string{"mask": l.Mask, "sample_weight": l.SampleWeight} {
 		if _, column := w.layout.Column(name); column || name == "" {
@@ -404,4 +406,271 @@ func (w *walk) named(part, kind, key, name string) bool {
 	}
 	w.report(part, kind, key, fmt.Sprintf("%s: there is no column or value %q", key, name), hint)
 	return false
+}
+
+// Drawn declares a column whose values are drawn from the seed in every step: noise, masks, negative samples. It is
+// read by its name like a column of the data set.
+type Drawn struct {
+	Kind string    `toml:"kind" doc:"how it is drawn"`
+	Draw data.Draw `part:"kind"`
+}
+
+// drawnPart returns the location of a drawn column in the declaration.
+func drawnPart(name string) string { return "column." + table.KeyText(name) }
+
+// allDrawn returns the drawn columns, sorted by name.
+func (m *Model) allDrawn() (list []data.Drawn) {
+	for _, name := range slices.Sorted(maps.Keys(m.Drawn)) {
+		if d := m.Drawn[name].Draw; !isNil(d) {
+			list = append(list, data.Drawn{Name: name, Draw: d})
+		}
+	}
+	return list
+}
+
+// allColumns describes the columns other than images and labels: first those of the data set, if known, then the drawn
+// ones. A drawn column with an error, or one that depends on an unknown column, has no type.
+func (m *Model) allColumns(input []int) []data.Column {
+	if len(m.Drawn) == 0 {
+		return m.columns
+	}
+	list := slices.Clone(m.columns)
+	for _, d := range m.allDrawn() {
+		c, err := d.Draw.Column(m.besideDrawn(input))
+		if err != nil {
+			c = data.Column{}
+		}
+		list = append(list, d.Described(c))
+	}
+	return list
+}
+
+// besideDrawn returns a function that describes a column of the data set by its name. It does not know drawn columns.
+func (m *Model) besideDrawn(input []int) func(name string) (data.Column, bool) {
+	return (&Layout{Input: input, Columns: m.columns, Holed: m.Holed()}).Column
+}
+
+// readByDraws lists the columns that the drawn column with the given name reads.
+func (m *Model) readByDraws(name string) []string {
+	if r, ok := m.Drawn[name].Draw.(data.DrawReader); ok {
+		return r.Reads()
+	}
+	return nil
+}
+
+// BehindDrawn returns columns with each drawn column replaced by the columns from which it is drawn. The result is what
+// the data must contain.
+func (m *Model) BehindDrawn(columns []data.Column) (list []data.Column) {
+	add := func(c data.Column) {
+		if !slices.ContainsFunc(list, func(o data.Column) bool { return o.Name == c.Name }) {
+			list = append(list, c)
+		}
+	}
+	for _, c := range columns {
+		if !c.Drawn {
+			add(c)
+			continue
+		}
+		for _, name := range m.readByDraws(c.Name) {
+			if of, ok := m.besideDrawn(m.shape)(name); ok {
+				add(of)
+			}
+		}
+	}
+	return list
+}
+
+// drawnColumns checks the drawn columns: their names, the columns that they read, and that each of them is read.
+func (w *walk) drawnColumns() {
+	m := w.model
+	if m.inDoubt("column") || m.Dataset.Source == nil {
+		return
+	}
+	read := m.namesRead()
+	for _, d := range m.allDrawn() {
+		part, kind := drawnPart(d.Name), m.Drawn[d.Name].Kind
+		if m.origin.Doubt(part) != nil {
+			continue
+		}
+		problem := ""
+		switch {
+		case d.Name == "" || strings.ContainsAny(d.Name, `./*?[]\ `):
+			problem = "it must not be empty and not contain . / * ? [ ] \\ or spaces"
+		case slices.Contains(reservedColumns, d.Name):
+			problem = "the name is reserved"
+		case m.hasColumn(d.Name):
+			problem = "the data set has a column of this name"
+		}
+		if problem != "" {
+			w.report(part, kind, "", fmt.Sprintf("invalid name %q of a drawn column: %s", d.Name, problem), "")
+			continue
+		}
+		if _, err := d.Draw.Column(m.besideDrawn(w.layout.Input)); err != nil {
+			w.report(part, kind, table.KeyOf(err), err.Error(), "there are "+w.existing())
+			continue
+		}
+		if of := w.withHoles(d.Name); of != "" {
+			w.report(part, kind, "of", fmt.Sprintf("of: %q has missing or hidden entries, which a column of other samples cannot leave out", of), "draw a column without missing entries")
+			continue
+		}
+		if !slices.Contains(read, d.Name) && !m.inDoubt("loss") && !m.inDoubt("head") && !m.inDoubt("encoder") && !m.inDoubt("decoder") {
+			w.report(part, kind, "", fmt.Sprintf("nothing reads the drawn column %q", d.Name), "name it in from of a head or a layer, or in against, mask or sample_weight of a loss")
+		}
+	}
+}
+
+// withHoles returns the first column with missing or hidden entries that a drawn column reads, or "".
+func (w *walk) withHoles(drawn string) string {
+	for _, name := range w.model.readByDraws(drawn) {
+		if c, ok := w.layout.Column(name); ok && (c.Missing || name == losses.Images && w.layout.Holed) {
+			return name
+		}
+	}
+	return ""
+}
+
+// reservedColumns lists the names that a drawn column must not have.
+var reservedColumns = []string{losses.Code, losses.Output, losses.Atoms, losses.Images, losses.Labels, "views", "loss", "names", Previous,
+	data.ObservedColumn, data.HeldOutColumn, data.CompleteColumn}
+
+// Wanted is a requirement of a term or a layer on the values of a column.
+type Wanted struct {
+	Column string
+	Holds  func(v float32) bool // reports whether a value meets the requirement
+	Text   string               // text after the value in a message: who reads it, and the requirement
+	Layer  bool                 // a layer reads the column, so that the requirement also holds after the training
+}
+
+// Wanted returns the requirements of the terms and layers of the model on columns other than images.
+func (m *Model) Wanted(l *Layout) (list []Wanted) {
+	inside := map[string][]string{} // by the path of a layer inside a block
+	for p := range l.Layers() {
+		columns := l.unchanged(p.From, inside)
+		if l.at[p.Path] == nil && rearranges(p.Layer) {
+			inside[p.Path] = columns
+		}
+		i, ok := p.Layer.(layers.Indexing)
+		if !ok {
+			continue
+		}
+		n := float32(i.Indices())
+		for _, name := range columns {
+			list = append(list, Wanted{Column: name, Layer: true,
+				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
+				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
+					"for larger ones increase the vocabulary", p.Path, p.Kind, n-1)})
+		}
+	}
+	for i, term := range m.Losses {
+		if term.Loss == nil {
+			continue
+		}
+		reads := term.Reads()
+		add := func(key, column string, holds func(float32) bool, want string) {
+			if column == "" || column == losses.Images {
+				return
+			}
+			if column == losses.Labels && (key != "against" || !reads.Classes) { // a negative label means an unknown class
+				known := holds
+				holds, want = func(v float32) bool { return v >= 0 && known(v) }, want+" of a sample whose class is known"
+			}
+			list = append(list, Wanted{Column: column, Holds: holds,
+				Text: fmt.Sprintf("but loss[%d] (%s) reads the column as %s and wants %s", i, term.Kind, key, want)})
+		}
+		units := float32(l.Size(term.On))
+		add("mask", term.Mask, func(v float32) bool { return v == 0 || v == 1 }, "0 or 1; save masks as whole numbers, bool or floats, because bytes are divided by 255")
+		add("sample_weight", term.SampleWeight, func(v float32) bool { return v >= 0 }, "a number >= 0")
+		switch {
+		case reads.Unit:
+			add("against", reads.Against, func(v float32) bool { return v >= 0 && v <= 1 }, "a number in [0,1]")
+		case reads.Groups > 0:
+			add("against", reads.Against, func(v float32) bool { return v < float32(reads.Groups) }, fmt.Sprintf("a group less than %d, the number of groups (groups)", reads.Groups))
+		case reads.Classes:
+			add("against", reads.Against, func(v float32) bool { return v < units }, fmt.Sprintf("a class less than %g, the number of values of %q", units, term.On))
+		case reads.Against == losses.Labels:
+			add("against", reads.Against, func(float32) bool { return true }, "the number")
+		}
+	}
+	return list
+}
+
+// unchanged returns the columns among names, and the columns that reach one of the names only through layers that rearrange
+// values. inside has these columns for the layers inside blocks.
+func (l *Layout) unchanged(names []string, inside map[string][]string) (columns []string) {
+	for _, name := range names {
+		columns = append(columns, inside[name]...)
+		if _, column := l.Column(name); column {
+			columns = append(columns, name)
+		} else if p, published := l.Of(name); p != nil && published == "" && rearranges(p.Layer) {
+			columns = append(columns, l.unchanged(p.From, inside)...)
+		}
+	}
+	return columns
+}
+
+// rearranges reports whether a layer only rearranges the values of its input, or leaves some out.
+func rearranges(l layers.Layer) bool {
+	switch l.(type) {
+	case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
+		return true
+	}
+	return false
+}
+
+// ReadsLabels reports whether a part of the model reads the labels of the training images.
+func (m *Model) ReadsLabels() bool {
+	for _, name := range m.namesRead() {
+		if name == losses.Labels || slices.Contains(m.readByDraws(name), losses.Labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unlabelled returns an error for samples without labels if the model reads labels in other ways than as the classes of
+// a term.
+func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) error {
+	if m.Baseline != nil || samples.Labels() != nil {
+		return nil
+	}
+	layout, err := m.Layout(shape)
+	if err != nil {
+		return err
+	}
+	for _, w := range m.Wanted(layout) {
+		if w.Column == losses.Labels {
+			return &data.Error{Dataset: dataset, Problem: "its samples have no labels, " + w.Text, Hint: "name them with the key labels, or name another column"}
+		}
+	}
+	for p := range layout.Stacked() {
+		if slices.Contains(p.Inputs(), losses.Labels) {
+			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its images have no labels, but %s (%s) reads them", p.Path, p.Kind),
+				Hint: "name them with the key labels, or name another column in from"}
+		}
+	}
+	return nil
+}
+
+// Unusable returns an error for the first value that violates a requirement of the model. It checks the samples in the
+// given order and skips nil ones.
+func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {
+	if m.Baseline != nil {
+		return nil
+	}
+	layout, err := m.Layout(shape)
+	if err != nil {
+		return err
+	}
+	wanted := m.Wanted(layout)
+	for _, images := range samples {
+		if images == nil {
+			continue
+		}
+		for _, w := range wanted {
+			if place, v := images.FirstOutside(w.Column, w.Holds); place != "" {
+				return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("%s: got %v, %s", place, v, w.Text)}
+			}
+		}
+	}
+	return nil
 }

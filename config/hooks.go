@@ -91,8 +91,8 @@ func (w *walk) decomposing() {
 	}
 }
 
-// misplaced reports layers whose input cannot be what they read: decorrelate inside a block, which nothing fits there, and
-// layers that look up whole numbers but read the values of a layer with parameters or of a relative block.
+// misplaced reports layers in a place where they cannot work: decorrelate inside a block, because only a first layer is fitted, and
+// layers that look up whole numbers but read the output of a layer with parameters or of a relative block.
 func (w *walk) misplaced() {
 	for p := range w.layout.Layers() {
 		inner := w.layout.at[p.Path] == nil

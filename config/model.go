@@ -146,7 +146,7 @@ func (d *Dataset) NeedOf(split data.Split) data.Need {
 // Layer is one element of an encoder or decoder. Its path consists of the list and the index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
-	From  Names        `toml:"from" doc:"what it reads in place of the layer before it, which is previous: the name of a value, or a list, concatenated along the last axis"`
+	From  Names        `toml:"from" doc:"name of the value that it reads instead of the output of the layer before it (previous), or a list of names, concatenated along the last axis"`
 	Share string       `toml:"share" optional:"true" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`
 }

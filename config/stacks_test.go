@@ -89,3 +89,29 @@ hook = { slow = { kind = "teacher", decay = 0.9 }, average = {} }
 		})
 	}
 }
+
+// Each teacher's values would move the centre: which of them it follows must not depend on the order of the terms.
+func TestACentreFollowsOneTeacher(t *testing.T) {
+	const declared = `
+[model.m]
+encoder = [{ kind = "dense", units = 3, activation = "tanh" }]
+loss    = [{ kind = "mse" }, { kind = "dino" }, TERM]
+view    = [{ augment = ["flip"] }]
+head.projection.layers = [{ kind = "dense", units = 4 }, { kind = "teacher_centre" }]
+hook    = { teacher = { decay = 0.9 }, slow = { kind = "teacher", decay = 0.999 } }
+`
+	for _, c := range []struct{ term, want string }{
+		{`{ kind = "dino", name = "again", weight = 0.5 }`, ""}, // the same values of the teacher
+		{`{ kind = "consistency" }`, ""},                        // does not read the centred values
+		{`{ kind = "consistency", on = "head.projection.0", teacher = "slow" }`, ""},
+		{`{ kind = "dino", name = "other", teacher = "slow" }`, `loss[2] (dino): head.projection.1 (teacher_centre) already follows the views of the teacher "teacher", ` +
+			`for loss[1]; this term would move it by the views of the teacher "slow", too`},
+		{`{ kind = "consistency", on = "projection" }`, `this term would move it by the images of the teacher "teacher", too`},
+		{`{ kind = "byol", on = "code", target = "projection", teacher = "slow" }`, `loss[2] (byol): head.projection.1`},
+	} {
+		err := load(t, strings.Replace(declared, "TERM", c.term, 1)).Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got %v, want %q", c.term, err, c.want)
+		}
+	}
+}

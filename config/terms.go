@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -292,6 +293,35 @@ func (w *walk) teacher(part string, l Loss) {
 		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the hook %q lends no parameters", name), w.teachers(name, valid))
 	default:
 		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: the model has no hook %q", name), w.teachers(name, valid))
+	}
+}
+
+// taught checks that a state that follows a teacher, such as the centre of teacher_centre, follows one teacher on one kind of images:
+// each evaluation by a teacher would move it.
+func (w *walk) taught() {
+	for p := range w.layout.Stacked() {
+		followed := func(q *Placed) bool { // of a block, each inner layer
+			return slices.ContainsFunc(q.Parameters, func(r layers.Parameter) bool { return r.Unaveraged })
+		}
+		if p.visit(func(q *Placed) bool { return !followed(q) }) {
+			continue
+		}
+		first, moved := "", ""
+		for i, l := range w.model.Losses {
+			if l.Loss == nil || !l.Reads().Teacher || !w.layout.DependsOn(cmp.Or(l.Reads().TeacherOf, l.On), p.Path) {
+				continue
+			}
+			by := fmt.Sprintf("images of the teacher %q", l.TeacherName())
+			if l.Reads().Views {
+				by = fmt.Sprintf("views of the teacher %q", l.TeacherName())
+			}
+			if part := fmt.Sprintf("loss[%d]", i); moved == "" {
+				first, moved = part, by
+			} else if by != moved {
+				w.report(part, l.Kind, "", fmt.Sprintf("%s (%s) already follows the %s, for %s; this term would move it by the %s, too", p.Path, p.Kind, moved, first, by),
+					fmt.Sprintf("compare a value before %s, or take the teacher and the images of %s", p.Path, first))
+			}
+		}
 	}
 }
 

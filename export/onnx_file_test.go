@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/export"
 	"tessera/export/onnx"
+	"tessera/internal/wire"
 )
 
 // dims returns the lengths of the axes of an input or output, with 0 for the batch.
@@ -51,8 +52,8 @@ func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 		if err := export.Write(&b, r, "onnx", part); err != nil {
 			t.Fatal(err)
 		}
-		m, err := onnx.Read(b.Bytes())
-		if err != nil {
+		m := &onnx.Model{}
+		if err := wire.Read(b.Bytes(), m); err != nil {
 			t.Fatal(err)
 		}
 		for i, list := range [][]onnx.Value{m.Graph.Inputs, m.Graph.Outputs} {

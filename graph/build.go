@@ -100,7 +100,6 @@ type builder struct {
 	streams map[string]*gorgonia.Node // inputs of columns by name
 	values  map[value]*gorgonia.Node  // values computed so far
 	weights *gorgonia.Node            // input of the decoder layer that contains the atoms: the weights of the atoms; nil without atoms
-	taught  map[string]pass           // evaluation by a teacher that updates a state, by the path of the state
 }
 
 // value identifies a value of the model or of a teacher, computed for images or for views.
@@ -144,7 +143,7 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 			p, err = nil, fmt.Errorf("model %q: building the graph: %v", m.Spec.Name, r)
 		}
 	}()
-	b := &builder{model: m, request: r, nodes: map[string]*gorgonia.Node{}, streams: map[string]*gorgonia.Node{}, values: map[value]*gorgonia.Node{}, taught: map[string]pass{},
+	b := &builder{model: m, request: r, nodes: map[string]*gorgonia.Node{}, streams: map[string]*gorgonia.Node{}, values: map[value]*gorgonia.Node{},
 		program: &Program{Graph: gorgonia.NewGraph(), Dtype: r.Dtype, Batch: r.Batch, layers: map[*gorgonia.Node]string{}}}
 	if err := b.build(); err != nil {
 		return nil, fmt.Errorf("model %q: %w", m.Spec.Name, err)
@@ -647,16 +646,6 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	}
 	if err == nil && !slices.Equal(value.Shape(), p.Shape) {
 		err = fmt.Errorf("update of %q: got shape %v, want %v", path, value.Shape(), p.Shape)
-	}
-	if first, again := s.taught[path]; err == nil && s.Teacher() && again && first != s.pass {
-		of := func(p pass) string {
-			return fmt.Sprintf("%s of the teacher %q", map[string]string{Images: "images", Views: "views"}[p.stream], p.teacher)
-		}
-		err = fmt.Errorf("%s is already moved by the %s, got also the %s: the terms that compare this layer with a teacher must have the same teacher, "+
-			"and all read views or none", path, of(first), of(s.pass))
-	}
-	if s.Teacher() {
-		s.taught[path] = s.pass
 	}
 	if err != nil {
 		panic(err) // the layer is invalid; Program turns the panic into an error

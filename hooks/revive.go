@@ -25,22 +25,23 @@ import (
 // same direction. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
 //
-// With `common` too, a dead unit for which only residuals of less than 0.05 of the mean ||x||² are left gets what living atoms
-// have in common. A part that is in every image, such as the torso of the swimmer, may be in the atoms of all positions of a
-// limb, without an error; it gets a separate atom in this way:
+// With `common` too, once all remaining residuals have ||r||² <= 0.05 times the mean ||x||², dead units get common parts of living
+// atoms instead. The common part of atoms a, b, ..., each scaled to norm 1, is c = max(0, min(a, b, ...)). A part that is in every
+// image, such as the torso of the swimmer, can be contained in the atoms of all positions of a limb without an error; in this way
+// it gets a separate atom:
 //
-//   - First groups of at least three units that exclude each other, whose atoms a, scaled to norm 1, share c = max(0, min of
-//     all a), ||c||² >= 0.05. The unit gets v = c / ||c||, and max(0, w·v) v is subtracted from the atom w of every unit of the
-//     group, but no value below 0: while the positions have v, a unit with v alone has nothing to explain, and dies again.
-//     Two units exclude each other if the mean product of their activations over the sample is at most 0.1 of the product of
-//     their means. The group of two such units has all others, in order, with 0.8 of the ||c||² of the two that exclude those
-//     before them.
-//   - Then pairs of atoms, c = max(0, min(a, b)). Nothing is subtracted.
+//   - First the common parts of groups, with ||c||² >= 0.05. The unit gets v = c / ||c||, and max(0, w·v) v is subtracted from the
+//     atom w of every unit of the group, where positive values fall at most to 0 and others stay. If these atoms kept v, the new
+//     unit would have nothing to explain and would die again. A group has at least three units, and any two of them exclude each
+//     other: the mean product of their activations over the sample is at most 0.1 of the product of their means. It begins with
+//     two units. Each other unit, in order, joins the group if it excludes all units of the group so far, and if the common part
+//     of its atom and c of the first two has at least 0.8 of their ||c||².
+//   - Then the common parts of pairs of atoms. Nothing is subtracted.
 //
-// Of the 1000 pairs that have most in common, those with most are first. A v with a cosine of more than 0.9 with a living atom
-// or an earlier v is omitted; but if v is a living atom already, v is subtracted in every search from the atoms of the group that
-// differ from v, if these are at least three. If there are more groups than dead units, a unit whose atom has a cosine of more
-// than 0.9 with that of a unit with a larger mean contribution, which stays, counts as dead. At most 4096 units.
+// Only the 1000 pairs with the largest ||c||² are considered, in descending order. A v with a cosine of more than 0.9 with a living
+// atom or an earlier v is omitted. If the v of a group is already a living atom, it is subtracted in every search from those atoms
+// of the group that differ from v, if there are at least three. If there are more groups than dead units, then of two units whose
+// atoms have a cosine of more than 0.9, the one with the smaller mean contribution counts as dead. At most 4096 units.
 // Groups need a decoder weight as above, or a decoder without weights (tied).
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
@@ -56,7 +57,7 @@ type Revive struct {
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
-	Common    bool    `toml:"common" doc:"with residuals: where hardly anything is lacking, draws units from what atoms have in common"`
+	Common    bool    `toml:"common" doc:"with residuals: when the residuals are small, dead units get common parts of atoms"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
@@ -293,27 +294,27 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	}, err
 }
 
-// little is the share of the mean squared norm of the images below which a residual is small, and the least squared norm of what
-// two atoms have in common.
+// little is the share of the mean squared norm of the images up to which the squared norm of a residual is small, and the minimum
+// squared norm of the common part of a group.
 const little = 0.05
 
-// mostPairs is the maximum number of pairs of atoms that are considered, those that have most in common.
+// mostPairs is the maximum number of pairs of atoms that are considered: those with the largest common parts.
 const mostPairs = 1000
 
-// sameDirection is the cosine from which on two atoms are the same.
+// sameDirection is the cosine above which two atoms count as equal.
 const sameDirection = 0.9
 
 // fewest is the least number of atoms of a group. Two of many pairs of rare parts may exclude each other by chance.
 const fewest = 3
 
-// sharing is what the living atoms have in common.
+// sharing contains the common parts of the living atoms.
 type sharing struct {
 	h      *reviving
 	atoms  []atom      // the living atoms
 	taken  [][]float32 // directions of atoms: of the living ones, and of those that were given to dead units
 	groups []group     // whose v no atom has, not yet taken out
 	known  []group     // whose v is an atom
-	pairs  []pair      // not yet used, in descending order of what they have in common
+	pairs  []pair      // not yet used, in descending order of the norms of their common parts
 }
 
 // atom is an atom of a living unit, scaled to norm 1.
@@ -323,14 +324,13 @@ type atom struct {
 	values []float32
 }
 
-// group is a set of at least fewest units that exclude each other. v, of norm 1, is the direction of what all their atoms have
-// in common.
+// group is a set of at least fewest units that exclude each other. v is the common part of their atoms, scaled to norm 1.
 type group struct {
 	units []int
 	v     []float32
 }
 
-// sharing finds what the living atoms have in common. If there are more groups than dead units, units that double another one
+// sharing finds the common parts of the living atoms. If there are more groups than dead units, units that double another one
 // are added to the dead ones.
 func (h *reviving) sharing(dead []bool) *sharing {
 	s := &sharing{h: h}
@@ -363,7 +363,7 @@ func (h *reviving) sharing(dead []bool) *sharing {
 	return s
 }
 
-// doubles lists units whose atom equals that of a unit that contributes more and is not listed, up to sameDirection.
+// doubles lists the units whose atom equals, up to sameDirection, the atom of an unlisted unit that contributes more.
 func (s *sharing) doubles() (units []int) {
 	effect := func(a atom) float64 { return s.h.together.sums[a.unit] * a.norm }
 	for i, a := range s.atoms {
@@ -397,7 +397,7 @@ func (s *sharing) find() {
 		switch {
 		case !ok:
 		case !isNew(g.v, s.taken):
-			// The atom with this direction may be of the group. It, and others like it, would lose everything.
+			// The atom v may itself be in the group. It, and atoms like it, would become 0.
 			g.units = slices.DeleteFunc(g.units, func(unit int) bool { return !isNew(g.v, [][]float32{s.of(unit)}) })
 			if len(g.units) >= fewest {
 				s.known = append(s.known, g)
@@ -418,7 +418,7 @@ func isNew(v []float32, atoms [][]float32) bool {
 	return !slices.ContainsFunc(atoms, func(a []float32) bool { return vectors.Dot(v, a) > sameDirection })
 }
 
-// group returns the group of a pair: all units that have most of what the pair has in common, as far as they exclude each other.
+// group returns the group of a pair: the units that exclude each other and contain most of the common part of the pair.
 func (s *sharing) group(p pair) (g group, ok bool) {
 	g.units = []int{s.atoms[p.i].unit, s.atoms[p.j].unit}
 	if !s.h.together.exclude(g.units[0], g.units[1]) {
@@ -442,10 +442,10 @@ func (s *sharing) group(p pair) (g group, ok bool) {
 	return g, true
 }
 
-// most is the share of what a pair has in common that is most of it.
+// most is the share of the squared norm of the pair's common part that the atom of another unit of its group must contain.
 const most = 0.8
 
-// orCommon returns a function that returns the direction of lacking, or what atoms have in common if that direction is small.
+// orCommon returns a function that returns the direction of lacking, or a common part of atoms if that direction is small.
 func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next func() ([]float32, bool)) {
 	images := h.training.Images()
 	pixels := make([]float32, h.sample*images.Pixels())
@@ -480,7 +480,7 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next 
 	}
 }
 
-// takeOut subtracts from the atoms of a group what they have in common.
+// takeOut subtracts the common part v of a group from its atoms.
 func (h *reviving) takeOut(g group) {
 	weight := cmp.Or(h.decoder, h.encoder)
 	for _, unit := range g.units {
@@ -498,7 +498,7 @@ func (h *reviving) takeOut(g group) {
 	}
 }
 
-// takeOutKnown subtracts from the atoms of groups what is an atom already. An atom of several groups changes once.
+// takeOutKnown subtracts common parts that are already atoms from the atoms of their groups. An atom of several groups changes once.
 func (s *sharing) takeOutKnown() {
 	var out []int
 	for _, g := range s.known {
@@ -520,7 +520,7 @@ func minimum(a, b []float32) []float32 {
 	return v
 }
 
-// pair is a pair of atoms of norm 1. size is the squared norm of what they have in common.
+// pair is a pair of atoms of norm 1. size is the squared norm of their common part.
 type pair struct {
 	a, b []float32
 	i, j int // their indices
@@ -536,7 +536,7 @@ func scaled(v []float32, size float64) []float32 {
 	return u
 }
 
-// shared returns the squared norm of what two atoms have in common.
+// shared returns the squared norm of the common part of two atoms.
 func shared(a, b []float32) (sum float64) {
 	for i, v := range a {
 		least := float64(max(0, min(v, b[i])))
@@ -545,7 +545,7 @@ func shared(a, b []float32) (sum float64) {
 	return sum
 }
 
-// commonest returns the pairs of atoms that have something in common, in descending order of its norm.
+// commonest returns the pairs of atoms whose common part is not 0, in descending order of its norm.
 func commonest(atoms [][]float32) (pairs []pair) {
 	for i, a := range atoms {
 		for j, b := range atoms[:i] {
@@ -561,7 +561,7 @@ func commonest(atoms [][]float32) (pairs []pair) {
 	return largest(pairs)
 }
 
-// largest returns the pairs with most in common, in descending order.
+// largest returns the pairs with the largest common parts, in descending order.
 func largest(pairs []pair) []pair {
 	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.size, p.size) })
 	return pairs[:min(len(pairs), mostPairs)]

@@ -16,7 +16,7 @@ import (
 //
 // The layer publishes uncentred, its input x. The loss dino compares the model's uncentred values with the teacher's centred ones:
 // no unit can then be the teacher's answer for all images. In a model that no loss compares with a teacher, c remains 0. Terms that
-// compare this layer with different teachers, or one of them views and another the images, would move c twice: training refuses them.
+// compare this layer with different teachers, or one of them views and another the images, would move c twice: check refuses them.
 //
 // State: centre, of the shape of the input, initially 0. It is part of the run, and a teacher reads the model's centre, not an
 // average of it. Source: Caron et al., Emerging properties in self-supervised vision transformers, 2021.

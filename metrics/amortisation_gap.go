@@ -193,7 +193,8 @@ func (p *l1Codes) sparsity(codes []float64) float64 {
 }
 
 // matched returns the best codes whose mean sparsity is at least the given one, or nil if no penalty makes them as sparse.
-// The penalties rise, because the sparsity does not: with large ones the codes of dark images are 0 and count as dense.
+// It tries penalties in ascending order, because the sparsity does not grow with the penalty throughout: with a large one the
+// codes of dark images are 0 and count as dense.
 func (p *l1Codes) matched(ctx context.Context, sparsity float64) ([]float64, error) {
 	most := max(0, slices.Max(p.along))
 	low, high := 0.0, 0.0

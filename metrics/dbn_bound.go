@@ -64,7 +64,9 @@ func (m *DBNBound) Start(s *Subject) (Meter, error) {
 	}
 	if err != nil {
 		meter.missing = err.Error()
+		return meter, nil
 	}
+	meter.net = boltzmann.NewNet(meter.machines)
 	return meter, nil
 }
 
@@ -72,6 +74,7 @@ func (m *DBNBound) Start(s *Subject) (Meter, error) {
 type beliefMeter struct {
 	DBNBound
 	machines []*boltzmann.Machine
+	net      *boltzmann.Net
 	missing  string // why the metric is not applicable; "" if it is
 
 	bound float64
@@ -84,7 +87,7 @@ func (m *beliefMeter) Add(b *Batch) error {
 	if m.missing != "" {
 		return nil
 	}
-	net, pixels := boltzmann.NewNet(m.machines), len(m.machines[0].VisibleBias)
+	pixels := len(m.machines[0].VisibleBias)
 	images := append([]float32(nil), b.Images...)
 	n := len(images) / pixels
 	bounds, tops := make([]float64, n), make([][]float32, n)
@@ -95,7 +98,7 @@ func (m *beliefMeter) Add(b *Batch) error {
 			if m.machines[0].Deviation == 0 {
 				drawBinary(v, m.Seed, m.n+i)
 			}
-			bounds[i], tops[i] = net.Bound(v, random.Stream(m.Seed, "hidden", uint64(m.n+i)))
+			bounds[i], tops[i] = m.net.Bound(v, random.Stream(m.Seed, "hidden", uint64(m.n+i)))
 		}
 	})
 	if m.top == nil {

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -70,5 +71,30 @@ func TestOtherModelsHaveNoBound(t *testing.T) {
 		if !strings.Contains(v.Missing, "not a deep belief net") {
 			t.Errorf("got %v, want a value that is not applicable", v)
 		}
+	}
+}
+
+// The weights are transposed once, not for every batch: a batch allocates less than the weights of one machine.
+func TestABatchDoesNotTransposeTheWeightsAgain(t *testing.T) {
+	const visible, hidden = 2000, 200
+	first := &boltzmann.Machine{Weight: make([]float32, visible*hidden), Bias: make([]float32, hidden), VisibleBias: make([]float32, visible)}
+	second := &boltzmann.Machine{Weight: make([]float32, hidden), Bias: make([]float32, 1), VisibleBias: make([]float32, hidden)}
+	meter, err := (&metrics.DBNBound{Chains: 2, Temperatures: 1}).Start(&metrics.Subject{Coder: deepCoder{machines: []*boltzmann.Machine{first, second}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := &metrics.Batch{Images: make([]float32, visible)}
+	least := uint64(math.MaxUint64) // of some batches: other goroutines allocate too
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := meter.Add(batch); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.TotalAlloc-before.TotalAlloc)
+	}
+	if weights := uint64(4 * visible * hidden); least > weights/4 {
+		t.Errorf("a batch of one image allocates %d bytes, the weights have %d", least, weights)
 	}
 }

@@ -307,7 +307,7 @@ func square(what string, x *gorgonia.Node) (int, error) {
 	return shape[0], nil
 }
 
-// itself returns row: the index of a row if all rows are computed.
+// itself returns row. It is the index function of an op that computes all rows.
 func itself(row int) int { return row }
 
 func withDiagonal[T Float](n int, v float64, at func(row int) int) units[T] {

@@ -30,7 +30,7 @@ const hiddenEntries = 0.1
 // measureUnits trains the model with each number of units, once for each fold: the run's seed, and the following ones, draw the
 // entries that are hidden from the training. It measures these entries. This is the cross-validation of a factorisation by
 // entries (Wold, Cross-validatory estimation of the number of components, Technometrics 20, 1978; Owen and Perry 2009), for a
-// model whose encoder reads 0 in place of what is hidden.
+// model whose encoder reads 0 in place of hidden entries.
 func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options tessera.Options) (list []rankUnits, err error) {
 	if err := m.Reconstructs(); err != nil {
 		return nil, usagef("rank: %s: %v", m.Name, err)

@@ -16,13 +16,13 @@ func reproduceCommand() *cobra.Command {
 	var f sweepFlags
 	cmd := &cobra.Command{
 		Use:   "reproduce NAME",
-		Short: "Reproduce a table or figure of the study",
+		Short: "Reproduce a table or figure of the study, or another table of docs/reproduction",
 		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones;\n" +
-			"for shipped a page that compares the shipped models with each other.\n" +
+			"or train another sweep of docs/reproduction, then write a page with one table of its settings.\n" +
 			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n" +
 			"A model that cannot be trained for so few --epochs has a row without values; the exit code is then 8.\n\n" + reproductionLines(),
 		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1\n" +
-			"  tessera reproduce shipped --epochs 1 --seeds 1 --out trial\n  tessera reproduce shipped --jobs 1",
+			"  tessera reproduce shipped --epochs 1 --seeds 1 --out trial\n  tessera reproduce shipped --jobs 1\n  tessera reproduce known-parts",
 		Args: one("table"),
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
 	}
@@ -40,7 +40,7 @@ func reproduceCommand() *cobra.Command {
 func reproductionLines() string {
 	var b strings.Builder
 	for _, r := range study.Reproductions() {
-		fmt.Fprintf(&b, "  %-12s %s\n", r.Name, r.Title)
+		fmt.Fprintf(&b, "  %-28s  %s\n", r.Name, r.Title)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -53,23 +53,42 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if !cmd.Flags().Changed("svm") {
 		f.svm = r.SVM
 	}
-	switch {
-	case len(f.names) == 0:
+	chosen := len(f.names) > 0
+	if !chosen {
 		f.names = r.Columns
-	case r.Columns != nil:
-		r.Columns = f.names
+	}
+	if !cmd.Flags().Changed("with") {
+		if f.with, err = f.taken(r.With); err != nil {
+			return err
+		}
 	}
 	spec, err := f.declared(cmd, name)
 	if err != nil {
 		return err
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
+		if chosen && r.Columns != nil {
+			if r.Columns = columnsOf(results, f.names); len(r.Columns) == 0 { // none applies, or no trial was measured
+				r.Columns = f.names
+			}
+		}
 		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs})
 		if err != nil {
 			return err
 		}
 		return printPage(cmd, page)
 	})
+}
+
+// taken returns the settings that one of the selected metrics has.
+func (f *sweepFlags) taken(settings []string) (with []string, err error) {
+	chosen, err := selected(f.names...)
+	for _, text := range settings {
+		if err == nil && chosen.SetText(text) == nil {
+			with = append(with, text)
+		}
+	}
+	return with, err
 }
 
 // printPage prints the tables and the path of a page.

@@ -29,6 +29,12 @@ set.loss.1.weight = [0.001, 0.01]
 model = ["small", "factors"]
 seeds = [1, 2]
 
+[sweep.known-parts]
+model = ["small", "factors"]
+
+[sweep.deep-belief]
+model = "factors"
+
 [model.late]
 extends = "small"
 hook.prune = { from = 3, fraction = 0.5 }
@@ -98,6 +104,25 @@ func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 	}
 	r = b.must(0, "reproduce", "shipped", "--metrics", "mse")
 	b.contains("standard error of the second call", r.stderr, "4 trials were already done\n")
+}
+
+func TestMetricsOfATableMayBeGlobsAndEverySweepOfTheDocumentationHasATable(t *testing.T) {
+	b := newStudyBench(t)
+	r := b.must(0, "reproduce", "known-parts", "--metrics", "mse,max_app*")
+	b.contains("standard output", r.stdout, "seeds   mse ", "  max_approx ", "max_approx_clipped", "page  sweeps/known-parts/page/README.md\n")
+	b.contains("the page", b.page("sweeps/known-parts")["README.md"], "docs/reproduction/known-parts.md has the question and the answer.", "by `tessera reproduce known-parts`")
+	r = b.must(0, "reproduce", "known-parts", "--metrics", "parts_found")
+	b.contains("standard output", r.stdout, "parts_found")
+}
+
+func TestATableHasTheColumnsAskedForIfTheyDoNotApplyOrHaveNoDeclaredSettings(t *testing.T) {
+	t.Parallel()
+	b := newStudyBench(t)
+	for _, name := range []string{"elbo", "mse"} { // of variational models; not of annealed importance sampling, whose temperatures are declared
+		r := b.must(0, "reproduce", "deep-belief", "--metrics", name)
+		b.contains("standard output", r.stdout, "model    images  epochs  seeds   "+name+" ")
+		b.contains("the page", b.page("sweeps/deep-belief")["README.md"], "| model | images | epochs | seeds | "+name+" | seconds |")
+	}
 }
 
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {

@@ -31,6 +31,9 @@ func (b *bench) serving(args ...string) (url string, cmd *exec.Cmd, rest *bufio.
 	}
 	rest = bufio.NewReader(stderr)
 	line, err := rest.ReadString('\n')
+	for err == nil && strings.Contains(line, " is not served: ") { // with --generate
+		line, err = rest.ReadString('\n')
+	}
 	if err != nil || !strings.HasPrefix(line, "http://127.0.0.1:") {
 		b.Fatalf("got %q, %v", line, err)
 	}

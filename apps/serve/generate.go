@@ -38,7 +38,7 @@ func makes(kind string, run *tessera.Run) error {
 	return nil
 }
 
-// leaveOut records why images of these kinds are not served. It reads no images: whatever decodes a code can draw one, and traverses.
+// leaveOut records why images of these kinds are not served. It reads no images: a run that decodes codes can draw images and traverse.
 func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
 	l.missing = map[string]string{}
 	for _, kind := range kinds {

@@ -508,12 +508,3 @@ func (m *Model) Append(b []byte) ([]byte, error) {
 	}
 	return wire.Append(b, m), nil
 }
-
-// Read decodes the file of a model. Fields that [Model] lacks are ignored.
-func Read(b []byte) (*Model, error) {
-	m := &Model{}
-	if err := wire.Read(b, m); err != nil {
-		return nil, fmt.Errorf("onnx: not a model: %w", err)
-	}
-	return m, nil
-}

@@ -187,8 +187,8 @@ const MaxEnumerated = 22
 const asked = 1024
 
 // LogZ returns log Z, in nats, by enumeration of all states of the hidden units, or of the visible ones if these are binary and
-// fewer. It is an error if there are more than [MaxEnumerated] such units. An error of cancelled, which is asked every [asked] states,
-// ends the enumeration.
+// fewer. More than [MaxEnumerated] such units are an error. LogZ calls cancelled after every [asked] states and ends with its error, if
+// any.
 func (m *Machine) LogZ(cancelled func() error) (float64, error) {
 	visible, hidden := len(m.VisibleBias), len(m.Bias)
 	overHidden := hidden <= visible || m.Deviation > 0

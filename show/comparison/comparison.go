@@ -282,7 +282,7 @@ func (t *Table) metrics(hidden []string) {
 
 // mark marks the best model of every row: the one that is better than every other model on the same images, by a shown
 // difference. The least significant of its differences is the test of a row, and [metrics.CorrectHolm] takes the tests of all
-// rows together. It also corrects the differences from the first model, which are a table of their own.
+// rows together. The differences from the first model are corrected separately.
 func (t *Table) mark() {
 	var tests, shown []*metrics.Paired
 	var marks []*Cell

@@ -103,7 +103,7 @@ func received(weights []float32, keys int, class bool) []float32 {
 	return mean
 }
 
-// enlarged returns a map of the pixels of an image from one of height x width tokens.
+// enlarged converts a map of height x width tokens to a map of the pixels of an image.
 func enlarged(tokens []float32, height, width int, image []int) []float32 {
 	pixels := make([]float32, 0, image[0]*image[1])
 	for y := range image[0] {

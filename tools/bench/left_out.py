@@ -113,7 +113,7 @@ def fista(x, w, weight, steps, h=None):
     y, t = h, 1.0
     for _ in range(steps):
         after = np.maximum(0, y - size * (y @ gram - xw + weight))
-        next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        next = (1 + math.sqrt(1 + 4 * t * t)) / 2  # not np.sqrt: NumPy 2 would turn float32 arrays into float64
         y, h, t = after + (t - 1) / next * (after - h), after, next
     return h
 

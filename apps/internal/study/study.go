@@ -1,6 +1,6 @@
 // Package study compares the results of sweeps with the published results of the study: a page of tables and figures for
-// each of its tables. A page of the shipped models compares them with each other. The package reads the results and the runs
-// of a sweep and does not train.
+// each of its tables. The pages of the other sweeps that the documentation reports compare their settings with each other. The
+// package reads the results and the runs of a sweep and does not train.
 package study
 
 import (
@@ -15,7 +15,8 @@ import (
 	"tessera/sweep"
 )
 
-// Reproduction is one table or figure of the study that can be reproduced by a sweep, or a table of the shipped models.
+// Reproduction is one table or figure of the study that can be reproduced by a sweep, or a table of another sweep that a page of
+// docs/reproduction reports.
 type Reproduction struct {
 	Name    string   // name of the reproduction and of its sweep in models.toml
 	Title   string   // title of the page
@@ -26,6 +27,7 @@ type Reproduction struct {
 	Deep    bool     // the published curves are those of deep encoders
 	Figures []string // names of the figures on the page; nil for all
 	Columns []string // metrics of a page without published rows, whose one table has them as columns; nil for a comparison
+	With    []string // settings of metrics, as KEY=VALUE of --with; nil for their defaults
 }
 
 var reproductions = []Reproduction{
@@ -65,6 +67,36 @@ var reproductions = []Reproduction{
 		Columns: []string{"mse", "hoyer_contribution", "max_approx", "useful_units", "knn_accuracy", "linear_probe_accuracy", "accuracy"},
 		Figures: []string{},
 	},
+	tabulated("parts", "surpass.md", "Additive parts of clothes and digits", nil,
+		"mse", "hoyer_contribution", "l0", "max_approx", "additivity_lost", "useful_units", "dead_units"),
+	tabulated("sparse-nmf-front", "surpass.md", "The front of sparse NMF", nil, "mse", "hoyer_contribution", "max_approx"),
+	tabulated("known-parts", "known-parts.md", "Parts that are known: swimmer and bars", nil, "parts_found", "parts_cosine", "mse"),
+	tabulated("known-parts-more", "known-parts.md", "Parts that are known: coloured swimmers, notes, topics", nil, "parts_found", "parts_cosine", "mse"),
+	tabulated("penalty-or-projection", "penalty-or-projection.md", "Penalty or projection? Swimmer and bars", nil, penaltyColumns...),
+	tabulated("penalty-or-projection-images", "penalty-or-projection.md", "Penalty or projection? Images", nil, penaltyColumns...),
+	tabulated("penalty-or-projection-start", "penalty-or-projection.md", "Penalty or projection? Images, two starts", nil, penaltyColumns...),
+	tabulated("regularisers", "regularisers.md", "Regularisers: the fronts", nil, "mse", "hoyer_contribution", "useful_units"),
+	tabulated("regularisers-equal", "regularisers.md", "Regularisers at equal sparsity", nil,
+		"mse", "hoyer_contribution", "useful_units", "l0", "max_approx", "atom_area"),
+	tabulated("l1-or-l2", "regularisers.md", "L1 or L2 penalty of activations", nil, "mse", "active_units", "hoyer_contribution", "useful_units", "dead_units"),
+	tabulated("prototypes", "prototypes.md", "Atoms of small targets and cluster means", nil, "mse", "hoyer_contribution", "useful_units"),
+	tabulated("capacity", "capacity.md", "Number of units and depth of the encoder", nil, "mse", "useful_units"),
+	tabulated("capacity-baselines", "capacity.md", "Number of units of NMF and PCA", nil, "mse", "useful_units"),
+	tabulated("deep-belief", "deep-belief.md", "Boltzmann machines of digits and clothes", []string{"temperatures=1000"},
+		"rbm_ais", "rbm_ais_error", "mse", "hoyer", "hoyer_atoms", "useful_units"),
+	tabulated("deep-belief-bars", "deep-belief.md", "Boltzmann machines of 3 x 3 bars", []string{"temperatures=1000"},
+		"rbm_exact", "rbm_ais", "rbm_ais_error", "mse", "hoyer"),
+	tabulated("deep-belief-patches", "deep-belief.md", "Boltzmann machines of patches", nil, "gabor_atoms", "gabor_fit", "l0", "hoyer", "mse", "atom_radius"),
+}
+
+// penaltyColumns are the columns of the pages that compare penalties of negative weights with their projection.
+var penaltyColumns = []string{"mse", "parts_found", "parts_cosine", "negative_weights", "negative_share", "additivity_lost", "max_approx", "atom_area",
+	"useful_units", "hoyer_contribution", "dead_units"}
+
+// tabulated returns the reproduction of a sweep whose results docs/reproduction/page reports: one table of the given metrics.
+func tabulated(name, page, title string, with []string, columns ...string) Reproduction {
+	return Reproduction{Name: name, Title: title, About: "docs/reproduction/" + page + " has the question and the answer.",
+		Columns: columns, With: with, Figures: []string{}}
 }
 
 // Reproductions lists all reproductions.

@@ -351,7 +351,25 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 					t.Errorf("no figure is called %q", name)
 				}
 			}
+			selected, err := metrics.Select(r.Columns...)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, text := range r.With {
+				if err := selected.SetText(text); err != nil {
+					t.Error(err)
+				}
+			}
 		})
+	}
+}
+
+// Every shipped sweep has a page that tells what came of it, made again by `tessera reproduce`.
+func TestEveryShippedSweepIsAReproduction(t *testing.T) {
+	for _, name := range tessera.Shipped().SweepNames() {
+		if _, err := Find(name); err != nil {
+			t.Errorf("the shipped sweep %s: %v", name, err)
+		}
 	}
 }
 
