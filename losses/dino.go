@@ -17,9 +17,11 @@ import (
 //	-1/2n sum over i and k of P(t'_i)_k log Q(z_i)_k + P(t_i)_k log Q(z'_i)_k
 //
 // The low temperature sharpens the teacher's distributions, which prevents equal probabilities of all units; the centre prevents
-// that one unit has them all. The value `on` ends in a layer teacher_centre, whose published value uncentred is z. The teacher is a
-// moving average of the model, declared by [model.NAME.hook.teacher]; it runs in inference mode, and no gradient flows through it.
-// Differences from the source: two views instead of several crops, and a constant temperature of the teacher.
+// that one unit has them all. Both fail if the values shrink: let the last dense layer read normalised values (layer_norm; the
+// source has unit vectors), else the term soon stays at log K, with equal probabilities. The value `on` ends in a layer
+// teacher_centre, whose published value uncentred is z. The teacher is a moving average of the model, declared by
+// [model.NAME.hook.teacher]; it runs in inference mode, and no gradient flows through it. Differences from the source: two views
+// instead of several crops, and a constant temperature of the teacher.
 //
 // Source: Caron et al., Emerging properties in self-supervised vision transformers, 2021.
 type DINO struct {

@@ -56,8 +56,7 @@ func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 	b.contains("help", b.must(0, "help", "models").stdout, "[model.NAME]", "tessera docs DIR", "\n  errors         tessera check [FILE]\n")
 }
 
-func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) {
-	t.Parallel()
+func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) { // not parallel: newRoot changes template functions of all commands
 	b := newBench(t)
 	b.must(exitUsage, "docs")
 	b.must(0, "docs", "out/docs")

@@ -15,8 +15,8 @@ model's error has some sparsity, the mean Hoyer sparseness of the contributions 
 and scikit-learn's NMF itself, fitted to nine tenths of the same images. Their codes are the best with an l1 penalty (FISTA) at our sparsity, or
 without a penalty if they are sparser then; the penalty's weight is interpolated between 30 weights. The atoms that are compared are those of the
 least error on the held-out images. The interval of a ratio is that of the paired bootstrap over the test images, for one training and one fit.
-The strict ratio is to the least error that any two of their codes, one for a share of the images each, have at our sparsity on the test images: a grid
-of weights cannot be too coarse for it, and it is chosen in their favour.
+The strict ratio is to the least error that any two of their codes, of any fit, have at our sparsity, each for a random share of the test images, on
+which they are chosen in their favour. Between two weights this is a straight line, which is above a convex curve: a finer grid raises the ratio.
 
 Leave one out: for every data set, the settings with the least geometric mean of the ratios (our error / theirs) on the held-out images of the other
 data sets and all seeds; the ratio of these settings on the test images of this one. "How often" is the uncertainty of this choice: of 1,000 choices
@@ -144,8 +144,8 @@ def at(points, sparseness):
 
 
 def mixed(curves, sparseness):
-    """The least error at this sparseness if each image may be encoded by one of two of the points: the lower convex hull of all curves. Sparseness
-    and error are means over the images, so a share of the images for each of the two reaches every point between them."""
+    """The least error at this sparseness if a random share of the images is encoded as at one point and the others as at another: the lower convex hull
+    of all curves. Sparseness and error are means over the images, so shares reach every point between two."""
     points = [(h, e) for points in curves for _, h, e in points]
     after = [p for p in points if p[0] >= sparseness]
     between = lambda a, b: a[1] + (b[1] - a[1]) * (sparseness - a[0]) / (b[0] - a[0])
