@@ -92,6 +92,9 @@ func (p *Prior) weights(dst []float64, drawn []int, t int) {
 
 // Draw draws the codes of n images. Code i depends only on the seed and i.
 func (p *Prior) Draw(ctx context.Context, n int, seed uint64) (codes []float32, err error) {
+	if n < 0 {
+		return nil, fmt.Errorf("prior of indices: got %d images to draw, want at least 0", n)
+	}
 	drawn, weights := make([]int, p.rows*p.columns), make([]float64, len(p.entries))
 	for i := range n {
 		if err := ctx.Err(); err != nil {

@@ -110,6 +110,19 @@ func TestAPriorOfIndicesNeedsAnImage(t *testing.T) {
 	}
 }
 
+func TestThePriorOfIndicesDrawsNoNegativeNumberOfImages(t *testing.T) {
+	p, err := Fit(stripesOf(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if codes, err := p.Draw(context.Background(), -1, 1); err == nil || !strings.Contains(err.Error(), "got -1 images to draw, want at least 0") {
+		t.Errorf("got %v, %v", codes, err)
+	}
+	if codes, err := p.Draw(context.Background(), 0, 1); err != nil || len(codes) != 0 {
+		t.Errorf("no image: got %v, %v", codes, err)
+	}
+}
+
 func TestThePriorOfIndicesRefusesOtherCodes(t *testing.T) {
 	indices, codes := stripes(1)
 	codes[3] = 5
