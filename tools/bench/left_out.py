@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Error at equal sparsity on data that chose no setting: models of parts beside sparse coding with l1 codes.
 
-    left_out.py TESSERA OUT --data FOLDER --pictures DIR --letters DIR [--models NAME,...] [--only NAME,...] [--seeds 1,2,3] [--threads 1] [--fronts FILE.png]
+    left_out.py TESSERA OUT --data FOLDER --pictures DIR --letters DIR [--models NAME,...] [--only NAME,...] [--seeds 1,2,3]
+        [--draw 1] [--threads 1] [--fronts FILE.png]
 
 TESSERA is the program. FOLDER holds the folders fashion-mnist and mnist, DIR the pictures of patches.py and the letters of glyphs.py. OUT gets the
 data as NumPy files, the runs, the other side's atoms, and results.jsonl; lines that it has are not computed again. At the end the tables are printed.
@@ -77,7 +78,7 @@ def made(o, name):
     file = os.path.join(o.out, "data", name.replace(", ", "-").replace(" ", "-"))
     if not os.path.exists(file + ".test.npy"):
         os.makedirs(os.path.dirname(file), exist_ok=True)
-        rng = np.random.default_rng(1)
+        rng = np.random.default_rng(o.draw)
         if name == "patches":
             fit, test = patches(o.pictures, 10000, False, rng), patches(o.pictures, 2000, True, rng)
         elif name == "letters":
@@ -343,6 +344,7 @@ def main():
         p.add_argument("--models", default=",".join(["parts-relative", *tomllib.load(f)["model"]]))
     p.add_argument("--only", default=",".join(n.replace(", ", " ") for n in UNITS))
     p.add_argument("--seeds", default="1,2,3")
+    p.add_argument("--draw", type=int, default=1, help="seed of the data: other images, and other planted atoms; needs another OUT")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--fronts", metavar="FILE.png", help="also draw test error over sparseness")
     o = p.parse_args()
