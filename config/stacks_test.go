@@ -90,6 +90,32 @@ hook = { slow = { kind = "teacher", decay = 0.9 }, average = {} }
 	}
 }
 
+// A term that reads what the last layer of a head publishes needs views and a teacher as one that reads its output does.
+func TestATermOfPublishedValuesNeedsViewsAndATeacher(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 3 }]
+loss    = [{ kind = "mse" }, { kind = "dino" }]
+view    = [{ augment = ["flip"] }]
+head.projection.layers = [{ kind = "dense", units = 4 }, { kind = "teacher_centre" }]
+hook    = { teacher = { decay = 0.9 } }
+`
+	for old, want := range map[string]string{
+		`hook    = { teacher = { decay = 0.9 } }`: "loss[1] (dino): dino reads the values of a teacher, but the model has none",
+		`view    = [{ augment = ["flip"] }]`:      "loss[1] (dino): dino compares the two views of each image, but the model has none",
+		`{ kind = "dino" }`:                       "",
+	} {
+		now := ""
+		if want == "" {
+			now = old
+		}
+		err := load(t, strings.Replace(text, old, now, 1)).Check()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("without %s: got %v, want %q", old, err, want)
+		}
+	}
+}
+
 // Each teacher's values would move the centre: which of them it follows must not depend on the order of the terms.
 func TestACentreFollowsOneTeacher(t *testing.T) {
 	const declared = `

@@ -219,6 +219,12 @@ func (w *walk) loss(part string, l Loss) {
 			w.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
 		}
 	}
+	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
+		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
+	}
+	if reads.Teacher && !w.model.inDoubt("hook") {
+		w.teacher(part, l)
+	}
 	if reads.On {
 		w.value(part, l, reads)
 	}
@@ -258,12 +264,6 @@ func (w *walk) value(part string, l Loss, reads losses.Reads) {
 		}
 	}
 	w.compared(part, l, reads)
-	if reads.Views && len(w.model.Views) == 0 && !w.model.inDoubt("view") {
-		w.report(part, l.Kind, "", fmt.Sprintf("%s compares the two views of each image, but the model has none", l.Kind), "give one "+w.model.header("view"))
-	}
-	if reads.Teacher && !w.model.inDoubt("hook") {
-		w.teacher(part, l)
-	}
 	if reads.Clean && !w.model.inDoubt("hook") && !w.model.Distorted() {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s compares clean images with attacked ones, but no hook of the model changes images", l.Kind),
 			fmt.Sprintf("declare [model.%s.hook.adversarial]", table.KeyText(w.model.Name)))
