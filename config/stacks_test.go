@@ -116,6 +116,26 @@ hook    = { teacher = { decay = 0.9 } }
 	}
 }
 
+// If no layer publishes what a term reads, the message names the layer to add.
+func TestTheLayerThatATermNeedsIsNamed(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 3 }]
+loss    = [{ kind = "mse" }, TERM]
+view    = [{ augment = ["flip"] }]
+head.projection.layers = [{ kind = "dense", units = 4 }]
+hook    = { teacher = { decay = 0.9 } }
+`
+	for term, want := range map[string]string{
+		`{ kind = "dino" }`:       "end the head with a layer teacher_centre",
+		`{ kind = "commitment" }`: "end the encoder with a layer vq",
+	} {
+		if err := load(t, strings.Replace(text, "TERM", term, 1)).Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", term, err, want)
+		}
+	}
+}
+
 // Each teacher's values would move the centre: which of them it follows must not depend on the order of the terms.
 func TestACentreFollowsOneTeacher(t *testing.T) {
 	const declared = `

@@ -202,7 +202,7 @@ func (w *walk) loss(part string, l Loss) {
 	if (reads.On || len(reads.Published) > 0) && !w.hasValue(part, l.Kind, "on", l.On) {
 		return
 	}
-	w.publishes(part, l, reads.Published)
+	w.publishes(part, l, reads)
 	for _, name := range reads.Values {
 		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
@@ -231,12 +231,12 @@ func (w *walk) loss(part string, l Loss) {
 }
 
 // publishes checks that the layer that computes the value `on` publishes the values that the term reads.
-func (w *walk) publishes(part string, l Loss, names []string) {
+func (w *walk) publishes(part string, l Loss, reads losses.Reads) {
 	p, _ := w.layout.Of(l.On)
 	if p == nil || p.In == nil || p.Out == nil {
 		return // the layer, or the shape of its input, is unknown
 	}
-	for _, name := range names {
+	for _, name := range reads.Published {
 		if p.shapeOf(name) != nil {
 			continue
 		}
@@ -247,8 +247,14 @@ func (w *walk) publishes(part string, l Loss, names []string) {
 			}
 		}
 		hint := "no layer of the model publishes it"
+		list, ends := "head", w.model.hasHead(l.On)
+		if l.On == losses.Code {
+			list, ends = "encoder", true
+		}
 		if len(valid) > 0 {
 			hint = table.Suggest(l.On, valid)
+		} else if reads.PublishedBy != "" && ends {
+			hint = fmt.Sprintf("end the %s with a layer %s", list, reads.PublishedBy)
 		}
 		w.report(part, l.Kind, "on", fmt.Sprintf("on: %s reads the value %s of a layer, but %s (%s) publishes none", l.Kind, name, p.Path, p.Kind), hint)
 		return

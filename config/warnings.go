@@ -27,6 +27,10 @@ func (m *Model) Warnings() (list []string) {
 			list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no loss reads this teacher; add { kind = \"consistency\" }, or remove the hook", m.Name, h.Name))
 		}
 	}
+	if m.hasLayer(func(l layers.Layer) bool { _, is := l.(*layers.TeacherCentre); return is }) &&
+		!slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher }) {
+		list = append(list, fmt.Sprintf("model %q: the centre of teacher_centre never moves: no loss reads a teacher; add { kind = \"dino\" }, or remove the layer", m.Name))
+	}
 	list = append(list, m.uselessSeparations()...)
 	if _, ok := m.Heads["input"]; ok {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
@@ -155,7 +159,7 @@ func (m *Model) uselessBiases() (found []string) {
 // uselessTopKs returns a warning for every top_k that keeps all values of its input. It requires that the shape of the
 // images is known.
 func (m *Model) uselessTopKs() (list []string) {
-	if m.shape == nil || !m.hasTopK() {
+	if m.shape == nil || !m.hasLayer(func(l layers.Layer) bool { _, is := l.(*layers.TopK); return is }) {
 		return nil
 	}
 	layout, err := m.Layout(m.shape)
@@ -183,15 +187,13 @@ func plain(list []Layer) []layers.Layer {
 	return all
 }
 
-// hasTopK reports whether the model contains a top_k layer, also inside of a block. It avoids computing a layout, which
-// takes time.
-func (m *Model) hasTopK() bool {
+// hasLayer reports whether the model contains such a layer, also inside of a block. It avoids computing a layout, which takes time.
+func (m *Model) hasLayer(such func(layers.Layer) bool) bool {
 	var has func(list []layers.Layer) bool
 	has = func(list []layers.Layer) bool {
 		return slices.ContainsFunc(list, func(l layers.Layer) bool {
-			_, is := l.(*layers.TopK)
 			b, ok := l.(layers.Block)
-			return is || ok && has(b.Inner())
+			return such(l) || ok && has(b.Inner())
 		})
 	}
 	for _, h := range m.Heads {

@@ -87,6 +87,9 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 		{nil, ""},
 		{[]string{taught}, "hook.teacher has no effect: no loss reads this teacher"},
 		{[]string{taught, `loss=[{kind="mse"},{kind="consistency"}]`}, ""},
+		{[]string{`head.h={layers=[{kind="dense",units=4},{kind="teacher_centre"}]}`, `loss=[{kind="mse"},{kind="l1",on="h"}]`},
+			"the centre of teacher_centre never moves: no loss reads a teacher"},
+		{[]string{taught, `head.h={layers=[{kind="dense",units=4},{kind="teacher_centre"}]}`, `loss=[{kind="mse"},{kind="consistency",on="h"}]`}, ""},
 		{[]string{"encoder.1.k=4"}, "encoder[1].k has no effect: top_k keeps 4 values of 4"},
 		{[]string{"encoder.2.layers.0.k=9"}, "encoder[2].layers[0].k has no effect: top_k keeps 9 values of 4"},
 	} {

@@ -23,7 +23,9 @@ func init() {
 func (*Commitment) On() string { return Code }
 
 // Reads implements [Loss].
-func (*Commitment) Reads() Reads { return Reads{Published: []string{"encoded", "quantised"}} }
+func (*Commitment) Reads() Reads {
+	return Reads{Published: []string{"encoded", "quantised"}, PublishedBy: "vq"}
+}
 
 // Build implements [Loss].
 func (*Commitment) Build(v Values) (*gorgonia.Node, error) {

@@ -40,7 +40,7 @@ func (*DINO) On() string { return "projection" }
 
 // Reads implements [Loss].
 func (*DINO) Reads() Reads {
-	return Reads{Views: true, Teacher: true, Published: []string{"uncentred"}}
+	return Reads{Views: true, Teacher: true, Published: []string{"uncentred"}, PublishedBy: "teacher_centre"}
 }
 
 // Check returns an error for a teacher whose distributions are not sharper than those of the model.

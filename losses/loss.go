@@ -77,10 +77,11 @@ type Reads struct {
 
 	Values []string // further values by name
 	// Published are the names of values that the layer of the value `on` publishes: see [Values.Published].
-	Published []string
-	Teacher   bool   // the value `on` or TeacherOf, computed by the teacher: [Values.Teacher]
-	TeacherOf string // the name of the value that the teacher computes; "" for the value `on`
-	Clean     bool   // the value `on`, computed from the clean images: [Values.Clean]
+	Published   []string
+	PublishedBy string // kind of the layer that publishes them, for messages; "" for several kinds
+	Teacher     bool   // the value `on` or TeacherOf, computed by the teacher: [Values.Teacher]
+	TeacherOf   string // the name of the value that the teacher computes; "" for the value `on`
+	Clean       bool   // the value `on`, computed from the clean images: [Values.Clean]
 
 	Atoms    bool   // the decoder, from the layer of its atoms on: [Values.Dictionary]
 	AtomsOf  string // path of another dense layer of the decoder, whose rows are the atoms; "" for the layer whose atoms are images

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type cannotMake struct{ error }
 // Unwrap returns the reason.
 func (e cannotMake) Unwrap() error { return e.error }
 
-// makes returns the reason why a run cannot make images of a kind, as a [cannotMake], or another error, nil if it can.
+// makes returns the reason why a run cannot make images of a kind, as a [cannotMake], or another error, nil if it can. The reason is
+// public, so it does not contain the path of the run.
 func makes(kind string, run *tessera.Run) error {
 	if kind == traversing {
 		if err := run.Decodes(); err != nil {
@@ -31,7 +33,7 @@ func makes(kind string, run *tessera.Run) error {
 		return nil
 	}
 	if _, err := run.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
-		return cannotMake{err}
+		return cannotMake{cmp.Or(run.Decodes(), tessera.ErrNoSampler)}
 	} else if err != nil { // it compiles, and fits the mixture of codes
 		return fmt.Errorf("serve: %s: %w", kind, err)
 	}
@@ -46,8 +48,10 @@ func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
 		if err != nil {
 			err = makes(kind, run)
 		}
-		if err != nil {
-			l.missing[kind] = err.Error()
+		if reason := (cannotMake{}); errors.As(err, &reason) {
+			l.missing[kind] = reason.Error()
+		} else if err != nil { // its text may contain paths
+			l.missing[kind] = fmt.Sprintf("version %s fails to make it: start the server again to see the error", l.version)
 		} else {
 			l.missing[kind] = fmt.Sprintf("version %s can make it: start the server again to serve it", l.version)
 		}

@@ -325,14 +325,18 @@ func (in *input) values(f *feature) error {
 	}
 	values := got.buffer.images[got.from:got.to]
 	if f.within != nil {
+		want := ""
+		if f.whole {
+			want = "a whole number from "
+		}
 		for i, v := range values {
-			if !(v >= f.within[0] && v <= f.within[1]) {
-				return fmt.Errorf("input %q: data: value %d: got %s, want %s to %s", in.name, i, plain(v), plain(f.within[0]), plain(f.within[1]))
+			if !(v >= f.within[0] && v <= f.within[1]) || f.whole && v != float32(int(v)) {
+				return fmt.Errorf("input %q: data: value %d: got %s, want %s%s to %s", in.name, i, plain(v), want, plain(f.within[0]), plain(f.within[1]))
 			}
 		}
 	}
 	switch {
-	case f.whole:
+	case f.whole && f.within == nil:
 		return wholeNumbers(in.name, values)
 	case in.datatype == typeUINT8 && in.size < 0:
 		return fromPixels(values)
