@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/apps/internal/study"
+	"tessera/internal/shell"
+	"tessera/part/table"
 	"tessera/show/figures"
 	"tessera/sweep"
 )
@@ -23,7 +25,12 @@ func reproduceCommand() *cobra.Command {
 			"A model that cannot be trained for so few --epochs has a row without values; the exit code is then 8.\n\n" + reproductionLines(),
 		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1\n" +
 			"  tessera reproduce shipped --epochs 1 --seeds 1 --out trial\n  tessera reproduce shipped --jobs 1\n  tessera reproduce known-parts",
-		Args: one("table"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) == 1 && args[0] == "" {
+				return fmt.Errorf("reproduce: missing NAME; valid: %s", table.Quoted(study.Names()))
+			}
+			return one("table")(cmd, args)
+		},
 		RunE: work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
 	}
 	f.add(cmd, "sweeps/NAME")
@@ -50,6 +57,7 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	further := f.further(cmd)
 	if !cmd.Flags().Changed("svm") {
 		f.svm = r.SVM
 	}
@@ -72,12 +80,29 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 				r.Columns = f.names
 			}
 		}
-		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs})
+		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs, Flags: further})
 		if err != nil {
 			return err
 		}
 		return printPage(cmd, page)
 	})
+}
+
+// further returns the given flags that change the page but not the declaration of the sweep, as words of a command line.
+func (f *sweepFlags) further(cmd *cobra.Command) (words []string) {
+	if f.file != "" {
+		words = append(words, "-f", shell.Word(f.file))
+	}
+	if len(f.names) > 0 {
+		words = append(words, "--metrics", shell.Word(strings.Join(f.names, ",")))
+	}
+	if cmd.Flags().Changed("svm") {
+		words = append(words, fmt.Sprintf("--svm=%t", f.svm))
+	}
+	for _, setting := range f.with {
+		words = append(words, "--with", shell.Word(setting))
+	}
+	return words
 }
 
 // taken returns the settings that one of the selected metrics has.

@@ -110,9 +110,10 @@ func TestMetricsOfATableMayBeGlobsAndEverySweepOfTheDocumentationHasATable(t *te
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "known-parts", "--metrics", "mse,max_app*")
 	b.contains("standard output", r.stdout, "seeds   mse ", "  max_approx ", "max_approx_clipped", "page  sweeps/known-parts/page/README.md\n")
-	b.contains("the page", b.page("sweeps/known-parts")["README.md"], "docs/reproduction/known-parts.md has the question and the answer.", "by `tessera reproduce known-parts`")
-	r = b.must(0, "reproduce", "known-parts", "--metrics", "parts_found")
+	b.contains("the page", b.page("sweeps/known-parts")["README.md"], "docs/reproduction/known-parts.md has the question and the answer.", "by `tessera reproduce known-parts --metrics 'mse,max_app*'`;")
+	r = b.must(0, "reproduce", "known-parts", "-f", "models.toml", "--metrics", "parts_found")
 	b.contains("standard output", r.stdout, "parts_found")
+	b.contains("the page", b.page("sweeps/known-parts")["README.md"], "by `tessera reproduce known-parts -f models.toml --metrics parts_found`;")
 }
 
 func TestATableHasTheColumnsAskedForIfTheyDoNotApplyOrHaveNoDeclaredSettings(t *testing.T) {
@@ -130,7 +131,7 @@ func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 	b := newStudyBench(t)
 	b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1", "--svm=false")
 	b.contains("the page of one seed", b.page("sweeps/table1")["README.md"], "One seed shows no difference between models: give the sweep several seeds.",
-		"The trials have the seeds of `--seeds 1`, not the declared ones.", "by `tessera reproduce table1 --epochs 1 --seeds 1`;")
+		"The trials have the seeds of `--seeds 1`, not the declared ones.", "by `tessera reproduce table1 --epochs 1 --seeds 1 --svm=false`;")
 	r := b.must(0, "reproduce", "table1", "--epochs", "1", "--seeds", "1,5", "--svm=false")
 	b.contains("standard error", r.stderr, "2 trials were already done\n")
 	b.contains("the page of two seeds", b.page("sweeps/table1")["README.md"], "| small | 0.2 | 0.001 | 1 | 2 of 2 |", "| factors | - | - | 2 | ")
@@ -216,7 +217,7 @@ func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 	b := newStudyBench(t)
 	for args, says := range map[string]string{
 		"reproduce tabel1":                                         `unknown reproduction "tabel1": did you mean "table1"?`,
-		"reproduce":                                                "reproduce: missing table",
+		"reproduce":                                                `reproduce: missing NAME; valid: "table1", "table2", `,
 		"reproduce table1 --epochs 0":                              "--epochs: got 0, want > 0",
 		"reproduce table1 --seeds 1,1":                             "--seeds: got 1 twice, want different seeds",
 		"reproduce table1 --seeds 1 --set train.seed=2":            "--seeds: --set train.seed sets the seed too",

@@ -36,6 +36,10 @@ type Options struct {
 	Data    string // as in tessera.Options
 	Threads int    // as in tessera.Options
 
+	// Flags are further flags of the command on which the page depends, as words of a command line. They follow those that
+	// changed the declaration.
+	Flags []string
+
 	rows []figures.Published // published rows; nil for all
 }
 
@@ -48,6 +52,7 @@ type Page struct {
 
 	split     data.Split // split of the measured images
 	flags     []string   // flags that changed the declaration, as words of a command line
+	further   []string   // Options.Flags
 	notes     string
 	first     string   // name of the trained model with which the others are compared, "" if no model was trained
 	differing []string // metrics that are compared; empty without two common seeds
@@ -69,7 +74,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags(), unfit: s.Unfit}
+	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags(), further: o.Flags, unfit: s.Unfit}
 	if r.Columns != nil {
 		if p.Survey, err = r.survey(s, results, all); err != nil {
 			return nil, err
@@ -224,7 +229,7 @@ func (p *Page) images() string {
 
 // command returns the command that writes the page.
 func (p *Page) command() string {
-	return strings.Join(append([]string{"tessera reproduce", p.Name}, p.flags...), " ")
+	return strings.Join(slices.Concat([]string{"tessera reproduce", p.Name}, p.flags, p.further), " ")
 }
 
 // code returns a text in a code span of Markdown, delimited by more backquotes than the text contains.
