@@ -307,8 +307,11 @@ def fronts(o, rows, out):
     import matplotlib.pyplot as plt
 
     names, models = [n for n in UNITS if any(r["data"] == n for r in rows)], list(dict.fromkeys(r["model"] for r in rows))
-    figure, axes = plt.subplots(1, len(names), figsize=(3.4 * len(names), 3.8), squeeze=False)
-    for ax, name in zip(axes[0], names):
+    columns = min(3, len(names))
+    figure, axes = plt.subplots(-(-len(names) // columns), columns, figsize=(3.8 * columns, 3.4 * -(-len(names) // columns) + 0.4), squeeze=False)
+    for ax in axes.flat[len(names):]:
+        ax.axis("off")
+    for ax, name in zip(axes.flat, names):
         for seed in sorted({r["seed"] for r in rows if r["data"] == name}):
             for kind, fit in their_fits(o, name, made(o, name), seed).items():
                 points = [(h, e) for _, h, e in fit[2]]
@@ -320,16 +323,17 @@ def fronts(o, rows, out):
         curves = [fit[2] for fit in their_fits(o, name, made(o, name), here[0]["seed"]).values()]
         grid = np.linspace(low - 0.08, min(high + 0.08, max(p[1] for points in curves for p in points)), 60)
         ax.plot(grid, [mixed(curves, at) for at in grid], "--", lw=1, color="0.4", label="any two of these")
-        ax.set(title=name, xlabel="hoyer_contribution", xlim=(low - 0.08, high + 0.08), ylim=(0, 2 * max(r["mse"] for r in here)))
+        ax.set(title=name, xlabel="hoyer_contribution", xlim=(low - 0.08, high + 0.08), ylim=(0, 1.3 * max(*(r["mse"] for r in here), *(mixed(curves, r["hoyer"]) for r in here))))
         ax.ticklabel_format(axis="y", scilimits=(-3, 3))
         ax.grid(color="0.9")
         ax.set_axisbelow(True)
         for side in ["top", "right"]:
             ax.spines[side].set_visible(False)
-    axes[0][0].set_ylabel("mean squared error on the test images")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("mse on the test images")
     handles = {label: handle for handle, label in zip(*axes[0][0].get_legend_handles_labels())}
     figure.legend(handles.values(), handles, loc="lower center", ncol=6, frameon=False, fontsize=9)
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(out, dpi=80)
 
 
