@@ -136,6 +136,9 @@ func TestAMetricThatAppliesToNoTrialIsReported(t *testing.T) {
 			t.Errorf("%s: got the warnings\n%sand the table\n%s", command, r.stderr, r.stdout)
 		}
 	}
+	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
+	b.contains("standard error of a sweep that selects by another metric", b.must(0, "sweep", "chosen", "--metrics", "elbo").stderr,
+		"warning: --metrics: elbo applies to no trial")
 }
 
 // The sweep of a file of docs/reproduction needs no -f. A sweep of its name in the user's models.toml is trained instead.

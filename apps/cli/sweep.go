@@ -142,7 +142,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 		return err
 	}
 	for _, name := range f.names {
-		if cmd.Flags().Changed("metrics") && measured(results) && len(columnsOf(results, []string{name})) == 0 {
+		if cmd.Flags().Changed("metrics") && measured(results) && len(valuesOf(results, []string{name})) == 0 {
 			warn(cmd, fmt.Sprintf("--metrics: %s applies to no trial of this sweep, or has no value", name))
 		}
 	}
@@ -240,6 +240,11 @@ func columnsOf(r *sweep.Results, asked []string) (columns []string) {
 	for _, c := range r.Select {
 		asked = append(slices.Clone(asked), c.Metric[strings.LastIndex(c.Metric, ".")+1:])
 	}
+	return valuesOf(r, asked)
+}
+
+// valuesOf returns the names of the values that some trial has of the metrics asked for, by name or glob, including those of heads.
+func valuesOf(r *sweep.Results, asked []string) (columns []string) {
 	for _, name := range asked {
 		chosen, err := metrics.Select(name)
 		if err != nil { // of a command with other parts
