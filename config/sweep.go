@@ -474,7 +474,7 @@ func (p *sweepPlan) readBySeed(d *table.Decoder) {
 		d.Report("", at, key+": the sweep has no seeds", "write seeds = [1, 2, 3] above")
 		return
 	case len(p.seeded) > 0:
-		d.Report("", at, key+": a model of the sweep has seeds of its own", "declare a sweep of that model")
+		d.Report("", at, key+": a model of the sweep has other seeds", "declare a sweep of that model")
 		return
 	}
 	r := axesReader{Decoder: d}

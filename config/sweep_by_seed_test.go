@@ -63,7 +63,7 @@ func TestMistakesInKeysOfSeedsAreReported(t *testing.T) {
 	}{
 		{"[101, 102, 103]", "[101, 102]", "dataset.seed: got 2 values for 3 seeds", nil},
 		{"seeds = [1, 2, 3]\n", "", "by_seed: the sweep has no seeds", nil},
-		{"set.dataset = ", "for.m.seeds = [1]\nset.dataset = ", "by_seed: a model of the sweep has seeds of its own", nil},
+		{"set.dataset = ", "for.m.seeds = [1]\nset.dataset = ", "by_seed: a model of the sweep has other seeds", nil},
 		{"set.dataset = ", "set.dataset.seed = 5 #", "dataset.seed is given twice", nil},
 		{"by_seed.dataset.seed", "by_seed.train.seed", `the seed is set by the sweep's key "seeds"`, nil},
 		{"by_seed.dataset.seed = [101, 102, 103]", "by_seed = 3", "by_seed: want a table", nil},

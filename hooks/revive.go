@@ -51,10 +51,11 @@ import (
 //   - The error that a new unit would save is sum max(0, v·e)², with v = max(0, e) / ||max(0, e)|| of the image with the largest
 //     ||max(0, e)||: its activations alone are fitted, and all others stay.
 //   - The error that a unit saves is the increase of sum ||e||² if its weights are 0 and all codes are computed again. It is
-//     computed for the 8 units with the smallest sums of squared contributions; the least one counts.
+//     computed for the 8 units with the smallest sums of squared contributions to the sample; the least one counts.
 //
-// The unit is replaced if the first is more than `exchange` times the second. For a pixel with the largest value of these images,
-// which may be saturated, e is max(0, x - y).
+// The unit counts as dead if the first is more than `exchange` times the second. Its new direction is chosen from the whole sample,
+// as above: it need not be this v, and with `common` it may be a common part of atoms. For a pixel with the largest value of these
+// 1000 images, which may be saturated, e is max(0, x - y).
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
 // parameters get the new values too. The procedure is deterministic.
@@ -323,8 +324,8 @@ func (h *reviving) exchange(dead []bool) error {
 	return nil
 }
 
-// errors returns the errors x - y of the images on which exchange compares, and the sum of their squares. An output above the largest
-// pixel of these images is no error: such a pixel may be saturated.
+// errors returns the errors x - y of the images on which exchange compares, and the sum of their squares. An output above a pixel
+// with the largest value of these images is no error: such a pixel may be saturated.
 func (h *reviving) errors() (sum float64, errors [][]float32, err error) {
 	count := min(h.sample, exchangeSample)
 	saturated := slices.Max(h.pixels(count))

@@ -2,7 +2,6 @@ package losses
 
 import (
 	"math"
-	"slices"
 
 	"tessera/part"
 )
@@ -94,8 +93,10 @@ func (p *Points) Check() error {
 	if len(p.Epochs) == 0 || len(p.Weights) != len(p.Epochs) {
 		return part.KeyErrorf("weights", "got %d weights for %d epochs, want one for each, at least one", len(p.Weights), len(p.Epochs))
 	}
-	if !slices.IsSorted(p.Epochs) {
-		return part.KeyErrorf("epochs", "got %v, want epochs in ascending order", p.Epochs)
+	for i, epoch := range p.Epochs[1:] {
+		if epoch < p.Epochs[i] {
+			return part.KeyErrorf("epochs", "got %v after %v, want epochs in ascending order", epoch, p.Epochs[i])
+		}
 	}
 	return nil
 }

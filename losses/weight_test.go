@@ -53,7 +53,7 @@ func TestPointsThatAreNoScheduleAreErrors(t *testing.T) {
 	for want, w := range map[string]*losses.Points{
 		"got 1 weights for 2 epochs": {Epochs: []float64{0, 1}, Weights: []float64{1}},
 		"at least one":               {},
-		"ascending":                  {Epochs: []float64{1, 0}, Weights: []float64{1, 1}},
+		"got 0 after 1, want":        {Epochs: []float64{0, 1, 0}, Weights: []float64{1, 1, 1}},
 	} {
 		if err := w.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want an error with %q", w, err, want)
