@@ -116,3 +116,11 @@ func (p *Points) At(epoch float64) float64 {
 	from, to := p.Epochs[next-1], p.Epochs[next]
 	return p.Weights[next-1] + (p.Weights[next]-p.Weights[next-1])*(epoch-from)/(to-from)
 }
+
+// Through returns the weights that a schedule goes through: those of its points, or the first and the last one.
+func Through(w Weight) []float64 {
+	if p, ok := w.(*Points); ok {
+		return p.Weights
+	}
+	return []float64{w.At(0), w.At(math.Inf(1))}
+}

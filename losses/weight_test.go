@@ -2,6 +2,7 @@ package losses_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,5 +59,15 @@ func TestPointsThatAreNoScheduleAreErrors(t *testing.T) {
 		if err := w.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want an error with %q", w, err, want)
 		}
+	}
+}
+
+func TestAScheduleGoesThroughItsPoints(t *testing.T) {
+	points := &losses.Points{Epochs: []float64{10, 10, 40}, Weights: []float64{0.002, 0.05, 0.002}}
+	if got := losses.Through(points); !slices.Equal(got, points.Weights) {
+		t.Errorf("points: got %v", got)
+	}
+	if got := losses.Through(&losses.Linear{Between: losses.Between{From: 1, To: 3, Epochs: 10}}); !slices.Equal(got, []float64{1, 3}) {
+		t.Errorf("linear: got %v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -296,15 +297,19 @@ func endText(until int, rate float64) string {
 	return fmt.Sprintf("epoch %d, then at %g of the learning rate", until, rate)
 }
 
-// settingText returns the value of a setting for a text. For a schedule it returns the first and the last value.
+// settingText returns the value of a setting for a text. For a schedule it returns the weights that it goes through.
 func settingText(value any) any {
 	w, ok := value.(losses.Weight)
 	if !ok {
 		return value
 	}
-	first, last := w.At(0), w.At(math.Inf(1))
-	if first == last {
-		return first
+	through := losses.Through(w)
+	text := fmt.Sprintf("from %g", through[0])
+	for _, weight := range through[1:] {
+		text += fmt.Sprintf(" to %g", weight)
 	}
-	return fmt.Sprintf("from %g to %g", first, last)
+	if slices.Min(through) == slices.Max(through) {
+		return through[0]
+	}
+	return text
 }

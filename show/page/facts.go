@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,7 +128,7 @@ func objectiveText(m *config.Model, weights bool) string {
 	changing := ""
 	for i, l := range m.Losses {
 		factor := ""
-		first, last := l.Weight.At(0), l.Weight.At(math.Inf(1))
+		through := losses.Through(l.Weight)
 		_, constant := l.Weight.(*losses.Constant)
 		_, adaptive := l.Weight.(losses.Adaptive)
 		switch {
@@ -137,9 +136,13 @@ func objectiveText(m *config.Model, weights bool) string {
 		case adaptive:
 			factor = "(adapted) × "
 		case !constant:
-			factor = fmt.Sprintf("(%s to %s) × ", short(first), short(last))
-		case first != 1:
-			factor = short(first) + " × "
+			texts := make([]string, len(through))
+			for i, weight := range through {
+				texts[i] = short(weight)
+			}
+			factor = "(" + strings.Join(texts, " to ") + ") × "
+		case through[0] != 1:
+			factor = short(through[0]) + " × "
 		}
 		if strings.HasPrefix(factor, "(") {
 			changing = "; a weight in brackets changes during the training"
