@@ -15,9 +15,7 @@ import (
 // greedy k-means++ (each centre is the best of 2 + log k images that are drawn with a probability proportional to their
 // squared distance from the nearest previous centre) and continues with Lloyd's iterations, which never raise the sum. The
 // code of an image is 1 at its nearest centre (the first of equally near ones) and 0 elsewhere. A centre without images moves
-// to the image that is farthest from its centre. The result is the best of several fits, by default three: on 6000 images of
-// Fashion-MNIST with 40 centres the mean error over seeds is 0.02985 for single fits and 0.02974 for the best of three;
-// further fits hardly improve the error.
+// to the image that is farthest from its centre. The result is the best of several fits, by default three.
 //
 // With batch > 0 the images are read in shuffled mini-batches and are never all in memory (Sculley 2010): a centre is the mean
 // of all images that were nearest to it when their batch was read. An iteration is one pass over the images.

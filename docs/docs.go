@@ -1,4 +1,5 @@
-// Package docs contains the documentation of Tessera, so that the installed command can write it.
+// Package docs contains the documentation of Tessera, so that the installed command can write it, and the declarations of its
+// pages, so that the command can train them.
 package docs
 
 import "embed"
@@ -7,3 +8,8 @@ import "embed"
 //
 //go:embed *.md
 var Pages embed.FS
+
+// Declarations contains the files of models and sweeps of pages that train models which are not shipped.
+//
+//go:embed reproduction/*.toml
+var Declarations embed.FS

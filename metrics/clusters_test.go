@@ -69,3 +69,22 @@ func TestClustersOfSpecialPartitions(t *testing.T) {
 		t.Errorf("with an image alone in its cluster: %v", got)
 	}
 }
+
+// Ten tenths are 1, not 0.9999999999999999, which is their sum.
+func TestAccuraciesAreRatiosOfCounts(t *testing.T) {
+	labels := []int{0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
+	if accuracy, _, err := compareClusters(make([]int, 10), make([]int, 10), 1, 1); err != nil || accuracy != 1 {
+		t.Errorf("one cluster of one class: got %v and the error %v, want 1", accuracy, err)
+	}
+	codes := make([]float32, len(labels))
+	for i, label := range labels {
+		codes[i] = float32(2*label - 1)
+	}
+	p, err := newSVMProblem(codes, 1, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accuracy, _ := p.predicted([]float64{-1, 0, 1, 0}); accuracy != 1 {
+		t.Errorf("linear probe: got %v, want 1", accuracy)
+	}
+}

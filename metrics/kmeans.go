@@ -88,15 +88,26 @@ func (m *kmeansMeter) Values(ctx context.Context) ([]Value, error) {
 func compareClusters(clusters, classes []int, clusterCount, classCount int) (accuracy, nmi float64, err error) {
 	together := make([]float64, clusterCount*classCount)
 	ofCluster, ofClass := make([]float64, clusterCount), make([]float64, classCount)
-	n := float64(len(classes))
 	for i, c := range clusters {
-		together[c*classCount+classes[i]] += 1 / n
-		ofCluster[c] += 1 / n
-		ofClass[classes[i]] += 1 / n
+		together[c*classCount+classes[i]]++
+		ofCluster[c]++
+		ofClass[classes[i]]++
 	}
 	matched, err := assignment.Maximise(clusterCount, classCount, func(i, j int) float64 { return together[i*classCount+j] })
 	if err != nil {
 		return 0, 0, err
+	}
+	right := 0.0
+	for i, j := range matched {
+		if j >= 0 {
+			right += together[i*classCount+j]
+		}
+	}
+	n := float64(len(classes))
+	for _, counts := range [][]float64{together, ofCluster, ofClass} {
+		for i := range counts {
+			counts[i] /= n
+		}
 	}
 	information := 0.0
 	for i, p := range together {
@@ -104,15 +115,10 @@ func compareClusters(clusters, classes []int, clusterCount, classCount int) (acc
 			information += p * math.Log(p/(ofCluster[i/classCount]*ofClass[i%classCount]))
 		}
 	}
-	for i, j := range matched {
-		if j >= 0 {
-			accuracy += together[i*classCount+j]
-		}
-	}
 	if most := max(entropyOf(ofCluster), entropyOf(ofClass)); most > 0 {
 		nmi = max(0, information) / most
 	}
-	return accuracy, nmi, nil
+	return right / n, nmi, nil
 }
 
 // entropyOf returns the entropy of a distribution in nats.

@@ -179,12 +179,13 @@ func (p *svmProblem) predicted(w []float64) (accuracy, nll float64) {
 	classes := len(p.classes)
 	residuals := make([]float64, p.n*classes)
 	nll = p.crossEntropy(w, residuals)
+	right := 0
 	for i, label := range p.labels {
 		row := residuals[i*classes : (i+1)*classes]
 		row[label]++
 		if slices.Index(row, slices.Max(row)) == label {
-			accuracy += 1 / float64(p.n)
+			right++
 		}
 	}
-	return accuracy, nll
+	return float64(right) / float64(p.n), nll
 }

@@ -278,16 +278,21 @@ func (r *Results) files() ([]folder.File, error) {
 	return files, nil
 }
 
-// table returns results.csv, with one row per trial.
+// table returns results.csv, with one row per trial. If the sweep has a key `dataset`, whose values contain the name of the data
+// set, no other column has it.
 func (r *Results) table() []byte {
 	names := r.names()
-	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed", "dataset", "split", "images"}, names, []string{"error"})}
+	measured, from := []string{"dataset", "split", "images"}, 0
+	if slices.Contains(r.Keys, measured[0]) {
+		from = 1
+	}
+	rows := [][]string{slices.Concat([]string{"trial", "model"}, r.Keys, []string{"seed"}, measured[from:], names, []string{"error"})}
 	for _, t := range r.Trials {
 		row := slices.Concat([]string{t.Trial, t.Model}, t.Texts(r.Keys), []string{strconv.FormatUint(t.Seed, 10)})
 		if t.Metrics == nil {
-			row = append(row, make([]string, 3+len(names))...)
+			row = append(row, make([]string, len(measured)-from+len(names))...)
 		} else {
-			row = append(row, t.Metrics.Dataset, t.Metrics.Split, strconv.Itoa(t.Metrics.Images))
+			row = append(row, []string{t.Metrics.Dataset, t.Metrics.Split, strconv.Itoa(t.Metrics.Images)}[from:]...)
 			for _, name := range names {
 				row = append(row, number(t.Metrics.Values, name))
 			}

@@ -75,6 +75,17 @@ func TestTablesSayWhatTheDocumentSays(t *testing.T) {
 	}
 }
 
+// A sweep of data sets has them in the column of its key, and no second column of that name, which a reader of CSV would take instead.
+func TestASweepOfDataSetsHasOneColumnOfThem(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, strings.Replace(declared, "set.loss.1.target = [0.1, 0.3]", `set.dataset = [{ name = "bars", count = 50 }, { name = "bars", count = 60 }]`, 1), Options{Out: out})
+	for i, row := range readTable(t, filepath.Join(out, TableFile)) {
+		if want := []string{"50", "60"}[i/2]; row["dataset"] != `{ name = "bars", count = `+want+` }` || row["images"] != want || row["split"] != "all" {
+			t.Errorf("row %d is %v, want %s bars", i, row, want)
+		}
+	}
+}
+
 // readTable reads a CSV file as maps from column to cell.
 func readTable(t *testing.T, path string) []map[string]string {
 	t.Helper()

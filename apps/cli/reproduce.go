@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera/apps/internal/study"
+	"tessera/config"
 	"tessera/internal/shell"
 	"tessera/part/table"
 	"tessera/show/figures"
@@ -65,12 +67,19 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if !chosen {
 		f.names = r.Columns
 	}
-	if !cmd.Flags().Changed("with") {
-		if f.with, err = f.taken(r.With); err != nil {
+	if cmd.Flags().Changed("with") {
+		r.With = nil // the page has those of the flags in its command
+	} else {
+		if r.With, err = f.taken(r.With); err != nil {
 			return err
 		}
+		f.with = r.With
 	}
-	spec, err := f.declared(cmd, name)
+	models, err := f.declaring(r)
+	if err != nil {
+		return err
+	}
+	spec, err := f.declared(cmd, models, name)
 	if err != nil {
 		return err
 	}
@@ -86,6 +95,19 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 		}
 		return printPage(cmd, page)
 	})
+}
+
+// declaring returns the models with the sweep of a reproduction: those of the user, unless only the file of the page declares the
+// sweep.
+func (f *sweepFlags) declaring(r study.Reproduction) (*config.File, error) {
+	models, err := f.load()
+	if err != nil || r.File == "" || f.file != "" || slices.Contains(models.SweepNames(), r.Name) {
+		return models, err
+	}
+	if models, err = r.Declaration(); err != nil {
+		return nil, err
+	}
+	return f.search(models), nil
 }
 
 // further returns the given flags that change the page but not the declaration of the sweep, as words of a command line.

@@ -126,6 +126,30 @@ func TestATableHasTheColumnsAskedForIfTheyDoNotApplyOrHaveNoDeclaredSettings(t *
 	}
 }
 
+func TestAMetricThatAppliesToNoTrialIsReported(t *testing.T) {
+	t.Parallel()
+	b := newStudyBench(t)
+	for _, command := range []string{"sweep", "reproduce"} {
+		r := b.must(0, command, "known-parts", "--metrics", "mse,elbo")
+		b.contains("standard error", r.stderr, "warning: --metrics: elbo applies to no trial of this sweep, or has no value\n")
+		if strings.Contains(r.stderr, "--metrics: mse") || strings.Contains(r.stdout, "elbo") {
+			t.Errorf("%s: got the warnings\n%sand the table\n%s", command, r.stderr, r.stdout)
+		}
+	}
+}
+
+// The sweep of a file of docs/reproduction needs no -f. A sweep of its name in the user's models.toml is trained instead.
+func TestTheSweepOfAPageIsDeclaredUnlessTheUserDeclaresIt(t *testing.T) {
+	t.Parallel()
+	b := newStudyBench(t)
+	r := b.must(exitConfig, "reproduce", "dsd-codes", "--set", "encoder.9.units=1")
+	b.contains("with the file of the page", r.stderr, `sweep "dsd-codes": model "dense"`)
+	r = b.must(exitUsage, "reproduce", "dsd-codes", "-f", "models.toml")
+	b.contains("with another file", r.stderr, `unknown sweep "dsd-codes" in models.toml`)
+	b.write("models.toml", smallStudy+"\n[sweep.dsd-codes]\nmodel = \"small\"\n")
+	b.contains("with the user's sweep", b.must(0, "reproduce", "dsd-codes", "--dry-run").stdout, "small")
+}
+
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 	t.Parallel()
 	b := newStudyBench(t)

@@ -90,7 +90,11 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	if f.array.collect != "" {
 		return f.gather(cmd, name)
 	}
-	spec, err := f.declared(cmd, name)
+	models, err := f.load()
+	if err != nil {
+		return err
+	}
+	spec, err := f.declared(cmd, models, name)
 	if err != nil {
 		return err
 	}
@@ -137,6 +141,11 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
+	for _, name := range f.names {
+		if cmd.Flags().Changed("metrics") && measured(results) && len(columnsOf(results, []string{name})) == 0 {
+			warn(cmd, fmt.Sprintf("--metrics: %s applies to no trial of this sweep, or has no value", name))
+		}
+	}
 	err = errors.Join(say(s, results), err)
 	if n := len(s.Orphans()); n > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s in %s: not of this declaration; --dry-run lists, --clean removes\n", counted(n, "other trial"), filepath.Join(s.Path, "trials"))
@@ -144,13 +153,9 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	return err
 }
 
-// declared returns the named sweep with the changes of the flags.
-func (f *sweepFlags) declared(cmd *cobra.Command, name string) (*config.Sweep, error) {
+// declared returns the named sweep of some models with the changes of the flags.
+func (f *sweepFlags) declared(cmd *cobra.Command, models *config.File, name string) (*config.Sweep, error) {
 	if err := f.checkJobs(f.jobs); err != nil {
-		return nil, err
-	}
-	models, err := f.load()
-	if err != nil {
 		return nil, err
 	}
 	changes, err := parseSets(f.sets)
@@ -220,6 +225,11 @@ func printTrials(out io.Writer, s *sweep.Sweep) error {
 
 // briefMetrics lists the default columns of the table of a sweep; the files contain all metrics.
 var briefMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
+
+// measured reports whether a trial has metrics.
+func measured(r *sweep.Results) bool {
+	return slices.ContainsFunc(r.Trials, func(row sweep.Row) bool { return row.Metrics != nil })
+}
 
 // columnsOf returns the metrics in the table of a sweep, including those of heads: the requested metrics, by name or glob, and
 // the metrics that select settings.

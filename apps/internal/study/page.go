@@ -76,7 +76,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	}
 	p := &Page{Reproduction: r, Path: filepath.Join(s.Path, Folder), split: data.Split(results.Split), flags: results.Flags(), further: o.Flags, unfit: s.Unfit}
 	if r.Columns != nil {
-		if p.Survey, err = r.survey(s, results, all); err != nil {
+		if p.Survey, err = r.survey(ctx, s, results, all, tessera.Options{Data: o.Data, Threads: o.Threads}); err != nil {
 			return nil, err
 		}
 	} else {

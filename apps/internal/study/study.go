@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"tessera"
 	"tessera/config"
+	"tessera/docs"
 	"tessera/part/table"
 	"tessera/show/figures"
 	"tessera/sweep"
@@ -28,6 +30,8 @@ type Reproduction struct {
 	Figures []string // names of the figures on the page; nil for all
 	Columns []string // metrics of a page without published rows, whose one table has them as columns; nil for a comparison
 	With    []string // settings of metrics, as KEY=VALUE of --with; nil for their defaults
+	Drawing *Drawing // of a page of generative models; nil for none
+	File    string   // file of [docs.Declarations] with the sweep and its models; "" for a sweep of models.toml
 }
 
 var reproductions = []Reproduction{
@@ -62,7 +66,7 @@ var reproductions = []Reproduction{
 	},
 	{
 		Name: "shipped", Title: "Shipped models of images", Dataset: "fashion-mnist",
-		About: "The shipped models that learn from whole images and need no other run, on the same small budget, the costly ones on a fifth of its images. " +
+		About: "The shipped models that learn from whole images and need no other run, on the same small budget; `images` says how many images each was fitted to. " +
 			"docs/reproduction/shipped.md says why the others are missing.",
 		Columns: []string{"mse", "hoyer_contribution", "max_approx", "useful_units", "knn_accuracy", "linear_probe_accuracy", "accuracy"},
 		Figures: []string{},
@@ -82,6 +86,23 @@ var reproductions = []Reproduction{
 	tabulated("prototypes", "prototypes.md", "Atoms of small targets and cluster means", nil, "mse", "hoyer_contribution", "useful_units"),
 	tabulated("capacity", "capacity.md", "Number of units and depth of the encoder", nil, "mse", "useful_units"),
 	tabulated("capacity-baselines", "capacity.md", "Number of units of NMF and PCA", nil, "mse", "useful_units"),
+	tabulated("parts-few", "surpass.md", "Additive parts of fewer images", nil, "mse", "hoyer_contribution", "max_approx", "useful_units"),
+	tabulated("ncae", "ncae.md", "NCAE of clothes", nil, "mse", "hoyer", "hoyer_atoms", "max_approx", "negative_weights", "dead_units"),
+	tabulated("parts-vae", "parts-vae.md", "Parts with a distribution of codes", nil, "elbo", "iwae", "mse", "hoyer_contribution", "max_approx", "dead_units"),
+	ofPage("parts-vae-settings", "parts-vae", "Parts with a distribution of codes: settings", "elbo", "dead_units"),
+	drawn("generative", "Generative models of clothes"),
+	drawn("generative-indices", "Images drawn from the indices of a code book"),
+	ofPage("dsd-codes", "dsd-codes", "Dense-sparse-dense codes", "mse", "hoyer_contribution", "max_approx", "active_units", "useful_units"),
+	ofPage("dsd-codes-settings", "dsd-codes", "Dense-sparse-dense codes: settings", "mse", "hoyer_contribution", "max_approx"),
+	ofPage("joint-embeddings", "joint-embeddings", "Joint embeddings", "linear_probe_accuracy", "knn_cosine_accuracy", "code_spread", "effective_rank",
+		"uniformity", "alignment", "mse", "hoyer_contribution", "additivity_lost"),
+	ofPage("joint-embeddings-weight", "joint-embeddings", "Joint embeddings: the weight of the contrastive term",
+		"linear_probe_accuracy", "knn_cosine_accuracy", "alignment", "mse"),
+	ofPage("joint-embeddings-transformers", "joint-embeddings", "Joint embeddings: transformers",
+		"linear_probe_accuracy", "knn_cosine_accuracy", "accuracy", "code_spread", "effective_rank"),
+	ofPage("patches", "patches", "Patches of photographs", patchColumns...),
+	ofPage("patches-clothes", "patches", "Patches of clothes", patchColumns...),
+	ofPage("patches-weight", "patches", "Patches of photographs: the weight of the l1 norm", "gabor_fit", "gabor_atoms", "mse"),
 	tabulated("deep-belief", "deep-belief.md", "Boltzmann machines of digits and clothes", []string{"temperatures=1000"},
 		"rbm_ais", "rbm_ais_error", "mse", "hoyer", "hoyer_atoms", "useful_units"),
 	tabulated("deep-belief-bars", "deep-belief.md", "Boltzmann machines of 3 x 3 bars", []string{"temperatures=1000"},
@@ -93,10 +114,44 @@ var reproductions = []Reproduction{
 var penaltyColumns = []string{"mse", "parts_found", "parts_cosine", "negative_weights", "negative_share", "additivity_lost", "max_approx", "atom_area",
 	"useful_units", "hoyer_contribution", "dead_units"}
 
+var patchColumns = []string{"gabor_atoms", "gabor_fit", "l0", "explained_variance", "mse", "hoyer_contribution", "atom_radius"}
+
 // tabulated returns the reproduction of a sweep whose results docs/reproduction/page reports: one table of the given metrics.
 func tabulated(name, page, title string, with []string, columns ...string) Reproduction {
 	return Reproduction{Name: name, Title: title, About: "docs/reproduction/" + page + " has the question and the answer.",
 		Columns: columns, With: with, Figures: []string{}}
+}
+
+// ofPage returns the reproduction of a sweep that docs/reproduction/PAGE.toml declares, with models that are not shipped.
+func ofPage(name, page, title string, columns ...string) Reproduction {
+	r := tabulated(name, page+".md", title, nil, columns...)
+	r.File = "reproduction/" + page + ".toml"
+	return r
+}
+
+// drawn returns the reproduction of a sweep of generative models and a classifier.
+func drawn(name, title string) Reproduction {
+	r := tabulated(name, "generative.md", title, nil, "accuracy")
+	r.Drawing = &Drawing{Features: "classifier", Count: 1000, Seeds: []uint64{1, 2, 3}}
+	return r
+}
+
+// Declaration returns the models and sweeps among which the sweep of the reproduction is declared: the shipped ones, and those of
+// its file.
+func (r Reproduction) Declaration() (*config.File, error) {
+	if r.File == "" {
+		return tessera.Shipped(), nil
+	}
+	text, err := docs.Declarations.ReadFile(r.File)
+	if err != nil {
+		return nil, err
+	}
+	page, err := config.Load("docs/"+r.File, text)
+	if err != nil {
+		return nil, err
+	}
+	page.Extend(tessera.Shipped())
+	return page, nil
 }
 
 // Reproductions lists all reproductions.

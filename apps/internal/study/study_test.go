@@ -1,11 +1,13 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"image/png"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/docs"
 	"tessera/internal/pictures"
 	"tessera/metrics"
 	"tessera/show/figures"
@@ -53,6 +56,13 @@ hook.prune = { from = 30, fraction = 0.5 }
 
 [sweep.late]
 model = ["small", "late"]
+
+[model.swimming]
+extends = "small"
+dataset = "swimmer"
+
+[sweep.sets]
+model = ["small", "swimming"]
 
 [sweep.wild]
 model = "small"
@@ -331,9 +341,16 @@ func TestABaselineHasNoEpochsAndNoCourse(t *testing.T) {
 func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *testing.T) {
 	for _, r := range Reproductions() {
 		t.Run(r.Name, func(t *testing.T) {
-			spec, err := tessera.Shipped().Sweep(r.Name)
+			models, err := r.Declaration()
 			if err != nil {
 				t.Fatal(err)
+			}
+			spec, err := models.Sweep(r.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := r.Drawing; d != nil && !slices.ContainsFunc(spec.Trials, func(trial config.Trial) bool { return trial.Model.Name == d.Features }) {
+				t.Errorf("no trial is of %s, the model of the features", d.Features)
 			}
 			var measured []figures.Measured
 			for _, trial := range spec.Trials {
@@ -364,11 +381,21 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 	}
 }
 
-// Every shipped sweep has a page that tells what came of it, made again by `tessera reproduce`.
-func TestEveryShippedSweepIsAReproduction(t *testing.T) {
-	for _, name := range tessera.Shipped().SweepNames() {
-		if _, err := Find(name); err != nil {
-			t.Errorf("the shipped sweep %s: %v", name, err)
+// Every sweep that is shipped, or declared by a page, has a page that tells what came of it, made again by `tessera reproduce`.
+func TestEveryDeclaredSweepIsAReproduction(t *testing.T) {
+	files, err := fs.Glob(docs.Declarations, "reproduction/*.toml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got the files %q and the error %v", files, err)
+	}
+	for _, file := range append(files, "") {
+		models, err := Reproduction{File: file}.Declaration()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range models.SweepNames() {
+			if _, err := Find(name); err != nil {
+				t.Errorf("the sweep %s of %s: %v", name, cmp.Or(file, tessera.ModelsFile), err)
+			}
 		}
 	}
 }

@@ -1,22 +1,39 @@
 package study
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"tessera"
 	"tessera/show/figures"
 	"tessera/sweep"
 )
 
 // survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds, and a
-// row for each model without a trial. A metric that does not apply to a model is "–".
-func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown) (figures.Table, error) {
-	t := figures.Table{Head: slices.Concat([]string{"model", "images", "epochs", "seeds"}, r.Columns, []string{"seconds"})}
+// row for each model without a trial. A metric that does not apply to a model is "–". If the settings have several data sets, a
+// column names them.
+func (r Reproduction) survey(ctx context.Context, s *sweep.Sweep, results *sweep.Results, all []shown, o tessera.Options) (figures.Table, error) {
+	about := []string{"model", "images", "epochs", "seeds"}
+	several := slices.ContainsFunc(all, func(one shown) bool { return one.Dataset != all[0].Dataset })
+	if several {
+		about = slices.Insert(about, 1, "data set")
+	}
+	columns := r.Columns
+	var drawn map[string][][]float64 // by trial
+	if r.Drawing != nil {
+		var err error
+		if drawn, err = r.Drawing.measure(ctx, s, results, o); err != nil {
+			return figures.Table{}, err
+		}
+		columns = slices.Concat(columns, drawnColumns)
+	}
+	t := figures.Table{Head: slices.Concat(about, columns, []string{"seconds"})}
 	for i, setting := range results.Settings {
-		numbers := make([][]float64, len(r.Columns)+1) // of every column, over the seeds
+		numbers := make([][]float64, len(columns)+1) // of every column, over the seeds
 		var images, passes []float64
 		measured := map[string]bool{}
 		for _, row := range results.Trials {
@@ -28,6 +45,9 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 				if v, ok := row.Metrics.Number(name); ok {
 					numbers[j] = append(numbers[j], v)
 				}
+			}
+			for j, some := range drawn[row.Trial] {
+				numbers[len(r.Columns)+j] = append(numbers[len(r.Columns)+j], some...)
 			}
 		}
 		for _, trial := range s.Trials {
@@ -45,10 +65,13 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 			images = append(images, float64(fitted))
 			if epochs > 0 {
 				passes = append(passes, float64(epochs))
-				numbers[len(r.Columns)] = append(numbers[len(r.Columns)], seconds)
+				numbers[len(columns)] = append(numbers[len(columns)], seconds)
 			}
 		}
 		cells := []string{strings.TrimSpace(all[i].Model + " " + all[i].Values), ranged(images), ranged(passes), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
+		if several {
+			cells = slices.Insert(cells, 1, all[i].Dataset)
+		}
 		for _, over := range numbers {
 			cells = append(cells, ranged(over))
 		}
@@ -56,7 +79,7 @@ func (r Reproduction) survey(s *sweep.Sweep, results *sweep.Results, all []shown
 	}
 	for _, u := range s.Unfit {
 		row := slices.Repeat([]string{"–"}, len(t.Head))
-		row[0], row[3] = strings.TrimSpace(u.Model+" "+u.Values), "0 of 0"
+		row[0], row[len(about)-1] = strings.TrimSpace(u.Model+" "+u.Values), "0 of 0"
 		t.Rows = append(t.Rows, row)
 	}
 	return t, nil
@@ -89,4 +112,12 @@ func (p *Page) surveyed(b *strings.Builder) {
 	fmt.Fprintf(b, "%s\n", p.Survey.Markdown())
 	b.WriteString("`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time " +
 		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there.\n\n")
+	if d := p.Drawing; d != nil {
+		fmt.Fprintf(b, "`precision` and `recall` compare %d drawn images with as many test images, by the codes of `%s`, for %d seeds of the images of each run "+
+			"([Kynkäänniemi et al. 2019](https://arxiv.org/abs/1904.06991)). For the last two the codes are drawn from a mixture of normal distributions.\n\n",
+			d.Count, d.Features, len(d.Seeds))
+	}
+	if len(p.With) > 0 {
+		fmt.Fprintf(b, "The metrics have the settings %s.\n\n", code("--with "+strings.Join(p.With, " --with ")))
+	}
 }

@@ -68,6 +68,34 @@ func TestAModelWithoutATrialIsARowWithItsReason(t *testing.T) {
 	contains(t, string(p.markdown()), "## Models without a trial\n\n- `late`: hook.prune: from: the phase begins after epoch 30")
 }
 
+func TestATableOfSeveralDataSetsNamesThem(t *testing.T) {
+	r := surveyed()
+	r.Columns, r.With = []string{"parts_found"}, []string{"cosine=0.9"}
+	p, _ := reproduceAs(t, r, t.TempDir(), "sets", Options{}, config.Passes(1))
+	contains(t, string(p.markdown()), "| model | data set | images | epochs | seeds | parts_found | seconds |", "| small | bars | 100 | 1 | 1 of 1 |", "| swimming | swimmer | 256 | 1 | 1 of 1 |",
+		"The metrics have the settings `--with cosine=0.9`.")
+}
+
+func TestDrawnImagesHaveTheirPrecisionAndRecall(t *testing.T) {
+	r := surveyed()
+	r.Columns, r.Drawing = []string{"mse"}, &Drawing{Features: "small", Count: 20, Seeds: []uint64{1, 2}}
+	p, _ := reproduceAs(t, r, t.TempDir(), "models", Options{}, config.Passes(2))
+	contains(t, string(p.markdown()), "| mse | precision | recall | precision, mixture | recall, mixture | seconds |", "compare 20 drawn images with as many test images, by the codes of `small`, for 2 seeds")
+	small, components := p.Survey.Rows[0], p.Survey.Rows[1]
+	for i := 5; i < 9; i++ {
+		if share := regexp.MustCompile(`^[01][\d.]*( \(|$)`); !share.MatchString(components[i]) || small[i] != "–" {
+			t.Errorf("column %d: got %q and %q, want a share, and none for the model of the features", i, components[i], small[i])
+		}
+	}
+	if components[5] != components[7] || components[6] != components[8] { // the codes of a model without a prior are always those of the mixture
+		t.Errorf("got %q", components)
+	}
+	r.Drawing = &Drawing{Features: "late", Count: 20, Seeds: []uint64{1}}
+	if p, _ = reproduceAs(t, r, t.TempDir(), "models", Options{}, config.Passes(2)); p.Survey.Rows[1][5] != "–" {
+		t.Errorf("without features: got %q", p.Survey.Rows[1])
+	}
+}
+
 func TestRangesAreShort(t *testing.T) {
 	for want, numbers := range map[string][]float64{
 		"–": nil, "0.0123": {0.01234}, "0.0125 (0.012 to 0.013)": {0.012, 0.013}, "99.5 (98 to 101)": {98, 101}, "1234": {1234, 1234.2},
