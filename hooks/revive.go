@@ -44,6 +44,18 @@ import (
 // atoms have a cosine of more than 0.9, the one with the smaller mean contribution counts as dead. At most 4096 units.
 // Groups need a decoder weight as above, or a decoder without weights (tied).
 //
+// With `exchange`, if no unit is dead, one living unit may count as dead, because a new one would explain more. Two units can have
+// the same part while another part has none, and no gradient leads away from there. On the first 1000 images of the sample, with
+// e = x - y:
+//
+//   - The error that a new unit would save is sum max(0, v·e)², with v = max(0, e) / ||max(0, e)|| of the image with the largest
+//     ||max(0, e)||: its activations alone are fitted, and all others stay.
+//   - The error that a unit saves is the increase of sum ||e||² if its weights are 0 and all codes are computed again. It is
+//     computed for the 8 units with the smallest sums of squared contributions; the least one counts.
+//
+// The unit is replaced if the first is more than `exchange` times the second. For a pixel with the largest value of these images,
+// which may be saturated, e is max(0, x - y).
+//
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the
 // parameters get the new values too. The procedure is deterministic.
 //
@@ -58,6 +70,7 @@ type Revive struct {
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
 	Common    bool    `toml:"common" doc:"with residuals: when the residuals are small, dead units get common parts of atoms"`
+	Exchange  float64 `toml:"exchange" want:">= 0" doc:"with residuals: if no unit is dead, one is replaced if a new one would save more than this factor times the error that it saves; 0 for never"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
@@ -70,6 +83,9 @@ func init() {
 func (r *Revive) Check() error {
 	if r.Common && !r.Residuals {
 		return part.KeyErrorf("common", "it has no effect without residuals: give residuals = true")
+	}
+	if r.Exchange > 0 && !r.Residuals {
+		return part.KeyErrorf("exchange", "it has no effect without residuals: give residuals = true")
 	}
 	return nil
 }
@@ -162,6 +178,7 @@ type reviving struct {
 	tied                   bool         // the encoder's weights are the atoms: the decoder has none
 	units, sample          int
 	encode, decode         Program
+	squares                []float64 // by unit: the sum of its squared activations in the last search
 	together               *together // of the last search; only with common
 }
 
@@ -226,6 +243,11 @@ func (h *reviving) beginEpoch() error {
 		common = h.sharing(dead)
 		common.takeOutKnown()
 	}
+	if !slices.Contains(dead, true) && h.Exchange > 0 {
+		if err := h.exchange(dead); err != nil {
+			return err
+		}
+	}
 	if !slices.Contains(dead, true) {
 		return nil
 	}
@@ -259,11 +281,125 @@ func (h *reviving) directions(common *sharing) (next func() (x []float32, ok boo
 	}, err
 }
 
+// exchangeable is the number of units among which exchange looks for the one to replace, exchangeSample that of the images on
+// which it compares: every unit that it looks at costs a pass over them.
+const (
+	exchangeable   = 8
+	exchangeSample = 1000
+)
+
+// exchange counts a unit as dead if a new one would save more than Exchange times the error that the unit saves.
+func (h *reviving) exchange(dead []bool) error {
+	now, errors, err := h.errors()
+	if err != nil {
+		return err
+	}
+	direction, size := []float32(nil), 0.0
+	for _, e := range errors {
+		r := positive(e)
+		if s := squares(r, 0, 1, len(r)); s > size {
+			direction, size = r, s
+		}
+	}
+	if direction == nil {
+		return nil
+	}
+	gain := 0.0
+	for _, e := range errors {
+		along := max(0, vectors.Dot(direction, e))
+		gain += along * along / size
+	}
+	unit, cost := 0, math.Inf(1)
+	for _, candidate := range h.leastEffects() {
+		without, err := h.errorWithout(candidate)
+		if err != nil {
+			return err
+		}
+		if without-now < cost {
+			unit, cost = candidate, without-now
+		}
+	}
+	dead[unit] = gain > h.Exchange*cost
+	return nil
+}
+
+// errors returns the errors x - y of the images on which exchange compares, and the sum of their squares. An output above the largest
+// pixel of these images is no error: such a pixel may be saturated.
+func (h *reviving) errors() (sum float64, errors [][]float32, err error) {
+	count := min(h.sample, exchangeSample)
+	saturated := slices.Max(h.pixels(count))
+	err = h.run(h.decode, count, func(x, y []float32) {
+		e := make([]float32, len(x))
+		for i, v := range x {
+			if e[i] = v - y[i]; v >= saturated {
+				e[i] = max(0, e[i])
+			}
+		}
+		sum += squares(e, 0, 1, len(e))
+		errors = append(errors, e)
+	})
+	return sum, errors, err
+}
+
+// positive returns max(0, e).
+func positive(e []float32) []float32 {
+	r := make([]float32, len(e))
+	for i, v := range e {
+		r[i] = max(0, v)
+	}
+	return r
+}
+
+// pixels returns the pixels of the first images.
+func (h *reviving) pixels(count int) []float32 {
+	images := h.training.Images()
+	pixels := make([]float32, count*images.Pixels())
+	first := make([]int, count)
+	for i := range first {
+		first[i] = i
+	}
+	images.Batch(pixels, first)
+	return pixels
+}
+
+// errorWithout returns the sum of errors if the weights of a unit are 0.
+func (h *reviving) errorWithout(unit int) (sum float64, err error) {
+	for _, p := range []*Parameter{h.encoder, h.decoder} {
+		if p == nil {
+			continue
+		}
+		first, stride, n := h.values(p, unit)
+		kept := make([]float32, n)
+		for i := range n {
+			kept[i], p.Data[first+i*stride] = p.Data[first+i*stride], 0
+		}
+		defer func() {
+			for i, v := range kept {
+				p.Data[first+i*stride] = v
+			}
+		}()
+	}
+	sum, _, err = h.errors()
+	return sum, err
+}
+
+// leastEffects lists the units with the least sum of squared contributions to the images of the last search.
+func (h *reviving) leastEffects() []int {
+	weight := cmp.Or(h.decoder, h.encoder)
+	units, effects := make([]int, h.units), make([]float64, h.units)
+	for u := range units {
+		first, stride, n := h.values(weight, u)
+		units[u], effects[u] = u, h.squares[u]*squares(weight.Data, first, stride, n)
+	}
+	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(effects[a], effects[b]) })
+	return units[:min(exchangeable, h.units)]
+}
+
 // lacking is [reviving.directions] for the key residuals: it subtracts each direction from all residuals before it selects the
 // next one.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	var residuals [][]float32
-	err = h.run(h.decode, func(x, y []float32) {
+	err = h.run(h.decode, h.sample, func(x, y []float32) {
 		r := make([]float32, len(x))
 		for i, v := range x {
 			r[i] = max(0, v-y[i])
@@ -447,13 +583,7 @@ const most = 0.8
 
 // orCommon returns a function that returns the direction of lacking, or a common part of atoms if that direction is small.
 func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next func() ([]float32, bool)) {
-	images := h.training.Images()
-	pixels := make([]float32, h.sample*images.Pixels())
-	first := make([]int, h.sample)
-	for i := range first {
-		first[i] = i
-	}
-	images.Batch(pixels, first)
+	pixels := h.pixels(h.sample)
 	small := little * squares(pixels, 0, 1, len(pixels)) / float64(h.sample)
 
 	return func() ([]float32, bool) {
@@ -567,13 +697,13 @@ func largest(pairs []pair) []pair {
 	return pairs[:min(len(pairs), mostPairs)]
 }
 
-// run calls f with the pixels and a program's value for each image of the sample.
-func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
+// run calls f with the pixels and a program's value for each of the first images.
+func (h *reviving) run(program Program, count int, f func(pixels, value []float32)) error {
 	images := h.training.Images()
 	width := images.Pixels()
-	pixels := make([]float32, min(h.sample, reviveBatch)*width)
-	for from := 0; from < h.sample; from += reviveBatch {
-		indices := make([]int, min(reviveBatch, h.sample-from))
+	pixels := make([]float32, min(count, reviveBatch)*width)
+	for from := 0; from < count; from += reviveBatch {
+		indices := make([]int, min(reviveBatch, count-from))
 		for i := range indices {
 			indices[i] = from + i
 		}
@@ -604,9 +734,10 @@ func (h *reviving) run(program Program, f func(pixels, value []float32)) error {
 func (h *reviving) dead() ([]bool, error) {
 	var most []float32
 	h.together = nil
-	err := h.run(h.encode, func(_, code []float32) {
+	err := h.run(h.encode, h.sample, func(_, code []float32) {
 		if most == nil {
 			most = make([]float32, len(code))
+			h.squares = make([]float64, len(code))
 			if h.Common {
 				h.together = &together{sums: make([]float64, len(code)), products: make([]float64, len(code)*len(code))}
 			}
@@ -616,6 +747,7 @@ func (h *reviving) dead() ([]bool, error) {
 		}
 		for j, v := range code {
 			most[j] = max(most[j], v)
+			h.squares[j] += float64(v) * float64(v)
 		}
 	})
 	if err == nil && len(most) != h.units {
@@ -635,7 +767,7 @@ func (h *reviving) dead() ([]bool, error) {
 // worst lists the images of the sample in descending order of error.
 func (h *reviving) worst() (order []int, err error) {
 	var errs []float64
-	err = h.run(h.decode, func(x, y []float32) {
+	err = h.run(h.decode, h.sample, func(x, y []float32) {
 		sum := 0.0
 		for i, v := range x {
 			sum += (float64(v) - float64(y[i])) * (float64(v) - float64(y[i]))

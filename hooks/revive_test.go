@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -203,6 +204,42 @@ func TestWhatIsAnAtomAlreadyIsNotTakenAgain(t *testing.T) {
 	}
 	if pairs := commonest([][]float32{{-1, 0}, {1, 0}, {0, 1}}); len(pairs) != 0 {
 		t.Errorf("got %d pairs", len(pairs))
+	}
+}
+
+// Unit 0 has pixel 0 of the first image, and unit 1 saves an error of 0.01 at its pixel 3. A unit for the second image would save 1.
+func TestAUnitThatSavesLittleIsExchanged(t *testing.T) {
+	for factor, want := range map[float64][]float32{0: {0, 0, 0, 1}, 99: {0, 0.6, 0.8, 0}, 101: {0, 0, 0, 1}} {
+		f := newFakeOf(t, 2, []float32{1, 0, 0, 0.1}, []float32{0, 0.6, 0.8, 0})
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		w[0], w[3*2+1], d[0], d[4+3] = 1, 1, 1, 1
+		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Exchange: factor})
+		alike(t, fmt.Sprint("the exchanged atom with the factor ", factor), d[4:], want)
+		alike(t, "the other atom", d[:4], []float32{1, 0, 0, 0})
+		alike(t, "its weights", []float32{w[0], w[2], w[4], w[6]}, []float32{1, 0, 0, 0})
+	}
+}
+
+// The two units add up to 1.5 at pixel 0 of the first image. This is no error if 1 is the largest pixel.
+func TestAnOutputAboveASaturatedPixelIsNoErrorOfAnExchange(t *testing.T) {
+	for _, largest := range []float32{1, 2} {
+		f := newFakeOf(t, 2, []float32{1, 0, 0, 0}, []float32{0, 0.06, 0.08, largest})
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		w[0], w[1], d[0], d[4] = 1, 1, 1, 0.5
+		h := &reviving{Revive: &Revive{}, training: f, sample: 2, decode: linear{f, Output}}
+		want := 0.01 + float64(largest*largest)
+		if largest == 2 {
+			want += 0.25 // pixel 0 is not the largest
+		}
+		if got, _, err := h.errors(); err != nil || math.Abs(got-want) > 1e-6 {
+			t.Errorf("largest pixel %v: got an error of %v (%v), want %v", largest, got, err, want)
+		}
+	}
+}
+
+func TestExchangeNeedsResiduals(t *testing.T) {
+	if err := (&Revive{Every: 1, Exchange: 2}).Check(); err == nil || !strings.Contains(err.Error(), "residuals = true") {
+		t.Errorf("got %v", err)
 	}
 }
 

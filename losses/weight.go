@@ -2,6 +2,7 @@ package losses
 
 import (
 	"math"
+	"slices"
 
 	"tessera/part"
 )
@@ -76,3 +77,41 @@ func init() {
 
 // At implements [Weight].
 func (s *Step) At(epoch float64) float64 { return s.at(epoch, func(float64) float64 { return 0 }) }
+
+// Points interpolates linearly between points (epoch, weight). Before the first point the weight is that of the first, after the
+// last one that of the last. Of two points at the same epoch, the second one counts from this epoch on: the weight jumps.
+type Points struct {
+	Epochs  []float64 `toml:"epochs" want:">= 0" required:"true" doc:"epochs of the points, in ascending order; may be fractions"`
+	Weights []float64 `toml:"weights" want:">= 0" required:"true" doc:"weights at the points"`
+}
+
+func init() {
+	Weights.Register("points", "linear between given points", func() Weight { return &Points{} })
+}
+
+// Check returns an error for points that are no schedule.
+func (p *Points) Check() error {
+	if len(p.Epochs) == 0 || len(p.Weights) != len(p.Epochs) {
+		return part.KeyErrorf("weights", "got %d weights for %d epochs, want one for each, at least one", len(p.Weights), len(p.Epochs))
+	}
+	if !slices.IsSorted(p.Epochs) {
+		return part.KeyErrorf("epochs", "got %v, want epochs in ascending order", p.Epochs)
+	}
+	return nil
+}
+
+// At implements [Weight].
+func (p *Points) At(epoch float64) float64 {
+	next := 0 // the first point after epoch
+	for next < len(p.Epochs) && p.Epochs[next] <= epoch {
+		next++
+	}
+	switch next {
+	case 0:
+		return p.Weights[0]
+	case len(p.Epochs):
+		return p.Weights[next-1]
+	}
+	from, to := p.Epochs[next-1], p.Epochs[next]
+	return p.Weights[next-1] + (p.Weights[next]-p.Weights[next-1])*(epoch-from)/(to-from)
+}

@@ -2,6 +2,7 @@ package losses_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"tessera/laws"
@@ -28,6 +29,34 @@ func TestWeightSchedulesInterpolate(t *testing.T) {
 			if got := w.At(epoch); math.Abs(got-want[i]) > 1e-15 {
 				t.Errorf("%s after %v epochs is %v, want %v", kind, epoch, got, want[i])
 			}
+		}
+	}
+}
+
+func TestPointsInterpolateAndJump(t *testing.T) {
+	w := &losses.Points{Epochs: []float64{2, 2, 6, 7}, Weights: []float64{1, 3, 5, 0}}
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for epoch, want := range map[float64]float64{0: 1, 1.9: 1, 2: 3, 3: 3.5, 6: 5, 6.5: 2.5, 7: 0, math.Inf(1): 0} {
+		if got := w.At(epoch); math.Abs(got-want) > 1e-15 {
+			t.Errorf("after %v epochs: got %v, want %v", epoch, got, want)
+		}
+	}
+	one := &losses.Points{Epochs: []float64{3}, Weights: []float64{2}}
+	if one.At(0) != 2 || one.At(3) != 2 || one.At(4) != 2 {
+		t.Error("one point is not a constant weight")
+	}
+}
+
+func TestPointsThatAreNoScheduleAreErrors(t *testing.T) {
+	for want, w := range map[string]*losses.Points{
+		"got 1 weights for 2 epochs": {Epochs: []float64{0, 1}, Weights: []float64{1}},
+		"at least one":               {},
+		"ascending":                  {Epochs: []float64{1, 0}, Weights: []float64{1, 1}},
+	} {
+		if err := w.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want an error with %q", w, err, want)
 		}
 	}
 }

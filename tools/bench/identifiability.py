@@ -109,8 +109,7 @@ def spa(where, name, units, seed):
 
 
 METHODS = {
-    "`parts-relative`": lambda *a: ours("any", "encoder.0.layers.0.units", *a),
-    "`half`": lambda *a: ours("half", "encoder.0.layers.0.units", *a),
+    "`parts-relative`": lambda *a: ours("parts-relative", "encoder.0.layers.0.units", *a),
     "`parts-unrolled`": lambda *a: ours("shipped", "encoder.0.units", *a),
     "NMF, nndsvda": theirs(lambda k, s: NMF(k, init="nndsvda", max_iter=400, tol=1e-5, random_state=s)),
     "NMF, random": theirs(lambda k, s: NMF(k, init="random", max_iter=400, tol=1e-5, random_state=s)),
