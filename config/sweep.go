@@ -54,6 +54,7 @@ type sweepTable struct {
 	About  string      `toml:"about" doc:"one-line description"`
 	Model  *table.Node `toml:"model" doc:"the model that is trained, or a list of models"`
 	Seeds  []uint64    `toml:"seeds" doc:"one trial per seed; the model's seed by default"`
+	BySeed *table.Node `toml:"by_seed" doc:"keys that change with the seed: for each a list with one value for each of seeds, as if the data set of every seed were another one"`
 	Split  string      `toml:"split" oneof:"train validation test" doc:"images that the trials are measured on; by default validation if all trials hold images out, else test"`
 	Select *table.Node `toml:"select" doc:"metrics that select settings on the validation images: \"mse\" takes the smallest mean over the seeds, \"-accuracy\" the largest, a list the Pareto front; only the selected settings are measured on the test images"`
 	axesTable
@@ -104,7 +105,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 	}
 	found = append(found, f.twice[plan.subject()]...)
 	concern := plan.concern(sets)
-	plan.override(sets)
+	found = append(found, plan.override(sets)...)
 	found = append(found, plan.tooMany()...)
 	s := &Sweep{Name: name, About: plan.table.About, Keys: plan.keys(), Select: plan.criteria}
 	for _, set := range sets {
@@ -333,6 +334,7 @@ func (f *File) plan(name string) (*sweepPlan, []table.Diagnostic) {
 		p.models = f.known(d, p.node, p.table.Model)
 		p.readAxes(d)
 		p.readSeeds(d)
+		p.readBySeed(d)
 		p.readSelect(d)
 	} else {
 		d.ReportKey("", p.node, fmt.Sprintf("got %s, want a table: [sweep.%s]", p.node.Describe(), table.KeyText(name)), "")
@@ -412,9 +414,15 @@ func (p *sweepPlan) tooMany() []table.Diagnostic {
 }
 
 // override removes the swept keys that --set arguments change, and applies the argument of [Seeds].
-func (p *sweepPlan) override(sets []Set) {
+func (p *sweepPlan) override(sets []Set) (found []table.Diagnostic) {
 	set := func(key string) bool { return slices.ContainsFunc(sets, func(s Set) bool { return s.sets(key) }) }
-	p.common, p.seeds = p.common.without(set), p.seeds.without(set)
+	p.common = p.common.without(set)
+	p.seeds = p.seeds.without(func(key string) bool { // --seeds is applied below
+		return slices.ContainsFunc(sets, func(s Set) bool { return s.seeds == "" && s.sets(key) })
+	})
+	if p.table.BySeed != nil && len(p.seeds) > 0 && !p.seeds.has(seedKey) {
+		return []table.Diagnostic{p.atBySeed("--set train.seed sets one seed for all of its values; select some by --seeds")}
+	}
 	for model, own := range p.own {
 		p.own[model] = own.without(set)
 	}
@@ -423,9 +431,10 @@ func (p *sweepPlan) override(sets []Set) {
 	}
 	for _, s := range sets {
 		if s.seeds != "" {
-			p.reseed(s)
+			found = append(found, p.reseed(s)...)
 		}
 	}
+	return found
 }
 
 // concern returns the --set arguments that apply to each model. An argument does not apply to a model if the sweep sets
@@ -451,6 +460,40 @@ func (p *sweepPlan) readSeeds(d *table.Decoder) {
 	if seeds := p.node.Child("seeds"); seeds != nil && !d.Origin.Doubt("").About("seeds") {
 		p.seeds = seedAxis(d, "", seeds)
 	}
+}
+
+// readBySeed adds the keys of `by_seed` to the axis of the seeds. A setting consists of all seeds, so they are not swept keys.
+func (p *sweepPlan) readBySeed(d *table.Decoder) {
+	const key = "by_seed"
+	if p.table.BySeed == nil || len(d.Found) > 0 {
+		return
+	}
+	at := p.table.BySeed
+	switch {
+	case len(p.seeds) == 0:
+		d.Report("", at, key+": the sweep has no seeds", "write seeds = [1, 2, 3] above")
+		return
+	case len(p.seeded) > 0:
+		d.Report("", at, key+": a model of the sweep has seeds of its own", "declare a sweep of that model")
+		return
+	}
+	r := axesReader{Decoder: d}
+	for _, c := range r.columns(key, at, r.values) {
+		if want := len(p.seeds[0][0].values); len(c.values) != want {
+			d.Report(key, c.values[0], fmt.Sprintf("%s: got %d values for %d seeds", c.key, len(c.values), want), "give one value for each seed")
+			return
+		}
+		if twice := slices.ContainsFunc(p.models, func(model string) bool { return p.of(model).has(c.key) }); twice {
+			d.Report(key, c.values[0], fmt.Sprintf("%s is given twice", c.key), "give it in one of set, zip, random and by_seed")
+			return
+		}
+		p.seeds[0] = append(p.seeds[0], c)
+	}
+}
+
+// atBySeed returns an error at the table `by_seed`.
+func (p *sweepPlan) atBySeed(problem string) table.Diagnostic {
+	return table.Diagnostic{At: p.table.BySeed.Key, Subject: p.subject(), Problem: "by_seed: " + problem}.In(p.table.BySeed)
 }
 
 // seedAxis returns the axis of a key seeds of the table part. It is empty if the list is.
@@ -741,14 +784,34 @@ func Seeds(list []uint64) (Set, error) {
 	return Set{Change: change, seeds: strings.Join(texts, ",")}, err
 }
 
-// reseed replaces the seeds by those of the change s.
-func (p *sweepPlan) reseed(s Set) {
+// reseed replaces the seeds by those of the change s. The keys of `by_seed` have values only for the declared seeds.
+func (p *sweepPlan) reseed(s Set) []table.Diagnostic {
 	value := s.Root
 	for _, name := range s.Path() {
 		value = value.Child(name)
 	}
-	p.seeds = axes{{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}}
+	seeds := axis{{key: seedKey, names: s.Path(), at: []table.Span{s.At, s.At}, values: value.Items}}
+	if p.table.BySeed != nil && len(p.seeds) > 0 {
+		declared := p.seeds[0][slices.IndexFunc(p.seeds[0], func(c column) bool { return c.key == seedKey })]
+		for _, c := range p.seeds[0] {
+			if c.key == seedKey {
+				continue
+			}
+			kept := c
+			kept.values = nil
+			for _, seed := range value.Items {
+				i := slices.IndexFunc(declared.values, func(v *table.Node) bool { return v.String() == seed.String() })
+				if i < 0 {
+					return []table.Diagnostic{p.atBySeed(fmt.Sprintf("%s has no value for the seed %s of --seeds, which is none of seeds", c.key, seed))}
+				}
+				kept.values = append(kept.values, c.values[i])
+			}
+			seeds = append(seeds, kept)
+		}
+	}
+	p.seeds = axes{seeds}
 	clear(p.seeded)
+	return nil
 }
 
 // Criterion is a metric by which a sweep selects settings. The best setting has the smallest (or largest) mean over the

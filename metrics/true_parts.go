@@ -1,27 +1,42 @@
 package metrics
 
-// The metric true_parts has two numbers. The first is the number of true parts of the images that [PartsRecovered] finds with
-// a cosine of at least [PartCosine]. The second is the mean, over all parts, of the cosine between a part and the atom or
-// bias image that it is matched with; a part without a match counts as 0.
+import "cmp"
+
 func init() {
-	register("true_parts", "atoms that are the true parts of the images", Description{
+	Registry.Register("true_parts", "atoms that are the true parts of the images", func() Metric { return &TrueParts{} })
+}
+
+// TrueParts has two numbers. The first is the number of true parts of the images that [PartsRecovered] finds with a cosine of at
+// least PartCosine. The second is the mean, over all parts, of the cosine between a part and the atom or bias image that it is
+// matched with; a part without a match counts as 0.
+type TrueParts struct {
+	PartCosine float64 `toml:"part_cosine" want:"in [0,1]" doc:"cosine similarity from which a part is found; 0 means 0.95"`
+}
+
+// Describe implements [Metric].
+func (*TrueParts) Describe() Description {
+	return Description{
 		Measures: []Measure{
 			{Name: "parts_found", Unit: "parts", Better: Higher, Count: true, Doc: "true parts whose atom, or bias image, has a cosine similarity of at least 0.95. " +
-				"Parts and atoms are matched one to one with the largest sum of similarities; only where the true parts are known, as of swimmer and bars"},
+				"Parts and atoms are matched one to one with the largest sum of similarities; only where the true parts are known, as of swimmer and bars. " +
+				"`--with part_cosine=0.9` changes 0.95"},
 			{Name: "parts_cosine", Better: Higher, Doc: "mean cosine similarity of the true parts and their atoms. Matched as for `parts_found`"},
 		},
 		Reads: ReadsAtoms | ReadsParts, ScaleFree: true,
-	}, func(s *Subject) (Meter, error) {
-		table, err := PartsRecovered(s.Parts, s.Atoms, PartCosine)
-		if err != nil {
-			return nil, err
+	}
+}
+
+// Start implements [Metric].
+func (m *TrueParts) Start(s *Subject) (Meter, error) {
+	table, err := PartsRecovered(s.Parts, s.Atoms, cmp.Or(m.PartCosine, PartCosine))
+	if err != nil {
+		return nil, err
+	}
+	found, sum := 0, 0.0
+	for _, part := range table {
+		if sum += part.Cosine; part.Found {
+			found++
 		}
-		found, sum := 0, 0.0
-		for _, part := range table {
-			if sum += part.Cosine; part.Found {
-				found++
-			}
-		}
-		return Fixed(Number(float64(found)), Number(sum/float64(len(table)))), nil
-	})
+	}
+	return Fixed(Number(float64(found)), Number(sum/float64(len(table)))), nil
 }

@@ -90,6 +90,9 @@ var reproductions = []Reproduction{
 	tabulated("ncae", "ncae.md", "NCAE of clothes", nil, "mse", "hoyer", "hoyer_atoms", "max_approx", "negative_weights", "dead_units"),
 	tabulated("parts-vae", "parts-vae.md", "Parts with a distribution of codes", nil, "elbo", "iwae", "mse", "hoyer_contribution", "max_approx", "dead_units"),
 	ofPage("parts-vae-settings", "parts-vae", "Parts with a distribution of codes: settings", "elbo", "dead_units"),
+	planted("identifiability", "Planted parts found, small images"),
+	planted("identifiability-swimmer", "Parts of swimmers found"),
+	planted("identifiability-large", "Planted parts found, large images"),
 	drawn("generative", "Generative models of clothes"),
 	drawn("generative-indices", "Images drawn from the indices of a code book"),
 	ofPage("dsd-codes", "dsd-codes", "Dense-sparse-dense codes", "mse", "hoyer_contribution", "max_approx", "active_units", "useful_units"),
@@ -126,6 +129,13 @@ func tabulated(name, page, title string, with []string, columns ...string) Repro
 func ofPage(name, page, title string, columns ...string) Reproduction {
 	r := tabulated(name, page+".md", title, nil, columns...)
 	r.File = "reproduction/" + page + ".toml"
+	return r
+}
+
+// planted returns the reproduction of a sweep over images with planted parts, which are found from a cosine of 0.9 on.
+func planted(name, title string) Reproduction {
+	r := ofPage(name, "identifiability", title, "parts_found", "parts_cosine", "dead_units")
+	r.With = []string{"part_cosine=0.9"}
 	return r
 }
 

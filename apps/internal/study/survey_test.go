@@ -70,10 +70,10 @@ func TestAModelWithoutATrialIsARowWithItsReason(t *testing.T) {
 
 func TestATableOfSeveralDataSetsNamesThem(t *testing.T) {
 	r := surveyed()
-	r.Columns, r.With = []string{"parts_found"}, []string{"cosine=0.9"}
+	r.Columns, r.With = []string{"parts_found"}, []string{"part_cosine=0.9"}
 	p, _ := reproduceAs(t, r, t.TempDir(), "sets", Options{}, config.Passes(1))
 	contains(t, string(p.markdown()), "| model | data set | images | epochs | seeds | parts_found | seconds |", "| small | bars | 100 | 1 | 1 of 1 |", "| swimming | swimmer | 256 | 1 | 1 of 1 |",
-		"The metrics have the settings `--with cosine=0.9`.")
+		"The metrics have the settings `--with part_cosine=0.9`.")
 }
 
 func TestDrawnImagesHaveTheirPrecisionAndRecall(t *testing.T) {

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every seed of a sweep has its own data set: the seeds of data set and run change together, after the other keys of the data set.
+const bySeed = `
+[model.m]
+dataset = { name = "bars", count = 50 }
+encoder = [{ kind = "dense", units = 4 }]
+
+[sweep.s]
+model = "m"
+seeds = [1, 2, 3]
+by_seed.dataset.seed = [101, 102, 103]
+set.dataset = [{ name = "bars", count = 60 }, { name = "bars", count = 70 }]
+`
+
+func TestKeysChangeWithTheSeed(t *testing.T) {
+	f := load(t, bySeed)
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	trials := func(want int, sets ...Set) {
+		t.Helper()
+		s, err := f.Sweep("s", sets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.Keys, []string{"dataset"}) || len(s.Trials) != want {
+			t.Errorf("got the keys %q and %d trials, want dataset alone and %d", s.Keys, len(s.Trials), want)
+		}
+		for _, trial := range s.Trials {
+			if text := string(Fill(trial.Model)); !strings.Contains(text, fmt.Sprint(100+trial.Model.Train.Seed)) {
+				t.Errorf("the trial with seed %d has another data set:\n%s", trial.Model.Train.Seed, text)
+			}
+		}
+	}
+	trials(6)
+	some, err := Seeds([]uint64{3, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials(4, some)
+}
+
+func TestMistakesInKeysOfSeedsAreReported(t *testing.T) {
+	other, err := Seeds([]uint64{1, 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := ParseSet("train.seed=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		old, new, says string
+		sets           []Set
+	}{
+		{"[101, 102, 103]", "[101, 102]", "dataset.seed: got 2 values for 3 seeds", nil},
+		{"seeds = [1, 2, 3]\n", "", "by_seed: the sweep has no seeds", nil},
+		{"set.dataset = ", "for.m.seeds = [1]\nset.dataset = ", "by_seed: a model of the sweep has seeds of its own", nil},
+		{"set.dataset = ", "set.dataset.seed = 5 #", "dataset.seed is given twice", nil},
+		{"by_seed.dataset.seed", "by_seed.train.seed", `the seed is set by the sweep's key "seeds"`, nil},
+		{"by_seed.dataset.seed = [101, 102, 103]", "by_seed = 3", "by_seed: want a table", nil},
+		{"101", "\"x\"", "dataset", nil},
+		{"", "", "by_seed: dataset.seed has no value for the seed 9 of --seeds", []Set{other}},
+		{"", "", "by_seed: --set train.seed sets one seed", []Set{one}},
+	} {
+		text := bySeed
+		if c.old != "" {
+			text = strings.Replace(bySeed, c.old, c.new, 1)
+		}
+		_, err := load(t, text).Sweep("s", c.sets...)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s for %s: got %v, want %q", c.new, c.old, err, c.says)
+		}
+	}
+}

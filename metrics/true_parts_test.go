@@ -1,0 +1,28 @@
+package metrics
+
+import "testing"
+
+// Two parts of two pixels; the atom of the second part has a cosine of 0.6 with the first one, and 0.8 with its own.
+func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
+	s := &Subject{Parts: [][]float32{{1, 0}, {0, 1}}, Atoms: &Atoms{Shape: []int{2}, Count: 2, Values: []float32{3, 0, 0.6, 0.8}}}
+	for text, want := range map[string]float64{"": 1, "part_cosine=0.9": 1, "part_cosine=0.79": 2, "part_cosine=0": 1} {
+		chosen := selected(t, "parts_found")
+		if text != "" {
+			if err := chosen.SetText(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		meter, err := chosen[0].Metric.Start(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, err := meter.Values(t.Context())
+		if err != nil || values[0].Number != want || values[1].Number < 0.899 || values[1].Number > 0.901 {
+			t.Errorf("%q: got %v and the error %v, want %v parts with a mean cosine of 0.9", text, values, err, want)
+		}
+	}
+	chosen := selected(t, "parts_found")
+	if err := chosen.SetText("part_cosine=2"); err == nil {
+		t.Error("a cosine of 2 is no error")
+	}
+}
