@@ -166,72 +166,85 @@ const (
 // k-means. It depends only on the run and its images, and is fitted once. Source: P. Ghosh et al., From variational to
 // deterministic autoencoders, 2020.
 func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
-	codes, err := r.fittedCodes(ctx)
-	if err != nil {
+	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	if err := r.codes.Within(ctx); err != nil {
-		return nil, err
-	}
-	defer r.codes.Unlock()
-	if r.codes.density != nil {
-		return r.codes.density, nil
-	}
-	of := &CodeDensity{low: make([]float32, r.Units()), high: make([]float32, r.Units())}
-	matrix, err := baselines.NewMatrix(codes, r.Units())
-	if err != nil {
-		return nil, err
-	}
-	for j := range of.low {
-		values := column(codes, r.Units(), j)
-		of.low[j], of.high[j] = slices.Min(values), slices.Max(values)
-	}
-	method := &baselines.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
-	if r.Units() > fullUnits {
-		method.Covariance = "diagonal"
-	}
-	mixture, err := method.New([]int{r.Units()}, r.Model.Train.Seed)
-	if err == nil {
-		_, err = baselines.Fit(ctx, mixture, matrix, nil)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("run %s: mixture of its codes: %w", r.Path, err)
-	}
-	of.mixture, _ = metrics.As[metrics.Sampler](mixture)
-	r.codes.density = of
-	return of, nil
+	return r.codes.density.of(ctx, func() (*CodeDensity, error) {
+		codes, err := r.fittedCodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		of := &CodeDensity{low: make([]float32, r.Units()), high: make([]float32, r.Units())}
+		matrix, err := baselines.NewMatrix(codes, r.Units())
+		if err != nil {
+			return nil, err
+		}
+		for j := range of.low {
+			values := column(codes, r.Units(), j)
+			of.low[j], of.high[j] = slices.Min(values), slices.Max(values)
+		}
+		method := &baselines.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
+		if r.Units() > fullUnits {
+			method.Covariance = "diagonal"
+		}
+		mixture, err := method.New([]int{r.Units()}, r.Model.Train.Seed)
+		if err == nil {
+			_, err = baselines.Fit(ctx, mixture, matrix, nil)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %s: mixture of its codes: %w", r.Path, err)
+		}
+		of.mixture, _ = metrics.As[metrics.Sampler](mixture)
+		return of, nil
+	})
 }
 
 // codeCache contains what is computed once from the fitted images of a run.
 type codeCache struct {
+	fitted  cached[[]float32] // codes of fitted images
+	density cached[*CodeDensity]
+	prior   cached[metrics.Sampler]
+}
+
+// cached is a value that is computed once.
+type cached[T any] struct {
 	turns
-	fitted  []float32       // codes of fitted images
-	density *CodeDensity    // nil until it has been fitted
-	prior   metrics.Sampler // nil until it has been fitted
+	value T
+	known bool
+}
+
+// of returns the value and computes it first if no earlier call has; calls at the same time wait for it until ctx is done. After an
+// error the next call computes again.
+func (c *cached[T]) of(ctx context.Context, compute func() (T, error)) (none T, err error) {
+	if ctx == nil {
+		return none, errNoContext
+	}
+	if err := c.Within(ctx); err != nil {
+		return none, err
+	}
+	defer c.Unlock()
+	if !c.known {
+		value, err := compute()
+		if err != nil {
+			return none, err
+		}
+		c.value, c.known = value, true
+	}
+	return c.value, nil
 }
 
 // fittedCodes returns the codes of at most 10,000 evenly spaced fitted images.
 func (r *Run) fittedCodes(ctx context.Context) ([]float32, error) {
-	if ctx == nil {
-		return nil, errNoContext
-	}
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	if err := r.codes.Within(ctx); err != nil {
-		return nil, err
-	}
-	defer r.codes.Unlock()
-	if r.codes.fitted == nil {
+	return r.codes.fitted.of(ctx, func() ([]float32, error) {
 		sample, err := r.Sample(ctx, data.TrainSplit)
 		if err != nil {
 			return nil, err
 		}
-		if r.codes.fitted, err = r.Codes(ctx, evaluation.Spread(sample.Images, evaluation.MostFitted)); err != nil {
-			return nil, err
-		}
-	}
-	return r.codes.fitted, nil
+		return r.Codes(ctx, evaluation.Spread(sample.Images, evaluation.MostFitted))
+	})
 }
 
 // indexed returns the layer of a code that consists of entries of a code book: the last layer of the encoder; ok is false for
@@ -301,31 +314,25 @@ func (r *Run) IndexPrior(ctx context.Context) (metrics.Sampler, error) {
 	if !ok {
 		return nil, fmt.Errorf("run %s: %w: its encoder does not end in a code book: add a layer vq", r.Path, ErrNoSampler)
 	}
-	codes, err := r.fittedCodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.codes.Within(ctx); err != nil {
-		return nil, err
-	}
-	defer r.codes.Unlock()
-	if r.codes.prior != nil {
-		return r.codes.prior, nil
-	}
-	sample, err := r.Sample(ctx, data.TrainSplit)
-	if err != nil {
-		return nil, err
-	}
-	indices, err := (&Answers{Value: name}).answered(ctx, r, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil), nil)
-	if err != nil {
-		return nil, err
-	}
-	prior, err := indexprior.Fit(indices.Float32(), codes, rows, columns)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %s: %w: %w", r.Path, name, ErrNoSampler, err)
-	}
-	r.codes.prior = prior
-	return prior, nil
+	return r.codes.prior.of(ctx, func() (metrics.Sampler, error) {
+		codes, err := r.fittedCodes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		sample, err := r.Sample(ctx, data.TrainSplit)
+		if err != nil {
+			return nil, err
+		}
+		indices, err := (&Answers{Value: name}).answered(ctx, r, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil), nil)
+		if err != nil {
+			return nil, err
+		}
+		prior, err := indexprior.Fit(indices.Float32(), codes, rows, columns)
+		if err != nil {
+			return nil, fmt.Errorf("run %s: %s: %w: %w", r.Path, name, ErrNoSampler, err)
+		}
+		return prior, nil
+	})
 }
 
 // Codes returns the codes of samples, row by row, computed from all columns that the code depends on. [Run.Encode] does the same for

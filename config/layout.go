@@ -326,7 +326,11 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 // Parameters lists all parameters of the encoder, the decoder and the heads in the order of the layers, including
 // transposes of other parameters.
 func (l *Layout) Parameters() []ParameterPath {
-	var all []ParameterPath
+	n := 0
+	for placed := range l.Stacked() {
+		n += len(placed.Parameters)
+	}
+	all := make([]ParameterPath, 0, n)
 	for placed := range l.Stacked() {
 		for _, p := range placed.Parameters {
 			all = append(all, ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p})

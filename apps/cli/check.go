@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,7 @@ func checkCommand() *cobra.Command {
 				}
 				f.file = args[0]
 			}
+			defer debug.SetGCPercent(debug.SetGCPercent(400)) // of a declaration that was checked nothing stays
 			models, err := f.load()
 			if err != nil {
 				return err

@@ -96,6 +96,7 @@ func joinedGroup(ctx context.Context, o mpi.Options) (*mpi.Group, error) {
 type member struct {
 	group  *mpi.Group
 	quiet  bool // another process writes the messages
+	halted bool // all processes halted together
 	stderr io.Writer
 	run    string // folder of the training, "" if unknown
 }
@@ -120,11 +121,16 @@ func (m *member) began(stderr io.Writer, threads int) {
 
 // code returns the exit code for an error. Processes that halted together return the same code.
 func (m *member) code(ctx context.Context, err error, code int) int {
-	var agreed *train.Interruption
-	if m.group != nil && errors.As(err, &agreed) {
+	if m.group != nil && agreed(err) {
 		return code
 	}
 	return preempted(ctx, code)
+}
+
+// agreed reports whether all processes of a group have returned this error.
+func agreed(err error) bool {
+	var halted *train.Interruption
+	return errors.As(err, &halted)
 }
 
 type memberKey struct{}
@@ -167,9 +173,9 @@ func (m *member) done() error {
 	return m.group.Close()
 }
 
-// announce sends an error to the other processes before it is printed, and returns the output to print it to. If rank 0 is lost, the first
-// remaining process prints. A process that could not join a group prints its own error, unless the launcher ends it because of
-// rank 0.
+// announce sends an error to the other processes before it is printed, unless they have it too, and returns the output to print it
+// to. If rank 0 is lost, the first remaining process prints. A process that could not join a group prints its own error, unless the
+// launcher ends it because of rank 0.
 func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.Writer {
 	switch {
 	case err == nil || m.group == nil && !m.quiet:
@@ -181,6 +187,9 @@ func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.W
 		case <-time.After(grace):
 			return visible{m.stderr}
 		}
+	case agreed(err):
+		m.halted = true
+		return stderr
 	}
 	m.group.Fail(m.code(ctx, err, exitCode(err)), concise(err).Error())
 	var lost *mpi.Lost
@@ -199,13 +208,15 @@ func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.W
 // grace is the time for which a failed process waits for rank 0 to print the error.
 const grace = 2 * time.Second
 
-// end ends all processes after an error.
+// end ends all processes after an error, when what they printed has been read. Processes that halted together leave the group as after
+// a training: none ends before all are here, and each ends with its exit code.
 func (m *member) end(code int) {
-	if code == 0 || m.group == nil {
+	if code == 0 || m.group == nil || m.halted && m.group.Close() == nil {
 		return
 	}
 	if m.quiet {
 		time.Sleep(grace)
 	}
+	delivered(os.Stderr, grace)
 	m.group.Abort(code)
 }

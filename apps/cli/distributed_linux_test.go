@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -280,6 +281,35 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	if code := (&member{group: &mpi.Group{}}).code(context.Background(), halted, exitPreempted); code != exitPreempted {
 		t.Errorf("preempted elsewhere: exit code %d", code)
 	}
+}
+
+func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
+	here, there, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	defer there.Close()
+	if _, err := there.WriteString("an error\n"); err != nil {
+		t.Fatal(err)
+	}
+	var begun atomic.Bool
+	go func() {
+		begun.Store(true)
+		_, _ = here.Read(make([]byte, 100))
+	}()
+	delivered(there, time.Hour)
+	if !begun.Load() {
+		t.Error("nothing has read the error")
+	}
+	delivered(there, time.Hour) // nothing is left to read
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	_, _ = file.WriteString("an error\n")
+	delivered(file, time.Hour) // nobody reads a file
 }
 
 func TestTheFlagIsFoundBeforeItIsParsed(t *testing.T) {

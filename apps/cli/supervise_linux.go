@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"tessera/parallel/mpi"
 )
 
@@ -61,7 +62,7 @@ func supervise(args []string) (code int, ok bool) {
 		}
 		fmt.Fprintf(os.Stderr, "tessera: rank %d: %v\n", l.Rank, ended)
 		fmt.Fprintln(os.Stderr, afterLoss(failure{run: ""}))
-		yield(stopped, 200*time.Millisecond) // until mpirun has passed the message on
+		delivered(os.Stderr, grace)
 		l.Abort(exitLost)
 		return exitLost, true
 	}
@@ -73,5 +74,19 @@ func yield(stopped context.Context, most time.Duration) {
 	select {
 	case <-stopped.Done():
 	case <-time.After(most):
+	}
+}
+
+// delivered waits until another process has read what this one wrote to a pipe, at most for the time most. MPICH's mpirun loses what it
+// has not read when a process aborts.
+func delivered(out *os.File, most time.Duration) {
+	info, err := out.Stat()
+	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return
+	}
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if unread, err := unix.IoctlGetInt(int(out.Fd()), unix.TIOCINQ); err != nil || unread == 0 {
+			return
+		}
 	}
 }

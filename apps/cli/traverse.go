@@ -138,6 +138,9 @@ func (f *traverseFlags) traverse(cmd *cobra.Command, r *tessera.Run) ([]float32,
 		return of.Images, nil
 	}
 	low, high := r.Range()
+	if most := slices.Max(of.Effect); 255*most < float64(high)-float64(low) {
+		warn(cmd, fmt.Sprintf("the images of a row look alike: no unit has an effect of a level of grey, the largest is %.2g; `tessera interpolate` and `tessera sample` change all units", most))
+	}
 	var rows []figures.ImageRow
 	for i, unit := range of.Units {
 		n := len(of.Images) / len(of.Units)

@@ -23,9 +23,19 @@ decoder = []
 view    = [{ augment = ["flip"] }]
 loss    = [{ kind = "nt_xent", on = "code" }]
 train   = { epochs = 1 }
+
+[model.faint]
+dataset   = { name = "bars", count = 40 }
+encoder   = [{ kind = "dense", units = 4 }]
+decoder   = [{ kind = "dense", init = { kind = "normal", stddev = 1e-6 } }, { kind = "reshape", shape = [8, 8] }]
+loss      = [{ kind = "mse" }]
+optimizer = { kind = "sgd", learning_rate = 1e-9 }
+train     = { epochs = 1 }
 `)
 	b.must(0, "train", "pca")
 	b.must(0, "train", "blind")
+	b.must(0, "train", "faint")
+	b.contains("rows that look alike", b.must(0, "traverse", "runs/faint", "-o", "faint.png").stderr, "no unit has an effect of a level of grey")
 	b.must(0, "sample", "runs/pca", "--count", "3", "-o", "three.npy")
 	b.must(0, "encode", "runs/pca", "--in", "three.npy", "-o", "codes.npy")
 	b.must(0, "decode", "runs/pca", "--in", "codes.npy", "-o", "back.npy")
@@ -87,7 +97,9 @@ train   = { epochs = 1 }
 			}
 		}
 	}
-	b.must(0, "traverse", "runs/pca", "--most", "3", "-o", "units.png")
+	if stderr := b.must(0, "traverse", "runs/pca", "--most", "3", "-o", "units.png").stderr; strings.Contains(stderr, "level of grey") {
+		t.Error(stderr)
+	}
 	b.must(0, "traverse", "runs/pca", "-o", "all.npy")
 	if all := b.values("all.npy", 8, 8); len(all) != 5*9*64 { // the mean code of all units
 		t.Errorf("got %d values, want 5 rows of 9 images", len(all))

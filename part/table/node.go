@@ -198,7 +198,7 @@ func (n *Node) Named(key string) *Node {
 // Only returns a copy of a table with the keys for which keep returns true.
 func (n *Node) Only(keep func(key string) bool) *Node {
 	c := *n
-	c.Keys, c.table, c.index = nil, nil, nil
+	c.Keys, c.table, c.index = make([]string, 0, len(n.Keys)), make([]*Node, 0, len(n.Keys)), nil
 	for i, k := range n.Keys {
 		if keep(k) {
 			c.Put(k, n.table[i])

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"tessera/metrics"
 	"tessera/show/figures"
@@ -42,16 +43,21 @@ func asset(name string) string {
 	return string(text)
 }
 
-// script contains all scripts of a page, style all of its style sheets.
+// script contains all scripts of a page, style all of its style sheets. Like the templates they are read when the first page is written,
+// not whenever the command starts.
 var (
-	script = "/*!\n" + asset("LICENSE-uplot") + "*/\n" + asset("uplot.min.js") + asset("page.js") + asset("charts.js") + asset("run.js") + asset("sweep.js") + asset("live.js")
-	style  = asset("uplot.min.css") + asset("page.css")
+	script = sync.OnceValue(func() string {
+		return "/*!\n" + asset("LICENSE-uplot") + "*/\n" + asset("uplot.min.js") + asset("page.js") + asset("charts.js") + asset("run.js") + asset("sweep.js") + asset("live.js")
+	})
+	style = sync.OnceValue(func() string { return asset("uplot.min.css") + asset("page.css") })
 )
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
-	"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
-}).ParseFS(files, "templates/*.html"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
+		"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
+	}).ParseFS(files, "templates/*.html"))
+})
 
 // frame is the data of the template around the body of a page.
 type frame struct {
@@ -66,14 +72,14 @@ type frame struct {
 
 // write renders a page with the named template.
 func write(w io.Writer, name string, f frame) error {
-	hash := sha256.Sum256([]byte(script))
+	hash := sha256.Sum256([]byte(script()))
 	f.Policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-" +
 		base64.StdEncoding.EncodeToString(hash[:]) + "'"
 	if f.Live {
 		f.Policy = strings.Replace(f.Policy, "form-action 'none'", "form-action 'self'; connect-src 'self'", 1)
 	}
-	f.Style, f.Script = template.CSS(style), template.JS(script) // files of this package
-	if err := templates.ExecuteTemplate(w, name, f); err != nil {
+	f.Style, f.Script = template.CSS(style()), template.JS(script()) // files of this package
+	if err := templates().ExecuteTemplate(w, name, f); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	return nil
