@@ -40,7 +40,9 @@ import (
 //
 // Only the 1000 pairs with the largest ||c||² are considered, in descending order. A v with a cosine of more than 0.9 with a living
 // atom or an earlier v is omitted. If the v of a group is already a living atom, it is subtracted in every search from those atoms
-// of the group that differ from v, if there are at least three. If there are more groups than dead units, then of two units whose
+// of the group that differ from v, if there are at least three. An atom that contains a whole other one is absorption: a limb
+// together with the torso has one unit, and is missing elsewhere. If two units exclude each other, and atoms a and b of norm 1 have
+// 0.3 <= a·b <= 0.9 and ||min(a, (a·b) b)||² >= 0.8 (a·b)², (a·b) b is subtracted from a in every search. If there are more groups than dead units, then of two units whose
 // atoms have a cosine of more than 0.9, the one with the smaller mean contribution counts as dead. At most 4096 units.
 // Groups need a decoder weight as above, or a decoder without weights (tied).
 //
@@ -63,8 +65,9 @@ import (
 // The encoder must have exactly one layer with weights, a dense layer on the pixels. The decoder weight is re-initialised if
 // the decoder's first layer with weights is a dense layer from the units to the pixels.
 //
-// Source: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling". Unlike the source, the hook takes the images
-// with the largest errors instead of sampling in proportion to the squared error, and omits the factor 0.2.
+// Sources: Bricken et al., Towards Monosemanticity, 2023, "neuron resampling"; Chanin et al., A is for Absorption, 2024. Unlike the
+// first one, the hook takes the images with the largest errors instead of sampling in proportion to the squared error, and omits
+// the factor 0.2.
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
@@ -438,6 +441,9 @@ const little = 0.05
 // mostPairs is the maximum number of pairs of atoms that are considered: those with the largest common parts.
 const mostPairs = 1000
 
+// containing is the least cosine of an atom and another one that it contains.
+const containing = 0.3
+
 // sameDirection is the cosine above which two atoms count as equal.
 const sameDirection = 0.9
 
@@ -543,6 +549,27 @@ func (s *sharing) find() {
 			s.groups, found = append(s.groups, g), append(found, g.v)
 		}
 	}
+	for _, p := range s.pairs {
+		for _, of := range [][2]int{{p.i, p.j}, {p.j, p.i}} {
+			if a, b := s.atoms[of[0]], s.atoms[of[1]]; contains(a.values, b.values) && s.h.together.exclude(a.unit, b.unit) {
+				s.known = append(s.known, group{[]int{a.unit}, b.values})
+			}
+		}
+	}
+}
+
+// contains reports whether an atom is the sum of another one, of some weight, and something else.
+func contains(a, b []float32) bool {
+	along := vectors.Dot(a, b)
+	if along < containing || along > sameDirection {
+		return false
+	}
+	least := 0.0
+	for i, v := range b {
+		l := min(float64(a[i]), along*float64(v))
+		least += l * l
+	}
+	return least >= most*along*along
 }
 
 // of returns the atom of a living unit.

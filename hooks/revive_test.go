@@ -306,6 +306,25 @@ func TestWhatUnitsThatExcludeEachOtherShareIsTakenOutOfTheirAtoms(t *testing.T) 
 	}
 }
 
+// Unit 1 has the atom of unit 0 and pixel 1, and stands for both where they are together.
+func TestAnAtomIsTakenOutOfAnotherThatContainsIt(t *testing.T) {
+	for _, c := range []struct {
+		together bool
+		want     []float32
+	}{{false, []float32{0, 0.6, 0, 0}}, {true, []float32{0.8, 0.6, 0, 0}}} {
+		f := newFakeOf(t, 2, []float32{0, 0, 1, 0}, []float32{0.8, 0.6, 0, 0})
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		w[2*2+0], w[1*2+1] = 1, 1/0.6 // units 0 and 1 see the pixels 2 and 1
+		if c.together {
+			w[1*2+0] = 1
+		}
+		copy(d, []float32{1, 0, 0, 0, 0.8, 0.6, 0, 0})
+		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+		alike(t, fmt.Sprint("the atom that contains the other, active together: ", c.together), d[4:], c.want)
+		alike(t, "the other", d[:4], []float32{1, 0, 0, 0})
+	}
+}
+
 func TestNothingIsTakenOutOfTheAtomsOfUnitsThatAreActiveTogether(t *testing.T) {
 	f := sharingThree(t)
 	f.parameters[1].Data[3] = -9
@@ -332,12 +351,16 @@ func TestWhatIsSharedDoesNotDependOnTheScale(t *testing.T) {
 	}
 }
 
-// An atom that is itself what its group has in common, or nearly, would be erased with it.
+// An atom that is itself what its group has in common, or nearly, would be erased with it. The others of the group contain it.
 func TestAnAtomIsNotTakenOutOfItself(t *testing.T) {
 	for name, atoms := range map[string][][]float32{
 		"one of the group": {{1, 0, 0, 0}, {0.6, 0.8, 0, 0}, {0.6, 0, 0.8, 0}, {0, 0, 0, 1}},
 		"all of the group": {{0, 0, 0, 1}, {1, 0.1, 0, 0}, {1, 0, 0.1, 0}, {1, 0, 0, 0.1}},
 	} {
+		want := slices.Concat(atoms...)
+		if name == "one of the group" {
+			want[4], want[8] = 0, 0
+		}
 		f := newFakeOf(t, 4, atoms...) // an image for each atom
 		w, d := f.parameters[0].Data, f.parameters[2].Data
 		for unit, a := range atoms {
@@ -352,9 +375,8 @@ func TestAnAtomIsNotTakenOutOfItself(t *testing.T) {
 			}
 			copy(d[unit*4:], a)
 		}
-		before := slices.Clone(d)
 		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
-		alike(t, name, d, before)
+		alike(t, name, d, want)
 	}
 }
 
