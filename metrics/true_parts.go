@@ -1,16 +1,14 @@
 package metrics
 
-import "cmp"
-
 func init() {
-	Registry.Register("true_parts", "atoms that are the true parts of the images", func() Metric { return &TrueParts{} })
+	Registry.Register("true_parts", "atoms that are the true parts of the images", func() Metric { return &TrueParts{PartCosine: PartCosine} })
 }
 
 // TrueParts has two numbers. The first is the number of true parts of the images that [PartsRecovered] finds with a cosine of at
 // least PartCosine. The second is the mean, over all parts, of the cosine between a part and the atom or bias image that it is
 // matched with; a part without a match counts as 0.
 type TrueParts struct {
-	PartCosine float64 `toml:"part_cosine" want:"in [0,1]" doc:"cosine similarity from which a part is found; 0 means 0.95"`
+	PartCosine float64 `toml:"part_cosine" want:"in (0,1]" doc:"least cosine similarity of a part that is found"`
 }
 
 // Describe implements [Metric].
@@ -28,7 +26,7 @@ func (*TrueParts) Describe() Description {
 
 // Start implements [Metric].
 func (m *TrueParts) Start(s *Subject) (Meter, error) {
-	table, err := PartsRecovered(s.Parts, s.Atoms, cmp.Or(m.PartCosine, PartCosine))
+	table, err := PartsRecovered(s.Parts, s.Atoms, m.PartCosine)
 	if err != nil {
 		return nil, err
 	}
