@@ -65,6 +65,11 @@ encoder = [
 extends = "dense"
 encoder = [{ kind = "relative", layers = [{ kind = "dense", units = 12, activation = "relu" }, { kind = "dense", units = 8, activation = "relu" }] }]
 
+[model.unrolled]
+extends = "dense"
+encoder = [{ kind = "relative", layers = [{ kind = "unrolled", units = 8, steps = 5 }] }]
+decoder = [{ kind = "tied", weight = "encoder.0.0.weight", bias = false }]
+
 [model.scaled]
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
@@ -185,10 +190,10 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 	}
 }
 
-// The code of docs/python.md computes the codes of a dense, a convolutional, an attention and an NMF run.
+// The code of docs/python.md computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "nmf", "scaled", "standardised"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "nmf", "scaled", "standardised"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], encode(run, images).astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
