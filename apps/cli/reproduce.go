@@ -59,6 +59,11 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	return r.Explain(f.write(cmd, r))
+}
+
+// write trains the sweep of a reproduction, and writes and prints its page.
+func (f *sweepFlags) write(cmd *cobra.Command, r study.Reproduction) error {
 	further := f.further(cmd)
 	if !cmd.Flags().Changed("svm") {
 		f.svm = r.SVM
@@ -70,16 +75,17 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 	if cmd.Flags().Changed("with") {
 		r.With = nil // the page has those of the flags in its command
 	} else {
-		if r.With, err = f.taken(r.With); err != nil {
+		with, err := f.taken(r.With)
+		if err != nil {
 			return err
 		}
-		f.with = r.With
+		r.With, f.with = with, with
 	}
 	models, err := f.declaring(r)
 	if err != nil {
 		return err
 	}
-	spec, err := f.declared(cmd, models, name)
+	spec, err := f.declared(cmd, models, r.Name)
 	if err != nil {
 		return err
 	}

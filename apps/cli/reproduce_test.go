@@ -153,6 +153,18 @@ func TestTheSweepOfAPageIsDeclaredUnlessTheUserDeclaresIt(t *testing.T) {
 	b.contains("with the user's sweep", b.must(0, "reproduce", "dsd-codes", "--dry-run").stdout, "small")
 }
 
+func TestImagesThatAreNotThereAreMadeByACommandThatTheErrorNames(t *testing.T) {
+	t.Parallel()
+	b := newStudyBench(t)
+	for name, command := range map[string]string{"patches": "`python3 tools/bench/patches.py pictures pictures`", "letters": "`python3 tools/bench/glyphs.py FONTS glyphs`"} {
+		b.contains(name, b.must(exitData, "reproduce", name, "--dry-run").stderr, "not found", command)
+	}
+	b.write("models.toml", smallStudy+"\n[sweep.patches]\nmodel = \"small\"\nset.optimizer.learning_rate = [1e30]\n")
+	if r := b.must(exitSweep, "reproduce", "patches"); strings.Contains(r.stderr, "tools/bench") {
+		t.Errorf("another error says how to make pictures:\n%s", r.stderr)
+	}
+}
+
 func TestMoreSeedsAreAddedToAReproduction(t *testing.T) {
 	t.Parallel()
 	b := newStudyBench(t)

@@ -4,6 +4,7 @@
 package study
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/data"
 	"tessera/docs"
 	"tessera/part/table"
 	"tessera/show/figures"
@@ -32,6 +34,7 @@ type Reproduction struct {
 	With    []string // settings of metrics, as KEY=VALUE of --with; nil for their defaults
 	Drawing *Drawing // of a page of generative models; nil for none
 	File    string   // file of [docs.Declarations] with the sweep and its models; "" for a sweep of models.toml
+	Needs   string   // how to make the files of its images; "" for data that need no such step
 }
 
 var reproductions = []Reproduction{
@@ -86,6 +89,8 @@ var reproductions = []Reproduction{
 	tabulated("prototypes", "prototypes.md", "Atoms of small targets and cluster means", nil, "mse", "hoyer_contribution", "useful_units"),
 	tabulated("capacity", "capacity.md", "Number of units and depth of the encoder", nil, "mse", "useful_units"),
 	tabulated("capacity-baselines", "capacity.md", "Number of units of NMF and PCA", nil, "mse", "useful_units"),
+	needing(ofPage("letters", "surpass", "Additive parts of letters", "mse", "hoyer_contribution", "l0", "max_approx", "useful_units"),
+		"`python3 tools/bench/glyphs.py FONTS glyphs` makes the folder glyphs from the fonts in the folder FONTS (docs/reproduction/surpass.md)"),
 	tabulated("parts-few", "surpass.md", "Additive parts of fewer images", nil, "mse", "hoyer_contribution", "max_approx", "useful_units"),
 	tabulated("ncae", "ncae.md", "NCAE of clothes", nil, "mse", "hoyer", "hoyer_atoms", "max_approx", "negative_weights", "dead_units"),
 	tabulated("parts-vae", "parts-vae.md", "Parts with a distribution of codes", nil, "elbo", "iwae", "mse", "hoyer_contribution", "max_approx", "dead_units"),
@@ -103,9 +108,9 @@ var reproductions = []Reproduction{
 		"linear_probe_accuracy", "knn_cosine_accuracy", "alignment", "mse"),
 	ofPage("joint-embeddings-transformers", "joint-embeddings", "Joint embeddings: transformers",
 		"linear_probe_accuracy", "knn_cosine_accuracy", "accuracy", "code_spread", "effective_rank"),
-	ofPage("patches", "patches", "Patches of photographs", patchColumns...),
+	needing(ofPage("patches", "patches", "Patches of photographs", patchColumns...), photographs),
 	ofPage("patches-clothes", "patches", "Patches of clothes", patchColumns...),
-	ofPage("patches-weight", "patches", "Patches of photographs: the weight of the l1 norm", "gabor_fit", "gabor_atoms", "mse"),
+	needing(ofPage("patches-weight", "patches", "Patches of photographs: the weight of the l1 norm", "gabor_fit", "gabor_atoms", "mse"), photographs),
 	tabulated("deep-belief", "deep-belief.md", "Boltzmann machines of digits and clothes", []string{"temperatures=1000"},
 		"rbm_ais", "rbm_ais_error", "mse", "hoyer", "hoyer_atoms", "useful_units"),
 	tabulated("deep-belief-bars", "deep-belief.md", "Boltzmann machines of 3 x 3 bars", []string{"temperatures=1000"},
@@ -119,6 +124,9 @@ var penaltyColumns = []string{"mse", "parts_found", "parts_cosine", "negative_we
 
 var patchColumns = []string{"gabor_atoms", "gabor_fit", "l0", "explained_variance", "mse", "hoyer_contribution", "atom_radius"}
 
+const photographs = "`python3 tools/bench/patches.py pictures pictures` makes the folder pictures from pictures of SciPy and scikit-learn " +
+	"(docs/reproduction/patches.md)"
+
 // tabulated returns the reproduction of a sweep whose results docs/reproduction/page reports: one table of the given metrics.
 func tabulated(name, page, title string, with []string, columns ...string) Reproduction {
 	return Reproduction{Name: name, Title: title, About: "docs/reproduction/" + page + " has the question and the answer.",
@@ -130,6 +138,21 @@ func ofPage(name, page, title string, columns ...string) Reproduction {
 	r := tabulated(name, page+".md", title, nil, columns...)
 	r.File = "reproduction/" + page + ".toml"
 	return r
+}
+
+// needing returns the reproduction of a sweep whose images have to be made first.
+func needing(r Reproduction, needs string) Reproduction {
+	r.Needs = needs
+	return r
+}
+
+// Explain returns an error of the reproduction, which says how to make the files of its images if they are not found.
+func (r Reproduction) Explain(err error) error {
+	var missing *data.Error
+	if r.Needs != "" && errors.As(err, &missing) && missing.Problem == data.NotFound {
+		return fmt.Errorf("%w; %s", err, r.Needs)
+	}
+	return err
 }
 
 // planted returns the reproduction of a sweep over images with planted parts, which are found from a cosine of 0.9 on.
