@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tessera/hooks"
 	"tessera/layers"
@@ -31,6 +32,10 @@ func (m *Model) Warnings() (list []string) {
 		!slices.ContainsFunc(m.Losses, func(l Loss) bool { return l.Loss != nil && l.Reads().Teacher }) {
 		list = append(list, fmt.Sprintf("model %q: the centre of teacher_centre never moves: no loss reads a teacher; add { kind = \"dino\" }, or remove the layer", m.Name))
 	}
+	if late := m.lateWeights(); len(late) > 0 {
+		list = append(list, fmt.Sprintf("model %q: the training ends after epoch %d, before the weights of some terms have their last value: %s; train for longer, or shorten the schedules",
+			m.Name, m.Train.Epochs, strings.Join(late, ", ")))
+	}
 	list = append(list, m.uselessSeparations()...)
 	if _, ok := m.Heads["input"]; ok {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
@@ -43,6 +48,16 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
 	}
 	return list
+}
+
+// lateWeights lists the terms whose weight still changes after the end of the training: "mse in epoch 60".
+func (m *Model) lateWeights() (late []string) {
+	for i, l := range m.Losses {
+		if e, ok := l.Weight.(losses.Ending); ok && e.Ends() > float64(m.Train.Epochs) {
+			late = append(late, fmt.Sprintf("%s in epoch %g", m.TermName(i), e.Ends()))
+		}
+	}
+	return late
 }
 
 // uselessSeparations warns of hooks that compare the gradients of terms of which no trainable parameter depends on two.

@@ -103,6 +103,25 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 	}
 }
 
+// A schedule that goes on after the end of a training is right for a short try, and a mistake otherwise.
+func TestWeightsThatChangeAfterTheEndAreAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }, { kind = "l1", weight = { kind = "points", epochs = [2, 2, 6], weights = [1, 3, 1] } },
+  { kind = "l2", weight = { kind = "linear", to = 1.0, epochs = 4 } }]
+`
+	for epochs, want := range map[string]string{"3": "l1 in epoch 6, l2 in epoch 4;", "5": "last value: l1 in epoch 6;", "6": ""} {
+		got := model(t, load(t, text), "m", "train.epochs="+epochs).Warnings()
+		if want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || want == "" || !strings.Contains(got[0], "the training ends after epoch "+epochs) || !strings.Contains(got[0], want) {
+			t.Errorf("%s epochs: got %q, want %q", epochs, got, want)
+		}
+	}
+}
+
 func TestTheShippedModelsAreWithoutWarnings(t *testing.T) {
 	f := load(t, string(shipped(t)))
 	for _, name := range f.Names() {

@@ -359,17 +359,28 @@ func markdown(text string) string {
 	return b.String()
 }
 
-// wrapped breaks a line of Markdown. Continuation lines begin with indent. Code is not changed.
+// marks match words that would be the sign of a list, a heading or a quotation at the start of a line.
+var marks = regexp.MustCompile(`^([-+*]|[0-9]+[.)]|[=>#].*|--+)$`)
+
+// wrapped breaks a line of Markdown. Continuation lines begin with indent, and none with a sign of Markdown. Code is not changed.
 func wrapped(line, indent string) string {
 	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "    ") {
 		return line + "\n"
 	}
+	var words []string
+	for i, word := range strings.Fields(line) {
+		if i > 1 && marks.MatchString(word) {
+			words[len(words)-1] += " " + word
+		} else {
+			words = append(words, word)
+		}
+	}
 	var b strings.Builder
 	width := 0
-	for i, word := range strings.Fields(line) {
+	for i, word := range words {
 		switch {
 		case i == 0:
-		case width+1+len(word) > 150 && !strings.ContainsAny(word[:1], "-+*=>#0123456789"): // no line begins like a list or a heading
+		case width+1+len(word) > 150:
 			b.WriteString("\n" + indent)
 			width = len(indent)
 		default:
@@ -380,6 +391,14 @@ func wrapped(line, indent string) string {
 		width += len(word)
 	}
 	return b.String() + "\n"
+}
+
+func TestWrappedLinesAreShortAndBeginWithWords(t *testing.T) {
+	for end, want := range map[string]string{"2, it": "\n  2, it\n", "- it": "\n  longest - it\n", "1. it": "\n  longest 1. it\n", "-3 it": "\n  -3 it\n", "= 3": "\n  longest = 3\n"} {
+		if got := wrapped("- "+strings.Repeat("word ", 28)+"longest "+end, "  "); !strings.HasSuffix(got, want) || strings.Index(got, "\n") > 150 {
+			t.Errorf("%s: got %q, want %q at the end", end, got, want)
+		}
+	}
 }
 
 // keyLines returns descriptions of the keys of a part: default, range, meaning. For a shared key it contains only the default,

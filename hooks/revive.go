@@ -75,7 +75,7 @@ type Revive struct {
 	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
 	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
 	Common    bool    `toml:"common" doc:"with residuals: when the residuals are small, dead units get common parts of atoms"`
-	Exchange  float64 `toml:"exchange" want:">= 0" doc:"with residuals: if no unit is dead, one is replaced if a new one would save more than this factor times the error that it saves; 0 for never"`
+	Exchange  float64 `toml:"exchange" want:">= 0" doc:"with residuals: if no unit is dead, one is replaced if a new one would save more than this factor, >= 1, times the error that it saves; 0 for never"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
@@ -84,13 +84,16 @@ func init() {
 		func() Hook { return &Revive{Every: 10, Threshold: 0.01, Sample: 10000} })
 }
 
-// Check returns an error for a key that has no effect.
+// Check returns an error for a key that has no effect, and for an exchange with a worse unit.
 func (r *Revive) Check() error {
 	if r.Common && !r.Residuals {
 		return part.KeyErrorf("common", "it has no effect without residuals: give residuals = true")
 	}
 	if r.Exchange > 0 && !r.Residuals {
 		return part.KeyErrorf("exchange", "it has no effect without residuals: give residuals = true")
+	}
+	if r.Exchange > 0 && r.Exchange < 1 {
+		return part.KeyErrorf("exchange", "got %g, want 0 (never) or >= 1: a unit would be replaced by one that saves less error", r.Exchange)
 	}
 	return nil
 }

@@ -243,6 +243,15 @@ func TestExchangeNeedsResiduals(t *testing.T) {
 	}
 }
 
+func TestAnExchangeWithAWorseUnitIsAnError(t *testing.T) {
+	for factor, wrong := range map[float64]bool{0: false, 0.01: true, 0.99: true, 1: false, 2: false} {
+		err := (&Revive{Every: 1, Residuals: true, Exchange: factor}).Check()
+		if wrong && (err == nil || !strings.Contains(err.Error(), "want 0 (never) or >= 1")) || !wrong && err != nil {
+			t.Errorf("exchange = %g: got %v", factor, err)
+		}
+	}
+}
+
 func TestCommonNeedsResiduals(t *testing.T) {
 	for _, residuals := range []bool{false, true} {
 		err := (&Revive{Every: 1, Common: true, Residuals: residuals}).Check()

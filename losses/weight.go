@@ -43,6 +43,9 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	return b.From + (b.To-b.From)*shape(epoch/b.Epochs)
 }
 
+// Ends implements [Ending].
+func (b Between) Ends() float64 { return b.Epochs }
+
 // Linear interpolates linearly: from + (to - from) min(1, epoch / epochs).
 type Linear struct{ Between }
 
@@ -117,10 +120,28 @@ func (p *Points) At(epoch float64) float64 {
 	return p.Weights[next-1] + (p.Weights[next]-p.Weights[next-1])*(epoch-from)/(to-from)
 }
 
-// Through returns the weights that a schedule goes through: those of its points, or the first and the last one.
+// Passes implements [Passing].
+func (p *Points) Passes() []float64 { return p.Weights }
+
+// Ends implements [Ending].
+func (p *Points) Ends() float64 { return p.Epochs[len(p.Epochs)-1] }
+
+// Passing is a [Weight] that passes other weights between its first and its last one.
+type Passing interface {
+	// Passes returns all of these weights in their order, with the first and the last one.
+	Passes() []float64
+}
+
+// Ending is a [Weight] that stays as it is from an epoch on.
+type Ending interface {
+	// Ends returns this epoch.
+	Ends() float64
+}
+
+// Through returns the weights that a schedule goes through: those that it passes, or the first and the last one.
 func Through(w Weight) []float64 {
-	if p, ok := w.(*Points); ok {
-		return p.Weights
+	if p, ok := w.(Passing); ok {
+		return p.Passes()
 	}
 	return []float64{w.At(0), w.At(math.Inf(1))}
 }

@@ -71,3 +71,20 @@ func TestAScheduleGoesThroughItsPoints(t *testing.T) {
 		t.Errorf("linear: got %v", got)
 	}
 }
+
+func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {
+	between := losses.Between{From: 1, To: 3, Epochs: 10}
+	for want, list := range map[float64][]losses.Ending{
+		10: {&losses.Linear{Between: between}, &losses.Cosine{Between: between}, &losses.Step{Between: between}},
+		7:  {&losses.Points{Epochs: []float64{2, 7}, Weights: []float64{1, 3}}},
+	} {
+		for _, w := range list {
+			if got := w.Ends(); got != want {
+				t.Errorf("%T: got %v, want %v", w, got, want)
+			}
+			if w := w.(losses.Weight); w.At(want) != w.At(math.Inf(1)) || w.At(want-0.5) == w.At(want) {
+				t.Errorf("%T: %v is not where its weight stays", w, want)
+			}
+		}
+	}
+}

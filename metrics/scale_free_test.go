@@ -195,3 +195,29 @@ func TestAtomsThatCannotBeComparedAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// What an encoder leaves of a black image may be exactly 0 or rounding errors.
+func TestHoyerContributionOfBlackImagesIsZero(t *testing.T) {
+	s := Subject{Shape: []int{1, 2}, Units: 2, Atoms: line("linear", []float32{0, 0}, []float32{2, 0}, []float32{0, 1}).Atoms()}
+	of := func(codes ...float32) float64 {
+		return added(t, metricOf("hoyer_contribution"), s, Batch{Codes: codes[:2]}, Batch{Codes: codes[2:]})[0].Number
+	}
+	const want = 0.5 // of an image of one unit and a black one
+	for _, left := range []float32{0, 1e-30, 1e-10} {
+		if got := of(3, 0, 0, left); got != want {
+			t.Errorf("with %g left of the second image: got %g, want %g", left, got, want)
+		}
+		if got := of(0, left, 3, 0); got != want {
+			t.Errorf("with %g left of the first image: got %g, want %g", left, got, want)
+		}
+	}
+	if got := of(3, 0, 0, 1e-6); got != 1 {
+		t.Errorf("a dim image is not black: got %g, want 1", got)
+	}
+	if got := of(0, 1e-30, 1e-30, 0); got != 1 {
+		t.Errorf("a factor of all codes changes it: got %g, want 1", got)
+	}
+	if got := of(0, 0, 0, 0); got != 0 {
+		t.Errorf("of black images alone: got %g, want 0", got)
+	}
+}

@@ -165,6 +165,23 @@ func TestOneInterruptLeavesACheckpointInTheMiddleOfAnEpoch(t *testing.T) {
 	b.sameRun("whole", "cut")
 }
 
+// The runs of rank are in a temporary folder that is gone afterwards.
+func TestAnInterruptedRankNamesNoRun(t *testing.T) {
+	b := newBench(t)
+	t.Setenv("TMPDIR", b.dir)
+	r := b.signalled(func() bool {
+		runs, _ := filepath.Glob(b.path("tessera-rank-*/run/metrics.jsonl"))
+		return len(runs) > 0
+	}, []syscall.Signal{syscall.SIGINT}, "", "rank", "small", "--ranks", "3,4", "--epochs", "1000000", "--set", "dataset=bars")
+	b.contains("standard error", r.stderr, "rank: interrupted after 0 of 4 trainings; none is kept")
+	if r.code != exitInterrupted || strings.Contains(r.stderr, "resume") || strings.Contains(r.stderr, "tessera-rank-") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	if left, _ := filepath.Glob(b.path("tessera-rank-*")); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
 func TestResumingAFinishedRunChangesNothing(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2")

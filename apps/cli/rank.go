@@ -40,6 +40,7 @@ func rankCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warn(cmd, measured.atEdges()...)
 			if f.figure != "" {
 				if err := measured.draw(f.figure); err != nil {
 					return err

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -25,7 +26,9 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 			t.Errorf("%s: got %+v, want the least error at 16 bars", model, errs)
 		}
 	}
-	b.contains("rank", b.must(0, "rank", "p", "--ranks", "2,16").stdout, "held-out mse", "least, fewest within one standard error")
+	ends := b.must(0, "rank", "p", "--ranks", "2,16")
+	b.contains("rank", ends.stdout, "held-out mse", "least, fewest within one standard error")
+	b.contains("a warning", ends.stderr, "16 is the largest of the numbers compared")
 	// The start nndsvda ends in a local minimum for exactly as many atoms as bars; several random starts find the bars.
 	b.contains("restarts", b.must(0, "rank", "f", "--ranks", "12,16,20", "--set", "init=random", "--set", "restarts=5", "--figure", "f.svg").stdout, "\n16 ", "fewest within one standard error\n20 ")
 	b.contains("f.svg", b.read("f.svg"), "components", "bars: one standard error of the held-out mse", "fewest within one standard error: 16")
@@ -38,6 +41,36 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 		"--ranks 2 --folds 1 p": "folds: got 1",
 	} {
 		b.contains(args, b.must(exitUsage, append([]string{"rank"}, strings.Fields(args)...)...).stderr, says)
+	}
+}
+
+// The best number may be outside of a range at whose end it is.
+func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
+	of := func(components ...int) *ranking {
+		r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
+		for _, n := range components {
+			mse := math.Abs(float64(n) - 5)
+			r.add(n, 0.5, &mse)
+		}
+		return r.simplest()
+	}
+	const both = "least, fewest within one standard error: "
+	for want, r := range map[string]*ranking{
+		"": of(4, 5, 6),
+		both + "3 is the largest of the numbers compared, and the best may be larger: give --ranks larger ones too":    of(3, 1, 2),
+		both + "7 is the smallest of the numbers compared, and the best may be smaller: give --ranks smaller ones too": of(8, 7),
+	} {
+		if got := strings.Join(r.atEdges(), "\n"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	// There are no fewer components than one, and one number alone is no range.
+	one := &ranking{metrics: []string{"held-out mse"}}
+	for _, mse := range []float64{1, 2} {
+		one.add(len(one.rows)+1, 0, &mse)
+	}
+	if got := append(of(3).atEdges(), one.simplest().atEdges()...); len(got) > 0 {
+		t.Errorf("got %q", got)
 	}
 }
 

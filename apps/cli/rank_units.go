@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/train"
 )
 
 // rankUnits is the error of an auto-encoder with a number of units for entries of images that it has not seen.
@@ -54,7 +56,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 	}
 	for _, units := range f.ranks {
 		r := rankUnits{Components: units}
-		var errors []float64
+		var missed []float64
 		for fold := range f.folds {
 			sets := append(f.training(), fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold)))
 			for _, key := range keys {
@@ -68,6 +70,9 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 				return nil, err
 			}
 			run, err := tessera.Train(cmd.Context(), one, options)
+			if errors.Is(err, train.ErrInterrupted) { // without the run, which is in the temporary folder
+				return nil, fmt.Errorf("rank: %w after %d of %d trainings; none is kept", train.ErrInterrupted, len(list)*f.folds+fold, len(f.ranks)*f.folds)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -82,12 +87,12 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 			}
 			fitted, _ := measured.Number("mse_observed")
 			dead, _ := measured.Number("dead_units_contribution")
-			errors = append(errors, hidden)
+			missed = append(missed, hidden)
 			r.Fitted += fitted / float64(f.folds)
 			r.Used += (float64(units) - dead) / float64(f.folds)
 			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: training %d of %d\n", len(list)*f.folds+fold+1, len(f.ranks)*f.folds)
 		}
-		mean, deviation := stat.MeanStdDev(errors, nil)
+		mean, deviation := stat.MeanStdDev(missed, nil)
 		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.folds))
 		list = append(list, r)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -157,6 +158,25 @@ func (r *ranking) named(which func(rankMark) bool) string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// atEdges returns a warning for each end of the range whose number is marked as best: the best number may be outside.
+func (r *ranking) atEdges() (list []string) {
+	if len(r.rows) < 2 {
+		return nil
+	}
+	compare := func(a, b rankRow) int { return cmp.Compare(a.components, b.components) }
+	least, most := slices.MinFunc(r.rows, compare).components, slices.MaxFunc(r.rows, compare).components
+	warnOf := func(components int, which, beyond string) {
+		if names := r.named(func(m rankMark) bool { return r.rows[m.row].components == components }); names != "" {
+			list = append(list, fmt.Sprintf("%s: %d is the %s of the numbers compared, and the best may be %s: give --ranks %s ones too", names, components, which, beyond, beyond))
+		}
+	}
+	if least > 1 {
+		warnOf(least, "smallest", "smaller")
+	}
+	warnOf(most, "largest", "larger")
+	return list
 }
 
 // print prints a table with the marks in the last column.

@@ -128,24 +128,13 @@ func objectiveText(m *config.Model, weights bool) string {
 	changing := ""
 	for i, l := range m.Losses {
 		factor := ""
-		through := losses.Through(l.Weight)
-		_, constant := l.Weight.(*losses.Constant)
-		_, adaptive := l.Weight.(losses.Adaptive)
+		text, changes := weightText(l.Weight)
 		switch {
-		case !weights:
-		case adaptive:
-			factor = "(adapted) × "
-		case !constant:
-			texts := make([]string, len(through))
-			for i, weight := range through {
-				texts[i] = short(weight)
-			}
-			factor = "(" + strings.Join(texts, " to ") + ") × "
-		case through[0] != 1:
-			factor = short(through[0]) + " × "
-		}
-		if strings.HasPrefix(factor, "(") {
-			changing = "; a weight in brackets changes during the training"
+		case !weights || text == "1":
+		case changes:
+			factor, changing = "("+text+") × ", "; a weight in brackets changes during the training"
+		default:
+			factor = text + " × "
 		}
 		terms = append(terms, factor+m.TermName(i))
 	}
@@ -153,6 +142,22 @@ func objectiveText(m *config.Model, weights bool) string {
 		return "a weighted sum of " + strings.Join(terms, ", ")
 	}
 	return strings.Join(terms, " + ") + changing
+}
+
+// weightText returns the weight of a term as text, for a schedule all weights that it goes through, and whether it changes.
+func weightText(w losses.Weight) (text string, changes bool) {
+	if _, adaptive := w.(losses.Adaptive); adaptive {
+		return "adapted", true
+	}
+	through := losses.Through(w)
+	if _, constant := w.(*losses.Constant); constant {
+		return short(through[0]), false
+	}
+	texts := make([]string, len(through))
+	for i, weight := range through {
+		texts[i] = short(weight)
+	}
+	return strings.Join(texts, " to "), true
 }
 
 // dataText returns a description of the fitted images: "first 1,000 training images of mnist, 10 % of them held out for
@@ -351,16 +356,46 @@ func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict 
 // Term is one term of an objective with its explanation.
 type Term struct{ Name, About string }
 
-// termsOf explains the terms of an objective and its constraints.
-func termsOf(m *config.Model) (list []Term) {
+// termsOf explains the terms of an objective and its constraints. Several terms of one kind are told apart by what they differ in,
+// weights included if they are those of the whole page.
+func termsOf(m *config.Model, weights bool) (list []Term) {
 	for i, l := range m.Losses {
 		if entry, ok := losses.Registry.Lookup(l.Kind); ok {
-			list = append(list, Term{m.TermName(i), plain(entry.About)})
+			about := plain(entry.About)
+			if differs := differences(m.Losses, l, weights); len(differs) > 0 {
+				about += ": " + strings.Join(differs, ", ")
+			}
+			list = append(list, Term{m.TermName(i), about})
 		}
 	}
 	for _, c := range m.Constraints {
 		if entry, ok := constraints.Registry.Lookup(c.Kind); ok {
 			list = append(list, Term{c.Kind, plain(entry.About)})
+		}
+	}
+	return list
+}
+
+// differences lists the settings of a term that another term of its kind does not have.
+func differences(all []config.Loss, of config.Loss, weights bool) (list []string) {
+	settings := func(l config.Loss) (texts []string) {
+		texts = append(texts, "on "+l.On)
+		for _, f := range table.Fields(l.Loss) {
+			switch value := f.Value.Interface().(type) {
+			case bool:
+				texts = append(texts, map[bool]string{true: f.Key, false: "not " + f.Key}[value])
+			default:
+				texts = append(texts, fmt.Sprintf("%s %v", f.Key, value))
+			}
+		}
+		if text, _ := weightText(l.Weight); weights {
+			texts = append(texts, "weight "+text)
+		}
+		return texts
+	}
+	for i, text := range settings(of) {
+		if slices.ContainsFunc(all, func(l config.Loss) bool { return l.Kind == of.Kind && settings(l)[i] != text }) {
+			list = append(list, text)
 		}
 	}
 	return list

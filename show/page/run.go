@@ -100,7 +100,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err := r.measure(ctx, opened, o); err != nil {
 		return nil, err
 	}
-	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model)
+	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model, true)
 	return r, nil
 }
 

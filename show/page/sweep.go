@@ -294,7 +294,7 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	list.add("measured", s.measuredText(r, models))
 	s.Facts = list
 	if len(models) == 1 {
-		s.Terms = termsOf(models[0])
+		s.Terms = termsOf(models[0], false)
 	}
 }
 

@@ -1,0 +1,42 @@
+package page
+
+import (
+	"testing"
+
+	"tessera/config"
+	"tessera/losses"
+)
+
+// Terms of one kind have the same explanation but for what differs.
+func TestTermsOfOneKindAreToldApart(t *testing.T) {
+	file, err := config.Load("models.toml", []byte(`
+[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+loss    = [
+  { kind = "mse", relative = true, censored = true, weight = { kind = "linear", from = 1.0, to = 0.5, epochs = 3 } },
+  { kind = "mse", relative = true, weight = 0.5 },
+  { kind = "l1", weight = 0.1 },
+  { kind = "l2", weight = 0.1 },
+  { kind = "l2", weight = 0.1, on = "output" },
+]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := file.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for weights, want := range map[bool][]string{
+		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output"},
+		false: {": censored", ": not censored", "", ": on code", ": on output"},
+	} {
+		for i, term := range termsOf(m, weights) {
+			entry, _ := losses.Registry.Lookup(m.Losses[i].Kind)
+			if about := plain(entry.About) + want[i]; term.Name != m.TermName(i) || term.About != about {
+				t.Errorf("weights %v: got %q, want %q", weights, term, about)
+			}
+		}
+	}
+}
