@@ -44,7 +44,12 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 }
 
 // Ends implements [Ending].
-func (b Between) Ends() float64 { return b.Epochs }
+func (b Between) Ends() float64 {
+	if b.From == b.To {
+		return 0
+	}
+	return b.Epochs
+}
 
 // Linear interpolates linearly: from + (to - from) min(1, epoch / epochs).
 type Linear struct{ Between }
@@ -124,7 +129,16 @@ func (p *Points) At(epoch float64) float64 {
 func (p *Points) Passes() []float64 { return p.Weights }
 
 // Ends implements [Ending].
-func (p *Points) Ends() float64 { return p.Epochs[len(p.Epochs)-1] }
+func (p *Points) Ends() float64 {
+	last := len(p.Weights) - 1
+	for last > 0 && p.Weights[last-1] == p.Weights[last] {
+		last--
+	}
+	if last == 0 {
+		return 0
+	}
+	return p.Epochs[last]
+}
 
 // Passing is a [Weight] that passes other weights between its first and its last one.
 type Passing interface {

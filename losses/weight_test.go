@@ -76,7 +76,7 @@ func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {
 	between := losses.Between{From: 1, To: 3, Epochs: 10}
 	for want, list := range map[float64][]losses.Ending{
 		10: {&losses.Linear{Between: between}, &losses.Cosine{Between: between}, &losses.Step{Between: between}},
-		7:  {&losses.Points{Epochs: []float64{2, 7}, Weights: []float64{1, 3}}},
+		7:  {&losses.Points{Epochs: []float64{2, 7}, Weights: []float64{1, 3}}, &losses.Points{Epochs: []float64{2, 7, 7, 9}, Weights: []float64{1, 2, 3, 3}}},
 	} {
 		for _, w := range list {
 			if got := w.Ends(); got != want {
@@ -85,6 +85,15 @@ func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {
 			if w := w.(losses.Weight); w.At(want) != w.At(math.Inf(1)) || w.At(want-0.5) == w.At(want) {
 				t.Errorf("%T: %v is not where its weight stays", w, want)
 			}
+		}
+	}
+}
+
+func TestSchedulesWithoutAChangeEndAtOnce(t *testing.T) {
+	for _, w := range []losses.Ending{&losses.Linear{Between: losses.Between{From: 2, To: 2, Epochs: 10}}, &losses.Points{Epochs: []float64{4}, Weights: []float64{1}},
+		&losses.Points{Epochs: []float64{1, 4}, Weights: []float64{3, 3}}} {
+		if got := w.Ends(); got != 0 {
+			t.Errorf("%+v: got %v, want 0", w, got)
 		}
 	}
 }

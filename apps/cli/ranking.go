@@ -162,11 +162,14 @@ func (r *ranking) named(which func(rankMark) bool) string {
 
 // atEdges returns a warning for each end of the range whose number is marked as best: the best number may be outside.
 func (r *ranking) atEdges() (list []string) {
-	if len(r.rows) < 2 {
+	if len(r.rows) == 0 {
 		return nil
 	}
 	compare := func(a, b rankRow) int { return cmp.Compare(a.components, b.components) }
 	least, most := slices.MinFunc(r.rows, compare).components, slices.MaxFunc(r.rows, compare).components
+	if least == most { // one number is no range
+		return nil
+	}
 	warnOf := func(components int, which, beyond string) {
 		if names := r.named(func(m rankMark) bool { return r.rows[m.row].components == components }); names != "" {
 			list = append(list, fmt.Sprintf("%s: %d is the %s of the numbers compared, and the best may be %s: give --ranks %s ones too", names, components, which, beyond, beyond))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -379,7 +380,8 @@ func termsOf(m *config.Model, weights bool) (list []Term) {
 // differences lists the settings of a term that another term of its kind does not have.
 func differences(all []config.Loss, of config.Loss, weights bool) (list []string) {
 	settings := func(l config.Loss) (texts []string) {
-		texts = append(texts, "on "+l.On)
+		texts = append(texts, "on "+l.On, "against "+l.Reads().Against, "mask "+cmp.Or(l.Mask, "none"), "sample_weight "+cmp.Or(l.SampleWeight, "none"),
+			"teacher "+l.TeacherName())
 		for _, f := range table.Fields(l.Loss) {
 			switch value := f.Value.Interface().(type) {
 			case bool:
@@ -393,8 +395,8 @@ func differences(all []config.Loss, of config.Loss, weights bool) (list []string
 		}
 		return texts
 	}
-	for i, text := range settings(of) {
-		if slices.ContainsFunc(all, func(l config.Loss) bool { return l.Kind == of.Kind && settings(l)[i] != text }) {
+	for _, text := range settings(of) {
+		if slices.ContainsFunc(all, func(l config.Loss) bool { return l.Kind == of.Kind && !slices.Contains(settings(l), text) }) {
 			list = append(list, text)
 		}
 	}

@@ -19,6 +19,8 @@ loss    = [
   { kind = "l1", weight = 0.1 },
   { kind = "l2", weight = 0.1 },
   { kind = "l2", weight = 0.1, on = "output" },
+  { kind = "huber", on = "output" },
+  { kind = "huber", on = "output", mask = "images" },
 ]
 `))
 	if err != nil {
@@ -29,8 +31,8 @@ loss    = [
 		t.Fatal(err)
 	}
 	for weights, want := range map[bool][]string{
-		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output"},
-		false: {": censored", ": not censored", "", ": on code", ": on output"},
+		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output", ": mask none", ": mask images"},
+		false: {": censored", ": not censored", "", ": on code", ": on output", ": mask none", ": mask images"},
 	} {
 		for i, term := range termsOf(m, weights) {
 			entry, _ := losses.Registry.Lookup(m.Losses[i].Kind)
