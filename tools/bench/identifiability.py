@@ -3,7 +3,8 @@
 
     identifiability.py TESSERA PLANTED OUT [JOBS]
 
-TESSERA is the program, PLANTED that of tools/planted. OUT keeps the runs and results.jsonl; cells that it has are not computed again.
+TESSERA is the program, PLANTED that of tools/planted. OUT keeps the runs and results.jsonl; cells that it has are not computed again, whatever
+declaration they are of. Lines of an older version, without the key features, are not read.
 Seed s of `shapes` and `bars` has its own parts and images (seed 100 + s of the data set), and the run has seed s. JOBS (1) cells are
 computed at once, each on one thread.
 """
@@ -69,15 +70,16 @@ def activations(images, parts):
 def features(atoms, codes, alive, parts, truth, least=0.9):
     """What the unit of a found part does, as means over the found parts.
 
-    correlation: of its code with the true one.
+    correlation: of its code with the true one, but for parts that are in every image (the torso of the swimmer).
     between: its largest correlation with the code of another living unit.
     true: that of the true codes.
-    copies: other living units whose atoms have a cosine of at least 0.7 with the part (feature splitting).
+    copies: other living units whose atoms have a cosine of at least 0.7 with the part, and less with every other part (feature splitting).
     absorbed: share of the images with the part (at least a tenth of its largest true code) in which its unit is silent (below a twentieth of
     its largest code) and one other unit explains at least half of the part: the projection of its contribution on the part is at least half
-    of the true code (feature absorption, after Chanin et al. 2024).
+    of the true code (feature absorption, after Chanin et al. 2024). The other unit may be a copy.
     """
     cosines = unit(parts) @ unit(atoms).T
+    nearest = cosines.argmax(0)
     rows, columns = linear_sum_assignment(-cosines)
     units = np.where(alive)[0]
     among, true = correlations(codes[:, units]), correlations(truth)
@@ -90,14 +92,18 @@ def features(atoms, codes, alive, parts, truth, least=0.9):
         present = truth[:, k] >= 0.1 * truth[:, k].max()
         silent = codes[:, u] < 0.05 * codes[:, u].max()
         explained = (codes[:, others] * shares[k, others] >= 0.5 * truth[:, k:k + 1]).any(1)
-        values.append((np.corrcoef(truth[:, k], codes[:, u])[0, 1], np.delete(among[units == u][0], np.where(units == u)[0]).max(),
-                       np.delete(true[k], k).max(), (cosines[k, others] >= 0.7).sum(), (present & silent & explained).sum() / present.sum()))
-    return dict(zip(["correlation", "between", "true", "copies", "absorbed"], map(float, np.mean(values, axis=0)))) if values else None
+        values.append((correlations(np.stack([truth[:, k], codes[:, u]], 1))[0, 1] if true[k, k] else np.nan,
+                       max(among[units == u][0][units != u], default=0), np.delete(true[k], k).max(),
+                       ((cosines[k, others] >= 0.7) & (nearest[others] == k)).sum(), (present & silent & explained).sum() / present.sum()))
+    return dict(zip(["correlation", "between", "true", "copies", "absorbed"], map(float, np.nanmean(values, axis=0)))) if values else None
 
 
 def correlations(codes):
-    with np.errstate(invalid="ignore"):
-        return np.nan_to_num(np.corrcoef(codes.T))
+    """Correlations of the columns; 0, also with itself, of a column that is constant but for rounding errors."""
+    centred = codes - codes.mean(0)
+    norms = np.linalg.norm(centred, axis=0)
+    centred /= np.where(norms > 1e-6 * np.linalg.norm(codes, axis=0), norms, np.inf)
+    return centred.T @ centred
 
 
 def weights(path):
@@ -252,15 +258,15 @@ def table(results, extra):
 
 
 def features_table(results, extra):
-    """Means over the seeds of what `features` returns."""
+    """Means over the seeds in which a part is found of what `features` returns, and the number of these seeds."""
     lines = ["| images | true | " + " | ".join(METHODS) + " |", "| --- " * (2 + len(METHODS)) + "|"]
     for name in SUMS:
         row, true = [], []
         for method in METHODS:
             got = [r["features"] for r in results if (r["method"], r["data"], r["extra"]) == (method, name, extra) and r.get("features")]
-            mean = {key: statistics.mean(g[key] for g in got) for key in got[0]} if got else None
+            mean = {key: np.nanmean([g[key] for g in got]) for key in got[0]} if got else None
             true += [g["true"] for g in got]
-            row.append(f"{mean['correlation']:.3f}, {mean['between']:.2f}, {mean['copies']:.2f}, {100 * mean['absorbed']:.1f} %" if got else "")
+            row.append(f"{mean['correlation']:.3f}, {mean['between']:.2f}, {mean['copies']:.2f}, {100 * mean['absorbed']:.1f} %; {len(got)}" if got else "")
         if any(row):
             lines.append(f"| {name} | {statistics.mean(true):.2f} | " + " | ".join(row) + " |")
     return "\n".join(lines)
@@ -281,6 +287,7 @@ if __name__ == "__main__":
         os.makedirs(f"{OUT}/{folder}", exist_ok=True)
     file = f"{OUT}/results.jsonl"
     results = [json.loads(line) for line in open(file)] if os.path.exists(file) else []
+    results = [r for r in results if "features" in r or r["data"] not in SUMS]
     have = {(r["method"], r["data"], r["extra"], r["seed"]) for r in results}
     todo = sorted((j for j in jobs() if j not in have), key=lambda j: (list(METHODS).index(j[0]) > 0, j[3]))
     for _, name, _, seed in todo:
