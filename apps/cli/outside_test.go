@@ -25,7 +25,7 @@ var outsideBinary = sync.OnceValues(func() (path string, err error) {
 	if err := goes("vet", "."); err != nil { // the module's own command
 		return "", err
 	}
-	return path, goes("test", "-c", "-o", path, "./parts")
+	return path, goes("test", "-c", "-ldflags=-s -w", "-o", path, "./parts") // without debugging information it is linked in half the time
 })
 
 // outsideFolder contains the binary of [outsideBinary]. TestMain removes it.

@@ -350,7 +350,12 @@ func TestRealImages(t *testing.T) {
 	}
 	b := newBench(t)
 	b.shipped()
-	trained := b.must(0, "train", "shallow-nonneg-kl", "--data", folder, "--epochs", "2", "--set", "optimizer.kind=adam")
+	training := b.command("train", "shallow-nonneg-kl", "--data", folder, "--epochs", "2", "--set", "optimizer.kind=adam")
+	training.Env = append(training.Env, "GOGC=100")
+	trained := b.finish(training)
+	if trained.code != 0 {
+		t.Fatalf("%+v", trained)
+	}
 	e := b.eval("runs/shallow-nonneg-kl", "--data", folder)
 	if e.Images != 10000 || e.MSE > 0.040 || e.NegativeWeights != 0 || e.KL == nil {
 		t.Errorf("got %+v, want 10000 images, mse <= 0.040, no negative weight, a KL", e)
