@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the heap grow further between two collections: the laws compile hundreds of small graphs, and their collections took about a fifth of
+// TestMain lets the heap grow further between two collections: the tests compile hundreds of small graphs, and their collections took about a fifth of
 // the processor time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
