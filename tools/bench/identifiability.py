@@ -158,14 +158,17 @@ def spa(where, name, units, seed):
 
 
 def ksvd(where, name, units, seed, rounds=30):
-    """Non-negative K-SVD (Aharon, Elad and Bruckstein 2005): at most L units per image by non-negative orthogonal matching pursuit, then every atom
-    and its codes by a non-negative approximation of rank one of what the other atoms leave; an atom that no image has becomes the image with the
-    largest error. L is the true mean number of parts in an image, rounded up, which helps it: a user does not know that number."""
+    """Non-negative K-SVD, after Aharon, Elad and Bruckstein 2005: at most L units per image, then every atom and its codes by a non-negative
+    approximation of rank one of what the other atoms leave; an atom that no image has becomes the image with the largest error. Unlike there, the
+    units are chosen by non-negative orthogonal matching pursuit instead of basis pursuit, and the approximation starts from the present codes instead
+    of the first singular vectors. L is the mean number of parts in an image, rounded up: those with at least a fifth of their largest code, since
+    noise and saturation give small ones. A user does not know it. It need not be the best: with L + 2 there were 15 and 14 parts of the dense images instead of 13 and 13
+    (16 units, seeds 1 and 2)."""
     random = np.random.default_rng(seed)
     x = np.load(planted(where, name, seed) + ".images.npy")
     x = x.reshape(len(x), -1).astype(float)
     truth = activations(x, true_parts(where, name, seed))
-    most = int(np.ceil((truth >= 0.01 * truth.max(0)).sum(1).mean()))
+    most = int(np.ceil((truth >= 0.2 * truth.max(0)).sum(1).mean()))
     atoms = unit(x[random.choice(len(x), units, replace=len(x) < units)] + 0.01 * random.random((units, x.shape[1])))
     for _ in range(rounds):
         codes = pursuit(x, atoms, most)
