@@ -398,6 +398,8 @@ func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
 		return fmt.Sprintf("lower train.batch: it is %d, and there are %d fitted %s, so that an epoch is one step", m.Train.Batch, n, measured.Counted())
 	case worse && rate >= usual:
 		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
+	case known && kept > explained:
+		return fmt.Sprintf("fewer units, if at all: %.1f %% of the variance is explained, so these are units to spare", 100*kept)
 	}
 	relu := ""
 	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
@@ -407,8 +409,9 @@ func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
 }
 
 const (
-	farAbove = 20  // factor of the optimizer's default above which a learning rate is probably too large
-	unscaled = 100 // mean squared error above which vectors are probably not scaled
+	explained = 0.99 // share of the variance above which useless units are units to spare
+	farAbove  = 20   // factor of the optimizer's default above which a learning rate is probably too large
+	unscaled  = 100  // mean squared error above which vectors are probably not scaled
 )
 
 // rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.

@@ -29,7 +29,7 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 	}
 	ends := b.must(0, "rank", "p", "--ranks", "2,16")
 	b.contains("rank", ends.stdout, "held-out mse", "least, fewest within one standard error")
-	b.contains("a warning", ends.stderr, "16 is the largest of the numbers compared")
+	b.contains("a warning", ends.stderr, "is the largest of those compared")
 	// The start nndsvda ends in a local minimum for exactly as many atoms as bars; several random starts find the bars.
 	b.contains("restarts", b.must(0, "rank", "f", "--ranks", "12,16,20", "--set", "init=random", "--set", "restarts=5", "--figure", "f.svg").stdout, "\n16 ", "fewest within one standard error\n20 ")
 	b.contains("f.svg", b.read("f.svg"), "components", "bars: one standard error of the held-out mse", "fewest within one standard error: 16")
@@ -55,11 +55,11 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 		}
 		return r.simplest()
 	}
-	const both = "least, fewest within one standard error: "
+	const both = ", the best number (least, fewest within one standard error), is the "
 	for want, r := range map[string]*ranking{
 		"": of(4, 5, 6),
-		both + "3 is the largest of the numbers compared, and the best may be larger: give --ranks larger ones too":    of(3, 1, 2),
-		both + "7 is the smallest of the numbers compared, and the best may be smaller: give --ranks smaller ones too": of(8, 7),
+		"3" + both + "largest of those compared, and a larger one may be better: give --ranks larger ones too":    of(3, 1, 2),
+		"7" + both + "smallest of those compared, and a smaller one may be better: give --ranks smaller ones too": of(8, 7),
 	} {
 		if got := strings.Join(r.atEdges(), "\n"); got != want {
 			t.Errorf("got %q, want %q", got, want)

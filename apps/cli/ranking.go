@@ -172,7 +172,7 @@ func (r *ranking) atEdges() (list []string) {
 	}
 	warnOf := func(components int, which, beyond string) {
 		if names := r.named(func(m rankMark) bool { return r.rows[m.row].components == components }); names != "" {
-			list = append(list, fmt.Sprintf("%s: %d is the %s of the numbers compared, and the best may be %s: give --ranks %s ones too", names, components, which, beyond, beyond))
+			list = append(list, fmt.Sprintf("%d, the best number (%s), is the %s of those compared, and a %s one may be better: give --ranks %s ones too", components, names, which, beyond, beyond))
 		}
 	}
 	if least > 1 {

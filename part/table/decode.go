@@ -439,7 +439,11 @@ func (d *Decoder) list(n *Node, f Field, p spot) {
 		d.noElements(n, f.Key, tables, p)
 		return
 	case !n.IsArray() && tables:
-		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array of tables: [[%s]]", n.Describe(), d.header(p.key(f.Key))), "")
+		hint := ""
+		if n.IsTable() && n.Child("0") != nil { // a path as those of --set
+			hint = "a file declares an array whole; `--set` and the table `set` of a sweep change one element of it"
+		}
+		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array of tables: [[%s]]", n.Describe(), d.header(p.key(f.Key))), hint)
 		return
 	case !n.IsArray():
 		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array", n.Describe()), bracketed(n, f))
