@@ -103,7 +103,7 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 	}
 }
 
-// A schedule that goes on after the end of a training is right for a short try, and a mistake otherwise.
+// A schedule may outlast a short try; in a whole training that is a mistake.
 func TestWeightsThatChangeAfterTheEndAreAWarning(t *testing.T) {
 	const text = `[model.m]
 dataset = "fashion-mnist"

@@ -357,8 +357,8 @@ func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict 
 // Term is one term of an objective with its explanation.
 type Term struct{ Name, About string }
 
-// termsOf explains the terms of an objective and its constraints. Several terms of one kind are told apart by what they differ in,
-// weights included if they are those of the whole page.
+// termsOf explains the terms of an objective and its constraints. Terms of one kind list the settings in which they differ, their
+// weights only if the whole page has the same ones.
 func termsOf(m *config.Model, weights bool) (list []Term) {
 	for i, l := range m.Losses {
 		if entry, ok := losses.Registry.Lookup(l.Kind); ok {
