@@ -65,8 +65,18 @@ func (*Background) Suits(m Declared) error {
 	case !m.Decodes:
 		return part.KeyError{Key: "decoder", Problem: "background changes the atoms of a decoder, but the model has none"}
 	}
-	if w := m.Parameters("decoder.*.weight"); len(w) > 0 && !slices.Equal(w[0].Shape, []int{encoder.Shape[1], encoder.Shape[0]}) {
+	return changeable(m.Parameters("decoder.*.weight"), encoder)
+}
+
+// changeable returns an error if no atom of the decoder can change; weights are all weights of the decoder.
+func changeable(weights []*Parameter, encoder *Parameter) error {
+	switch {
+	case len(weights) == 0: // tied
+		return nil
+	case !slices.Equal(weights[0].Shape, []int{encoder.Shape[1], encoder.Shape[0]}):
 		return notDenseDecoder
+	case !weights[0].Trainable:
+		return part.KeyError{Key: "freeze", Problem: weights[0].Path + " is frozen: no atom can be changed"}
 	}
 	return nil
 }
@@ -80,8 +90,8 @@ func (b *Background) Attach(t Training) (*Active, error) {
 	if err != nil {
 		return nil, err
 	}
-	if weights.decoder == nil && !weights.tied {
-		return nil, notDenseDecoder
+	if err := changeable(t.Parameters("decoder.*.weight"), weights.encoder); err != nil {
+		return nil, err
 	}
 	h := &separating{Background: b, unitWeights: weights}
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil

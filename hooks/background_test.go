@@ -178,9 +178,14 @@ func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
 			t.Errorf("encoder %v, decoder %v, decodes %v: got %v, want an error at %q", c.encoder, c.decoder, c.decodes, err, c.key)
 		}
 	}
-	f := torso(t, 1)
-	f.parameters[2].Shape = []int{2, 6}
-	if _, err := (&Background{}).Attach(f); err == nil {
-		t.Error("attached to a decoder that is not from the units to the pixels")
+	for name, change := range map[string]func(p *Parameter){
+		"is not from the units to the pixels": func(p *Parameter) { p.Shape = []int{2, 6} },
+		"is frozen":                           func(p *Parameter) { p.Trainable = false },
+	} {
+		f := torso(t, 1)
+		change(f.parameters[2])
+		if _, err := (&Background{}).Attach(f); err == nil {
+			t.Errorf("attached to a decoder that %s", name)
+		}
 	}
 }
