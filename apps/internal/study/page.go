@@ -191,6 +191,7 @@ func (p *Page) markdown() []byte {
 	if p.Columns != nil {
 		p.surveyed(&b)
 	} else {
+		fmt.Fprintf(&b, "**Answer.** %s\n\n", p.Summary())
 		p.judged(&b)
 		p.shown(&b)
 		p.differences(&b)
@@ -270,7 +271,6 @@ func (p *Page) judged(b *strings.Builder) {
 		return r.Published == nil || r.Measured == nil || r.Measured.Done == 0
 	})
 	fmt.Fprintf(b, "## Reconstruction and sparsity\n\n%s\n", figures.JudgedTable(p.Rows).Markdown())
-	fmt.Fprintf(b, "%s\n\n", p.Summary())
 	fmt.Fprintf(b, "Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
 		"Hoyer is the mean sparsity of the codes. A row is within tolerance if its mse differs by at most %.0f %% from the published one and its "+
 		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
