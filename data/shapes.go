@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/random"
+	"tessera/part"
 )
 
 func init() {
@@ -20,14 +21,14 @@ func init() {
 // at a fixed place. An image is the sum of the parts that are present in it, each times a brightness that is uniform in [0.3,
 // 1]. A part is present with probability `density`. The parts 2k and 2k+1 are a pair: with probability `correlation` the
 // second part is present if and only if the first one is, otherwise independently of it. `correlation` is thus the correlation
-// of their presence.
+// of their presence. The first `always` parts are in every image.
 //
 // If `clipped`, the pixels of an image are min(1, sum); otherwise all images are divided by the largest pixel of the training
 // images. Noise is added at the end, and pixels are clipped to [0,1] again. `overlap` bounds the cosine similarity of any two
 // parts: with 0 they are disjoint. Each part is drawn until it satisfies this bound; 10,000 failed draws are an error.
 //
-// Equal keys give equal parts and images. `count`, `test`, `density`, `correlation`, `clipped` and `noise` do not affect the
-// parts, and each image has its own random stream: before the division, a larger set begins with the images of a smaller one.
+// Equal keys give equal parts and images. `count`, `test`, `density`, `correlation`, `always`, `clipped` and `noise` do not
+// affect the parts, and each image has its own random stream: before the division, a larger set begins with the images of a smaller one.
 type Shapes struct {
 	Parts       int     `toml:"parts" want:"in [1,1000]" doc:"number of true parts"`
 	Height      int     `toml:"height" want:"in [4,512]" doc:"image height in pixels"`
@@ -38,6 +39,7 @@ type Shapes struct {
 	Density     float64 `toml:"density" want:"in (0,1)" doc:"probability of a part to be present in an image"`
 	Overlap     float64 `toml:"overlap" want:"in [0,1]" doc:"largest cosine similarity of two parts"`
 	Correlation float64 `toml:"correlation" want:"in [0,1]" doc:"correlation of the presence of the two parts of a pair"`
+	Always      int     `toml:"always" want:">= 0" doc:"number of parts, from the first, that are in every image"`
 	Clipped     bool    `toml:"clipped" doc:"pixels are min(1, sum) instead of sums divided by the largest"`
 	Noise       float64 `toml:"noise" want:">= 0" doc:"standard deviation of the Gaussian noise of every pixel"`
 	Seed        uint64  `toml:"seed" doc:"seed of the parts and images; independent of the run's seed, so that all runs see the same images"`
@@ -45,6 +47,14 @@ type Shapes struct {
 
 // shapeDraws is the maximum number of draws for one part.
 const shapeDraws = 10000
+
+// Check returns an error for more parts in every image than there are.
+func (s *Shapes) Check() error {
+	if s.Always > s.Parts {
+		return part.KeyErrorf("always", "got %d, want at most parts = %d", s.Always, s.Parts)
+	}
+	return nil
+}
 
 // Shape implements [Source].
 func (s *Shapes) Shape(Dirs) ([]int, bool) { return []int{s.Height, s.Width}, true }
@@ -179,7 +189,7 @@ func (s *Shapes) sums(parts [][]float32, stream string, n int) []float32 {
 			if p%2 == 1 && copied {
 				present = first
 			}
-			if first = present; !present {
+			if first = present; !present && p >= s.Always {
 				continue
 			}
 			for j, v := range part {

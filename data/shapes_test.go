@@ -105,6 +105,33 @@ func TestShapesHaveTheDeclaredDensityAndCorrelation(t *testing.T) {
 	}
 }
 
+func TestTheFirstPartsCanBeInEveryImage(t *testing.T) {
+	s := shapes()
+	s.Count, s.Overlap, s.Always = 200, 0, 2
+	set, usual := load(t, s), load(t, func() *Shapes { u := shapes(); u.Count, u.Overlap = 200, 0; return u }())
+	image := make([]float32, 16*18)
+	for p, part := range set.Parts {
+		if !slices.Equal(part, usual.Parts[p]) {
+			t.Fatalf("part %d differs from that of the images without", p)
+		}
+		in := 0
+		for i := range s.Count {
+			if set.Train.Batch(image, []int{i}); image[slices.Index(part, 1)] > 0 {
+				in++
+			}
+		}
+		if p < 2 && in != s.Count || p >= 2 && in > s.Count/2 {
+			t.Errorf("part %d is in %d of %d images", p, in, s.Count)
+		}
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	if s.Always = s.Parts + 1; s.Check() == nil || !strings.Contains(s.Check().Error(), "got 13, want at most parts = 12") {
+		t.Errorf("got %v", s.Check())
+	}
+}
+
 func TestShapesKeepTheirPartsWhateverTheImages(t *testing.T) {
 	first := load(t, shapes())
 	other := shapes()

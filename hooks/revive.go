@@ -3,11 +3,8 @@ package hooks
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 
-	"tessera/data"
 	"tessera/part"
 )
 
@@ -24,28 +21,16 @@ import (
 // same direction. In other parameters of the encoder with one value per unit, such as thresholds, the value of a dead unit
 // becomes the mean of the values of the living units. `until` ends the searches: units that die later are not re-initialised.
 //
-// With `common` too, once all remaining residuals have ||r||² <= 0.05 times the mean ||x||², dead units get common parts of living
-// atoms instead. The common part of atoms a, b, ..., each scaled to norm 1, is c = max(0, min(a, b, ...)). A part that is in every
-// image, such as the torso of the swimmer, can be contained in the atoms of all positions of a limb without an error; in this way
-// it gets a separate atom:
-//
-//   - First the common parts of groups, with ||c||² >= 0.05. The unit gets v = c / ||c||, and max(0, w·v) v is subtracted from the
-//     atom w of every unit of the group, where positive values fall at most to 0 and others stay. If these atoms kept v, the new
-//     unit would have nothing to explain and would die again. A group has at least three units, and any two of them exclude each
-//     other: the mean product of their activations over the sample is at most 0.1 of the product of their means. It begins with
-//     two units. Each other unit, in order, joins the group if it excludes all units of the group so far, and if the common part
-//     of its atom and c of the first two has at least 0.8 of their ||c||².
-//   - Then the common parts of pairs of atoms. Nothing is subtracted.
-//
-// Only the 1000 pairs with the largest ||c||² are considered, in descending order. A v with a cosine of more than 0.9 with a living
-// atom or an earlier v is omitted. If the v of a group is already a living atom, it is subtracted in every search from those atoms
-// of the group that differ from v, if there are at least three. If there are more groups than dead units, then of two units whose
-// atoms have a cosine of more than 0.9, the one with the smaller mean contribution counts as dead. At most 4096 units.
+// With `common` too, once all remaining residuals have ||r||² <= 0.05 times the mean ||x||², dead units get common parts of pairs of
+// living atoms instead. The common part of two atoms a and b, each scaled to norm 1, is c = max(0, min(a, b)), and the unit gets
+// v = c / ||c||. Only the 1000 pairs with the largest ||c||² >= 0.05 are considered, in descending order. A v with a cosine of more
+// than 0.9 with a living atom or an earlier v is omitted. At most 4096 units.
 //
 // An atom that contains a whole other one is absorption: a limb together with the torso has one unit, and the limb alone has none.
-// If two units exclude each other, and their atoms a and b, of norm 1, have 0.3 <= a·b <= 0.9 and ||min(a, (a·b) b)||² >= 0.8
-// (a·b)², then (a·b) b is subtracted from a in every search.
-// Groups need a decoder weight as above, or a decoder without weights (tied).
+// Among the same pairs, if two units exclude each other (the mean product of their activations over the sample is at most 0.1 of the
+// product of their means), and their atoms have 0.3 <= a·b <= 0.9 and ||min(a, (a·b) b)||² >= 0.8 (a·b)², then (a·b) b is subtracted
+// from a in every search, where positive values fall at most to 0 and others stay. This needs a decoder weight as below, or a decoder
+// without weights (tied). A part that is in every image is the matter of [Background].
 //
 // With `exchange`, if no unit is dead, one living unit may count as dead, because a new one would explain more. Two units can have
 // the same part while another part has none, and no gradient leads away from there. On the first 1000 images of the sample, with
@@ -111,36 +96,21 @@ func (*Revive) Replicated() (state bool) { return true }
 
 // Attach implements [Hook].
 func (r *Revive) Attach(t Training) (*Active, error) {
-	h := &reviving{Revive: r, training: t}
-	var err error
-	if h.encoder, err = reviveable(t.Parameters("encoder.*.weight")); err != nil {
+	weights, err := unitWeightsOf(t)
+	if err != nil {
 		return nil, err
 	}
-	h.units = h.encoder.Shape[1]
-	if err := r.fits(h.units); err != nil {
+	if !r.Residuals {
+		weights.perUnit = nil
+	}
+	if err := r.fits(weights.units); err != nil {
 		return nil, err
 	}
-	for _, p := range t.Parameters("encoder.*") {
-		if r.Residuals && len(p.Data) == h.units && p.Trainable && p != h.encoder && !strings.HasSuffix(p.Path, ".bias") {
-			h.perUnit = append(h.perUnit, p)
-		}
-	}
-	for _, p := range t.Parameters("encoder.*.bias") {
-		if len(p.Data) == h.units && p.Trainable {
-			h.bias = p
-		}
-	}
-	decoder := t.Parameters("decoder.*.weight")
-	h.tied = len(decoder) == 0
-	if !h.tied { // of the first layer with weights
-		if p := decoder[0]; slices.Equal(p.Shape, []int{h.units, h.encoder.Shape[0]}) && p.Trainable {
-			h.decoder = p
-		}
-	}
+	h := &reviving{Revive: r, unitWeights: weights}
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil
 }
 
-var notOneDense = part.KeyError{Key: "encoder", Problem: "revive needs an encoder with one layer with weights, a dense layer on the pixels"}
+var notOneDense = part.KeyError{Key: "encoder", Problem: "the hook needs an encoder with one layer with weights, a dense layer on the pixels"}
 
 // Suits implements [Selective].
 func (r *Revive) Suits(m Declared) error {
@@ -166,28 +136,14 @@ func (r *Revive) fits(units int) error {
 	return nil
 }
 
-// reviveable returns the encoder weight whose units can be re-initialised; weights are all weights of the encoder.
-func reviveable(weights []*Parameter) (*Parameter, error) {
-	if len(weights) != 1 || len(weights[0].Shape) != 2 {
-		return nil, notOneDense
-	}
-	if p := weights[0]; !p.Trainable {
-		return nil, part.KeyError{Key: "freeze", Problem: p.Path + " is frozen: no unit can be re-initialised"}
-	}
-	return weights[0], nil
-}
-
 // reviving is the hook's state in a training.
 type reviving struct {
 	*Revive
-	training               Training
-	encoder, bias, decoder *Parameter   // bias and decoder are nil if they are not re-initialised
-	perUnit                []*Parameter // other parameters of the encoder with one value per unit; only with residuals
-	tied                   bool         // the encoder's weights are the atoms: the decoder has none
-	units, sample          int
-	encode, decode         Program
-	squares                []float64 // by unit: the sum of its squared activations in the last search
-	together               *together // of the last search; only with common
+	*unitWeights
+	sample         int
+	encode, decode Program
+	squares        []float64 // by unit: the sum of its squared activations in the last search
+	together       *together // of the last search; only with common
 }
 
 // begin compiles the programs.
@@ -215,7 +171,7 @@ func (h *reviving) beginEpoch() error {
 	var common *sharing
 	if h.Common {
 		common = h.sharing(dead)
-		common.takeOutKnown()
+		common.subtractContained()
 	}
 	if !slices.Contains(dead, true) && h.Exchange > 0 {
 		if err := h.exchange(dead); err != nil {
@@ -255,18 +211,6 @@ func (h *reviving) directions(common *sharing) (next func() (x []float32, ok boo
 	}, err
 }
 
-// pixels returns the pixels of the first images.
-func (h *reviving) pixels(count int) []float32 {
-	images := h.training.Images()
-	pixels := make([]float32, count*images.Pixels())
-	first := make([]int, count)
-	for i := range first {
-		first[i] = i
-	}
-	images.Batch(pixels, first)
-	return pixels
-}
-
 // lacking is [reviving.directions] for the key residuals: it subtracts each direction from all residuals before it selects the
 // next one.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
@@ -300,39 +244,6 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 		}
 		return direction, true
 	}, err
-}
-
-// run calls f with the pixels and a program's value for each of the first images.
-func (h *reviving) run(program Program, count int, f func(pixels, value []float32)) error {
-	images := h.training.Images()
-	width := images.Pixels()
-	pixels := make([]float32, min(count, reviveBatch)*width)
-	for from := 0; from < count; from += reviveBatch {
-		indices := make([]int, min(reviveBatch, count-from))
-		for i := range indices {
-			indices[i] = from + i
-		}
-		x := pixels[:len(indices)*width]
-		images.Batch(x, indices)
-		values, err := program.Run(x, nil)
-		if err != nil {
-			return err
-		}
-		row := len(values) / len(indices)
-		if images.Holed() && row == width {
-			values = slices.Clone(values)
-			observed := images.Subset(indices).All()[data.ObservedColumn]
-			for i, there := range observed {
-				if there == 0 { // no error where nothing is known
-					values[i] = x[i]
-				}
-			}
-		}
-		for i := range indices {
-			f(x[i*width:(i+1)*width], values[i*row:(i+1)*row])
-		}
-	}
-	return nil
 }
 
 // dead reports for each unit whether it is dead.
@@ -381,101 +292,4 @@ func (h *reviving) worst() (order []int, err error) {
 	})
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(errs[b], errs[a]) })
 	return order, err
-}
-
-// draw sets the weights of the dead units to the directions, in order.
-func (h *reviving) draw(dead []bool, next func() ([]float32, bool)) {
-	columns, rows := h.norm(h.encoder, dead), h.norm(h.decoder, dead)
-	for unit, is := range dead {
-		if !is {
-			continue
-		}
-		x, ok := next()
-		if !ok {
-			break
-		}
-		length := math.Sqrt(squares(x, 0, 1, len(x)))
-		if length == 0 {
-			continue
-		}
-		h.set(h.encoder, unit, func(i int) float32 { return float32(columns * float64(x[i]) / length) })
-		h.set(h.bias, unit, func(int) float32 { return 0 })
-		h.set(h.decoder, unit, func(i int) float32 { return float32(rows * float64(x[i]) / length) })
-		for _, p := range h.perUnit {
-			mean := h.mean(p, dead)
-			h.set(p, unit, func(int) float32 { return mean })
-		}
-	}
-	for _, p := range append([]*Parameter{h.encoder, h.bias, h.decoder}, h.perUnit...) {
-		if p != nil {
-			h.training.Project(p)
-		}
-	}
-}
-
-// values returns the location of a unit's values in p: n values, starting at index first, stride apart.
-func (h *reviving) values(p *Parameter, unit int) (first, stride, n int) {
-	n = len(p.Data) / h.units
-	if p == h.decoder {
-		return unit * n, 1, n
-	}
-	return unit, h.units, n
-}
-
-// set changes the values of a unit in p and sets their optimizer state to 0.
-func (h *reviving) set(p *Parameter, unit int, value func(i int) float32) {
-	if p == nil {
-		return
-	}
-	first, stride, n := h.values(p, unit)
-	h.training.Rewrite(p, func(values []float32) {
-		for i := range n {
-			values[first+i*stride] = value(i)
-		}
-	})
-	for _, state := range p.State {
-		for i := range n {
-			state[first+i*stride] = 0
-		}
-	}
-}
-
-// norm returns the mean norm of the values of the living units, or of all units if all are dead.
-func (h *reviving) norm(p *Parameter, dead []bool) float64 {
-	if p == nil {
-		return 0
-	}
-	sum, living := 0.0, 0
-	all := !slices.Contains(dead, false)
-	for unit, is := range dead {
-		if all || !is {
-			first, stride, n := h.values(p, unit)
-			sum += math.Sqrt(squares(p.Data, first, stride, n))
-			living++
-		}
-	}
-	return sum / float64(living)
-}
-
-// mean returns the mean of the living units' values in p, which has one value per unit. If all units are dead, it is the mean
-// over all.
-func (h *reviving) mean(p *Parameter, dead []bool) float32 {
-	sum, living := 0.0, 0
-	all := !slices.Contains(dead, false)
-	for unit, is := range dead {
-		if all || !is {
-			sum += float64(p.Data[unit])
-			living++
-		}
-	}
-	return float32(sum / float64(living))
-}
-
-// squares returns the sum of the squares of n values.
-func squares(values []float32, first, stride, n int) (sum float64) {
-	for i := range n {
-		v := float64(values[first+i*stride])
-		sum += v * v
-	}
-	return sum
 }

@@ -45,7 +45,7 @@ func (c *together) exclude(i, j int) bool {
 const seldom = 0.1
 
 // little is the share of the mean squared norm of the images up to which the squared norm of a residual is small, and the minimum
-// squared norm of the common part of a group.
+// squared norm of a common part.
 const little = 0.05
 
 // mostPairs is the maximum number of pairs of atoms that are considered: those with the largest common parts.
@@ -57,114 +57,43 @@ const containing = 0.3
 // sameDirection is the cosine above which two atoms count as equal.
 const sameDirection = 0.9
 
-// fewest is the least number of atoms of a group. Two of many pairs of rare parts may exclude each other by chance.
-const fewest = 3
-
 // sharing contains the common parts of the living atoms.
 type sharing struct {
-	h      *reviving
-	atoms  []atom      // the living atoms
-	taken  [][]float32 // directions of atoms: of the living ones, and of those that were given to dead units
-	groups []group     // whose v no atom has, not yet taken out
-	known  []group     // whose v is an atom
-	pairs  []pair      // not yet used, in descending order of the norms of their common parts
+	h     *reviving
+	atoms []atom      // the living atoms
+	taken [][]float32 // directions of atoms: of the living ones, and of those that were given to dead units
+	pairs []pair      // not yet used, in descending order of the norms of their common parts
 }
 
-// atom is an atom of a living unit, scaled to norm 1.
-type atom struct {
-	unit   int
-	norm   float64 // before
-	values []float32
-}
-
-// group is a set of at least fewest units that exclude each other. v is the common part of their atoms, scaled to norm 1.
-type group struct {
-	units []int
-	v     []float32
-}
-
-// sharing finds the common parts of the living atoms. If there are more groups than dead units, units that double another one
-// are added to the dead ones.
+// sharing finds the common parts of the living atoms.
 func (h *reviving) sharing(dead []bool) *sharing {
 	s := &sharing{h: h}
-	weight := cmp.Or(h.decoder, h.encoder)
 	for unit, is := range dead {
-		first, stride, n := h.values(weight, unit)
-		if norm := math.Sqrt(squares(weight.Data, first, stride, n)); !is && norm > 0 {
-			values := make([]float32, n)
-			for i := range values {
-				values[i] = float32(float64(weight.Data[first+i*stride]) / norm)
-			}
-			s.atoms = append(s.atoms, atom{unit, norm, values})
+		if a, ok := h.atom(unit); ok && !is {
+			s.atoms, s.taken = append(s.atoms, a), append(s.taken, a.values)
 		}
 	}
-	s.find()
-	doubles := s.doubles()
-	free := len(s.groups)
-	for _, is := range dead {
-		if is {
-			free--
-		}
-	}
-	if free = min(free, len(doubles)); free > 0 {
-		for _, unit := range doubles[:free] {
-			dead[unit] = true
-		}
-		s.atoms = slices.DeleteFunc(s.atoms, func(a atom) bool { return dead[a.unit] })
-		s.find()
-	}
+	s.pairs = commonest(s.taken)
 	return s
 }
 
-// doubles lists the units whose atom equals, up to sameDirection, the atom of an unlisted unit that contributes more.
-func (s *sharing) doubles() (units []int) {
-	effect := func(a atom) float64 { return s.h.together.sums[a.unit] * a.norm }
-	for i, a := range s.atoms {
-		for _, b := range s.atoms[:i] {
-			if slices.Contains(units, a.unit) || slices.Contains(units, b.unit) || vectors.Dot(a.values, b.values) <= sameDirection {
-				continue
-			}
-			unit := a.unit
-			if effect(b) < effect(a) {
-				unit = b.unit
-			}
-			units = append(units, unit)
-		}
-	}
-	return units
-}
-
-// find sets taken, pairs, groups and known.
-func (s *sharing) find() {
-	s.taken, s.groups, s.known = nil, nil, nil
-	for _, a := range s.atoms {
-		s.taken = append(s.taken, a.values)
-	}
-	s.pairs = commonest(s.taken)
+// subtractContained subtracts atoms from atoms that contain them, once from each, if their units exclude each other.
+func (s *sharing) subtractContained() {
 	if s.h.decoder == nil && !s.h.tied { // the encoder's weights do not add up to images
 		return
 	}
-	found := slices.Clone(s.taken)
-	for _, p := range s.pairs {
-		g, ok := s.group(p)
-		switch {
-		case !ok:
-		case !isNew(g.v, s.taken):
-			// The atom v may itself be in the group. It, and atoms like it, would become 0.
-			g.units = slices.DeleteFunc(g.units, func(unit int) bool { return !isNew(g.v, [][]float32{s.of(unit)}) })
-			if len(g.units) >= fewest {
-				s.known = append(s.known, g)
-			}
-		case isNew(g.v, found):
-			s.groups, found = append(s.groups, g), append(found, g.v)
-		}
-	}
+	changed := map[int]bool{} // by unit
 	for _, p := range s.pairs {
 		for _, of := range [][2]int{{p.i, p.j}, {p.j, p.i}} {
-			if a, b := s.atoms[of[0]], s.atoms[of[1]]; contains(a.values, b.values) && s.h.together.exclude(a.unit, b.unit) {
-				s.known = append(s.known, group{[]int{a.unit}, b.values})
+			a, b := s.atoms[of[0]], s.atoms[of[1]]
+			if !changed[a.unit] && contains(a.values, b.values) && s.h.together.exclude(a.unit, b.unit) {
+				changed[a.unit] = true
+				s.h.subtract(a.unit, b.values)
 			}
 		}
+	}
+	if len(changed) > 0 {
+		s.h.training.Project(s.h.atoms())
 	}
 }
 
@@ -182,42 +111,13 @@ func contains(a, b []float32) bool {
 	return least >= most*along*along
 }
 
-// of returns the atom of a living unit.
-func (s *sharing) of(unit int) []float32 {
-	return s.atoms[slices.IndexFunc(s.atoms, func(a atom) bool { return a.unit == unit })].values
-}
+// most is the share of the squared norm of another atom that an atom that contains it must have.
+const most = 0.8
 
 // isNew reports whether no atom has the direction v.
 func isNew(v []float32, atoms [][]float32) bool {
 	return !slices.ContainsFunc(atoms, func(a []float32) bool { return vectors.Dot(v, a) > sameDirection })
 }
-
-// group returns the group of a pair: the units that exclude each other and contain most of the common part of the pair.
-func (s *sharing) group(p pair) (g group, ok bool) {
-	g.units = []int{s.atoms[p.i].unit, s.atoms[p.j].unit}
-	if !s.h.together.exclude(g.units[0], g.units[1]) {
-		return g, false
-	}
-	pair := minimum(p.a, p.b)
-	all := pair
-	for _, a := range s.atoms {
-		if slices.Contains(g.units, a.unit) || shared(a.values, pair) < most*p.size ||
-			slices.ContainsFunc(g.units, func(unit int) bool { return !s.h.together.exclude(unit, a.unit) }) {
-			continue
-		}
-		g.units = append(g.units, a.unit)
-		all = minimum(all, a.values)
-	}
-	size := squares(all, 0, 1, len(all))
-	if len(g.units) < fewest || size < little {
-		return g, false
-	}
-	g.v = scaled(all, size)
-	return g, true
-}
-
-// most is the share of the squared norm of the pair's common part that the atom of another unit of its group must contain.
-const most = 0.8
 
 // orCommon returns a function that returns the direction of lacking, or a common part of atoms if that direction is small.
 func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next func() ([]float32, bool)) {
@@ -229,12 +129,6 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next 
 		if ok && squares(x, 0, 1, len(x)) > small {
 			return x, ok
 		}
-		if len(s.groups) > 0 {
-			g := s.groups[0]
-			s.groups, s.taken = s.groups[1:], append(s.taken, g.v)
-			h.takeOut(g)
-			return g.v, true
-		}
 		for len(s.pairs) > 0 {
 			p := s.pairs[0]
 			v := scaled(minimum(p.a, p.b), p.size)
@@ -245,37 +139,6 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next 
 			}
 		}
 		return x, ok
-	}
-}
-
-// takeOut subtracts the common part v of a group from its atoms.
-func (h *reviving) takeOut(g group) {
-	weight := cmp.Or(h.decoder, h.encoder)
-	for _, unit := range g.units {
-		first, stride, n := h.values(weight, unit)
-		along := 0.0
-		for i := range n {
-			along += float64(weight.Data[first+i*stride]) * float64(g.v[i])
-		}
-		rest := make([]float32, n)
-		for i := range rest {
-			w := weight.Data[first+i*stride]
-			rest[i] = w - min(max(0, w), float32(along)*g.v[i])
-		}
-		h.set(weight, unit, func(i int) float32 { return rest[i] })
-	}
-}
-
-// takeOutKnown subtracts common parts that are already atoms from the atoms of their groups. An atom of several groups changes once.
-func (s *sharing) takeOutKnown() {
-	var out []int
-	for _, g := range s.known {
-		g.units = slices.DeleteFunc(g.units, func(unit int) bool { return slices.Contains(out, unit) })
-		out = append(out, g.units...)
-		s.h.takeOut(g)
-	}
-	if len(out) > 0 {
-		s.h.training.Project(cmp.Or(s.h.decoder, s.h.encoder))
 	}
 }
 

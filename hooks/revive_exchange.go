@@ -99,7 +99,7 @@ func (h *reviving) errorWithout(unit int, saturated float32) (sum float64, err e
 
 // leastEffects lists the units with the least sum of squared contributions to the images of the last search.
 func (h *reviving) leastEffects() []int {
-	weight := cmp.Or(h.decoder, h.encoder)
+	weight := h.atoms()
 	units, effects := make([]int, h.units), make([]float64, h.units)
 	for u := range units {
 		first, stride, n := h.values(weight, u)

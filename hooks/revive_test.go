@@ -226,7 +226,7 @@ func TestAnOutputAboveASaturatedPixelIsNoErrorOfAnExchange(t *testing.T) {
 		f := newFakeOf(t, 2, []float32{1, 0, 0, 0}, []float32{0, 0.06, 0.08, largest})
 		w, d := f.parameters[0].Data, f.parameters[2].Data
 		w[0], w[1], d[0], d[4] = 1, 1, 1, 0.5
-		h := &reviving{Revive: &Revive{}, training: f, sample: 2, decode: linear{f, Output}}
+		h := &reviving{Revive: &Revive{}, unitWeights: &unitWeights{training: f}, sample: 2, decode: linear{f, Output}}
 		want := 0.01 + float64(largest*largest)
 		if largest == 2 {
 			want += 0.25 // pixel 0 is not the largest
@@ -261,17 +261,6 @@ func TestCommonNeedsResiduals(t *testing.T) {
 	}
 }
 
-// sharingThree returns a training whose units 0 to 2 have pixel 0 in common and are active in one image each, and a unit 3.
-func sharingThree(t *testing.T) *fake {
-	f := newFakeOf(t, 4, []float32{0.6, 0.8, 0, 0}, []float32{0.6, 0, 0.8, 0}, []float32{0.6, 0, 0, 0.8})
-	w, d := f.parameters[0].Data, f.parameters[2].Data
-	for unit := range 3 {
-		w[(unit+1)*4+unit] = 1.25 // sees its own pixel
-		d[unit*4], d[unit*4+unit+1] = 0.6, 0.8
-	}
-	return f
-}
-
 func alike(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	for i, v := range got {
@@ -279,39 +268,6 @@ func alike(t *testing.T, what string, got, want []float32) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 			return
 		}
-	}
-}
-
-func TestWhatUnitsThatExcludeEachOtherShareIsTakenOutOfTheirAtoms(t *testing.T) {
-	common := &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true}
-	own := []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 0, 0, 0, 0.8}
-
-	f := sharingThree(t)
-	f.parameters[1].Data[3] = -9
-	afterAnEpoch(t, f, common)
-	alike(t, "a dead unit", f.parameters[2].Data, append(slices.Clone(own), 1, 0, 0, 0)) // the mean norm of the others
-	for i, s := range f.parameters[2].State[0] {
-		if s != 0 {
-			t.Errorf("the optimizer's state of atom %d is %v", i/4, s)
-		}
-	}
-
-	// A unit whose atom is that of unit 2 is not dead, but not needed either.
-	f = sharingThree(t)
-	w, d := f.parameters[0].Data, f.parameters[2].Data
-	w[3*4+2], w[3*4+3] = 0.75, 0.5 // the two share their image
-	copy(d[12:], d[8:12])
-	afterAnEpoch(t, f, common)
-	alike(t, "a double", d, append(slices.Clone(own), 1, 0, 0, 0))
-
-	// Unit 3 has pixel 0 already, and the others keep a part of it.
-	f = sharingThree(t)
-	f.parameters[0].Data[3] = 1
-	copy(f.parameters[2].Data[12:], []float32{2, 0, 0, 0})
-	afterAnEpoch(t, f, common)
-	alike(t, "a living atom", f.parameters[2].Data, append(slices.Clone(own), 2, 0, 0, 0))
-	if !slices.Contains(f.projected, "decoder.0.weight") {
-		t.Error("the changed atoms are not projected")
 	}
 }
 
@@ -331,61 +287,6 @@ func TestAnAtomIsTakenOutOfAnotherThatContainsIt(t *testing.T) {
 		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
 		alike(t, fmt.Sprint("the atom that contains the other, active together: ", c.together), d[4:], c.want)
 		alike(t, "the other", d[:4], []float32{1, 0, 0, 0})
-	}
-}
-
-func TestNothingIsTakenOutOfTheAtomsOfUnitsThatAreActiveTogether(t *testing.T) {
-	f := sharingThree(t)
-	f.parameters[1].Data[3] = -9
-	for i := range f.parameters[0].Data {
-		f.parameters[0].Data[i] = 0
-	}
-	for unit := range 3 {
-		f.parameters[0].Data[unit] = 1 // all see pixel 0
-	}
-	before := slices.Clone(f.parameters[2].Data[:12])
-	afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
-	alike(t, "the atoms", f.parameters[2].Data[:12], before)
-}
-
-// The choice of the groups does not depend on the unit of the data.
-func TestWhatIsSharedDoesNotDependOnTheScale(t *testing.T) {
-	for _, scale := range []float32{0.01, 1, 100} {
-		f := newFakeOf(t, 4, []float32{0.6 * scale, 0.8 * scale, 0, 0}, []float32{0.6 * scale, 0, 0.8 * scale, 0}, []float32{0.6 * scale, 0, 0, 0.8 * scale})
-		g := sharingThree(t)
-		f.parameters = g.parameters
-		f.parameters[1].Data[3] = -1000
-		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
-		alike(t, "the atoms", f.parameters[2].Data, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 0, 0, 0, 0.8, 1, 0, 0, 0})
-	}
-}
-
-// An atom that is itself what its group has in common, or nearly, would be erased with it. The others of the group contain it.
-func TestAnAtomIsNotTakenOutOfItself(t *testing.T) {
-	for name, atoms := range map[string][][]float32{
-		"one of the group": {{1, 0, 0, 0}, {0.6, 0.8, 0, 0}, {0.6, 0, 0.8, 0}, {0, 0, 0, 1}},
-		"all of the group": {{0, 0, 0, 1}, {1, 0.1, 0, 0}, {1, 0, 0.1, 0}, {1, 0, 0, 0.1}},
-	} {
-		want := slices.Concat(atoms...)
-		if name == "one of the group" {
-			want[4], want[8] = 0, 0
-		}
-		f := newFakeOf(t, 4, atoms...) // an image for each atom
-		w, d := f.parameters[0].Data, f.parameters[2].Data
-		for unit, a := range atoms {
-			for pixel, v := range a {
-				w[pixel*4+unit] = -2
-				switch { // active in its own image alone
-				case unit == 0 && v == 1:
-					w[pixel*4] = 1
-				case unit > 0 && pixel == unit:
-					w[pixel*4+unit] = 30
-				}
-			}
-			copy(d[unit*4:], a)
-		}
-		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
-		alike(t, name, d, want)
 	}
 }
 

@@ -34,6 +34,8 @@ DATA = {  # name: keys of the data set, number of parts, a seed of its own?
     "clipped": (SMALL + ",clipped=true", 16, True),
     "noisy (0.05)": (SMALL + ",noise=0.05", 16, True),
     "100 images": (SMALL.replace("count=500", "count=100"), 16, True),
+    "one part in every image": (SMALL + ",always=1", 16, True),
+    "one part in every image, overlapping": (SMALL + ",always=1,size=0.7,overlap=0.85", 16, True),
     "bars": ('name="bars"', 16, True),
     "swimmer": ('name="swimmer"', 17, False),
     "swimmer, noisy (0.2)": ('name="swimmer",noise=0.2', 17, True),
@@ -43,7 +45,7 @@ DATA = {  # name: keys of the data set, number of parts, a seed of its own?
     "30 parts, overlapping (size 0.7, overlap 0.85)": (LARGE + ",size=0.7,overlap=0.85", 30, True),
     "30 parts, clipped": (LARGE + ",clipped=true", 30, True),
 }
-SUMS = ["sparse", "dense (density 0.5)", "overlapping (size 0.7, overlap 0.85)", "correlated (0.6)", "100 images", "swimmer"]  # the true codes are known
+SUMS = ["sparse", "one part in every image", "dense (density 0.5)", "overlapping (size 0.7, overlap 0.85)", "correlated (0.6)", "100 images", "swimmer"]  # the true codes are known
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

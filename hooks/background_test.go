@@ -1,0 +1,191 @@
+package hooks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/part"
+)
+
+// torso returns a training with 3 units whose 3 images have pixel 0 and one other pixel.
+func torso(t *testing.T, scale float32) *fake {
+	return newFake(t, []float32{scale, scale, 0, 0}, []float32{scale, 0, scale, 0}, []float32{scale, 0, 0, scale})
+}
+
+// afterEpochs attaches the hook and begins epoch n.
+func afterEpochs(t *testing.T, f *fake, hook *Background, n int) {
+	t.Helper()
+	active, err := hook.Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	f.epoch = n
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Units 0 and 1 reconstruct the first two images, unit 2 a tenth of pixel 3: it is the one that becomes the background.
+func TestTheBackgroundGetsTheUnitThatContributesLeast(t *testing.T) {
+	for _, scale := range []float32{0.01, 1, 100} {
+		f := torso(t, scale)
+		w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+		w[1*3+0], w[2*3+1], w[3*3+2] = 1, 1, 1 // a unit for each of the pixels 1 to 3
+		b[2] = -0.5 * scale
+		copy(d, []float32{0.6, 0.8, 0, 0, 0.6, 0, 0.8, 0, 0, 0, 0, 0.1})
+		for _, p := range f.parameters {
+			for i := range p.State[0] {
+				p.State[0][i] = 1
+			}
+		}
+		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
+		alike(t, fmt.Sprint("the atoms of images times ", scale), d, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 1, 0, 0, 0})
+		alike(t, "the weights", w, []float32{0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0})
+		alike(t, "the bias", b, []float32{0, 0, 0})
+		if !slices.Equal(f.parameters[2].State[0], make([]float32, 12)) {
+			t.Errorf("the optimizer's state of the atoms is %v", f.parameters[2].State[0])
+		}
+		if !slices.Contains(f.projected, "decoder.0.weight") || !slices.Contains(f.projected, "encoder.0.weight") {
+			t.Errorf("projected: %q", f.projected)
+		}
+	}
+}
+
+// Unit 2 has the background already. Unit 1 has it with a cosine above 0.9 too, and unit 0 with one of 0.03.
+func TestOnlyOneUnitKeepsTheBackground(t *testing.T) {
+	f := torso(t, 1)
+	w, d := f.parameters[0].Data, f.parameters[2].Data
+	w[1], w[2], w[3] = 1, 1, 1
+	copy(d, []float32{0.03, 1, 0, 0, 1, 0, 0.3, 0, 2, 0, 0, 0})
+	before := slices.Clone(w)
+	afterEpochs(t, f, &Background{Sample: 100, Until: 7}, 7)
+	alike(t, "the atoms", d, []float32{0.03, 1, 0, 0, 0, 0, 0.3, 0, 2, 0, 0, 0})
+	alike(t, "the encoder's weights", w, before)
+
+	copy(d, []float32{1, 1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0})
+	kept := slices.Clone(d)
+	for _, n := range []int{0, 8} { // before the first epoch, and after `until`
+		afterEpochs(t, f, &Background{Sample: 100, Until: 7}, n)
+		alike(t, fmt.Sprint("the atoms at epoch ", n), d, kept)
+	}
+}
+
+// A unit that is never active does not have the background, whatever its atom.
+func TestASilentUnitDoesNotKeepTheBackground(t *testing.T) {
+	f := torso(t, 1)
+	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+	w[1*3+0], w[2*3+1] = 1, 1
+	b[2] = -9
+	copy(d, []float32{0.6, 0.8, 0, 0, 0, 0, 1, 0, 3, 0, 0, 0})
+	afterEpochs(t, f, &Background{Sample: 100}, 1)
+	alike(t, "the atoms", d, []float32{0, 0.8, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0})
+	alike(t, "the bias", b, []float32{0, 0, 0})
+}
+
+func TestImagesWithoutABackgroundKeepTheirAtoms(t *testing.T) {
+	many := func(lacking int) (images [][]float32) { // 200 images with pixel 0, but for some black ones
+		for i := range 200 {
+			x := []float32{1, 0, 0, 0}
+			if i < lacking {
+				x[0] = 0
+			}
+			images = append(images, x)
+		}
+		return images
+	}
+	for name, c := range map[string]struct {
+		images [][]float32
+		has    bool
+	}{
+		"parts that are not in all":  {[][]float32{{1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 1, 0}}, false},
+		"a background of 0.04":       {[][]float32{{0.2, 1, 0, 0}, {0.2, 0, 1, 0}, {0.2, 0, 0, 1}}, false},
+		"a background of 0.06":       {[][]float32{{0.25, 1, 0, 0}, {0.25, 0, 1, 0}, {0.25, 0, 0, 1}}, true},
+		"negative pixels":            {[][]float32{{-1, 1, 0, 0}, {-1, 0, 1, 0}}, false},
+		"black images":               {[][]float32{{0, 0, 0, 0}}, false},
+		"200 images, 2 of them less": {many(2), true},
+		"200 images, 3 of them less": {many(3), false},
+	} {
+		f := newFake(t, c.images...)
+		f.parameters[0].Data[1] = 1
+		d := f.parameters[2].Data
+		copy(d, []float32{0.5, 0.5, 0, 0, 0.5, 0, 0.5, 0, 0.5, 0, 0, 0.5})
+		before := slices.Clone(d)
+		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 1000}, 1)
+		if changed := !slices.Equal(d, before); changed != c.has {
+			t.Errorf("%s: changed = %v, want %v: %v", name, changed, c.has, d)
+		}
+	}
+}
+
+// Pixel 0 is in all images. Half of its values are hidden, and read as 0.
+func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
+	pixels := make([]float32, 100*4)
+	for i := range 100 {
+		pixels[4*i] = 1
+	}
+	images, err := data.NewFloats([]int{4}, pixels, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &data.Set{Name: "torso", Shape: []int{4}, Train: images}
+	hidden, err := set.Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t, pixels[:4])
+	f.images = hidden.Fit
+	d := f.parameters[2].Data
+	copy(d, []float32{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
+	afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
+	alike(t, "the atoms", d, []float32{1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
+}
+
+func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
+	suits := func(encoder, decoder []int, decodes bool) error {
+		return (&Background{}).Suits(Declared{Pixels: 4, Decodes: decodes, Parameters: func(glob string) []*Parameter {
+			switch shape := map[bool][]int{true: encoder, false: decoder}[strings.HasPrefix(glob, "encoder")]; {
+			case shape == nil:
+				return nil
+			default:
+				return []*Parameter{{Path: glob, Shape: shape, Trainable: true}}
+			}
+		}})
+	}
+	for _, c := range []struct {
+		encoder, decoder []int
+		decodes          bool
+		key              string
+	}{
+		{[]int{4, 3}, []int{3, 4}, true, ""},
+		{[]int{4, 3}, nil, true, ""}, // tied
+		{[]int{4, 3}, nil, false, "decoder"},
+		{[]int{4, 3}, []int{3, 8}, true, "decoder"},
+		{[]int{3, 3, 1, 8}, []int{3, 4}, true, "encoder"},
+		{[]int{5, 3}, []int{3, 5}, true, "encoder"},
+	} {
+		err := suits(c.encoder, c.decoder, c.decodes)
+		var wrong part.KeyError
+		if got, _ := err.(part.KeyError); err != nil {
+			wrong = got
+		}
+		if wrong.Key != c.key {
+			t.Errorf("encoder %v, decoder %v, decodes %v: got %v, want an error at %q", c.encoder, c.decoder, c.decodes, err, c.key)
+		}
+	}
+	for name, change := range map[string]func(p *Parameter){
+		"is not from the units to the pixels": func(p *Parameter) { p.Shape = []int{2, 6} },
+		"is frozen":                           func(p *Parameter) { p.Trainable = false },
+	} {
+		f := torso(t, 1)
+		change(f.parameters[2])
+		if _, err := (&Background{}).Attach(f); err == nil {
+			t.Errorf("attached to a decoder that %s", name)
+		}
+	}
+}
