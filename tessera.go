@@ -44,7 +44,7 @@ var shipped []byte
 
 // Shipped returns the models in this package's models.toml.
 func Shipped() *config.File {
-	f, err := config.Load(ShippedName, shipped)
+	f, err := config.LoadValid(ShippedName, shipped)
 	if err != nil {
 		panic(fmt.Sprintf("tessera: %s: %v", ShippedName, err)) // a test reads it
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -50,14 +51,26 @@ func (m *Model) Warnings() (list []string) {
 	return list
 }
 
-// lateWeights lists the terms whose weight still changes after the end of the training: "mse in epoch 60".
+// lateWeights lists the terms whose last weight no step has: "mse after epoch 60". A weight that jumps exactly at the end of the
+// training is one of them; a weight that reaches its last value continuously there is not.
 func (m *Model) lateWeights() (late []string) {
 	for i, l := range m.Losses {
-		if e, ok := l.Weight.(losses.Ending); ok && e.Ends() > float64(m.Train.Epochs) {
-			late = append(late, fmt.Sprintf("%s in epoch %g", m.TermName(i), e.Ends()))
+		e, ok := l.Weight.(losses.Ending)
+		if !ok {
+			continue
+		}
+		end, epochs := e.Ends(), float64(m.Train.Epochs)
+		if end > epochs || end > 0 && end == epochs && jumps(l.Weight, end) {
+			late = append(late, fmt.Sprintf("%s after epoch %g", m.TermName(i), end))
 		}
 	}
 	return late
+}
+
+// jumps reports whether a weight is discontinuous at an epoch: it differs from the weight immediately before by more than a
+// continuous schedule changes in so short a time.
+func jumps(w losses.Weight, epoch float64) bool {
+	return math.Abs(w.At(epoch)-w.At(epoch*(1-1e-12))) > 1e-6*slices.Max(losses.Through(w))
 }
 
 // uselessSeparations warns of hooks that compare the gradients of terms of which no trainable parameter depends on two.

@@ -111,13 +111,35 @@ encoder = [{ kind = "dense", units = 4 }]
 loss = [{ kind = "mse" }, { kind = "l1", weight = { kind = "points", epochs = [2, 2, 6], weights = [1, 3, 1] } },
   { kind = "l2", weight = { kind = "linear", to = 1.0, epochs = 4 } }]
 `
-	for epochs, want := range map[string]string{"3": "l1 in epoch 6, l2 in epoch 4;", "5": "last value: l1 in epoch 6;", "6": ""} {
+	for epochs, want := range map[string]string{"3": "l1 after epoch 6, l2 after epoch 4;", "5": "last value: l1 after epoch 6;", "6": ""} {
 		got := model(t, load(t, text), "m", "train.epochs="+epochs).Warnings()
 		if want == "" && len(got) == 0 {
 			continue
 		}
 		if len(got) != 1 || want == "" || !strings.Contains(got[0], "the training ends after epoch "+epochs) || !strings.Contains(got[0], want) {
 			t.Errorf("%s epochs: got %q, want %q", epochs, got, want)
+		}
+	}
+}
+
+// A weight that jumps exactly at the end of the training is used by no step, a continuous one reaches its last value there.
+func TestAWeightThatJumpsAtTheEndIsAWarning(t *testing.T) {
+	for weight, warned := range map[string]bool{
+		`{ kind = "step", from = 1.0, to = 0.5, epochs = 6 }`:                 true,
+		`{ kind = "step", from = 0.0, to = 0.5, epochs = 6 }`:                 true,
+		`{ kind = "step", from = 1.0, to = 0.5, epochs = 5 }`:                 false,
+		`{ kind = "step", from = 0.5, to = 0.5, epochs = 6 }`:                 false,
+		`{ kind = "points", epochs = [2, 6, 6], weights = [1, 1, 0.5] }`:      true,
+		`{ kind = "points", epochs = [2, 6], weights = [1, 0] }`:              false,
+		`{ kind = "points", epochs = [0], weights = [1] }`:                    false,
+		`{ kind = "linear", from = 1.0, to = 0.0, epochs = 6 }`:               false,
+		`{ kind = "cosine", from = 0.0, to = 1e-3, epochs = 6 }`:              false,
+		`{ kind = "points", epochs = [5.999, 6], weights = [1e-9, 1000000] }`: false,
+	} {
+		text := "[model.m]\ndataset = \"fashion-mnist\"\nencoder = [{ kind = \"dense\", units = 4 }]\nloss = [{ kind = \"mse\" }, { kind = \"l1\", weight = " + weight + " }]\n"
+		got := model(t, load(t, text), "m", "train.epochs=6").Warnings()
+		if (len(got) > 0) != warned || warned && !strings.Contains(got[0], "last value: l1 after epoch 6;") {
+			t.Errorf("%s: got %q, want a warning: %v", weight, got, warned)
 		}
 	}
 }

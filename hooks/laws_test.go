@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tessera/hooks"
+	_ "tessera/internal/testheap"
 	"tessera/laws"
 )
 

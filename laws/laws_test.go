@@ -3,6 +3,7 @@ package laws_test
 import (
 	"testing"
 
+	_ "tessera/internal/testheap"
 	"tessera/laws"
 )
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "tessera/internal/testheap"
 	"tessera/laws"
 	"tessera/layers"
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	_ "tessera/internal/testheap"
 	"tessera/laws"
 	"tessera/losses"
 )

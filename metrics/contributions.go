@@ -35,6 +35,41 @@ func (a *Atoms) scales() []float64 {
 	return scales
 }
 
+// Contributing returns the numbers of the units that contribute to images with these codes, n x Count: those that
+// dead_units_contribution does not count. These are all units if the values of the codes are not the weights of the atoms, or if
+// no unit contributes.
+func (a *Atoms) Contributing(codes []float32) (units []int) {
+	greatest := make([]float64, a.Count)
+	if a.Indirect == "" && len(codes)%max(a.Count, 1) == 0 {
+		for i, v := range codes {
+			greatest[i%a.Count] = max(greatest[i%a.Count], math.Abs(float64(v)))
+		}
+		for j, scale := range a.scales() {
+			greatest[j] *= scale
+		}
+	}
+	most := 0.0
+	for _, v := range greatest {
+		most = max(most, v)
+	}
+	for j, v := range greatest {
+		if !(v < contributing*most) {
+			units = append(units, j)
+		}
+	}
+	return units
+}
+
+// Only returns the atoms with the given numbers, in that order. It does not check the numbers.
+func (a *Atoms) Only(numbers []int) *Atoms {
+	only := *a
+	only.Count, only.Values = len(numbers), nil
+	for _, j := range numbers {
+		only.Values = append(only.Values, a.row(j)...)
+	}
+	return &only
+}
+
 // Effects returns how much each unit changes the reconstructions of images with these codes, n x Count: sd(h_j) |w_j|_2, the
 // standard deviation of the unit's activation times the length of its atom. It is 0 for an empty atom and for a unit that is
 // constant, which acts as a bias. It does not change if the codes of a unit are multiplied and its atom divided by the same factor.

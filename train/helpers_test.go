@@ -14,6 +14,7 @@ import (
 	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	_ "tessera/internal/testheap"
 	"tessera/train/folder"
 	"tessera/train/internal/faulty"
 )

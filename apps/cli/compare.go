@@ -154,5 +154,14 @@ func printAgreements(out io.Writer, c *comparison.Table) error {
 		row(fmt.Sprintf("%s, between its seeds", m.Label), m.Seeded)
 		row(fmt.Sprintf("%s and %s", c.Models[0].Label, m.Label), m.First)
 	}
-	return t.flush()
+	if err := t.flush(); err != nil || !headed {
+		return err
+	}
+	for _, m := range c.Models {
+		if m.Unused != nil {
+			counts := strings.Trim(strings.ReplaceAll(fmt.Sprint(m.Unused), " ", ", "), "[]")
+			fmt.Fprintf(out, "%s: %s of %d atoms are not matched, because their units do not contribute (dead_units_contribution)\n", m.Label, counts, m.Atoms().Count)
+		}
+	}
+	return nil
 }

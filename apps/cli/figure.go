@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"tessera"
 	"tessera/apps/internal/study"
 	"tessera/attack"
+	"tessera/data"
 	"tessera/show/figures"
 	"tessera/sweep"
 	"tessera/train/folder"
@@ -72,6 +74,21 @@ type figureWork struct {
 	ctx     context.Context
 	runs    []string
 	options tessera.Options
+	fitted  []string // says which runs are measured on fitted images; see [figureWork.measures]
+}
+
+// measures records that the figure measures a run on the images of [data.TestSplit]. If these include fitted ones, the command
+// says so when the figure is done.
+func (w *figureWork) measures(label string, r *tessera.Run) {
+	if !data.HasTest(r.Model.Dataset.Source) {
+		w.measuresFitted(label)
+	}
+}
+
+func (w *figureWork) measuresFitted(label string) {
+	if text := label + ": measured on all samples, which include the fitted ones, because the data set has no test split"; !slices.Contains(w.fitted, text) {
+		w.fitted = append(w.fitted, text)
+	}
 }
 
 // The choices of --published.
@@ -87,7 +104,7 @@ func figureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "figure KIND [RUN...]",
 		Short:   "Draw a figure of runs as PNG, SVG or PDF",
-		Long:    "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
+		Long:    "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. Runs are measured on the test images, or on all\nimages, which include the fitted ones, where the data set has no test images. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
 		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -118,6 +135,9 @@ func figureCommand() *cobra.Command {
 			f.SetWidth(w.width)
 			if err := f.Save(w.out); err != nil {
 				return &folder.WriteError{Path: w.out, Err: err}
+			}
+			for _, text := range w.fitted {
+				fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", text)
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), w.out)
 			return nil
@@ -254,13 +274,19 @@ func (w *figureWork) points() (points []figures.Point, dataset string, err error
 	}
 	for _, path := range w.runs {
 		if sweep.Is(path) {
-			err = sweepPoints(path, add)
+			err = sweepPoints(path, func(p figures.Point, of string) error {
+				if p.Split == string(data.AllSplit) {
+					w.measuresFitted(filepath.Base(filepath.Clean(path)))
+				}
+				return add(p, of)
+			})
 		} else {
 			err = w.open(shownRun{path, labelOf(path)}, func(label string, r *tessera.Run) error {
 				measured, err := r.Evaluate(w.ctx, nil)
 				if err != nil {
 					return err
 				}
+				w.measures(label, r)
 				p, beta := study.Penalty(r.Model)
 				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split}, measured.Dataset)
 			})

@@ -98,6 +98,7 @@ func drawRobustness(w *figureWork) (*figures.Figure, error) {
 		if len(heads) == 0 {
 			return usagef("figure robustness: %s predicts no classes", label)
 		}
+		w.measures(label, r)
 		for _, head := range heads {
 			of := label
 			if len(heads) > 1 {

@@ -40,6 +40,9 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 			if bars, err = effects(w.ctx, r); err == nil {
 				f, err = figures.WeighedAtoms(a, bars, names...)
 			}
+			if bars != nil {
+				w.measures(label, r)
+			}
 			return err
 		}
 		row, n := study.FirstAtoms(r)
@@ -151,6 +154,7 @@ func (w *figureWork) displays(do func(display) error) error {
 		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
 			return err
 		}
+		w.measures(label, r)
 		return do(d)
 	})
 }

@@ -19,6 +19,7 @@ func drawMixture(w *figureWork) (f *figures.Figure, err error) {
 			return err
 		}
 		m.Split = string(sample.Split)
+		w.measures(label, r)
 		m.Samples = sample.Images.Raw()
 		if m.Codes, err = r.Encode(m.Samples); err != nil {
 			return err

@@ -19,6 +19,7 @@ func drawReliability(w *figureWork) (*figures.Figure, error) {
 		if len(heads) == 0 {
 			return usagef("figure reliability: %s predicts no classes", label)
 		}
+		w.measures(label, r)
 		for _, head := range heads {
 			of := label
 			if len(heads) > 1 {

@@ -113,6 +113,26 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 	}
 }
 
+// Without a test split all samples are measured: the figure says so. It does not where there is one, and if it measures nothing.
+func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset={ name=\"bars\", count=20 }")
+	b.must(0, "train", "small", "--epochs", "1", "--out", "shapes", "--set", "dataset={ name=\"shapes\", count=20, test=10 }")
+	const says = "bars: measured on all samples, which include the fitted ones, because the data set has no test split\n"
+	for _, kind := range []string{"atoms", "reconstructions", "codes", "max-approximations", "hoyer-scatter", "pareto"} {
+		if got := b.must(0, "figure", kind, "bars").stderr; got != "tessera: "+says {
+			t.Errorf("%s of bars: got %q, want %q", kind, got, says)
+		}
+	}
+	for _, args := range [][]string{{"training", "bars"}, {"reconstructions", "shapes"}, {"pareto", "shapes"}} {
+		if got := b.must(0, append([]string{"figure"}, args...)...).stderr; strings.Contains(got, "fitted") {
+			t.Errorf("%s: got %q", args, got)
+		}
+	}
+	b.contains("help", b.must(0, "figure", "--help").stdout, "which include the fitted ones")
+}
+
 func TestMistakesInFiguresAreUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	_ "tessera/internal/testheap"
 )
 
 var (
@@ -28,12 +29,9 @@ const (
 	withStuck = "with the hook stuck"
 )
 
-// TestMain lets the heap of the tests and of their commands grow further between two collections: in hundreds of short commands
-// these took a sixth of the processor time. A test that measures memory gives its command the collector of the product, GOGC=100.
+// TestMain runs the command if asCommand is set. Commands then have the larger heap of package testheap, too: a test that measures
+// memory gives its command the collector of the product, GOGC=100.
 func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 	if os.Getenv(asCommand) != "" {
 		Main()
 	}

@@ -47,7 +47,11 @@ func rankCommand() *cobra.Command {
 				}
 			}
 			if f.json {
-				return printJSON(cmd.OutOrStdout(), measured.document)
+				list, err := measured.document()
+				if err != nil {
+					return err
+				}
+				return printJSON(cmd.OutOrStdout(), list)
 			}
 			return measured.print(cmd.OutOrStdout())
 		}),

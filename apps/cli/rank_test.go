@@ -51,7 +51,7 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 		r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
 		for _, n := range components {
 			mse := math.Abs(float64(n) - 5)
-			r.add(n, 0.5, &mse)
+			r.add(nil, n, 0.5, &mse)
 		}
 		return r.simplest()
 	}
@@ -68,10 +68,27 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 	// There are no fewer components than one, and one number alone is no range.
 	one := &ranking{metrics: []string{"held-out mse"}}
 	for _, mse := range []float64{1, 2} {
-		one.add(len(one.rows)+1, 0, &mse)
+		one.add(nil, len(one.rows)+1, 0, &mse)
 	}
 	if got := slices.Concat(of(3).atEdges(), of(3, 3).atEdges(), one.simplest().atEdges()); len(got) > 0 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// JSON has the marks of the table and the warning about the end of the range, in the row that they are about.
+func TestTheJSONOfRankHasMarksAndEdges(t *testing.T) {
+	r := &ranking{metrics: []string{"held-out mse"}}
+	for i, mse := range []float64{3, 2, 1.9} {
+		r.add(baselines.RankError{Components: i + 1, MSE: mse, Deviation: 0.2}, i+1, 0.2, &mse)
+	}
+	list, err := r.simplest().document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(list)
+	if want := `[{"components":1,"mse":3,"standard_error":0.2},{"components":2,"mse":2,"standard_error":0.2,"marks":["fewest within one standard error"]},` +
+		`{"components":3,"mse":1.9,"standard_error":0.2,"marks":["least"],"edge":"largest"}]`; string(got) != want || err != nil {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 }
 
@@ -137,6 +154,9 @@ train = { epochs = 1 }
 		t.Errorf("%s\nwant 8 units", out.stdout)
 	}
 	b.contains("progress", out.stderr, "training 6 of 6")
+	if before, _, _ := strings.Cut(out.stderr, "tessera: training 1 of 6\n"); !strings.HasSuffix(before, "tessera: 6 trainings: 3 numbers of units, 2 folds\n") {
+		t.Errorf("before the end of the first training: got %q", before)
+	}
 	b.contains("a.svg", b.read("a.svg"), "held-out mse", "units in use", ">units<", "fewest within one standard error: 8")
 	var list []rankUnits
 	if err := json.Unmarshal([]byte(b.must(0, "rank", "several", "--ranks", "3", "--json").stdout), &list); err != nil || len(list) != 1 || list[0].Components != 3 || list[0].HeldOut <= 0 {

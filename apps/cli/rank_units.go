@@ -54,6 +54,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 	if err != nil {
 		return nil, err
 	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %d trainings: %d numbers of units, %d folds\n", len(f.ranks)*f.folds, len(f.ranks), f.folds)
 	for _, units := range f.ranks {
 		r := rankUnits{Components: units}
 		var missed []float64

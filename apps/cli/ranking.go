@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,11 +15,10 @@ import (
 
 // ranking contains measurements for numbers of components. The first metric has a standard error.
 type ranking struct {
-	noun     string   // "components" or "units"
-	metrics  []string // names of the values of a row
-	rows     []rankRow
-	marks    []rankMark
-	document any // is printed as JSON
+	noun    string   // "components" or "units"
+	metrics []string // names of the values of a row
+	rows    []rankRow
+	marks   []rankMark
 }
 
 // rankRow is what was measured for one number of components.
@@ -26,6 +26,7 @@ type rankRow struct {
 	components int
 	deviation  float64
 	values     []metrics.Value
+	object     any // is printed as JSON
 }
 
 // rankMark marks the row with the best value of a metric.
@@ -44,8 +45,8 @@ const (
 )
 
 // add adds a row. A nil value is not applicable.
-func (r *ranking) add(components int, deviation float64, values ...*float64) {
-	row := rankRow{components: components, deviation: deviation}
+func (r *ranking) add(object any, components int, deviation float64, values ...*float64) {
+	row := rankRow{components: components, deviation: deviation, object: object}
 	for i, v := range values {
 		one := metrics.NotApplicable("")
 		if v != nil {
@@ -96,36 +97,36 @@ func (r *ranking) simplest() *ranking {
 }
 
 func rankedErrors(list []baselines.RankError) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out mse"}, document: list}
+	r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
 	for _, e := range list {
-		r.add(e.Components, e.Deviation, &e.MSE)
+		r.add(e, e.Components, e.Deviation, &e.MSE)
 	}
 	return r.simplest()
 }
 
 func rankedEntries(list []baselines.RankEntries) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out rmse", "rmse of fitted entries"}, document: list}
+	r := &ranking{noun: "components", metrics: []string{"held-out rmse", "rmse of fitted entries"}}
 	for _, e := range list {
-		r.add(e.Components, e.Deviation, &e.HeldOut, &e.Fitted)
+		r.add(e, e.Components, e.Deviation, &e.HeldOut, &e.Fitted)
 	}
 	return r.simplest()
 }
 
 func rankedUnits(list []rankUnits) *ranking {
-	r := &ranking{noun: "units", metrics: []string{"held-out mse", "mse of the other entries", "units in use"}, document: list}
+	r := &ranking{noun: "units", metrics: []string{"held-out mse", "mse of the other entries", "units in use"}}
 	for _, u := range list {
-		r.add(u.Components, u.Deviation, &u.HeldOut, &u.Fitted, &u.Used)
+		r.add(u, u.Components, u.Deviation, &u.HeldOut, &u.Fitted, &u.Used)
 	}
 	return r.simplest()
 }
 
 func rankedDensities(list []baselines.RankDensity) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out log-likelihood", "bic", "silhouette"}, document: list}
+	r := &ranking{noun: "components", metrics: []string{"held-out log-likelihood", "bic", "silhouette"}}
 	if !slices.ContainsFunc(list, func(d baselines.RankDensity) bool { return d.Silhouette != nil }) {
 		r.metrics = r.metrics[:2]
 	}
 	for _, d := range list {
-		r.add(d.Components, d.Deviation, []*float64{&d.LogLikelihood, &d.BIC, d.Silhouette}[:len(r.metrics)]...)
+		r.add(d, d.Components, d.Deviation, []*float64{&d.LogLikelihood, &d.BIC, d.Silhouette}[:len(r.metrics)]...)
 	}
 	r.mark(likeliest, 0, r.best(0, -1))
 	r.mark(leastBIC, 1, r.best(1, 1))
@@ -137,11 +138,11 @@ func rankedDensities(list []baselines.RankDensity) *ranking {
 
 // rankedClusters sorts the numbers, because the elbow is a property of the curve.
 func rankedClusters(list []baselines.RankClusters) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out mse", "mse of all samples", "silhouette"}, document: list}
+	r := &ranking{noun: "components", metrics: []string{"held-out mse", "mse of all samples", "silhouette"}}
 	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b baselines.RankClusters) int { return a.Components - b.Components })
 	var x, y []float64
 	for _, c := range sorted {
-		r.add(c.Components, c.Deviation, &c.HeldOut, &c.MSE, c.Silhouette)
+		r.add(c, c.Components, c.Deviation, &c.HeldOut, &c.MSE, c.Silhouette)
 		x, y = append(x, float64(c.Components)), append(y, c.MSE)
 	}
 	r.mark(elbow, 1, baselines.Elbow(x, y))
@@ -162,24 +163,71 @@ func (r *ranking) named(which func(rankMark) bool) string {
 
 // atEdges returns a warning for each end of the range whose number is marked as best: the best number may be outside.
 func (r *ranking) atEdges() (list []string) {
+	for _, edge := range r.edges() {
+		names := r.named(func(m rankMark) bool { return r.rows[m.row].components == edge.components })
+		list = append(list, fmt.Sprintf("%d, the best number (%s), is the %s of those compared, and a %s one may be better: give --ranks %s ones too",
+			edge.components, names, edge.which, edge.beyond, edge.beyond))
+	}
+	return list
+}
+
+// rankEdge is a best number at an end of the range of those compared.
+type rankEdge struct {
+	components    int
+	which, beyond string // "smallest" and "smaller", or "largest" and "larger"
+}
+
+// edges returns the marked ends of the range. 1 is no such end, since no number is smaller.
+func (r *ranking) edges() (list []rankEdge) {
 	if len(r.rows) == 0 {
 		return nil
 	}
 	compare := func(a, b rankRow) int { return cmp.Compare(a.components, b.components) }
 	least, most := slices.MinFunc(r.rows, compare).components, slices.MaxFunc(r.rows, compare).components
-	if least == most { // one number is no range
-		return nil
+	marked := func(components int) bool {
+		return least < most && slices.ContainsFunc(r.marks, func(m rankMark) bool { return r.rows[m.row].components == components }) // one number is no range
 	}
-	warnOf := func(components int, which, beyond string) {
-		if names := r.named(func(m rankMark) bool { return r.rows[m.row].components == components }); names != "" {
-			list = append(list, fmt.Sprintf("%d, the best number (%s), is the %s of those compared, and a %s one may be better: give --ranks %s ones too", components, names, which, beyond, beyond))
-		}
+	if least > 1 && marked(least) {
+		list = append(list, rankEdge{least, "smallest", "smaller"})
 	}
-	if least > 1 {
-		warnOf(least, "smallest", "smaller")
+	if marked(most) {
+		list = append(list, rankEdge{most, "largest", "larger"})
 	}
-	warnOf(most, "largest", "larger")
 	return list
+}
+
+// document returns the rows for JSON: those of package baselines with the marks of the table, and the end of the range at which a
+// best number is.
+func (r *ranking) document() (list []json.RawMessage, err error) {
+	for i, row := range r.rows {
+		var also struct {
+			Marks []string `json:"marks,omitempty"`
+			Edge  string   `json:"edge,omitempty"`
+		}
+		for _, m := range r.marks {
+			if m.row == i {
+				also.Marks = append(also.Marks, markNames[m.name])
+			}
+		}
+		for _, edge := range r.edges() {
+			if edge.components == row.components && also.Marks != nil {
+				also.Edge = edge.which
+			}
+		}
+		object, err := json.Marshal(row.object)
+		if err != nil {
+			return nil, err
+		}
+		added, err := json.Marshal(also)
+		if err != nil {
+			return nil, err
+		}
+		if len(added) > len("{}") {
+			object = slices.Concat(object[:len(object)-1], []byte(","), added[1:])
+		}
+		list = append(list, object)
+	}
+	return list, nil
 }
 
 // print prints a table with the marks in the last column.

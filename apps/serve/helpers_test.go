@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -33,48 +34,72 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "side", weight = 0.001 }]
 // trainRun trains a run for a few steps.
 func trainRun(t testing.TB, folder, declaration string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "models.toml")
-	if err := os.WriteFile(file, []byte(declaration), 0o600); err != nil {
+	if err := trainIn(folder, declaration); err != nil {
 		t.Fatal(err)
 	}
-	models, err := tessera.Load(file)
+}
+
+func trainIn(folder, declaration string) error {
+	models, err := config.Load("models.toml", []byte(declaration))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	m, err := models.Model("m", config.Passes(1))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: folder, Threads: 1, Force: true})
+	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: folder, Threads: 1, Force: true})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	return run.Close()
 }
 
-// small returns the folder of a run that all tests share and do not change.
-var small = sync.OnceValue(func() string {
-	dir, err := os.MkdirTemp("", "serve")
-	if err != nil {
-		panic(err)
-	}
-	return filepath.Join(dir, "small")
-})
+// shared returns a function that trains a run once, for several tests, which do not change it. If the training fails, every call
+// returns the same error.
+func shared(declaration string) func() (folder string, err error) {
+	return sync.OnceValues(func() (string, error) {
+		folder, err := os.MkdirTemp(scratch, "shared")
+		if err != nil {
+			return "", err
+		}
+		folder = filepath.Join(folder, "small")
+		return folder, trainIn(folder, declaration)
+	})
+}
 
-var trainSmall sync.Once
+// small is the run that most tests share.
+var small = shared(fmt.Sprintf(text, 1))
 
 func smallRun(t testing.TB) string {
 	t.Helper()
-	trainSmall.Do(func() { trainRun(t, small(), fmt.Sprintf(text, 1)) })
-	return small()
+	folder, err := small()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
+// scratch is a folder for shared runs, which TestMain removes.
+var scratch string
+
 func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "serve"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
-	_ = os.RemoveAll(filepath.Dir(small()))
+	_ = os.RemoveAll(scratch)
 	os.Exit(code)
+}
+
+// A training that fails must fail every test that needs the run: the others would report what they miss.
+func TestASharedRunThatFailsFailsEveryTime(t *testing.T) {
+	run := shared("[model.m]\nloss = []\n")
+	_, first := run()
+	if _, again := run(); first == nil || again != first {
+		t.Errorf("got %v, then %v, want the same error twice", first, again)
+	}
 }
 
 // newServer serves the small run until the test ends.

@@ -12,7 +12,8 @@ import (
 
 // places is the second parser of a text. It builds a tree with the structure of the decoded values and the position of
 // each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of
-// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, and only for positions.
+// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, for positions and, in texts
+// that are known to be valid, for values.
 //
 // places reports duplicate keys and tables and blanks them out of the text, because they would stop the first parser.
 type places struct {
@@ -23,6 +24,8 @@ type places struct {
 	twice         []duplicate
 	masks         []Span
 	depth         int    // nesting depth of the current value
+	values        bool   // the tree gets the values, too
+	unread        bool   // there are values that only BurntSushi/toml reads: dates, and numbers out of range
 	dropped       string // header of the duplicate table whose section is being skipped; "" if there is none
 	droppedAt     int
 }
@@ -45,8 +48,8 @@ const (
 	mostDepth = 200 // maximum depth of nested arrays and inline tables
 )
 
-func readPlaces(src *Source) *places {
-	p := &places{src: src, root: NewTable()}
+func readPlaces(src *Source, values bool) *places {
+	p := &places{src: src, root: NewTable(), values: values}
 	p.current = p.root
 	p.parser.Reset([]byte(src.Text))
 	for p.syntax == nil && p.parser.NextExpression() {
@@ -256,8 +259,34 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 		for it := e.Children(); it.Next(); {
 			p.keyValue(v, it.Node())
 		}
+	default:
+		if p.values {
+			v.Leaf = p.scalar(e)
+		}
 	}
 	return v
+}
+
+// scalar returns the value of a node as BurntSushi/toml does, which decides for texts that are not known to be valid.
+func (p *places) scalar(e *unstable.Node) any {
+	text := string(e.Data)
+	digits := strings.ReplaceAll(text, "_", "")
+	switch e.Kind {
+	case unstable.String:
+		return text
+	case unstable.Bool:
+		return text == "true"
+	case unstable.Integer:
+		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
+			return n
+		}
+	case unstable.Float:
+		if x, err := strconv.ParseFloat(digits, 64); err == nil {
+			return x
+		}
+	}
+	p.unread = true
+	return nil
 }
 
 // masked returns the text with duplicates blanked out. Line numbers stay the same.

@@ -50,6 +50,7 @@ type Model struct {
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // agreement of the atoms of the model's seeds; nil for one seed and for models without atoms
 	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of the model's atoms with those of the first model; nil for the first model
 	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this model, most similar first
+	Unused  []int              `json:"unused_atoms,omitempty"` // number of atoms of each seed that are not matched, because their units do not contribute; nil if all do
 
 	declared *config.Model
 	members  []member // runs in the order of their seeds
@@ -61,6 +62,7 @@ type member struct {
 	seed   uint64
 	result *metrics.Result
 	atoms  *metrics.Atoms
+	used   []int  // numbers of the atoms that contribute to the measured images
 	images string // checksum of the measured images
 }
 
@@ -212,8 +214,40 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	if i := slices.IndexFunc(m.members, func(other member) bool { return other.seed == seed }); i >= 0 {
 		return fmt.Errorf("%s: %w %d as %s; give it once", path, ErrRepeated, seed, m.members[i].path)
 	}
-	m.members = append(m.members, member{path, seed, result, r.Atoms(), sample.Images.Checksum()})
+	used, err := contributing(ctx, r, sample.Images)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	m.members = append(m.members, member{path, seed, result, r.Atoms(), used, sample.Images.Checksum()})
 	return nil
+}
+
+// contributors is the maximum number of images that decide whether a unit contributes.
+const contributors = 10_000
+
+// contributing returns the numbers of the atoms of a run that contribute to images. The atom of a unit that does not is arbitrary:
+// two seeds have no reason to agree on it.
+func contributing(ctx context.Context, r *tessera.Run, images *data.Images) ([]int, error) {
+	a := r.Atoms()
+	if a == nil {
+		return nil, nil
+	}
+	if a.Indirect != "" || a.Count != r.Units() {
+		return a.Contributing(nil), nil
+	}
+	codes, err := r.Codes(ctx, evaluation.Spread(images, contributors))
+	if err != nil {
+		return nil, err
+	}
+	return a.Contributing(codes), nil
+}
+
+// matched returns the atoms of the member that are matched.
+func (m *member) matched() *metrics.Atoms {
+	if m.atoms == nil {
+		return nil
+	}
+	return m.atoms.Only(m.used)
 }
 
 // modelOf returns the model of a run: that of an earlier run that differs only in its seed, or a new one.
@@ -408,19 +442,28 @@ func (m *Model) mean(name string) float64 {
 }
 
 // agreements compares the atoms of the seeds of each model, and the atoms of each model's first seed with those of the first
-// model.
+// model. Atoms of units that do not contribute are left out.
 func (t *Table) agreements() (err error) {
 	for _, m := range t.Models {
 		var atoms []*metrics.Atoms
-		for _, one := range m.members {
-			atoms = append(atoms, one.atoms)
+		var unused []int
+		for i := range m.members {
+			one := &m.members[i]
+			atoms = append(atoms, one.matched())
+			if one.atoms != nil {
+				unused = append(unused, one.atoms.Count-len(one.used))
+			}
+		}
+		if slices.ContainsFunc(unused, func(n int) bool { return n > 0 }) {
+			m.Unused = unused
 		}
 		if len(atoms) > 1 && !slices.Contains(atoms, nil) {
 			if m.Seeded, err = metrics.CompareAtoms(atoms, 1); err != nil {
 				return err
 			}
 		}
-		first, own := t.Models[0].Atoms(), m.Atoms()
+		one, other := &t.Models[0].members[0], &m.members[0]
+		first, own := one.matched(), other.matched()
 		if m == t.Models[0] || first == nil || own == nil || first.Pixels() != own.Pixels() {
 			continue
 		}
@@ -429,6 +472,9 @@ func (t *Table) agreements() (err error) {
 		}
 		if m.Pairs, err = metrics.MatchAtoms(first, own); err != nil {
 			return err
+		}
+		for i, p := range m.Pairs { // numbers among all atoms
+			m.Pairs[i].First, m.Pairs[i].Second = one.used[p.First], other.used[p.Second]
 		}
 	}
 	return nil

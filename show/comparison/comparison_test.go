@@ -22,10 +22,22 @@ dataset = { name = "bars", count = 60 }
 encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
 loss = [{ kind = "mse" }]
 train = { epochs = 2, batch = 20 }
+[model.sparse]
+kind = "dictionary"
+dataset = { name = "bars", count = 200 }
+components = 24
+nonneg = true
+l1 = 0.5
+iterations = 20
 `
 
-// trained trains the model with some settings and returns its folder.
+// trained trains the small model with some settings and returns its folder.
 func trained(t *testing.T, dir, name string, sets ...string) string {
+	t.Helper()
+	return trainedModel(t, "small", dir, name, sets...)
+}
+
+func trainedModel(t *testing.T, model, dir, name string, sets ...string) string {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte(declared))
 	if err != nil {
@@ -39,7 +51,7 @@ func trained(t *testing.T, dir, name string, sets ...string) string {
 		}
 		changes = append(changes, s)
 	}
-	m, err := file.Model("small", changes...)
+	m, err := file.Model(model, changes...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +141,68 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 	}
 	if got.Models[0].Seeded == nil || got.Models[0].First != nil || got.Models[1].First == nil {
 		t.Errorf("atoms: %+v %+v", got.Models[0], got.Models[1])
+	}
+}
+
+// The atom of a unit that contributes to no image is arbitrary. Seeds are compared by the others, whose numbers stay.
+func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
+	dir := t.TempDir()
+	var runs []string
+	for _, seed := range []string{"1", "2"} {
+		runs = append(runs, trainedModel(t, "sparse", dir, seed, "train.seed="+seed))
+	}
+	runs = append(runs, trainedModel(t, "sparse", dir, "other", "train.seed=3", "l1=0.49"))
+	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used [][]int
+	var of []*metrics.Atoms
+	var unused []int
+	for _, run := range runs {
+		r, err := tessera.Open(run, tessera.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, err := r.Images(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes, err := r.Encode(images.Float32())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.Atoms()
+		used = append(used, a.Contributing(codes))
+		of = append(of, a.Only(used[len(used)-1]))
+		unused = append(unused, a.Count-len(used[len(used)-1]))
+		measured, err := r.Evaluate(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead, ok := measured.Number("dead_units_contribution"); !ok || int(dead) != unused[len(unused)-1] {
+			t.Errorf("%s: %d atoms do not contribute, dead_units_contribution is %g, %v", run, unused[len(unused)-1], dead, ok)
+		}
+		r.Close()
+	}
+	if unused[0] == 0 || unused[1] == 0 || unused[2] == 0 {
+		t.Fatalf("%d atoms do not contribute, want some of each run", unused)
+	}
+	want, err := metrics.CompareAtoms(of[:2], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := got.Models[0]; *first.Seeded != *want || !slices.Equal(first.Unused, unused[:2]) {
+		t.Errorf("got %+v, %d left out, want %+v, %d", *first.Seeded, first.Unused, *want, unused[:2])
+	}
+	pairs := got.Models[1].Pairs
+	for _, p := range pairs {
+		if !slices.Contains(used[0], p.First) || !slices.Contains(used[2], p.Second) {
+			t.Errorf("the pair %+v has an atom that does not contribute", p)
+		}
+	}
+	if len(pairs) != min(len(used[0]), len(used[2])) {
+		t.Errorf("got %d pairs of %d and %d atoms", len(pairs), len(used[0]), len(used[2]))
 	}
 }
 

@@ -2,6 +2,7 @@ package figures
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,25 @@ func TestNoPointOfTheFrontIsBeatenAndAllOthersAre(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(front, func(a, b Point) int { return int(mse(a) - mse(b)) }) {
 		t.Error("the front is not in order")
+	}
+}
+
+// Two settings that differ little are spread over a linear axis; on a logarithmic one from 0.2 to 0.3 they were in a corner.
+func TestAxesOfAParetoFrontSuitTheirPoints(t *testing.T) {
+	of := func(values ...float64) (points []Point) {
+		for _, v := range values {
+			points = append(points, Point{Values: numbers("mse", v)})
+		}
+		return append(points, Point{})
+	}
+	a := mseMetric.near(of(0.2029, 0.2071), nil)
+	if width := 0.2071 - 0.2029; a.log || a.min > 0.2029 || a.max < 0.2071 || a.max-a.min > 1.2*width {
+		t.Errorf("got %+v, want a linear axis near the points", a)
+	}
+	for _, points := range [][]Point{of(0.007, 0.05), of(0.2), of(), of(0, 0.2)} {
+		if a := mseMetric.near(points); !reflect.DeepEqual(a, mseMetric.axis) {
+			t.Errorf("%v: got %+v, want the axis of the metric", points, a)
+		}
 	}
 }
 

@@ -268,7 +268,7 @@ func ParetoOf(x, y string, points []Point) (*Figure, error) {
 
 // pareto draws y against x.
 func pareto(ours, published []Point, x, y metric) (*Figure, error) {
-	p := panel{x: x.axis, y: y.axis}
+	p := panel{x: x.near(ours, published), y: y.near(ours, published)}
 	var names legend
 	var texts labels
 	for _, set := range []struct {
@@ -299,6 +299,26 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 	slices.Reverse(texts.names) // ours find their places first
 	p.extra = append(p.extra, texts)
 	return panels([][]panel{{p}}, names, 700)
+}
+
+// fewDecades is the ratio of the largest to the smallest value below which a logarithmic axis, which ends at round values, would have
+// few ticks, and points in one corner.
+const fewDecades = 3
+
+// near returns the axis of the metric for some points: linear, with their range, if a logarithmic one suits them badly.
+func (m metric) near(points ...[]Point) axis {
+	a := m.axis
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, p := range slices.Concat(points...) {
+		if v := m.of(p); a.shows(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	if a.log && low < high && high < fewDecades*low {
+		a.log = false
+		a.widen(low, high)
+	}
+	return a
 }
 
 // labelled returns the points in the range of both axes.

@@ -327,6 +327,9 @@ func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []stri
 		list = append(list, fmt.Sprintf("Note: %s are many for %s that were fitted. An atom may show a whole %s instead of a part: try fewer units.",
 			plural(units, "unit"), plural(fitted, r.Noun), r.Noun))
 	}
+	if text := deadAndUseful(result.Values, opened.Units()); text != "" {
+		list = append(list, text)
+	}
 	if area, ok := result.Number("atom_area"); ok {
 		if shape := opened.Shape(); len(shape) > 1 && 3*area > float64(shape[0]*shape[1]) {
 			list = append(list, fmt.Sprintf("Note: an atom covers %.0f %% of the picture on average. Parts are smaller: fewer units, a sparser code or non-negative weights make them local.",
@@ -334,6 +337,17 @@ func (r *Run) hints(opened *tessera.Run, result *evaluation.Report) (list []stri
 		}
 	}
 	return list
+}
+
+// deadAndUseful explains numbers of dead and of useful units that together exceed the number of units; "" if they do not.
+func deadAndUseful(values metrics.Values, units int) string {
+	dead, ok := values.Number("dead_units")
+	useful, counted := values.Number("useful_units")
+	if !ok || !counted || int(dead+useful) <= units {
+		return ""
+	}
+	return fmt.Sprintf("Note: some of the %.0f dead units are among the %.0f useful ones. A unit is dead if its activations stay below 1 %% of the largest of any unit; "+
+		"it is useful if the error rises without it, as it may if its atom is large.", dead, useful)
 }
 
 // explained compares an error with the error of the mean image, which equals the variance, and with the error on fitted images

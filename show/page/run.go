@@ -15,6 +15,7 @@ import (
 	"tessera/metrics"
 	"tessera/show/comparison"
 	"tessera/show/figures"
+	"tessera/sweep"
 	"tessera/train"
 	"tessera/train/evaluation"
 	"tessera/train/folder"
@@ -34,7 +35,7 @@ type Options struct {
 // Run is the content of a page about one run.
 type Run struct {
 	ID       string // ID of the run's section: run-1
-	Label    string // name of the folder
+	Label    string // name of the folder; of a trial of a sweep, its model and the settings that differ
 	Path     string
 	Name     string   // name of the model
 	Noun     string   // noun for a sample: "image" or "sample"
@@ -86,7 +87,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: filepath.Base(filepath.Clean(path)), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
+	r := &Run{ID: "run-1", Label: labelOf(path, opened.Model.Name), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
@@ -102,6 +103,18 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	}
 	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model, true)
 	return r, nil
+}
+
+// labelOf returns the label of a run of the named model.
+func labelOf(path, model string) string {
+	label, ok := sweep.LabelOf(path)
+	switch {
+	case !ok:
+		return filepath.Base(filepath.Clean(path))
+	case strings.HasPrefix(label, model): // it is the model's, or that of a sweep of several models
+		return label
+	}
+	return model + ": " + label
 }
 
 // measure adds the contents of the page that are computed from images.

@@ -135,6 +135,17 @@ func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
 	}
 }
 
+func TestThePageOfATrialHasItsSettingsAsTitle(t *testing.T) {
+	path := ran(t, weights, "weights", config.Passes(1))
+	s, err := sweep.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"small: weight 0.001, seed 1", "small: weight 0.001, seed 2", "small: weight 10, seed 1", "small: weight 10, seed 2"} {
+		contains(t, rendered(t, sweep.TrialPath(path, s.Trials[i].Trial)), "<title>"+want+" - Tessera</title>", "<h1>"+want+"</h1>")
+	}
+}
+
 func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
 	s, text := sweepPage(t, ran(t, weights+"set.optimizer.learning_rate = [0.01, 1e30]", "weights"))
 	if len(s.Failed) != 4 {
