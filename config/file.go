@@ -52,7 +52,9 @@ func Load(file string, text []byte) (*File, error) {
 
 // LoadValid is like [Load], for a text that Load is known to read, such as a file that a program embeds and a test reads with Load.
 // It takes less than half of the time.
-func LoadValid(file string, text []byte) (*File, error) { return loadWith(file, text, table.ParseValid) }
+func LoadValid(file string, text []byte) (*File, error) {
+	return loadWith(file, text, table.ParseValid)
+}
 
 func loadWith(file string, text []byte, parse func(*table.Source) (*table.Node, []table.Diagnostic)) (*File, error) {
 	src := table.NewSource(file, string(text))

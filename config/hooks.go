@@ -263,6 +263,9 @@ func (w *walk) declared() hooks.Declared {
 		}
 		return list
 	}}
+	if i := slices.IndexFunc(w.layout.Decoder, func(p Placed) bool { return len(p.Parameters) > 0 || p.Kind == "tied" }); i >= 0 {
+		d.Decoder = w.layout.Decoder[i].Kind
+	}
 	if first, ok := w.layout.Encoder[0].Layer.(layers.Preparing); ok {
 		d.Preparation = first.Preparation()
 	}

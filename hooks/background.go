@@ -19,10 +19,11 @@ import (
 //   - The unit of the background is the active one whose atom has the largest cosine with v, if it is more than 0.9. If there is
 //     none, the unit with the smallest sum of squared contributions to these images is re-initialised with the direction v: its weights get
 //     the mean norm of those of the other units, its bias 0, and its other parameters their mean.
-//   - From every other atom w with a cosine of at least 0.05 with v, min(max(0, w), (w·v) v) is subtracted.
+//   - From every other atom w with a cosine from 0.05 to 0.995 with v, min(max(0, w), (w·v) v) is subtracted. Of an atom with a
+//     larger one nothing would be left.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the parameters
-// get the new values too. `until` ends the changes, so that the last epochs fit the pixels in which a part overlaps the background.
+// get the new values too. If images are sorted, for example by class, `sample` should contain all kinds. `until` ends the changes, so that the last epochs fit the pixels in which a part overlaps the background.
 // Unknown values of images with missing values do not count. The procedure is deterministic, and does not depend on the scale of
 // the images.
 //
@@ -44,6 +45,9 @@ func init() {
 const (
 	leastBackground = 0.05 // of the mean squared norm of the images
 	leastShare      = 0.05 // cosine of an atom and the background from which the background is subtracted
+
+	// copyOfBackground is the cosine above which hardly a tenth of an atom's norm would be left: nothing but rounding, at the end.
+	copyOfBackground = 0.995
 )
 
 // NeedsSteps implements [NeedsSteps].
@@ -64,6 +68,8 @@ func (*Background) Suits(m Declared) error {
 		return notOneDense
 	case !m.Decodes:
 		return part.KeyError{Key: "decoder", Problem: "background changes the atoms of a decoder, but the model has none"}
+	case m.Decoder != "dense" && m.Decoder != "tied":
+		return notDenseDecoder
 	}
 	return changeable(m.Parameters("decoder.*.weight"), encoder)
 }
@@ -126,6 +132,7 @@ func (h *separating) background() []float32 {
 	known := h.known()
 	v := make([]float32, width)
 	var values []float32
+	meanSquare := 0.0 // of an image, from the known values of each pixel
 	for i := range v {
 		values = values[:0]
 		for at := i; at < len(pixels); at += width {
@@ -135,10 +142,11 @@ func (h *separating) background() []float32 {
 		}
 		if slices.Sort(values); len(values) > 0 {
 			v[i] = max(0, values[int(h.Quantile*float64(len(values)))])
+			meanSquare += squares(values, 0, 1, len(values)) / float64(len(values))
 		}
 	}
 	size := squares(v, 0, 1, width)
-	if size == 0 || size < leastBackground*squares(pixels, 0, 1, len(pixels))/float64(h.sample) {
+	if size == 0 || size < leastBackground*meanSquare {
 		return nil
 	}
 	return scaled(v, size)
@@ -183,7 +191,7 @@ func (h *separating) beginEpoch() error {
 	}
 	changed := false
 	for unit, share := range shares {
-		if unit != owner && share >= leastShare {
+		if unit != owner && share >= leastShare && share <= copyOfBackground {
 			h.subtract(unit, h.v)
 			changed = true
 		}
@@ -197,7 +205,7 @@ func (h *separating) beginEpoch() error {
 // effects returns each unit's sum of squared contributions to the sample.
 func (h *separating) effects() ([]float64, error) {
 	effects := make([]float64, h.units)
-	err := h.run(h.encode, h.sample, func(_, code []float32) {
+	err := h.run(Code, h.encode, h.sample, func(_, code []float32) {
 		for j, v := range code {
 			effects[j] += float64(v) * float64(v)
 		}

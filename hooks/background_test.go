@@ -76,6 +76,58 @@ func TestOnlyOneUnitKeepsTheBackground(t *testing.T) {
 	}
 }
 
+// Of two candidates the one with the larger cosine is the owner, in any order. An atom that is hardly more than the background keeps it.
+func TestTheBackgroundStaysWithTheAtomThatHasMostOfIt(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		f := torso(t, 1)
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		w[0], w[1], w[2] = 1, 1, 1 // all units see pixel 0
+		near, less := []float32{1, 0, 0.05, 0}, []float32{1, 0.4, 0, 0}
+		if first {
+			copy(d, slices.Concat(near, less, []float32{2, 0, 0.02, 0}))
+		} else {
+			copy(d, slices.Concat(less, near, []float32{2, 0, 0.02, 0}))
+		}
+		want := slices.Clone(d)
+		want[map[bool]int{true: 4, false: 0}[first]] = 0 // the first pixel of less
+		f.projected = nil
+		afterEpochs(t, f, &Background{Sample: 100}, 1)
+		alike(t, fmt.Sprint("the atoms, the larger one first: ", first), d, want)
+		if !slices.Equal(f.projected, []string{"decoder.0.weight"}) {
+			t.Errorf("projected: %q", f.projected)
+		}
+	}
+}
+
+// The background is (0.6, 0.8, 0, 0). Atom 1 has 0.1 of its first pixel, which becomes 0, and less than 0 of its second one, which stays.
+// Atom 2 has a cosine of 0.08 with it.
+func TestAnAtomLosesAtMostWhatItHas(t *testing.T) {
+	for _, tied := range []bool{false, true} {
+		f := newFake(t, []float32{0.6, 0.8, 1, 0}, []float32{0.6, 0.8, 0, 1})
+		atoms := []float32{0.6, 0.8, 0, 0, 0.5, -0.1, 1, 0, 0.1, 0.025, 0, 1}
+		want := []float32{0.6, 0.8, 0, 0, 0.5 - 0.6*0.22, -0.1, 1, 0, 0.1 - 0.6*0.08, 0, 0, 1} // w·v is 0.22 and 0.08
+		w, d := f.parameters[0].Data, f.parameters[2].Data
+		if tied {
+			f.parameters = f.parameters[:2]
+			for i, v := range atoms {
+				w[i%4*3+i/4] = v
+			}
+		} else {
+			w[0], w[2*3+1], w[3*3+2] = 1, 1, 1
+			copy(d, atoms)
+		}
+		afterEpochs(t, f, &Background{Sample: 100}, 1)
+		got := d
+		if tied {
+			got = make([]float32, 12)
+			for i := range got {
+				got[i] = w[i%4*3+i/4]
+			}
+		}
+		alike(t, fmt.Sprint("the atoms, tied: ", tied), got, want)
+	}
+}
+
 // A unit that is never active does not have the background, whatever its atom.
 func TestASilentUnitDoesNotKeepTheBackground(t *testing.T) {
 	f := torso(t, 1)
@@ -123,32 +175,62 @@ func TestImagesWithoutABackgroundKeepTheirAtoms(t *testing.T) {
 	}
 }
 
-// Pixel 0 is in all images. Half of its values are hidden, and read as 0.
+// Pixel 0 is in all images. Half of all values are hidden, and read as 0. Of images with 0.04 of their mean square there it is none.
 func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
-	pixels := make([]float32, 100*4)
-	for i := range 100 {
-		pixels[4*i] = 1
+	for pixel, background := range map[float32]bool{1: true, 0.2: false} {
+		pixels := make([]float32, 100*4)
+		for i := range 100 {
+			copy(pixels[4*i:], []float32{pixel, 0, 0, 0})
+			pixels[4*i+1+i%3] = 1
+		}
+		images, err := data.NewFloats([]int{4}, pixels, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := &data.Set{Name: "torso", Shape: []int{4}, Train: images}
+		hidden, err := set.Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFake(t, pixels[:4])
+		f.images = hidden.Fit
+		d := f.parameters[2].Data
+		copy(d, []float32{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
+		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
+		if changed := d[0] == 1; changed != background {
+			t.Errorf("pixel %g: a background: %v, want %v: %v", pixel, changed, background, d)
+		}
 	}
-	images, err := data.NewFloats([]int{4}, pixels, nil)
+}
+
+// There are as many units as pixels, and all are active with 1 in every image, whatever pixels are unknown.
+func TestUnknownPixelsDoNotChangeCodes(t *testing.T) {
+	images, err := data.NewFloats([]int{4}, make([]float32, 100*4), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := &data.Set{Name: "torso", Shape: []int{4}, Train: images}
-	hidden, err := set.Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
+	hidden, err := (&data.Set{Name: "black", Shape: []int{4}, Train: images}).Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFake(t, pixels[:4])
+	f := newFakeOf(t, 4, []float32{0, 0, 0, 0})
 	f.images = hidden.Fit
-	d := f.parameters[2].Data
-	copy(d, []float32{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
-	afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
-	alike(t, "the atoms", d, []float32{1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
+	for i := range 4 {
+		f.parameters[1].Data[i], f.parameters[2].Data[i*4+i] = 1, 1
+	}
+	weights, err := unitWeightsOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &separating{unitWeights: weights, sample: 100, encode: linear{f, Code}}
+	if effects, err := h.effects(); err != nil || !slices.Equal(effects, []float64{100, 100, 100, 100}) {
+		t.Errorf("got %v (%v)", effects, err)
+	}
 }
 
 func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
-	suits := func(encoder, decoder []int, decodes bool) error {
-		return (&Background{}).Suits(Declared{Pixels: 4, Decodes: decodes, Parameters: func(glob string) []*Parameter {
+	suits := func(encoder, decoder []int, kind string) error {
+		return (&Background{}).Suits(Declared{Pixels: 4, Decodes: kind != "", Decoder: kind, Parameters: func(glob string) []*Parameter {
 			switch shape := map[bool][]int{true: encoder, false: decoder}[strings.HasPrefix(glob, "encoder")]; {
 			case shape == nil:
 				return nil
@@ -159,23 +241,24 @@ func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
 	}
 	for _, c := range []struct {
 		encoder, decoder []int
-		decodes          bool
-		key              string
+		kind, key        string
 	}{
-		{[]int{4, 3}, []int{3, 4}, true, ""},
-		{[]int{4, 3}, nil, true, ""}, // tied
-		{[]int{4, 3}, nil, false, "decoder"},
-		{[]int{4, 3}, []int{3, 8}, true, "decoder"},
-		{[]int{3, 3, 1, 8}, []int{3, 4}, true, "encoder"},
-		{[]int{5, 3}, []int{3, 5}, true, "encoder"},
+		{[]int{4, 3}, []int{3, 4}, "dense", ""},
+		{[]int{4, 3}, nil, "tied", ""},
+		{[]int{4, 3}, nil, "", "decoder"},
+		{[]int{4, 4}, nil, "relu", "decoder"},
+		{[]int{4, 3}, []int{3, 4}, "max_plus", "decoder"},
+		{[]int{4, 3}, []int{3, 8}, "dense", "decoder"},
+		{[]int{3, 3, 1, 8}, []int{3, 4}, "dense", "encoder"},
+		{[]int{5, 3}, []int{3, 5}, "dense", "encoder"},
 	} {
-		err := suits(c.encoder, c.decoder, c.decodes)
+		err := suits(c.encoder, c.decoder, c.kind)
 		var wrong part.KeyError
 		if got, _ := err.(part.KeyError); err != nil {
 			wrong = got
 		}
 		if wrong.Key != c.key {
-			t.Errorf("encoder %v, decoder %v, decodes %v: got %v, want an error at %q", c.encoder, c.decoder, c.decodes, err, c.key)
+			t.Errorf("encoder %v, decoder %s %v: got %v, want an error at %q", c.encoder, c.kind, c.decoder, err, c.key)
 		}
 	}
 	for name, change := range map[string]func(p *Parameter){
@@ -184,8 +267,8 @@ func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
 	} {
 		f := torso(t, 1)
 		change(f.parameters[2])
-		if _, err := (&Background{}).Attach(f); err == nil {
-			t.Errorf("attached to a decoder that %s", name)
+		if _, err := (&Background{}).Attach(f); err == nil || name == "is frozen" && err.(part.KeyError).Key != "freeze" {
+			t.Errorf("a decoder that %s: got %v", name, err)
 		}
 	}
 }

@@ -89,7 +89,7 @@ type linear struct {
 }
 
 func (l linear) Run(images, _ []float32) (value []float32, err error) {
-	w, b, d, c := l.f.parameters[0].Data, l.f.parameters[1].Data, l.f.parameters[2].Data, l.f.parameters[3].Data
+	w, b := l.f.parameters[0].Data, l.f.parameters[1].Data
 	for x := range slices.Chunk(images, 4) {
 		code := slices.Clone(b)
 		for j := range code {
@@ -102,7 +102,7 @@ func (l linear) Run(images, _ []float32) (value []float32, err error) {
 			value = append(value, code...)
 			continue
 		}
-		y := slices.Clone(c)
+		d, y := l.f.parameters[2].Data, slices.Clone(l.f.parameters[3].Data)
 		for i := range y {
 			for j, v := range code {
 				y[i] += v * d[j*4+i]

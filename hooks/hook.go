@@ -68,10 +68,11 @@ type Preparing interface {
 
 // Declared contains the properties of a model that a hook can use before the training.
 type Declared struct {
-	Pixels      int  // values of one image
-	Decodes     bool // the model has a decoder
-	Terms       int  // number of loss terms
-	Preparation any  // preparation that the encoder's first layer requires, see layers.Preparing; nil for none
+	Pixels      int    // values of one image
+	Decodes     bool   // the model has a decoder
+	Decoder     string // kind of the decoder's first layer that has weights or reads those of the encoder; empty for none
+	Terms       int    // number of loss terms
+	Preparation any    // preparation that the encoder's first layer requires, see layers.Preparing; nil for none
 
 	// Parameters lists the parameters that match a glob, without values, in the order of the model.
 	Parameters func(glob string) []*Parameter

@@ -27,10 +27,10 @@ import (
 // than 0.9 with a living atom or an earlier v is omitted. At most 4096 units.
 //
 // An atom that contains a whole other one is absorption: a limb together with the torso has one unit, and the limb alone has none.
-// Among the same pairs, if two units exclude each other (the mean product of their activations over the sample is at most 0.1 of the
+// Among the 1000 pairs above, if two units exclude each other (the mean product of their activations over the sample is at most 0.1 of the
 // product of their means), and their atoms have 0.3 <= a·b <= 0.9 and ||min(a, (a·b) b)||² >= 0.8 (a·b)², then (a·b) b is subtracted
 // from a in every search, where positive values fall at most to 0 and others stay. This needs a decoder weight as below, or a decoder
-// without weights (tied). A part that is in every image is the matter of [Background].
+// without weights (tied). For a part that is in every image there is the hook background.
 //
 // With `exchange`, if no unit is dead, one living unit may count as dead, because a new one would explain more. Two units can have
 // the same part while another part has none, and no gradient leads away from there. On the first 1000 images of the sample, with
@@ -215,7 +215,7 @@ func (h *reviving) directions(common *sharing) (next func() (x []float32, ok boo
 // next one.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	var residuals [][]float32
-	err = h.run(h.decode, h.sample, func(x, y []float32) {
+	err = h.run(Output, h.decode, h.sample, func(x, y []float32) {
 		r := make([]float32, len(x))
 		for i, v := range x {
 			r[i] = max(0, v-y[i])
@@ -250,7 +250,7 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 func (h *reviving) dead() ([]bool, error) {
 	var most []float32
 	h.together = nil
-	err := h.run(h.encode, h.sample, func(_, code []float32) {
+	err := h.run(Code, h.encode, h.sample, func(_, code []float32) {
 		if most == nil {
 			most = make([]float32, len(code))
 			h.squares = make([]float64, len(code))
@@ -283,7 +283,7 @@ func (h *reviving) dead() ([]bool, error) {
 // worst lists the images of the sample in descending order of error.
 func (h *reviving) worst() (order []int, err error) {
 	var errs []float64
-	err = h.run(h.decode, h.sample, func(x, y []float32) {
+	err = h.run(Output, h.decode, h.sample, func(x, y []float32) {
 		sum := 0.0
 		for i, v := range x {
 			sum += (float64(v) - float64(y[i])) * (float64(v) - float64(y[i]))

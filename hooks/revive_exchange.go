@@ -55,7 +55,7 @@ func (h *reviving) exchange(dead []bool) error {
 // image; use must not keep them. An output above a pixel of at least saturated is no error.
 func (h *reviving) error(saturated float32, use func(e []float32)) (sum float64, err error) {
 	var e []float32
-	err = h.run(h.decode, min(h.sample, exchangeSample), func(x, y []float32) {
+	err = h.run(Output, h.decode, min(h.sample, exchangeSample), func(x, y []float32) {
 		e = append(e[:0], x...)
 		for i, v := range x {
 			if e[i] = v - y[i]; v >= saturated {

@@ -211,8 +211,8 @@ func (u *unitWeights) pixels(count int) []float32 {
 	return pixels
 }
 
-// run calls f with the pixels and a program's value for each of the first images.
-func (u *unitWeights) run(program Program, count int, f func(pixels, value []float32)) error {
+// run calls f with the pixels and the code or output, which program computes, of each of the first images.
+func (u *unitWeights) run(of Value, program Program, count int, f func(pixels, value []float32)) error {
 	images := u.training.Images()
 	width := images.Pixels()
 	pixels := make([]float32, min(count, reviveBatch)*width)
@@ -228,7 +228,7 @@ func (u *unitWeights) run(program Program, count int, f func(pixels, value []flo
 			return err
 		}
 		row := len(values) / len(indices)
-		if images.Holed() && row == width {
+		if of == Output && images.Holed() {
 			values = slices.Clone(values)
 			observed := images.Subset(indices).All()[data.ObservedColumn]
 			for i, there := range observed {
