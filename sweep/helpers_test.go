@@ -10,6 +10,7 @@ import (
 
 	"tessera/config"
 	"tessera/internal/samefiles"
+	_ "tessera/internal/testheap"
 	"tessera/train/folder"
 )
 
