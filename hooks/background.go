@@ -12,13 +12,14 @@ import (
 // and if other atoms have shares of it, the reconstructions can be the same: no reconstruction error decides between them.
 //
 // Pixel i of the background is b_i = max(0, q_i), with the quantile q_i of the pixel's values over the first `sample` training
-// images. A low quantile is less than the pixel's minimum if a few images lack the background, and depends less on noise. If ||b||²
+// images: of n known values in ascending order the one with the index floor(quantile n), from 0. A low quantile is less than the pixel's minimum if a few images lack the background, and depends less on noise. If ||b||²
 // is less than 0.05 times the mean ||x||² of these images, they have no background, and the hook does nothing. With v = b / ||b||
 // it changes the atoms before each epoch but the first:
 //
-//   - The unit of the background is the active one whose atom has the largest cosine with v, if it is more than 0.9. If there is
-//     none, the unit with the smallest sum of squared contributions to these images is re-initialised with the direction v: its weights get
-//     the mean norm of those of the other units, its bias 0, and its other parameters their mean.
+//   - The unit of the background is the one whose atom has the largest cosine with v, if it is more than 0.9; it must contribute to at
+//     least one of these images. If there is none, the unit with the smallest sum of squared contributions to them is re-initialised
+//     with the direction v: its weights get the mean norm of those of the other units, its bias 0, and its other parameters their
+//     mean.
 //   - From every other atom w with a cosine from 0.05 to 0.995 with v, min(max(0, w), (w·v) v) is subtracted. Of an atom with a
 //     larger one nothing would be left.
 //

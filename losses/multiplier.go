@@ -54,8 +54,8 @@ func (m *Multiplier) Next(weight, value float64) float64 {
 // Diagnosing is implemented by adaptive weights that may miss their goal.
 type Diagnosing interface {
 	// Diagnose explains which goal was missed, by how much, and what to change; "" if the goal is reached. weight is the
-	// weight at the end of the training, value the mean unweighted value of the term over the last epoch, and dead the fraction
-	// of the units that are dead.
+	// weight at the end of the training, value the mean unweighted value of the term over the last epoch, in which a step counts
+	// as much as its weight, and dead the fraction of the units that are dead.
 	Diagnose(weight, value, dead float64) string
 }
 
@@ -72,8 +72,8 @@ func (m *Multiplier) Diagnose(weight, value, dead float64) string {
 	case value < farBelow*m.Limit && dead > 0.5:
 		return fmt.Sprintf("asked for <= %g, reached %.4g, with %.0f %% of the units dead: the weight rose too far and switched them off; "+
 			"lower rate, set most, or raise limit", m.Limit, value, 100*dead)
-	case !(value > m.Limit+overLimit*max(m.Limit, -m.Limit)):
-		return ""
+	case !(value > m.Limit+overLimit*max(m.Limit, -m.Limit)), weight <= max(smallest, m.Least):
+		return "" // a weight at its lower bound fell to it: the term has been below the limit
 	case m.Most > 0 && weight >= m.Most*(1-1e-6):
 		return fmt.Sprintf("asked for <= %g, reached %.4g, with the weight at its upper bound of %g: these data do not reach the limit at that price; "+
 			"raise limit, or raise most and accept a larger error", m.Limit, value, m.Most)

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"tessera/losses"
@@ -10,16 +11,13 @@ import (
 // This file finds adaptive weights of loss terms ([losses.Adaptive]) that did not reach their limits: if a limit cannot be reached, the
 // codes of a model may become empty, because the empty code is the sparsest one.
 
-// unweighted returns the mean over an epoch of the i-th term without its weight, and the weight at the end of the epoch. The
-// mean is approximate if the weight changed during the epoch. ok is false for a term without an adaptive weight or without a
-// weight yet.
+// unweighted returns the mean over an epoch of the i-th term without its weight, in which a step counts as much as its weight, and the
+// weight at the end of the epoch. ok is false for a term without an adaptive weight or with a weight of 0 throughout.
 func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
-	if _, adaptive := s.spec.Losses[i].Weight.(losses.Adaptive); !adaptive || i >= len(s.progress.Weights) || float32(s.progress.Weights[i]) == 0 {
+	if i >= len(m.unweighted) || math.IsNaN(m.unweighted[i]) || math.IsInf(m.unweighted[i], 0) {
 		return 0, 0, false
 	}
-	term, ok := m.Terms.Number(s.spec.TermName(i))
-	weight = s.progress.Weights[i]
-	return weight, term / weight, ok
+	return s.progress.Weights[i], m.unweighted[i], true
 }
 
 // diagnose warns of adaptive weights whose terms missed their limits in the last epoch.

@@ -3,6 +3,8 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +69,22 @@ func TestAnUpperBoundOfAMultiplierKeepsTheModelAndWarns(t *testing.T) {
 	last := lines(t, r.Run)[29]
 	if dead := last["dead_units"].(float64); dead == 6 {
 		t.Error("every unit is dead")
+	}
+}
+
+// The weight rises from 0 during the only epoch. The spread of codes of 6 units is between 1 and √6, whatever the weights of the steps.
+func TestADiagnosisTellsAValueThatTheTermHad(t *testing.T) {
+	text := strings.Replace(strings.Replace(pressed("limit = 0.5, rate = 0.01"), `"l1"`, `"spread"`, 1), "epochs = 30", "epochs = 1", 1)
+	var warnings []string
+	if _, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
+		t.Fatal(err)
+	}
+	reached := 0.0
+	for _, w := range warnings {
+		fmt.Sscanf(w, "loss[1] (spread): asked for <= 0.5, reached %g,", &reached)
+	}
+	if reached < 1 || reached > math.Sqrt(6) {
+		t.Errorf("reached %g, want in [1, √6]: %q", reached, warnings)
 	}
 }
 

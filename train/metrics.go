@@ -37,6 +37,8 @@ type Metrics struct {
 	LearningRate    float64        // learning rate of the epoch's last step; NaN for a baseline
 	ImagesPerSecond float64        // trained images per second
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
+
+	unweighted []float64 // by term: see [job.unweighted]; nil without adaptive weights
 }
 
 // PlayerKey is the prefix of the keys for players in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.

@@ -203,6 +203,7 @@ func (n *network) step() error {
 	}
 	p.addTerms(n.progress.Sums, float64(b.size))
 	n.progress.count(p, b.size)
+	n.sumWeights(p, b.size)
 	unfit := n.adapt(p)
 	gradients, err := n.gradients(p, b)
 	if err != nil {
@@ -319,6 +320,18 @@ func (n *network) weigh(p *program, values [][]float32) {
 	}
 	for _, a := range p.adaptive {
 		values[a.input][0] = float32(n.progress.Weights[a.term])
+	}
+}
+
+// sumWeights adds the adaptive weights of the step, multiplied by its number of images, to their sums.
+func (n *network) sumWeights(p *program, images int) {
+	if len(p.adaptive) > 0 && n.progress.Weighed == nil {
+		n.progress.Weighed = make([]float64, len(n.spec.Losses))
+	}
+	for _, a := range p.adaptive {
+		if p.terms[a.term] >= 0 {
+			n.progress.Weighed[a.term] += float64(float32(n.progress.Weights[a.term])) * float64(images)
+		}
 	}
 }
 

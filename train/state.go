@@ -62,6 +62,7 @@ type progress struct {
 	Sums     []float64 `json:"sums,omitempty"`     // sums of the loss terms over these images
 	Counted  []int     `json:"counted,omitempty"`  // number of images in each of these sums, if players take turns
 	Seconds  float64   `json:"seconds,omitempty"`  // time spent on the current epoch so far
+	Weighed  []float64 `json:"weighed,omitempty"`  // sums of the adaptive weights over the images of Sums; 0 for other terms
 	Weights  []float64 `json:"weights,omitempty"`  // weights of the loss terms for the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // stopped early
 

@@ -154,6 +154,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	t.progress.Position = 0
 	clear(t.progress.Sums)
 	clear(t.progress.Counted)
+	t.progress.Weighed = nil
 	e := &hooks.Epoch{Epoch: m.Epoch, Step: m.Step, Metrics: m.values()}
 	return m, t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
 }
@@ -162,6 +163,9 @@ func (t *trainee) finish() (m Metrics, err error) {
 func (t *trainee) measured() Metrics {
 	m := Metrics{Epoch: t.progress.Epoch + 1, Step: t.progress.Step, LearningRate: t.rate}
 	means := make([]float64, len(t.progress.Sums))
+	for i, weighed := range t.progress.Weighed {
+		m.unweighted = append(m.unweighted, t.progress.Sums[i]/weighed)
+	}
 	for i, sum := range t.progress.Sums {
 		images := t.progress.Position
 		if t.progress.Counted != nil {
@@ -229,6 +233,9 @@ func (t *trainee) restore(from *stored) error {
 	}
 	if got, want := len(from.Weights), len(t.spec.Losses); got != 0 && got != want {
 		return checkpoint.Mismatchf(from.path, "does not match its model: got weights of %d loss terms, want %d", got, want)
+	}
+	if got, want := len(from.Weighed), len(t.spec.Losses); got != 0 && got != want {
+		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of the weights of %d loss terms, want %d", got, want)
 	}
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
