@@ -12,9 +12,10 @@ import (
 // and if other atoms have shares of it, the reconstructions can be the same: no reconstruction error decides between them.
 //
 // Pixel i of the background is b_i = max(0, q_i), with the quantile q_i of the pixel's values over the first `sample` training
-// images: of n known values in ascending order the one with the index floor(quantile n), from 0. A low quantile is less than the pixel's minimum if a few images lack the background, and depends less on noise. If ||b||²
-// is less than 0.05 times the mean ||x||² of these images, they have no background, and the hook does nothing. With v = b / ||b||
-// it changes the atoms before each epoch but the first:
+// images: of n known values in ascending order the one with the index floor(quantile n), from 0. With a low quantile instead of the
+// minimum a few images may lack the background, and noise has less effect. If ||b||² is less than 0.05 times the mean ||x||² of
+// these images, they have no background, and the hook does nothing. With v = b / ||b|| it changes the atoms before each epoch but
+// the first:
 //
 //   - The unit of the background is the one whose atom has the largest cosine with v, if it is more than 0.9; it must contribute to at
 //     least one of these images. If there is none, the unit with the smallest sum of squared contributions to them is re-initialised
@@ -24,9 +25,9 @@ import (
 //     larger one nothing would be left.
 //
 // The constraints project the new values, and the optimizer's state of these values is set to 0. Moving averages of the parameters
-// get the new values too. If images are sorted, for example by class, `sample` should contain all kinds. `until` ends the changes, so that the last epochs fit the pixels in which a part overlaps the background.
-// Unknown values of images with missing values do not count. The procedure is deterministic, and does not depend on the scale of
-// the images.
+// get the new values too. If images are sorted, for example by class, `sample` should contain all kinds. `until` ends the changes,
+// so that the last epochs fit the pixels in which a part overlaps the background. Unknown values of images with missing values do
+// not count. The procedure is deterministic, and does not depend on the scale of the images.
 //
 // The encoder must have exactly one layer with weights, a dense layer on the pixels. The decoder's first layer with weights must be
 // a dense layer from the units to the pixels, or the decoder must be tied.
