@@ -40,6 +40,35 @@ func TestHooksAreTablesByTheirRegisteredName(t *testing.T) {
 	}
 }
 
+// false removes an inherited hook, whatever its name, also once more, and a hook of a known kind that there is not. A name that is
+// neither is misspelt.
+func TestFalseRemovesAHookButNotAMisspeltOne(t *testing.T) {
+	const text = `
+[model.m]
+encoder = [{ kind = "dense", units = 4 }]
+hook    = { average = { decay = 0.5 }, again = { kind = "plateau" } }
+[model.n]
+extends = "m"
+hook    = { again = false, average = false }
+[model.o]
+extends = "n"
+hook    = { again = false, revive = false }
+`
+	f := load(t, text)
+	for _, name := range []string{"n", "o"} {
+		if m := model(t, f, name); len(m.Hooks) != 0 {
+			t.Errorf("%s has the hooks %v", name, m.Hooks)
+		}
+	}
+	if m := model(t, f, "m", "hook.again=false"); len(m.Hooks) != 1 || m.Hooks["average"] == nil {
+		t.Errorf("got the hooks %v", m.Hooks)
+	}
+	misspelt := strings.Replace(text, "again = false, average = false", "avarage = false", 1)
+	if err := load(t, misspelt).Check(); err == nil || !strings.Contains(err.Error(), `unknown hook "avarage"`) || !strings.Contains(err.Error(), `did you mean "average"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHooksThatCannotWorkAreRefusedAtTheirTables(t *testing.T) {
 	const text = `[model.m]
 encoder = [{ kind = "dense", units = 4 }]

@@ -403,13 +403,13 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 }
 
 // named decodes the table of a part whose kind is the key "kind" or, without it, the name of the table. The value false
-// means no part; it removes an inherited part.
+// means no part; it removes an inherited part. Without one the name must be a kind.
 func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
-	if n.Leaf == false {
-		return
-	}
 	vocab := d.Language.of(v.Type())
 	part, isKind := vocab.New(name)
+	if n.Leaf == false && (isKind || n.removes) {
+		return
+	}
 	kind := n.Child("kind")
 	d.Origin.tables[p.part] = n
 	switch {

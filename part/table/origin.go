@@ -107,6 +107,11 @@ func (m Merger) Combine(changes []Change) (*Node, []Diagnostic) {
 // replaced. If the kind of a table changes, only the keys of over remain. If over is a table and base is a name, base
 // counts as { kind = name }. Indices in a --set path select elements of an array. base is not changed.
 func (m *Merger) Merge(key string, base, over *Node) *Node {
+	if base != nil && over.Leaf == false && (base.IsTable() || base.removes) {
+		removing := *over
+		removing.removes = true
+		return &removing
+	}
 	if base == nil || !over.IsTable() || over.whole {
 		return over
 	}
