@@ -103,7 +103,7 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 	}
 }
 
-// A schedule may outlast a short try; in a whole training that is a mistake.
+// The training ends before the last weights of the schedules: a term never gets them.
 func TestWeightsThatChangeAfterTheEndAreAWarning(t *testing.T) {
 	const text = `[model.m]
 dataset = "fashion-mnist"

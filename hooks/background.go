@@ -62,15 +62,11 @@ func (*Background) Replicated() (state bool) { return true }
 
 // Suits implements [Selective].
 func (*Background) Suits(m Declared) error {
-	encoder, err := reviveable(m.Parameters("encoder.*.weight"))
-	switch {
-	case err != nil:
+	encoder, err := suitable(m, "background changes the atoms of a decoder, but the model has none")
+	if err != nil {
 		return err
-	case encoder.Shape[0] != m.Pixels:
-		return notOneDense
-	case !m.Decodes:
-		return part.KeyError{Key: "decoder", Problem: "background changes the atoms of a decoder, but the model has none"}
-	case m.Decoder != "dense" && m.Decoder != "tied":
+	}
+	if m.Decoder != "dense" && m.Decoder != "tied" {
 		return notDenseDecoder
 	}
 	return changeable(m.Parameters("decoder.*.weight"), encoder)

@@ -15,22 +15,6 @@ func torso(t *testing.T, scale float32) *fake {
 	return newFake(t, []float32{scale, scale, 0, 0}, []float32{scale, 0, scale, 0}, []float32{scale, 0, 0, scale})
 }
 
-// afterEpochs attaches the hook and begins epoch n.
-func afterEpochs(t *testing.T, f *fake, hook *Background, n int) {
-	t.Helper()
-	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Begin(); err != nil {
-		t.Fatal(err)
-	}
-	f.epoch = n
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Units 0 and 1 reconstruct the first two images, unit 2 a tenth of pixel 3: it is the one that becomes the background.
 func TestTheBackgroundGetsTheUnitThatContributesLeast(t *testing.T) {
 	for _, scale := range []float32{0.01, 1, 100} {
@@ -44,7 +28,7 @@ func TestTheBackgroundGetsTheUnitThatContributesLeast(t *testing.T) {
 				p.State[0][i] = 1
 			}
 		}
-		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
+		begun(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
 		alike(t, fmt.Sprint("the atoms of images times ", scale), d, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 1, 0, 0, 0})
 		alike(t, "the weights", w, []float32{0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0})
 		alike(t, "the bias", b, []float32{0, 0, 0})
@@ -64,14 +48,14 @@ func TestOnlyOneUnitKeepsTheBackground(t *testing.T) {
 	w[1], w[2], w[3] = 1, 1, 1
 	copy(d, []float32{0.03, 1, 0, 0, 1, 0, 0.3, 0, 2, 0, 0, 0})
 	before := slices.Clone(w)
-	afterEpochs(t, f, &Background{Sample: 100, Until: 7}, 7)
+	begun(t, f, &Background{Sample: 100, Until: 7}, 7)
 	alike(t, "the atoms", d, []float32{0.03, 1, 0, 0, 0, 0, 0.3, 0, 2, 0, 0, 0})
 	alike(t, "the encoder's weights", w, before)
 
 	copy(d, []float32{1, 1, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0})
 	kept := slices.Clone(d)
 	for _, n := range []int{0, 8} { // before the first epoch, and after `until`
-		afterEpochs(t, f, &Background{Sample: 100, Until: 7}, n)
+		begun(t, f, &Background{Sample: 100, Until: 7}, n)
 		alike(t, fmt.Sprint("the atoms at epoch ", n), d, kept)
 	}
 }
@@ -91,7 +75,7 @@ func TestTheBackgroundStaysWithTheAtomThatHasMostOfIt(t *testing.T) {
 		want := slices.Clone(d)
 		want[map[bool]int{true: 4, false: 0}[first]] = 0 // the first pixel of less
 		f.projected = nil
-		afterEpochs(t, f, &Background{Sample: 100}, 1)
+		begun(t, f, &Background{Sample: 100}, 1)
 		alike(t, fmt.Sprint("the atoms, the larger one first: ", first), d, want)
 		if !slices.Equal(f.projected, []string{"decoder.0.weight"}) {
 			t.Errorf("projected: %q", f.projected)
@@ -116,7 +100,7 @@ func TestAnAtomLosesAtMostWhatItHas(t *testing.T) {
 			w[0], w[2*3+1], w[3*3+2] = 1, 1, 1
 			copy(d, atoms)
 		}
-		afterEpochs(t, f, &Background{Sample: 100}, 1)
+		begun(t, f, &Background{Sample: 100}, 1)
 		got := d
 		if tied {
 			got = make([]float32, 12)
@@ -135,7 +119,7 @@ func TestASilentUnitDoesNotKeepTheBackground(t *testing.T) {
 	w[1*3+0], w[2*3+1] = 1, 1
 	b[2] = -9
 	copy(d, []float32{0.6, 0.8, 0, 0, 0, 0, 1, 0, 3, 0, 0, 0})
-	afterEpochs(t, f, &Background{Sample: 100}, 1)
+	begun(t, f, &Background{Sample: 100}, 1)
 	alike(t, "the atoms", d, []float32{0, 0.8, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0})
 	alike(t, "the bias", b, []float32{0, 0, 0})
 }
@@ -168,7 +152,7 @@ func TestImagesWithoutABackgroundKeepTheirAtoms(t *testing.T) {
 		d := f.parameters[2].Data
 		copy(d, []float32{0.5, 0.5, 0, 0, 0.5, 0, 0.5, 0, 0.5, 0, 0, 0.5})
 		before := slices.Clone(d)
-		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 1000}, 1)
+		begun(t, f, &Background{Quantile: 0.01, Sample: 1000}, 1)
 		if changed := !slices.Equal(d, before); changed != c.has {
 			t.Errorf("%s: changed = %v, want %v: %v", name, changed, c.has, d)
 		}
@@ -196,7 +180,7 @@ func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
 		f.images = hidden.Fit
 		d := f.parameters[2].Data
 		copy(d, []float32{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
-		afterEpochs(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
+		begun(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
 		if changed := d[0] == 1; changed != background {
 			t.Errorf("pixel %g: a background: %v, want %v: %v", pixel, changed, background, d)
 		}

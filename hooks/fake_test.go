@@ -48,6 +48,23 @@ func newFakeOf(t *testing.T, units int, images ...[]float32) *fake {
 	return f
 }
 
+// begun attaches a hook to a training and begins the epoch after as many complete ones.
+func begun(t *testing.T, f *fake, hook Hook, epochs int) *Active {
+	t.Helper()
+	active, err := hook.Attach(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := active.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	f.epoch = epochs
+	if err := active.BeginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	return active
+}
+
 func (f *fake) Parameters(glob string) (list []*Parameter) {
 	for _, p := range f.parameters {
 		switch glob {

@@ -110,18 +110,11 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil
 }
 
-var notOneDense = part.KeyError{Key: "encoder", Problem: "the hook needs an encoder with one layer with weights, a dense layer on the pixels"}
-
 // Suits implements [Selective].
 func (r *Revive) Suits(m Declared) error {
-	encoder, err := reviveable(m.Parameters("encoder.*.weight"))
-	switch {
-	case err != nil:
+	encoder, err := suitable(m, "revive reads reconstruction errors, but the model has no decoder")
+	if err != nil {
 		return err
-	case encoder.Shape[0] != m.Pixels:
-		return notOneDense
-	case !m.Decodes:
-		return part.KeyError{Key: "decoder", Problem: "revive reads reconstruction errors, but the model has no decoder"}
 	}
 	return r.fits(encoder.Shape[1])
 }

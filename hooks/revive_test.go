@@ -23,23 +23,6 @@ func deadSecond(t *testing.T) *fake {
 	return f
 }
 
-// afterAnEpoch attaches a hook to a training and begins its second epoch.
-func afterAnEpoch(t *testing.T, f *fake, hook *Revive) *Active {
-	t.Helper()
-	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Begin(); err != nil {
-		t.Fatal(err)
-	}
-	f.epoch = 1
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
-	return active
-}
-
 func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 	f := deadSecond(t)
 	hook := &Revive{Every: 2, Threshold: 0.01, Sample: 100}
@@ -115,7 +98,7 @@ func TestAllDeadUnitsAreRevivedAsFarAsImagesGo(t *testing.T) {
 	w, b := f.parameters[0].Data, f.parameters[1].Data
 	w[0], w[1], w[2] = 1, 2, 3
 	b[0], b[1], b[2] = -9, -9, -9
-	afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100})
+	begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100}, 1)
 	if want := []float32{0, 0, 3, 0, 2, 0, 0, 0, 0, 2, 0, 0}; !slices.Equal(w, want) || !slices.Equal(b, []float32{0, 0, -9}) {
 		t.Errorf("got %v and %v, want %v", w, b, want)
 	}
@@ -152,7 +135,7 @@ func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
 	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
 	w[0], d[0] = 1, 1   // unit 0 reconstructs pixel 0
 	b[1], b[2] = -9, -9 // units 1 and 2 are dead
-	active := afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Until: 1})
+	active := begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Until: 1}, 1)
 	want := []float32{1, 0, 0, 0, 0, 1, 0, 0.6, 0, 0, 0.8, 0}
 	for i, v := range w {
 		if math.Abs(float64(v-want[i])) > 1e-6 {
@@ -177,7 +160,7 @@ func TestADeadUnitTakesWhatTwoAtomsHaveInCommon(t *testing.T) {
 		w[1*3+0], w[2*3+1] = 1.25, 1.25 // units 0 and 1 see the pixels 1 and 2
 		copy(d, []float32{0.6, 0.8, 0, 0, 0.6, 0, 0.8, 0})
 		b[2] = -9 // unit 2 is dead
-		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: common})
+		begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: common}, 1)
 		want := []float32{0, 0, 0, 0}
 		if common {
 			want[0] = 1 // the mean norm of the other rows is 1
@@ -198,7 +181,7 @@ func TestWhatIsAnAtomAlreadyIsNotTakenAgain(t *testing.T) {
 	copy(w, []float32{1, 1, 0, 0.5, 0.5, 0}) // two codes of 1
 	copy(d, []float32{0.25, 0.5, 0, 0, 0.25, 0.5, 0, 0})
 	b[2] = -9
-	afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+	begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true}, 1)
 	if got := d[8:]; b[2] != -9 || !slices.Equal(got, []float32{0, 0, 0, 0}) {
 		t.Errorf("the dead unit became %v", got)
 	}
@@ -213,7 +196,7 @@ func TestAUnitThatSavesLittleIsExchanged(t *testing.T) {
 		f := newFakeOf(t, 2, []float32{1, 0, 0, 0.1}, []float32{0, 0.6, 0.8, 0})
 		w, d := f.parameters[0].Data, f.parameters[2].Data
 		w[0], w[3*2+1], d[0], d[4+3] = 1, 1, 1, 1
-		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Exchange: factor})
+		begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Exchange: factor}, 1)
 		alike(t, fmt.Sprint("the exchanged atom with the factor ", factor), d[4:], want)
 		alike(t, "the other atom", d[:4], []float32{1, 0, 0, 0})
 		alike(t, "its weights", []float32{w[0], w[2], w[4], w[6]}, []float32{1, 0, 0, 0})
@@ -284,7 +267,7 @@ func TestAnAtomIsTakenOutOfAnotherThatContainsIt(t *testing.T) {
 			w[1*2+0] = 1
 		}
 		copy(d, []float32{1, 0, 0, 0, 0.8, 0.6, 0, 0})
-		afterAnEpoch(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true})
+		begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100, Residuals: true, Common: true}, 1)
 		alike(t, fmt.Sprint("the atom that contains the other, active together: ", c.together), d[4:], c.want)
 		alike(t, "the other", d[:4], []float32{1, 0, 0, 0})
 	}

@@ -50,6 +50,23 @@ func unitWeightsOf(t Training) (*unitWeights, error) {
 	return u, nil
 }
 
+var notOneDense = part.KeyError{Key: "encoder", Problem: "the hook needs an encoder with one layer with weights, a dense layer on the pixels"}
+
+// suitable returns the encoder weight of a declared model. The error is for a model without single units or without a decoder; without
+// says what a hook lacks then.
+func suitable(m Declared, without string) (*Parameter, error) {
+	encoder, err := reviveable(m.Parameters("encoder.*.weight"))
+	switch {
+	case err != nil:
+		return nil, err
+	case encoder.Shape[0] != m.Pixels:
+		return nil, notOneDense
+	case !m.Decodes:
+		return nil, part.KeyError{Key: "decoder", Problem: without}
+	}
+	return encoder, nil
+}
+
 // reviveable returns the encoder weight whose units can be re-initialised; weights are all weights of the encoder.
 func reviveable(weights []*Parameter) (*Parameter, error) {
 	if len(weights) != 1 || len(weights[0].Shape) != 2 {
@@ -164,7 +181,6 @@ func (u *unitWeights) atoms() *Parameter { return cmp.Or(u.decoder, u.encoder) }
 // atom is the atom of a unit, scaled to norm 1.
 type atom struct {
 	unit   int
-	norm   float64 // before
 	values []float32
 }
 
@@ -180,7 +196,7 @@ func (u *unitWeights) atom(unit int) (a atom, ok bool) {
 	for i := range values {
 		values[i] = float32(float64(weight.Data[first+i*stride]) / norm)
 	}
-	return atom{unit, norm, values}, true
+	return atom{unit, values}, true
 }
 
 // subtract subtracts the direction v, of norm 1, from an atom as far as it contains it: w becomes w - min(max(0, w), (w·v) v).
