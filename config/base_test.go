@@ -140,6 +140,48 @@ func TestErrorsInExtendedFiles(t *testing.T) {
 	}
 }
 
+// An inherited part that does not suit the model is written in the base, which its author may not be able to change.
+func TestAnErrorInAnInheritedPartNamesTheFileToChange(t *testing.T) {
+	base, err := Load("base.toml", []byte(`
+[model.parts]
+encoder = [{ kind = "dense", units = 4 }]
+decoder = [{ kind = "tied", weight = "encoder.0.weight" }]
+hook.revive = {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := load(t, `
+[model.mine]
+extends = "parts"
+encoder = [{ kind = "unrolled", units = 4, steps = 2 }, { kind = "dense", units = 4 }]
+`)
+	f.Extend(base)
+	err = f.Check()
+	if err == nil {
+		t.Fatal("the decoder reads a weight that the encoder lacks")
+	}
+	for _, want := range []string{
+		`base.toml:5:15: model "mine": hook.revive: `,
+		`inherited from model "parts" by the model at models.toml:2: write hook.revive = false there`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+
+	f = load(t, `
+[model.mine]
+extends = "parts"
+encoder = [{ kind = "flatten" }, { kind = "dense", units = 4 }]
+`)
+	f.Extend(base)
+	err = f.Check()
+	if want := `inherited from model "parts" by the model at models.toml:2: declare it there`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 func TestUnsupportedNamesAreNoParts(t *testing.T) {
 	for _, v := range language.Vocabularies {
 		for _, name := range v.Names() {

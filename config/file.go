@@ -311,7 +311,28 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, m.decode(merged, partial, f)...)
+	return m, append(found, f.locate(name, m.decode(merged, partial, f))...)
+}
+
+// locate adds the place of the model to errors in declarations that it inherits from another file: it is the file to change.
+func (f *File) locate(name string, found []table.Diagnostic) []table.Diagnostic {
+	n := f.models.Child(name)
+	if n == nil {
+		return found
+	}
+	for i, d := range found {
+		if d.At.Source == nil || d.At.Source == n.Key.Source || d.At.Source.Set != "" {
+			continue
+		}
+		from, _, _ := strings.Cut(d.Owner()+": ", ": ")
+		remedy := "declare it there"
+		if strings.HasPrefix(d.Part, "hook.") {
+			remedy = "write " + d.Part + " = false there"
+		}
+		hint := fmt.Sprintf("inherited from %s by the model at %s:%d: %s", from, n.Key.Source.File, n.Key.Place().Line, remedy)
+		found[i].Suggestion = strings.TrimPrefix(d.Suggestion+"\n"+hint, "\n")
+	}
+	return found
 }
 
 // decode fills m from its merged table and checks it.
