@@ -20,10 +20,14 @@ func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
 	return s.progress.Weights[i], m.unweighted[i], true
 }
 
-// diagnose warns of adaptive weights whose terms missed their limits in the last epoch.
+// diagnose warns of adaptive weights whose terms missed their limits in the last epoch, and of images with values that the model
+// cannot have.
 func (s *job) diagnose(m Metrics) {
 	if s.options.Warn == nil {
 		return
+	}
+	if s.unsigned != "" {
+		s.options.Warn(s.unsigned)
 	}
 	for i, l := range s.spec.Losses {
 		weight, value, ok := s.unweighted(m, i)
@@ -33,6 +37,33 @@ func (s *job) diagnose(m Metrics) {
 			}
 		}
 	}
+}
+
+// mostNegative is the share of the sum of squares in values below 0 that noise around 0 may have.
+const mostNegative = 0.05
+
+// negativeShare returns the share of the sum of squares that is in values below 0.
+func negativeShare(values []float32) float64 {
+	below, all := 0.0, 0.0
+	for _, v := range values {
+		all += float64(v) * float64(v)
+		if v < 0 {
+			below += float64(v) * float64(v)
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return below / all
+}
+
+// cannotSubtract says that the watched images have values below 0, but none of their reconstructions; "" if this is not so.
+func (w *watcher) cannotSubtract() string {
+	if !w.outputs || w.negative < mostNegative || w.subtracts {
+		return ""
+	}
+	return fmt.Sprintf(`values below 0 have %.0f %% of the sum of squares of the images, and no reconstruction has one: the model adds atoms and `+
+		`cannot subtract; shift the values (scale = "minmax" in the dataset table), or allow atoms or codes below 0`, 100*w.negative)
 }
 
 // collapsed returns an error if, at the end of an epoch, every unit is dead and a term has an adaptive weight: further
@@ -57,6 +88,9 @@ func (t *trainee) collapsed(m Metrics) error {
 	}
 	if len(held) == 0 {
 		return nil
+	}
+	if t.unsigned != "" {
+		held[len(held)-1] += "; " + t.unsigned
 	}
 	return &Diverged{Run: t.run, Epoch: t.progress.Epoch + 1, Step: t.progress.Step,
 		Collapse: "every unit is dead: " + strings.Join(held, ", and "), advice: "a larger limit, a smaller rate or an upper bound `most` of the weight"}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +71,63 @@ func TestAnUpperBoundOfAMultiplierKeepsTheModelAndWarns(t *testing.T) {
 	last := lines(t, r.Run)[29]
 	if dead := last["dead_units"].(float64); dead == 6 {
 		t.Error("every unit is dead")
+	}
+}
+
+// measurements writes a table of 60 samples with 4 positive values.
+func measurements(t *testing.T) (path string) {
+	text := "a,b,c,d\n"
+	for i := range 60 {
+		text += fmt.Sprintf("%d,%d,%d,%d\n", 1+i%2, 1+i%3, 1+i%5, 1+i%7)
+	}
+	path = filepath.Join(t.TempDir(), "table.csv")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Without a word such a training ends with a large error that no setting of the optimizer lowers.
+func TestImagesBelowZeroNeedAModelThatSubtracts(t *testing.T) {
+	table := measurements(t)
+	text := func(scale, constraint string) string {
+		return `[model.m]
+dataset = { name = "csv", images = "` + table + `"` + scale + ` }
+encoder = [{ kind = "dense", units = 6, activation = "relu" }]
+decoder = [{ kind = "dense", bias = false }]
+loss = [{ kind = "mse" }]` + constraint + `
+train = { epochs = 2, batch = 20 }
+`
+	}
+	const nonneg = "\nconstraint = [{ kind = \"nonneg\" }]"
+	for _, c := range []struct {
+		scale, constraint string
+		want              bool
+	}{
+		{`, scale = "standardise"`, nonneg, true},
+		{`, scale = "standardise"`, "", false},
+		{"", nonneg, false},
+	} {
+		var warnings []string
+		m := model(t, text(c.scale, c.constraint))
+		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(warnings, func(w string) bool {
+			return strings.HasPrefix(w, "values below 0 have ") && strings.Contains(w, "no reconstruction has one")
+		}); got != c.want {
+			t.Errorf("%q %q: got the warnings %q, want one of values below 0: %v", c.scale, c.constraint, warnings, c.want)
+		}
+	}
+}
+
+// A model that collapses for this reason says so.
+func TestACollapseNamesImagesBelowZero(t *testing.T) {
+	text := strings.Replace(pressed("limit = -1.0, rate = 0.1"), `name = "bars", count = 60`,
+		`name = "csv", scale = "standardise", images = "`+measurements(t)+`"`, 1)
+	_, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t)})
+	if err == nil || !strings.Contains(err.Error(), "every unit is dead") || !strings.Contains(err.Error(), "values below 0 have ") {
+		t.Errorf("got %v, want a collapse that names values below 0", err)
 	}
 }
 

@@ -147,6 +147,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	if bad := t.badEnd(m); bad.tensor != "" {
 		return m, t.diverged(t.progress.Step, bad)
 	}
+	t.unsigned = t.watcher.cannotSubtract()
 	if err := t.collapsed(m); err != nil {
 		return m, err
 	}
