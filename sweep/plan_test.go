@@ -50,6 +50,18 @@ func planned(t *testing.T, s *Sweep, o PlanOptions) *Plan {
 	return p
 }
 
+func TestATrialIsDescribedByItsOwnKeys(t *testing.T) {
+	s := open(t, spec(t, sized, "z"), Options{Out: filepath.Join(t.TempDir(), "sweep")})
+	for at, want := range map[int]string{
+		0:  "small encoder.1.units=4 loss.1.target=0.1 train.epochs=3 seed=1",
+		17: "factors seed=2",
+	} {
+		if got := s.Describe(s.Trials[at]); got != want {
+			t.Errorf("trial %d: got %q, want %q", at, got, want)
+		}
+	}
+}
+
 func TestAPlanIsTheSumOfItsTrials(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	s := open(t, spec(t, sized, "z"), Options{Out: dir, Jobs: 1})

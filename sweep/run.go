@@ -513,11 +513,14 @@ func (t *Trial) Started() *data.File {
 // Declaration returns the model of the trial as the text of a config.toml.
 func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
 
-// Describe returns the model and the settings of a trial as text: "small loss.1.target=0.2 seed=1".
+// Describe returns the model and the settings of a trial as text, without keys that its model does not have:
+// "small loss.1.target=0.2 seed=1".
 func (s *Sweep) Describe(t *Trial) string {
 	parts := []string{t.Model.Name}
 	for i, text := range t.Texts() {
-		parts = append(parts, s.Keys[i]+"="+text)
+		if t.Values[i] != nil {
+			parts = append(parts, s.Keys[i]+"="+text)
+		}
 	}
 	return strings.Join(append(parts, fmt.Sprintf("seed=%d", t.Model.Train.Seed)), " ")
 }
