@@ -102,8 +102,8 @@ var reproductions = []Reproduction{
 	drawn("generative-indices", "Images drawn from the indices of a code book"),
 	ofPage("dsd-codes", "dsd-codes", "Dense-sparse-dense codes", "mse", "hoyer_contribution", "max_approx", "active_units", "useful_units"),
 	ofPage("dsd-codes-settings", "dsd-codes", "Dense-sparse-dense codes: settings", "mse", "hoyer_contribution", "max_approx"),
-	ofPage("joint-embeddings", "joint-embeddings", "Joint embeddings", "linear_probe_accuracy", "knn_cosine_accuracy", "code_spread", "effective_rank",
-		"uniformity", "alignment", "mse", "hoyer_contribution", "additivity_lost"),
+	ofPage("joint-embeddings", "joint-embeddings", "Joint embeddings", embeddingColumns...),
+	ofPage("joint-embeddings-digits", "joint-embeddings", "Joint embeddings of digits", embeddingColumns...),
 	ofPage("joint-embeddings-weight", "joint-embeddings", "Joint embeddings: the weight of the contrastive term",
 		"linear_probe_accuracy", "knn_cosine_accuracy", "alignment", "mse"),
 	ofPage("joint-embeddings-transformers", "joint-embeddings", "Joint embeddings: transformers",
@@ -121,6 +121,9 @@ var reproductions = []Reproduction{
 // penaltyColumns are the columns of the pages that compare penalties of negative weights with their projection.
 var penaltyColumns = []string{"mse", "parts_found", "parts_cosine", "negative_weights", "negative_share", "additivity_lost", "max_approx", "atom_area",
 	"useful_units", "hoyer_contribution", "dead_units"}
+
+var embeddingColumns = []string{"linear_probe_accuracy", "knn_cosine_accuracy", "code_spread", "effective_rank", "uniformity", "alignment", "mse",
+	"hoyer_contribution", "additivity_lost"}
 
 var patchColumns = []string{"gabor_atoms", "gabor_fit", "l0", "explained_variance", "mse", "hoyer_contribution", "atom_radius"}
 
