@@ -141,7 +141,7 @@ func TestErrorsInExtendedFiles(t *testing.T) {
 }
 
 // An inherited part that does not suit the model is written in the base, which its author may not be able to change.
-func TestAnErrorInAnInheritedPartNamesTheFileToChange(t *testing.T) {
+func TestAnErrorInAnInheritedPartNamesTheModelToChange(t *testing.T) {
 	base, err := Load("base.toml", []byte(`
 [model.parts]
 encoder = [{ kind = "dense", units = 4 }]
@@ -151,34 +151,39 @@ hook.revive = {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := load(t, `
-[model.mine]
-extends = "parts"
-encoder = [{ kind = "unrolled", units = 4, steps = 2 }, { kind = "dense", units = 4 }]
-`)
-	f.Extend(base)
-	err = f.Check()
-	if err == nil {
-		t.Fatal("the decoder reads a weight that the encoder lacks")
-	}
-	for _, want := range []string{
-		`base.toml:5:15: model "mine": hook.revive: `,
-		`inherited from model "parts" by the model at models.toml:2: write hook.revive = false there`,
+	const (
+		mine   = "\n[model.mine]\nextends = \"parts\"\n"
+		deep   = "encoder = [{ kind = \"unrolled\", units = 4, steps = 2 }, { kind = \"dense\", units = 4 }]\n"
+		moved  = "encoder = [{ kind = \"flatten\" }, { kind = \"dense\", units = 4 }]\n"
+		source = "[model.mine] (models.toml:2:8) inherits this from model \"parts\""
+	)
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a hook":               {mine + deep, []string{`base.toml:5:15: model "mine": hook.revive: `, source + ": write hook.revive = false there to leave it out"}},
+		"a list":               {mine + moved, []string{"base.toml:4:", source + ": declare the list `decoder` there, it replaces the inherited one"}},
+		"two levels": {mine + deep + "[model.heir]\nextends = \"mine\"\n", []string{source + ": write",
+			"[model.heir] (models.toml:5:8) inherits this from model \"parts\": write hook.revive = false there"}},
 	} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
+		f := load(t, c.text)
+		f.Extend(base)
+		err = f.Check()
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error()+"\n", want) {
+				t.Errorf("%s: got %v, want %q", name, err, want)
+			}
 		}
 	}
 
-	f = load(t, `
-[model.mine]
-extends = "parts"
-encoder = [{ kind = "flatten" }, { kind = "dense", units = 4 }]
-`)
+	f := load(t, mine+"encoder = [{ kind = \"dense\", units = 5 }]\n")
 	f.Extend(base)
-	err = f.Check()
-	if want := `inherited from model "parts" by the model at models.toml:2: declare it there`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
+	if err := f.Check(); err != nil {
+		t.Fatal(err)
+	}
+	change := `encoder=[{ kind = "unrolled", units = 4, steps = 2 }, { kind = "dense", units = 4 }]`
+	if _, err = f.Model("mine", parseSets(t, []string{change})...); err == nil || strings.Contains(err.Error(), "inherits this") {
+		t.Errorf("got %v, want an error of the change alone", err)
 	}
 }
 

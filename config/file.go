@@ -311,28 +311,40 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		return nil, found
 	}
 	m := &Model{Name: name}
-	return m, append(found, f.locate(name, m.decode(merged, partial, f))...)
+	wrong := m.decode(merged, partial, f)
+	if len(changes) == 0 { // else it may be a change that causes the errors
+		wrong = f.locate(name, wrong)
+	}
+	return m, append(found, wrong...)
 }
 
-// locate adds the place of the model to errors in declarations that it inherits from another file: it is the file to change.
+// locate adds the place of the model, and what to write there, to errors in declarations that it inherits from another file, which
+// its author may not be able to change.
 func (f *File) locate(name string, found []table.Diagnostic) []table.Diagnostic {
 	n := f.models.Child(name)
 	if n == nil {
 		return found
 	}
 	for i, d := range found {
-		if d.At.Source == nil || d.At.Source == n.Key.Source || d.At.Source.Set != "" {
+		if d.At.Source == nil || d.At.Source == n.Key.Source {
 			continue
 		}
-		from, _, _ := strings.Cut(d.Owner()+": ", ": ")
-		remedy := "declare it there"
-		if strings.HasPrefix(d.Part, "hook.") {
-			remedy = "write " + d.Part + " = false there"
-		}
-		hint := fmt.Sprintf("inherited from %s by the model at %s:%d: %s", from, n.Key.Source.File, n.Key.Place().Line, remedy)
-		found[i].Suggestion = strings.TrimPrefix(d.Suggestion+"\n"+hint, "\n")
+		at := n.Key.Place()
+		hint := fmt.Sprintf("[model.%s] (%s:%d:%d) inherits this from %s", name, n.Key.Source.File, at.Line, at.Column, d.Owner())
+		found[i].Suggestion = strings.TrimPrefix(d.Suggestion+"\n"+hint+replacing(d), "\n")
 	}
 	return found
+}
+
+// replacing returns the change of a model that replaces an inherited declaration with an error, "" if it is not known.
+func replacing(d table.Diagnostic) string {
+	if list, _, ok := strings.Cut(d.Part, "["); ok && !strings.Contains(list, ".") {
+		return fmt.Sprintf(": declare the list `%s` there, it replaces the inherited one", list)
+	}
+	if !strings.HasPrefix(d.Part, "hook.") || strings.Contains(d.Suggestion, d.Part+" = false") {
+		return ""
+	}
+	return fmt.Sprintf(": write %s = false there to leave it out", d.Part)
 }
 
 // decode fills m from its merged table and checks it.

@@ -3,8 +3,11 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"tessera/config"
+	"tessera/data"
 	"tessera/losses"
 )
 
@@ -20,14 +23,13 @@ func (s *job) unweighted(m Metrics, i int) (weight, value float64, ok bool) {
 	return s.progress.Weights[i], m.unweighted[i], true
 }
 
-// diagnose warns of adaptive weights whose terms missed their limits in the last epoch, and of images with values that the model
-// cannot have.
+// diagnose warns of adaptive weights whose terms missed their limits in the last epoch, and of values that the model cannot reach.
 func (s *job) diagnose(m Metrics) {
 	if s.options.Warn == nil {
 		return
 	}
-	if s.unsigned != "" {
-		s.options.Warn(s.unsigned)
+	if s.unreachable != "" {
+		s.options.Warn(s.unreachable)
 	}
 	for i, l := range s.spec.Losses {
 		weight, value, ok := s.unweighted(m, i)
@@ -37,33 +39,6 @@ func (s *job) diagnose(m Metrics) {
 			}
 		}
 	}
-}
-
-// mostNegative is the share of the sum of squares in values below 0 that noise around 0 may have.
-const mostNegative = 0.05
-
-// negativeShare returns the share of the sum of squares that is in values below 0.
-func negativeShare(values []float32) float64 {
-	below, all := 0.0, 0.0
-	for _, v := range values {
-		all += float64(v) * float64(v)
-		if v < 0 {
-			below += float64(v) * float64(v)
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return below / all
-}
-
-// cannotSubtract says that the watched images have values below 0, but none of their reconstructions; "" if this is not so.
-func (w *watcher) cannotSubtract() string {
-	if !w.outputs || w.negative < mostNegative || w.subtracts {
-		return ""
-	}
-	return fmt.Sprintf(`values below 0 have %.0f %% of the sum of squares of the images, and no reconstruction has one: the model adds atoms and `+
-		`cannot subtract; shift the values (scale = "minmax" in the dataset table), or allow atoms or codes below 0`, 100*w.negative)
 }
 
 // collapsed returns an error if, at the end of an epoch, every unit is dead and a term has an adaptive weight: further
@@ -89,11 +64,58 @@ func (t *trainee) collapsed(m Metrics) error {
 	if len(held) == 0 {
 		return nil
 	}
-	if t.unsigned != "" {
-		held[len(held)-1] += "; " + t.unsigned
+	if _, why := t.watcher.belowZero(); why != "" {
+		held[len(held)-1] += "; " + why
 	}
 	return &Diverged{Run: t.run, Epoch: t.progress.Epoch + 1, Step: t.progress.Step,
 		Collapse: "every unit is dead: " + strings.Join(held, ", and "), advice: "a larger limit, a smaller rate or an upper bound `most` of the weight"}
+}
+
+// The thresholds of [watcher.belowZero] and [trainee.badBelowZero]. Noise around 0 alone is below them.
+const (
+	leastBelowZero = 0.2 // share of the sum of squares in values below 0
+	leastError     = 0.5 // mse of a bad model, as a share of the variance
+)
+
+// badBelowZero returns a warning if the model explains less than half of the variance and a reason is that its images have values below 0.
+func (t *trainee) badBelowZero(m Metrics) string {
+	compares := func(l config.Loss) bool {
+		return l.On == losses.Output && l.Mask == "" && (l.Against == "" || l.Against == data.ImagesColumn)
+	}
+	if !slices.ContainsFunc(t.spec.Losses, compares) {
+		return ""
+	}
+	variance, why := t.watcher.belowZero()
+	if mse, ok := m.Measured.Number("val_mse"); !ok || mse < leastError*variance {
+		return ""
+	}
+	return why
+}
+
+// belowZero returns the variance of the first watched images, and a text if many of their values are below 0 while no weight of the
+// decoder's last layer is; else "".
+func (w *watcher) belowZero() (variance float64, why string) {
+	if !w.outputs || w.last == nil || slices.Min(w.last.Data) < 0 || w.images.Bytes(0) != nil {
+		return 0, ""
+	}
+	values, pixels := w.images.First(w.size).Float32(), w.images.Pixels()
+	means := make([]float64, pixels)
+	below, all := 0.0, 0.0
+	for i, v := range values {
+		means[i%pixels] += float64(v) / float64(len(values)/pixels)
+		if all += float64(v) * float64(v); v < 0 {
+			below += float64(v) * float64(v)
+		}
+	}
+	if below < leastBelowZero*all || all == 0 {
+		return 0, ""
+	}
+	for i, v := range values {
+		d := float64(v) - means[i%pixels]
+		variance += d * d / float64(len(values))
+	}
+	return variance, fmt.Sprintf(`%.0f %% of the sum of squares of the images is in values below 0, which sums of atoms >= 0 do not reach: shift the images `+
+		`(scale = "minmax" in the dataset table), or allow atoms or codes below 0`, 100*below/all)
 }
 
 // The thresholds of [job.watchCodes]. The codes of images that differ have a spread of 0.05 and more even if all are positive.

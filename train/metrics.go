@@ -117,9 +117,6 @@ type watcher struct {
 	coder      *graph.Coder     // coder for the metrics of train.metrics; nil if there are none
 	units      int              // length of a code
 	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
-
-	negative  float64 // share of the sum of squares of the first images in values below 0
-	subtracts bool    // in the last measurement an output was below 0
 }
 
 // objective is the objective on validation images: the mean of each term over the batches, weighted by their numbers of
@@ -179,7 +176,6 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 	if w.images.Len() == 0 {
 		return nil, errors.New("there are no validation images")
 	}
-	w.negative = negativeShare(w.images.First(w.size).Float32())
 	w.labels = w.images.Labels()
 	for _, h := range m.Spec.ClassHeads() {
 		w.heads = append(w.heads, metrics.Head{Name: h.Value, Labels: w.images.Classes(h.Column)})
@@ -290,7 +286,6 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, meters.Close()) }()
-	w.subtracts = false
 	for from := 0; from < subject.Images; from += w.size {
 		if err := w.batch(meters, from, min(from+w.size, subject.Images)); err != nil {
 			return nil, err
@@ -338,9 +333,6 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 		return err
 	}
 	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
-	if w.negative >= mostNegative && !w.subtracts {
-		w.subtracts = len(b.Outputs) == 0 || slices.Min(b.Outputs) < 0
-	}
 	if w.images.Holed() {
 		b.Columns = w.columns(from, to)
 	}

@@ -315,7 +315,8 @@ type job struct {
 	arithmetic Arithmetic // arithmetic with which the run was started
 	progress   progress
 	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
-	unsigned   string  // see [watcher.cannotSubtract], at the end of the last epoch
+
+	unreachable string // warning of images that the model cannot reach, found at the end; "" for none
 
 	epochFrom time.Time // time at which this process started the current epoch
 }

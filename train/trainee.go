@@ -147,7 +147,6 @@ func (t *trainee) finish() (m Metrics, err error) {
 	if bad := t.badEnd(m); bad.tensor != "" {
 		return m, t.diverged(t.progress.Step, bad)
 	}
-	t.unsigned = t.watcher.cannotSubtract()
 	if err := t.collapsed(m); err != nil {
 		return m, err
 	}
@@ -157,7 +156,11 @@ func (t *trainee) finish() (m Metrics, err error) {
 	clear(t.progress.Counted)
 	t.progress.Weighed = nil
 	e := &hooks.Epoch{Epoch: m.Epoch, Step: m.Step, Metrics: m.values()}
-	return m, t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
+	err = t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
+	if err == nil && t.finished() {
+		t.unreachable = t.badBelowZero(m)
+	}
+	return m, err
 }
 
 // measured returns the metrics over the images of the current epoch so far.
