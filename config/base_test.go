@@ -161,8 +161,8 @@ hook.revive = {}
 		text string
 		want []string
 	}{
-		"a hook":               {mine + deep, []string{`base.toml:5:15: model "mine": hook.revive: `, source + ": write hook.revive = false there to leave it out"}},
-		"a list":               {mine + moved, []string{"base.toml:4:", source + ": declare the list `decoder` there, it replaces the inherited one"}},
+		"a hook": {mine + deep, []string{`base.toml:5:15: model "mine": hook.revive: `, source + ": write hook.revive = false there to leave it out"}},
+		"a list": {mine + moved, []string{"base.toml:4:", source + ": declare the list `decoder` there, it replaces the inherited one"}},
 		"two levels": {mine + deep + "[model.heir]\nextends = \"mine\"\n", []string{source + ": write",
 			"[model.heir] (models.toml:5:8) inherits this from model \"parts\": write hook.revive = false there"}},
 	} {
