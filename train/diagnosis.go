@@ -71,7 +71,8 @@ func (t *trainee) collapsed(m Metrics) error {
 		Collapse: "every unit is dead: " + strings.Join(held, ", and "), advice: "a larger limit, a smaller rate or an upper bound `most` of the weight"}
 }
 
-// The thresholds of [watcher.belowZero] and [trainee.badBelowZero]. Noise around 0 alone is below them.
+// The thresholds of [watcher.belowZero] and [trainee.badBelowZero]. Noise around 0 can reach the first; a model that finds more than noise
+// stays below the second.
 const (
 	leastBelowZero = 0.2 // share of the sum of squares in values below 0
 	leastError     = 0.5 // mse of a bad model, as a share of the variance

@@ -99,6 +99,7 @@ var reproductions = []Reproduction{
 	planted("identifiability-swimmer", "Parts of swimmers found"),
 	planted("identifiability-large", "Planted parts found, large images"),
 	drawn("generative", "Generative models of clothes"),
+	drawn("generative-digits", "Generative models of digits"),
 	drawn("generative-indices", "Images drawn from the indices of a code book"),
 	ofPage("dsd-codes", "dsd-codes", "Dense-sparse-dense codes", "mse", "hoyer_contribution", "max_approx", "active_units", "useful_units"),
 	ofPage("dsd-codes-settings", "dsd-codes", "Dense-sparse-dense codes: settings", "mse", "hoyer_contribution", "max_approx"),
