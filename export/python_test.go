@@ -78,6 +78,10 @@ dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
 
+[model.whitened]
+extends = "dense"
+dataset = { name = "npy", images = "VECTORS", scale = "whiten" }
+
 [model.nmf]
 dataset    = "swimmer"
 kind       = "nmf"
@@ -193,7 +197,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 // The code of docs/python.md computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "nmf", "scaled", "standardised"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "nmf", "scaled", "standardised", "whitened"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], encode(run, images).astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
@@ -204,7 +208,7 @@ func TestThePythonPageComputesCodes(t *testing.T) {
 // The exported module encodes as the run does, and decodes the run's codes.
 func TestTheExportedModuleReadsRuns(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "nmf", "standardised"}
+	names := []string{"dense", "nmf", "standardised", "whitened"}
 	runs := pythonRuns(t, names...)
 	r, err := export.Open(filepath.Join(runs, "dense"))
 	if err != nil {
@@ -219,31 +223,33 @@ assert tessera.decode(run, codes).shape == (len(images), images[0].size)
 np.save(sys.argv[3], codes.astype(np.float32))
 `
 	agree(t, []string{python, "-"}, fmt.Sprintf(program, runs), "", runs, names...)
-	coder, err := tessera.Open(filepath.Join(runs, "standardised"), tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer coder.Close()
-	codes := uniform(7, 2*coder.Units())
-	want, err := coder.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, out := filepath.Join(runs, "in.npy"), filepath.Join(runs, "out.npy")
-	if err := data.WriteImages(in, []int{coder.Units()}, codes); err != nil {
-		t.Fatal(err)
-	}
-	decode := exec.Command(python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import tessera, numpy as np; np.save(sys.argv[4], tessera.decode(sys.argv[2], np.load(sys.argv[3])).astype(np.float32))",
-		runs, filepath.Join(runs, "standardised"), in, out)
-	if text, err := decode.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	got, err := data.ReadImages(t.Context(), out, coder.Shape())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := difference(got.Float32(), want); !(d <= 1e-4) {
-		t.Errorf("the decoded samples differ by %g", d)
+	for _, name := range []string{"standardised", "whitened"} {
+		coder, err := tessera.Open(filepath.Join(runs, name), tessera.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer coder.Close()
+		codes := uniform(7, 2*coder.Units())
+		want, err := coder.Decode(codes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, out := filepath.Join(runs, "in.npy"), filepath.Join(runs, "out.npy")
+		if err := data.WriteImages(in, []int{coder.Units()}, codes); err != nil {
+			t.Fatal(err)
+		}
+		decode := exec.Command(python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import tessera, numpy as np; np.save(sys.argv[4], tessera.decode(sys.argv[2], np.load(sys.argv[3])).astype(np.float32))",
+			runs, filepath.Join(runs, name), in, out)
+		if text, err := decode.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		got, err := data.ReadImages(t.Context(), out, coder.Shape())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := difference(got.Float32(), want); !(d <= 1e-4) {
+			t.Errorf("%s: the decoded samples differ by %g", name, d)
+		}
 	}
 }
 
