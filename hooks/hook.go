@@ -39,13 +39,13 @@ type Stage int
 // The stages. A hook may define a stage between two of them: Follow + 1 comes after the moving average and before early
 // stopping.
 const (
-	Prepare  Stage = 100 // prepares images before the first step: decomposition
+	Prepare  Stage = 100 // prepares images before the first step: decomposition, decorrelation
 	Select   Stage = 200 // selects or changes parameters before a step: prune
 	Distort  Stage = 300 // changes the images of a step: adversarial
 	Repeat   Stage = 350 // computes the gradients of a step again, before other hooks change them: sharpness
 	Follow   Stage = 400 // maintains values that depend on the parameters: average
 	Evaluate Stage = 500 // evaluates a complete epoch: early_stopping
-	Last     Stage = 600 // default: plateau, revive, teacher
+	Last     Stage = 600 // default: background, plateau, revive, surgery, teacher
 )
 
 // Staged is implemented by hooks with a stage other than [Last].

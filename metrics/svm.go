@@ -28,7 +28,7 @@ type SVM struct {
 func (*SVM) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "svm_accuracy", Better: Higher, Doc: "accuracy of a linear SVM on the codes, mean over 25 splits of a fifth of the codes, the study's protocol. With other splits the accuracy of the same codes differs by up to 0.04; `svm_holdout_accuracy` is more exact"},
+			{Name: "svm_accuracy", Better: Higher, Doc: "accuracy of a linear SVM on the codes, mean over 25 splits of a fifth of the codes, the study's protocol. The splits are small, so the accuracy of the same codes differs between them; `svm_holdout_accuracy` is more exact"},
 			{Name: "svm_std", Better: Neither, Doc: "standard deviation of `svm_accuracy` over its splits"},
 			{Name: "svm_c", Better: Neither, Doc: "value of C chosen for the SVM"},
 			{Name: "svm_c_at_edge", Better: Lower, Count: true, Doc: "1 where `svm_c` is an end of the grid from 0.01 to 1000: a larger grid might give a better accuracy; else 0"},

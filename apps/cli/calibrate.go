@@ -29,7 +29,7 @@ func calibrateCommand() *cobra.Command {
 	f.add(cmd)
 	addChoice(cmd, &f.method, "method", posthoc.Methods()[0], posthoc.Methods(), "how probabilities are calibrated")
 	cmd.Flags().StringVar(&f.head, "head", "", "head that is calibrated, for models with several classifiers")
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove all calibrations of the run")
+	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove all calibrations of the run, and its thresholds")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
 }

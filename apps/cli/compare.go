@@ -21,7 +21,7 @@ func compareCommand() *cobra.Command {
 		Long: "Print the settings that differ between runs, their metrics side by side, and the similarity of their atoms. A sweep stands for its " +
 			"finished trials. Held-out images are measured, or the fitted ones where none are held out; the table says which. Runs that differ by " +
 			"their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the difference from the " +
-			"first column is printed with its 95 % confidence interval, paired by seed. svm_holdout_accuracy of one seed is paired by its splits. " +
+			"first column is printed with its 95 % confidence interval, paired by seed. svm_holdout_accuracy and linear_probe_accuracy of one seed are paired by their splits. " +
 			"Where the interval contains 0, no difference is shown. " +
 			"* marks a mean that is shown to be better than all others on the same images.",
 		Example:           "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",

@@ -26,8 +26,8 @@ func uiCommand() *cobra.Command {
 		Use:   "ui [DIR]",
 		Short: "Show a folder of runs and sweeps in the browser, with the progress of trainings",
 		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs and sweeps of the current one) and its sub-folders: a list that sorts and filters, " +
-			"reports, comparisons, and curves that follow trainings. It writes nothing. The server listens on this machine only; with any other " +
-			"--listen, every request needs the token that $" + tokenVariable + " or --token gives.",
+			"reports, comparisons, and curves that follow trainings. It writes nothing. The server listens on this machine only; with a " +
+			"--listen that other machines can reach, every request needs the token that $" + tokenVariable + " or --token gives.",
 		Example:           "  tessera ui\n  tessera ui sweeps --listen 127.0.0.1:9000\n  TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --listen 0.0.0.0:8420",
 		Args:              cobra.MaximumNArgs(1),
 		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
