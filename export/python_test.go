@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +88,32 @@ dataset    = "swimmer"
 kind       = "nmf"
 components = 8
 iterations = 5
+
+[model.pca]
+dataset    = { name = "npy", images = "VECTORS" }
+kind       = "pca"
+components = 4
+
+[model.divergence]
+extends = "nmf"
+solver  = "mu"
+loss    = "kl"
+
+[model.penalised]
+extends  = "nmf"
+l1_codes = 0.01
+l1_atoms = 0.01
+
+[model.crossed]
+extends = "dense"
+encoder = [
+  { kind = "patches", size = 8 }, { kind = "token_dense", units = 16 }, { kind = "attention", heads = 4, keys = "encoder.0" },
+  { kind = "dense", units = 8 },
+]
+
+[model.skipping]
+extends = "dense"
+encoder = [{ kind = "dense", units = 8 }, { kind = "dense", units = 8, from = ["previous", "images"] }]
 `
 
 // blocks returns the blocks of code of a page that begin with the given fence, concatenated.
@@ -197,11 +224,27 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 // The code of docs/python.md computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "nmf", "scaled", "standardised", "whitened"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "nmf", "pca", "scaled", "standardised", "whitened"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], encode(run, images).astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
 		t.Errorf("the first lines are %d", len(strings.Split(first, "\n")))
+	}
+}
+
+// A run that the code of docs/python.md does not know is an error that says why, and no array of other values.
+func TestThePythonPageRefusesOtherModels(t *testing.T) {
+	python := pythonWith(t, "numpy")
+	refused := map[string]string{"divergence": "nmf", "penalised": "nmf", "crossed": "keys = 'encoder.0'", "skipping": "from = ['previous', 'images']"}
+	names := slices.Sorted(maps.Keys(refused))
+	runs := pythonRuns(t, names...)
+	for _, name := range names {
+		cmd := exec.Command(python, "-", filepath.Join(runs, name))
+		cmd.Stdin = strings.NewReader(blocks(t, "python") + "\nimport sys; encode(sys.argv[1], np.zeros((5, 32, 32), np.float32))\n")
+		text, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(text), "NotImplementedError") || !strings.Contains(string(text), refused[name]) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
 	}
 }
 
