@@ -40,11 +40,15 @@ type packedImages struct {
 	Shape   []int
 	N       int
 	Floats  bool        // four bytes per value, little-endian; otherwise one byte
+	Sparse  bool        `json:",omitempty"` // entries of a sparse matrix in place of values, see [Entries.pack]
 	Parts   [][]float32 `json:",omitempty"`
 	Labels  []int       `json:",omitempty"`
 	Scaling *Scaling    `json:",omitempty"`
 	Missing bool        `json:",omitempty"`
 	Columns []Column    `json:",omitempty"` // columns other than images and labels, whose values follow the images
+
+	RowNames   []string `json:",omitempty"`
+	ValueNames []string `json:",omitempty"`
 }
 
 // Pack writes a loaded set, from which [Unpack] restores an equal set on another machine: a header in JSON, then the values of
@@ -78,7 +82,8 @@ func (m *Images) header() *packedImages {
 	if m == nil {
 		return nil
 	}
-	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil, Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling, Missing: m.missing, Columns: m.Columns()}
+	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil && !m.Sparse(), Sparse: m.Sparse(), Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling,
+		Missing: m.missing, Columns: m.Columns(), RowNames: m.RowNames(), ValueNames: m.ValueNames()}
 }
 
 // pack writes the values; w stores an error.
@@ -93,6 +98,11 @@ func (m *Images) pack(w *bufio.Writer) {
 			continue
 		}
 		b = b[:0]
+		if m.Sparse() {
+			columns, values := m.Entries(i)
+			w.Write(packedRow(b, columns, values))
+			continue
+		}
 		for _, v := range m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels] {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 		}
@@ -101,6 +111,45 @@ func (m *Images) pack(w *bufio.Writer) {
 	for _, v := range m.further {
 		v.pack(w, m)
 	}
+}
+
+// packedRow appends the entries of a row of a sparse matrix: their number, their columns and their values, four bytes each.
+func packedRow(b []byte, columns []int32, values []float32) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
+	for _, c := range columns {
+		b = binary.LittleEndian.AppendUint32(b, uint32(c))
+	}
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+// unpackEntries reads the rows of a sparse matrix from b, and returns the rest of b.
+func (p *packedImages) unpackEntries(b []byte) (*Images, []byte, error) {
+	if len(p.Shape) != 1 || p.N < 1 || p.N > len(b)/4 || p.RowNames != nil && len(p.RowNames) != p.N || p.Labels != nil && len(p.Labels) != p.N {
+		return nil, nil, errPacked
+	}
+	starts, columns, values := []int{0}, []int32{}, []float32{}
+	for range p.N {
+		if len(b) < 4 || int(binary.LittleEndian.Uint32(b)) > len(b[4:])/8 {
+			return nil, nil, errPacked
+		}
+		size := int(binary.LittleEndian.Uint32(b))
+		b = b[4:]
+		for k := range size {
+			columns = append(columns, int32(binary.LittleEndian.Uint32(b[4*k:])))
+			values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(b[4*(size+k):])))
+		}
+		b = b[8*size:]
+		starts = append(starts, len(columns))
+	}
+	m, err := NewEntries(starts, columns, values, p.Shape[0])
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
+	}
+	m.entries.rowNames, m.labels = p.RowNames, p.Labels
+	return m, b, nil
 }
 
 // pack writes the values of the rows of the images, four bytes each.
@@ -190,6 +239,38 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 	if p == nil {
 		return nil, b, nil
 	}
+	pixels, err := product(p.Shape)
+	if err != nil || pixels < 1 || p.ValueNames != nil && len(p.ValueNames) != pixels {
+		return nil, nil, errPacked
+	}
+	read := p.unpackValues
+	if p.Sparse {
+		read = p.unpackEntries
+	}
+	m, b, err := read(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.Parts, m.columns = p.Parts, p.ValueNames
+	if s := p.Scaling; s != nil {
+		if len(s.Shift) != pixels || len(s.Factor) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
+			return nil, nil, errPacked
+		}
+		m.scaling = s
+	}
+	m.missing = p.Missing
+	for _, c := range p.Columns {
+		var v *Values
+		if v, b, err = unpackColumn(c, p.N, b); err != nil {
+			return nil, nil, err
+		}
+		m.further = append(m.further, v)
+	}
+	return m, b, nil
+}
+
+// unpackValues reads the values of images that are not sparse from b, and returns the rest of b.
+func (p *packedImages) unpackValues(b []byte) (*Images, []byte, error) {
 	width := 1
 	if p.Floats {
 		width = 4
@@ -199,7 +280,7 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 		return nil, nil, errPacked
 	}
 	values := p.N * pixels
-	m := &Images{Shape: p.Shape, Parts: p.Parts, labels: p.Labels}
+	m := &Images{Shape: p.Shape, labels: p.Labels}
 	if p.Floats {
 		m.floats = make([]float32, values)
 		for i := range m.floats {
@@ -211,20 +292,5 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 	if m, err = newImages(m, values); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
-	if s := p.Scaling; s != nil {
-		if len(s.Shift) != pixels || len(s.Factor) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
-			return nil, nil, errPacked
-		}
-		m.scaling = s
-	}
-	m.missing = p.Missing
-	b = b[values*width:]
-	for _, c := range p.Columns {
-		var v *Values
-		if v, b, err = unpackColumn(c, p.N, b); err != nil {
-			return nil, nil, err
-		}
-		m.further = append(m.further, v)
-	}
-	return m, b, nil
+	return m, b[values*width:], nil
 }

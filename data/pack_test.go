@@ -27,6 +27,22 @@ func packedSet(t testing.TB) (*Set, []byte) {
 	return s, b.Bytes()
 }
 
+// packedMatrix returns a packed sparse matrix with names, an empty row and labels, without its first row.
+func packedMatrix(t testing.TB) (*Set, []byte) {
+	t.Helper()
+	m, err := NewEntries([]int{0, 1, 3, 3}, []int32{0, 0, 2}, []float32{9, 4, -0.5}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.entries.rowNames, m.columns, m.labels = []string{"x", "y", "z"}, []string{"a", "b", "c"}, []int{0, 1, -1}
+	s := &Set{Name: "ratings", Shape: []int{3}, Train: m.Subset([]int{1, 2})}
+	var b bytes.Buffer
+	if err := s.Pack(&b); err != nil {
+		t.Fatal(err)
+	}
+	return s, b.Bytes()
+}
+
 // sameImages compares all observable properties of images.
 func sameImages(t *testing.T, got, want *Images) {
 	t.Helper()
@@ -37,7 +53,8 @@ func sameImages(t *testing.T, got, want *Images) {
 		return
 	}
 	if got.Checksum() != want.Checksum() || !reflect.DeepEqual(got.Labels(), want.Labels()) || !reflect.DeepEqual(got.Parts, want.Parts) ||
-		!reflect.DeepEqual(got.Scaling(), want.Scaling()) || (got.bytes == nil) != (want.bytes == nil) {
+		!reflect.DeepEqual(got.Scaling(), want.Scaling()) || (got.bytes == nil) != (want.bytes == nil) || got.Sparse() != want.Sparse() ||
+		!reflect.DeepEqual(got.ValueNames(), want.ValueNames()) || !reflect.DeepEqual(got.RowNames(), want.RowNames()) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -49,7 +66,8 @@ func TestAPackedSetIsTheSameSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []*Set{s, swimmer} {
+	ratings, packedRatings := packedMatrix(t)
+	for _, want := range []*Set{s, swimmer, ratings} {
 		var again bytes.Buffer
 		if err := want.Pack(&again); err != nil {
 			t.Fatal(err)
@@ -66,15 +84,19 @@ func TestAPackedSetIsTheSameSet(t *testing.T) {
 			t.Errorf("got %+v, want %+v", g, w)
 		}
 	}
-	for n := range b {
-		if _, err := Unpack(b[:n]); err == nil {
-			t.Fatalf("%d of %d bytes are a set", n, len(b))
+	for _, b := range [][]byte{b, packedRatings} {
+		for n := range b {
+			if _, err := Unpack(b[:n]); err == nil {
+				t.Fatalf("%d of %d bytes are a set", n, len(b))
+			}
 		}
 	}
 }
 
 func FuzzUnpack(f *testing.F) {
 	_, b := packedSet(f)
+	f.Add(b)
+	_, b = packedMatrix(f)
 	f.Add(b)
 	f.Add([]byte(packMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {

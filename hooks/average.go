@@ -34,8 +34,8 @@ func (*Average) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (a *Average) Attach(t Training) (*Active, error) {
-	active, _ := movingAverage(t, func(step int) float32 {
-		return float32((1 - a.Decay) / -math.Expm1(float64(step)*math.Log(a.Decay)))
+	active, _ := movingAverage(t, func(*Step) float32 {
+		return float32((1 - a.Decay) / -math.Expm1(float64(t.Step()+1)*math.Log(a.Decay)))
 	})
 	active.Substitute = active.Average
 	return active, nil

@@ -305,7 +305,7 @@ type Training interface {
 	Preparation() any
 	// Images returns the training images in the order of the data set. Available from Active.Prepare on.
 	Images() *data.Images
-	// BatchSizes lists the sizes of the batches of an epoch.
+	// BatchSizes lists the different sizes of the batches of an epoch: the full one, and that of the last batch if it is smaller.
 	BatchSizes() []int
 	// Compile returns a program that computes a value of the model without noise, with the current parameters. It is compiled
 	// for the given batch sizes; for other sizes it is compiled on first use. Available from Active.Begin on; the training

@@ -17,9 +17,8 @@ type average struct {
 	rate   float32     // weight of the new values in the current step
 }
 
-// movingAverage returns the functions of a hook with a moving average. rate returns the weight of w in each step, counted
-// from 1.
-func movingAverage(t Training, rate func(step int) float32) (*Active, *average) {
+// movingAverage returns the functions of a hook with a moving average. rate returns the weight of w in a step.
+func movingAverage(t Training, rate func(s *Step) float32) (*Active, *average) {
 	m := &average{of: t.Parameters("*")}
 	for _, p := range m.of {
 		m.values = append(m.values, slices.Clone(p.Data))
@@ -32,7 +31,7 @@ func movingAverage(t Training, rate func(step int) float32) (*Active, *average) 
 			}
 			return nil
 		},
-		BeforeStep:  func(*Step) error { m.rate = rate(t.Step() + 1); return nil },
+		BeforeStep:  func(s *Step) error { m.rate = rate(s); return nil },
 		AfterUpdate: m.update,
 		AfterStep: func() error {
 			for _, p := range m.of {

@@ -1,8 +1,6 @@
 package hooks
 
 import (
-	"math"
-
 	"tessera/losses"
 	"tessera/part"
 )
@@ -27,18 +25,25 @@ func init() {
 		func() Hook { return &Teacher{Decay: &losses.Constant{Value: 0.99}} })
 }
 
-// Check returns an error for a decay that is outside (0,1) at the beginning, or outside (0,1] at the end.
+// Check returns an error for a decay that leaves (0,1), but for an end at 1.
 func (h *Teacher) Check() error {
 	if h.Decay == nil {
 		return part.KeyErrorf("decay", "got nothing, want a number in (0,1) or a schedule")
 	}
-	first, last := h.Decay.At(0), h.Decay.At(math.Inf(1))
+	if _, adapts := h.Decay.(losses.Adaptive); adapts {
+		return part.KeyErrorf("decay", "got a schedule that follows the value of a loss term, want a number in (0,1) or a schedule over the epochs")
+	}
+	through := losses.Through(h.Decay)
 	_, constant := h.Decay.(*losses.Constant)
-	if !(first > 0 && first < 1) || !(last > 0 && last <= 1) {
-		if constant {
-			return part.KeyErrorf("decay", "got %v, want a number in (0,1)", first)
+	for i, decay := range through {
+		last := i == len(through)-1 && !constant
+		switch {
+		case decay > 0 && decay < 1 || last && decay == 1:
+		case constant:
+			return part.KeyErrorf("decay", "got %v, want a number in (0,1)", decay)
+		default:
+			return part.KeyErrorf("decay", "goes through %v, want numbers in (0,1), 1 only at the end", decay)
 		}
-		return part.KeyErrorf("decay", "goes from %v to %v, want numbers in (0,1), 1 only at the end", first, last)
 	}
 	return nil
 }
@@ -56,13 +61,7 @@ func (*Teacher) Replicated() (state bool) { return false }
 
 // Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
-	steps := 0.0 // of an epoch; known once the training begins
-	active, m := movingAverage(t, func(step int) float32 {
-		if steps == 0 {
-			steps = float64(max(1, len(t.BatchSizes())))
-		}
-		return float32(1 - h.Decay.At(float64(step-1)/steps))
-	})
+	active, m := movingAverage(t, func(s *Step) float32 { return float32(1 - h.Decay.At(s.Epochs)) })
 	active.Lend = func() (list []*Parameter) {
 		for i, p := range m.of {
 			list = append(list, &Parameter{Index: p.Index, Path: p.Path, Shape: p.Shape, Data: m.values[i], Frozen: true})

@@ -47,22 +47,9 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	}
 }
 
-// unloaded is a training whose batches are not known before the training begins.
-type unloaded struct {
-	*fake
-	begun bool
-}
-
-func (u *unloaded) BatchSizes() []int {
-	if !u.begun {
-		panic("the batches are not known yet")
-	}
-	return []int{4, 4}
-}
-
-// A schedule counts epochs: with two steps each, the third step is one epoch after the first.
+// A schedule counts the epochs before a step, of which there may be any number of steps.
 func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
-	f := &unloaded{fake: newFake(t, []float32{1, 0, 0, 0})}
+	f := newFake(t, []float32{1, 0, 0, 0})
 	hook := &Teacher{Decay: &losses.Step{Between: losses.Between{From: 0.5, To: 1, Epochs: 1}}}
 	if err := hook.Check(); err != nil {
 		t.Fatal(err)
@@ -76,9 +63,8 @@ func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
 	if err := active.Initialise(); err != nil {
 		t.Fatal(err)
 	}
-	f.begun = true
 	for ; f.step < 4; f.step++ {
-		if err := active.BeforeStep(&Step{}); err != nil {
+		if err := active.BeforeStep(&Step{Epochs: float64(f.step) / 2}); err != nil {
 			t.Fatal(err)
 		}
 		w.Data[0] = 1
@@ -86,5 +72,24 @@ func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
 	}
 	if got := active.Lend()[0].Data[0]; got != 0.75 {
 		t.Errorf("after two steps with a decay of 0.5 and two of 1: got %v, want 0.75", got)
+	}
+}
+
+func TestADecayOutsideItsRangeIsAnError(t *testing.T) {
+	for _, decay := range []losses.Weight{
+		nil,
+		&losses.Constant{Value: 1},
+		&losses.Points{Epochs: []float64{0, 1, 2}, Weights: []float64{0.5, 30, 0.9}},
+		&losses.Linear{Between: losses.Between{From: 0.5, To: 1.1, Epochs: 3}},
+		&losses.Multiplier{From: 0.9, Limit: 0.1, Rate: 0.1},
+	} {
+		if err := (&Teacher{Decay: decay}).Check(); err == nil {
+			t.Errorf("%+v is accepted", decay)
+		}
+	}
+	for _, decay := range []losses.Weight{&losses.Constant{Value: 0.9}, &losses.Cosine{Between: losses.Between{From: 0.99, To: 1, Epochs: 3}}} {
+		if err := (&Teacher{Decay: decay}).Check(); err != nil {
+			t.Errorf("%+v: %v", decay, err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // The root mean square is concave in the number of images: a part that is in all images costs 4 sqrt(1/4) = 2 times as much
 // if four units represent it, each for a quarter of the images, as in a single unit. The term therefore represents each part
 // by one unit, removes parts that all images share from the atoms of the other units, and turns off units that are not
-// needed. The size of an atom is the geometric mean of two norms, because neither is suitable alone. With |w|_1, dividing the
+// needed. If all images are black, the term is 0. The size of an atom is the geometric mean of two norms, because neither is suitable alone. With |w|_1, dividing the
 // pixels of a part among several units would be free, and two overlapping parts would get a third unit for their common
 // pixels. With |w|_2, units that exclude each other would each include the common part in their atoms: the torso of the
 // swimmer in every limb.
@@ -47,7 +47,9 @@ func (*GroupLasso) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	rms := func(x *gorgonia.Node) *gorgonia.Node { return c.Sqrt(c.Shift(c.Mean(c.Square(x), 0), shareTiny)) }
 	norm2 := c.Sqrt(c.Shift(c.Sum(c.Square(d.Atoms), 1), shareTiny))
-	size := c.Sqrt(c.Mul(c.Sum(c.Abs(d.Atoms), 1), norm2))
-	share := c.Div(c.Sum(c.Mul(rms(d.Code), size)), c.Sum(rms(d.Images)))
+	size := c.Sqrt(c.Shift(c.Mul(c.Sum(c.Abs(d.Atoms), 1), norm2), shareTiny)) // the derivative at an atom of zeros is 0
+	all := c.Sum(rms(d.Images))
+	some := c.Lt(c.Neg(all), -10*math.Sqrt(shareTiny)*float64(d.Atoms.Shape()[1])) // 0 if all images are black
+	share := c.Div(c.Mul(c.Sum(c.Mul(rms(d.Code), size)), some), all)
 	return c.Scale(share, math.Pow(float64(d.Atoms.Shape()[1]), 0.25)), c.Err()
 }

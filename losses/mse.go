@@ -71,9 +71,10 @@ func relativeReads(r Reads, relative bool) Reads {
 	return r
 }
 
-// share returns err / square, where square is the mean square of the targets. For all-zero targets the result is finite.
+// share returns err / square, where square is the mean square of the targets; 0 for targets that are all 0, of which no error has a share.
 func share(c *ops.Chain, err, square *gorgonia.Node) *gorgonia.Node {
-	return c.Div(err, c.Shift(square, shareTiny))
+	some := c.Lt(c.Neg(square), -10*shareTiny)
+	return c.Div(c.Mul(err, some), c.Shift(square, shareTiny))
 }
 
 // shareTiny is far below the mean square of typical data, but keeps the quotient finite in float32.

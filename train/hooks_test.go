@@ -162,6 +162,26 @@ func TestProgramsReadWhatATeacherLends(t *testing.T) {
 	}
 }
 
+// A decay of 1 from the third epoch on: the teacher follows the weights in the second epoch, and not in the third.
+func TestTheDecayOfATeacherFollowsTheEpochs(t *testing.T) {
+	var after [4][]float32
+	for epochs := 1; epochs <= 3; epochs++ {
+		m := model(t, everything, `hook.teacher.decay={kind="step",from=0.5,to=1.0,epochs=2}`, `optimizer={kind="sgd",learning_rate=0.1}`, fmt.Sprint("train.epochs=", epochs))
+		from, err := readState(trained(t, m, Options{}).Run + "/" + folder.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taught, ok := from.file.Tensor("hook/teacher/encoder.2.weight")
+		if !ok {
+			t.Fatal("the state has no teacher")
+		}
+		after[epochs] = taught.Data
+	}
+	if slices.Equal(after[1], after[2]) || !slices.Equal(after[2], after[3]) {
+		t.Errorf("the teacher does not change in the second epoch, or changes in the third: %v, %v, %v", after[1][:3], after[2][:3], after[3][:3])
+	}
+}
+
 func TestAStateWithoutAHookIsRefused(t *testing.T) {
 	run := half(t)
 	edit(t, run, "[model.everything.train]", "[model.everything.hook.jolts]\n\n[model.everything.train]")

@@ -1,6 +1,12 @@
 package train
 
-import "testing"
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"tessera/data"
+)
 
 // surplus returns a model with 10 units for images of 5 parts, and with one more term.
 func surplus(term string) string {
@@ -33,6 +39,34 @@ func TestSurplusUnitsAreSwitchedOff(t *testing.T) {
 			t.Log(history[len(history)-1])
 			if dead < c.least || dead > c.most {
 				t.Errorf("%v of 10 units are dead, want %v to %v", dead, c.least, c.most)
+			}
+		})
+	}
+}
+
+// Atoms of zeros and black images have costs and gradients: the training goes on.
+func TestRelativeTermsOfZerosAreFinite(t *testing.T) {
+	black := filepath.Join(t.TempDir(), "black.npy")
+	if err := data.WriteImages(black, []int{4, 4}, make([]float32, 20*16)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"atoms":       `dataset = { name = "bars", count = 100 }` + "\n" + `loss = [{ kind = "mse" }, { kind = "group_lasso", weight = 0.1 }]`,
+		"group_lasso": fmt.Sprintf("dataset = { name = \"npy\", images = %q }\n", filepath.ToSlash(black)) + `loss = [{ kind = "mse" }, { kind = "group_lasso" }]`,
+		"mse":         fmt.Sprintf("dataset = { name = \"npy\", images = %q }\n", filepath.ToSlash(black)) + `loss = [{ kind = "mse", relative = true }]`,
+		"max_approximation": fmt.Sprintf("dataset = { name = \"npy\", images = %q }\n", filepath.ToSlash(black)) +
+			`loss = [{ kind = "mse" }, { kind = "max_approximation", relative = true }]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			decoder := `decoder = [{ kind = "dense", init = "zeros", bias = false }]`
+			if name != "atoms" {
+				decoder = `decoder = [{ kind = "dense", init = { kind = "uniform", low = 0.0, high = 1.0 }, bias = false }]`
+			}
+			m := model(t, "[model.m]\n"+text+"\n"+`encoder = [{ kind = "dense", units = 6, activation = "sigmoid" }]`+"\n"+decoder+"\ntrain = { epochs = 2, batch = 8 }\n")
+			for _, line := range lines(t, trained(t, m, Options{}).Run) {
+				if loss := line["loss"].(float64); !(loss >= 0 && loss < 100) {
+					t.Errorf("the loss is %v", loss)
+				}
 			}
 		})
 	}

@@ -59,7 +59,9 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 		if err != nil {
 			return nil, err
 		}
-		one.rows = map[*data.Images][]float32{images: images.Float32()}
+		if !images.Sparse() { // few rows of a sparse matrix are measured
+			one.rows = map[*data.Images][]float32{images: images.Float32()}
+		}
 	}
 	if l.list = append(l.list, one); len(l.list) > mostSets {
 		l.list = slices.Delete(l.list, 0, 1)
