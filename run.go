@@ -127,8 +127,10 @@ func (r *Run) scaled(images []float32) []float32 {
 }
 
 // TakesHoles implements [metrics.HolesCoder]: pca, nmf and sparse_nmf encode the observed entries of samples, even if no
-// entries were missing in their training.
-func (r *Run) TakesHoles() bool { return r != nil && metrics.TakesHoles(r.coder) }
+// entries were missing in their training. With scale = "whiten" they do not: every scaled value depends on all entries.
+func (r *Run) TakesHoles() bool {
+	return r != nil && metrics.TakesHoles(r.coder) && (r.scaling == nil || r.scaling.Mix == nil)
+}
 
 // zeroNaN returns values with 0 for NaN if missing is true. It may return the slice itself.
 func zeroNaN(values []float32, missing bool) []float32 {

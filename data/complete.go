@@ -142,7 +142,7 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		fill := map[int]float32{}
 		for k, i := range c.values {
 			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
-				fill[i] = h.values[at]
+				fill[i] = h.factor() * h.values[at]
 			}
 		}
 		for i := range f.header {
@@ -253,6 +253,14 @@ func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byt
 	return nil, fmt.Errorf("has no tensor %q", samples.name)
 }
 
+// factor returns the factor of values in the file, which are divided by 255 if the data set has scale = "bytes".
+func (h holes) factor() float32 {
+	if h.reading.layout.Scale.Method == scaleBytes {
+		return 255
+	}
+	return 1
+}
+
 // array replaces values in the bytes of an array.
 func (h holes) array(b []byte, head arrayHeader) error {
 	places := make([]int, len(h.raw)) // of the values of the samples in the array
@@ -265,10 +273,6 @@ func (h holes) array(b []byte, head arrayHeader) error {
 	if len(head.dims) == 4 && h.reading.layout.Axes == channelsFirst {
 		places = moveChannels(places, head.dims[0], head.dims[1], head.dims[2]*head.dims[3])
 	}
-	factor := float32(1)
-	if h.reading.layout.Scale.Method == scaleBytes {
-		factor = 255
-	}
 	width := int(head.kind[1] - '0')
 	if head.kind[0] != 'f' && head.kind != "b2" || len(h.raw)*width > len(b) {
 		return fmt.Errorf("values of type %q have no missing entries", head.kind)
@@ -277,7 +281,7 @@ func (h holes) array(b []byte, head arrayHeader) error {
 		if v == v {
 			continue
 		}
-		at, v := b[places[i]*width:], factor*h.values[i]
+		at, v := b[places[i]*width:], h.factor()*h.values[i]
 		switch {
 		case head.kind == "b2":
 			head.order.PutUint16(at, toBrain(v))

@@ -43,6 +43,19 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	}
 }
 
+func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
+	in := writeText(t, "in.csv", "a,b\n255,\n51,102\n")
+	out := filepath.Join(t.TempDir(), "out.csv")
+	s := &CSV{Tables: Tables{File: in}, Scale: Scale{Method: scaleBytes}}
+	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float32, error) { return []float32{0, 0.4, 0, 0}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(out); err != nil || string(b) != "a,b\n255,102\n51,102\n" {
+		t.Errorf("got %q, want 0.4 as 102", b)
+	}
+}
+
 // The test covers every type of float, both byte orders, channels first, and every format. Only the missing entries may
 // change.
 func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
