@@ -67,7 +67,11 @@ func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, 
 	c.Split = string(data.ValidationSplit)
 	done := &Calibrated{Head: head, Calibration: c}
 	splits := []data.Split{data.ValidationSplit}
-	if data.HasTest(r.Model.Dataset.Source) && r.Model.Dataset.Fit != "test" {
+	compared, err := r.labelledTest(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	if compared {
 		splits = append(splits, data.TestSplit)
 	}
 	for _, split := range splits {
@@ -150,6 +154,15 @@ func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head
 		}
 	}
 	return others
+}
+
+// labelledTest reports whether there are test images that the run was not fitted to, with classes for a head.
+func (r *Run) labelledTest(ctx context.Context, head string) (bool, error) {
+	if !data.HasTest(r.Model.Dataset.Source) || r.Model.Dataset.Fit == "test" {
+		return false, nil
+	}
+	sample, err := r.Sample(ctx, data.TestSplit)
+	return err == nil && sample.Images.Classes(r.ClassColumn(head)) != nil, err
 }
 
 // Logits returns the logits of a head for the images of a split, row by row, and the classes of the images, negative for
@@ -301,7 +314,11 @@ func (r *Run) fitThresholds(ctx context.Context, o ThresholdOptions, heads map[s
 	}
 	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: t.Positive, Resamples: 200, Seed: 1, Least: 30}}}
 	done := &Decided{Head: o.Head, Thresholds: t, On: []DecidedOn{{Split: data.ValidationSplit, Fitted: true}}}
-	if data.HasTest(r.Model.Dataset.Source) && r.Model.Dataset.Fit != "test" {
+	compared, err := r.labelledTest(ctx, o.Head)
+	if err != nil {
+		return nil, err
+	}
+	if compared {
 		done.On = append(done.On, DecidedOn{Split: data.TestSplit})
 	}
 	sample, err := r.Sample(ctx, data.ValidationSplit, t.Column)

@@ -2,6 +2,7 @@ package tessera_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -708,5 +709,51 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Test samples without labels are no reason against a calibration: the comparison is of the held-out samples alone.
+func TestACalibrationNeedsNoLabelsOfTheTestSamples(t *testing.T) {
+	folder := t.TempDir()
+	images, labels := make([]float32, 120*2), make([]float32, 120)
+	for i := range labels {
+		labels[i] = float32(i % 2)
+		images[2*i], images[2*i+1] = labels[i]+0.1*float32(i%11), 0.3*float32(i%7)
+	}
+	path := func(name string) string { return filepath.ToSlash(filepath.Join(folder, name)) }
+	var text strings.Builder
+	text.WriteString("a,b,label\n")
+	for i := range labels {
+		fmt.Fprintf(&text, "%g,%g,%g\n", images[2*i], images[2*i+1], labels[i])
+	}
+	if err := errors.Join(os.WriteFile(path("x.csv"), []byte(text.String()), 0o600), os.WriteFile(path("test.csv"), []byte("a,b\n0.1,0.2\n1.1,0.3\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+dataset = { name = "csv", file = %q, test_images = %q, validation = 0.4 }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = []
+loss    = [{ kind = "cross_entropy", on = "class" }]
+train   = { epochs = 2, batch = 16 }
+head.class.layers = [{ kind = "dense" }]
+`, path("x.csv"), path("test.csv")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	done, err := run.Calibrate(t.Context(), "", "temperature")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(done.On) != 1 || done.On[0].Split != data.ValidationSplit {
+		t.Errorf("compared on %+v, want the held-out samples alone", done.On)
 	}
 }
