@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera/baselines"
+	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/export/onnx"
 	"tessera/graph"
@@ -117,7 +118,11 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 	if err != nil {
 		return nil, err
 	}
-	scaled(m, r.Scaling)
+	var columns []data.Column
+	if r.Layout != nil {
+		columns = r.Layout.Columns
+	}
+	scaled(m, r.Scaling, columns)
 	return m, r.calibrated(m)
 }
 

@@ -1,6 +1,8 @@
 package export
 
 import (
+	"slices"
+
 	"tessera/data"
 	"tessera/engine/ir"
 	"tessera/graph"
@@ -15,15 +17,21 @@ const (
 	unmixName  = "data/unmix"
 )
 
-// scaled adds the scaling of a run's samples to a program, so that its input images and its output are in the scale of
-// the data set. If s is nil, it does nothing.
-func scaled(m *ir.Module, s *data.Scaling) {
+// scaled adds the scaling of a run's samples to a program, so that its input images, drawn columns of images, and its output are in
+// the scale of the data set. If s is nil, it does nothing.
+func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) {
 	if s == nil {
 		return
 	}
+	inputs := []string{graph.Images}
+	for _, c := range columns {
+		if c.AsImages {
+			inputs = append(inputs, graph.ColumnName(c.Name))
+		}
+	}
 	images := map[*ir.Value]*ir.Value{} // maps each replaced leaf to its replacement
 	for _, v := range m.Values() {
-		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf && v.Name == graph.Images {
+		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf && slices.Contains(inputs, v.Name) {
 			images[v] = applied(m, s, v)
 		}
 		for i, a := range v.Args {

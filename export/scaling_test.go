@@ -2,9 +2,13 @@ package export_test
 
 import (
 	"bytes"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"tessera"
+	"tessera/config"
 	"tessera/data"
 	"tessera/engine"
 	"tessera/export"
@@ -60,5 +64,61 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 				t.Errorf("%s: %s differs by %g", kind, name, d)
 			}
 		}
+	}
+}
+
+// A drawn column that holds images is scaled like the images.
+func TestScalingsOfColumnsAgreeInONNXRuntime(t *testing.T) {
+	o := startONNXRuntime(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "samples.npy")
+	if err := data.WriteImages(path, []int{6}, uniform(8, 40*6)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+dataset = { name = "npy", images = %q, scale = "standardise" }
+encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
+loss    = [{ kind = "mse" }, { kind = "mse", on = "far", against = "code" }]
+train   = { epochs = 2, batch = 20 }
+head.far = { from = "other", layers = [{ kind = "dense", units = 4 }] }
+
+[model.m.column.other]
+kind = "other"
+`, filepath.ToSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	r, err := export.Open(run.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := export.Write(&file, r, "onnx", ""); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := o.save("columns", file.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, other := uniform(3, 5*6), uniform(4, 5*6)
+	got, err := o.run(saved, "input", []int{5, 6}, x, packed("column.other", []int{5, 6}, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := run.ValueOf("far", map[string][]float32{"images": x, "other": other})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := difference(got["far"].floats(), want); !(d <= tolerance) {
+		t.Errorf("the head differs by %g", d)
 	}
 }

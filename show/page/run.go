@@ -271,7 +271,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
 	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
-		columns := images.All()
+		columns := images.Scaled(nil).All() // the run scales columns of images itself
 		columns[data.ImagesColumn] = given
 		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
 	} else {
