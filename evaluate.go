@@ -113,7 +113,9 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 }
 
 // Attack measures the effect of attacks on the run. Adversarial examples are computed from the first limit images (0: all) on
-// which the run is evaluated. Equal seeds of the attacks give equal reports. It returns [ErrNoGradients] for a baseline.
+// which the run is evaluated. Equal seeds of the attacks give equal reports. If the data set has a `scale`, perturbations and errors
+// are those of scaled values. Perturbed values stay within [0,1], or within the range of the fitted samples ([Run.Range]) or of the
+// scaled ones if it is larger. It returns [ErrNoGradients] for a baseline.
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -128,6 +130,16 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	images := s.Images
 	if images.Holed() {
 		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "entries of its images are missing or hidden, and attacks compare all of them"}
+	}
+	low, high := r.Range()
+	if r.scaling != nil {
+		low, high = images.Range()
+	}
+	attacks = slices.Clone(attacks)
+	for i := range attacks {
+		if low < 0 || high > 1 {
+			attacks[i].Range = [2]float32{low, high}
+		}
 	}
 	if limit > 0 {
 		images = images.First(limit)

@@ -757,3 +757,56 @@ head.class.layers = [{ kind = "dense" }]
 		t.Errorf("compared on %+v, want the held-out samples alone", done.On)
 	}
 }
+
+// Test values beyond the range of the fitted ones are clipped by scale = "minmax", for the model. The metric attacks the values of the file.
+func TestTheMetricOfRobustnessAttacksWhatTheCommandAttacks(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.ToSlash(filepath.Join(folder, name)) }
+	write := func(name string, factor float64) {
+		var text strings.Builder
+		text.WriteString("a,b,label\n")
+		for i := range 60 {
+			fmt.Fprintf(&text, "%g,%g,%d\n", factor*(float64(i%2)+0.13*float64(i%11)), factor*0.3*float64(i%7), i%2)
+		}
+		if err := os.WriteFile(path(name), []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("x.csv", 1)
+	write("test.csv", 2)
+	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+dataset = { name = "csv", file = %q, test_images = %q, scale = "minmax", validation = 0 }
+encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
+decoder = []
+loss    = [{ kind = "cross_entropy", on = "class" }]
+train   = { epochs = 40, batch = 20 }
+optimizer = { kind = "adam", learning_rate = 0.05 }
+head.class.layers = [{ kind = "dense" }]
+`, path("x.csv"), path("test.csv")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	metric := &metrics.Robustness{Norm: attack.LInf, Epsilon: 0.6, Steps: 20, Objective: attack.CrossEntropy}
+	measured, err := run.EvaluateOn(t.Context(), data.TestSplit, metrics.Selection{{Metric: metric}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := run.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Objective: attack.CrossEntropy,
+		Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.6, Steps: 20}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := measured.Number("adversarial_risk")
+	if want := j.Trials[0].Risk; math.Abs(got-want) > 1e-6*want || want < 0.01 {
+		t.Errorf("the metric has the risk %v, the attack %v", got, want)
+	}
+}

@@ -14,7 +14,8 @@ import (
 // parameters replace the first images; the model must reconstruct the clean images, or predict their classes. The attack of
 // package attack computes the examples from a gradient with respect to the images, in inference mode: without noise and with
 // running averages. The gradient is that of the reconstruction error, or, with the key on, that of an objective of a head.
-// Only random_start uses random numbers, which are determined by the seed of the run.
+// Perturbed values stay in [0,1], or in the range of the training samples, after `scale`, if it is larger. Only random_start uses random
+// numbers, which are determined by the seed of the run.
 //
 // Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015; Madry et al., Towards Deep
 // Learning Models Resistant to Adversarial Attacks, 2018; Zhang et al., Theoretically Principled Trade-off between Robustness
@@ -72,6 +73,7 @@ type adversary struct {
 	training Training
 	now      attack.Attack // the attack with the epsilon of this step
 	pixels   int
+	span     [2]float32  // range of perturbed values; zeros mean [0,1]
 	program  Program     // program for attacks on the reconstruction; else nil
 	head     HeadProgram // program for attacks on a head; else nil
 
@@ -81,7 +83,11 @@ type adversary struct {
 }
 
 func (h *adversary) begin() (err error) {
-	h.pixels = h.training.Images().Pixels()
+	images := h.training.Images()
+	h.pixels = images.Pixels()
+	if low, high := images.Range(); low < 0 || high > 1 {
+		h.span = [2]float32{low, high}
+	}
 	sizes := h.training.BatchSizes()
 	for i, size := range sizes {
 		sizes[i] = h.examples(size)
@@ -110,6 +116,7 @@ func (h *adversary) attack(s *Step) (err error) {
 	if h.now = h.warm(s.Epochs); h.now.Epsilon == 0 {
 		return nil
 	}
+	h.now.Range = h.span
 	if h.head != nil {
 		if err := h.aim(s, images); err != nil {
 			return err

@@ -34,8 +34,9 @@ type Sample struct {
 	// term.
 	Known map[string]float64
 
-	Scaling *data.Scaling // scaling of Images; nil for none
-	Range   [2]float32    // range of the fitted images before scaling; zeros mean 0 and 1
+	Scaling  *data.Scaling // scaling of Images; nil for none
+	Unscaled *data.Images  // the same images before scaling; nil if they are not known, and Images may have been clipped
+	Range    [2]float32    // range of the fitted images before scaling; zeros mean 0 and 1
 }
 
 // Evaluate computes the selected metrics of a coder on a sample; an empty selection means [Default]. Every image is encoded
@@ -65,7 +66,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 		}
 	}
 	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts,
-		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil, Scaling: s.Scaling, Range: s.Range}
+		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil, Scaling: s.Scaling, Unscaled: s.Unscaled, Range: s.Range}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
 			return nil, err

@@ -157,7 +157,9 @@ type Subject struct {
 	Known  map[string]float64 // settings of the model's losses; see [Sample]
 
 	Scaling *data.Scaling // scaling of the images; see [Sample]
-	Range   [2]float32    // range of the fitted images; see [Sample]
+
+	Unscaled *data.Images // the images before scaling; see [Sample]
+	Range    [2]float32   // range of the fitted images; see [Sample]
 
 	Parts   [][]float32         // the true parts, one image each; nil unless the metric reads them
 	Atoms   *Atoms              // the atoms; nil unless the metric reads them

@@ -60,7 +60,7 @@ func (m *Robustness) Start(s *Subject) (Meter, error) {
 	if err := trial.Check(); err != nil {
 		return nil, err
 	}
-	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: s.Scaling}
+	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: s.Scaling, unscaled: s.Unscaled}
 	if c, ok := s.Coder.(HeadAttacker); !ok {
 		meter.missing = "the model gives no gradients"
 	} else if head, err := c.Attacked(s.Head, s.Scaling); err != nil {
@@ -75,8 +75,11 @@ type robustnessMeter struct {
 	Robustness
 	trial   attack.Trial
 	head    attack.WhiteBox
-	scaling *data.Scaling
 	missing string // why the metric is not applicable; "" if it is
+
+	scaling  *data.Scaling
+	unscaled *data.Images
+	seen     int // images of earlier batches
 
 	images []float32 // images of a known class, before scaling
 	labels []int
@@ -89,9 +92,14 @@ func (m *robustnessMeter) Add(b *Batch) error {
 			pixels := len(b.Images) / len(b.Labels)
 			from := len(m.images)
 			m.images, m.labels = append(m.images, b.Images[i*pixels:(i+1)*pixels]...), append(m.labels, class)
-			m.scaling.Undo(m.images[from:])
+			if m.unscaled != nil { // what the scaling has clipped cannot be restored
+				m.unscaled.Batch(m.images[from:], []int{m.seen + i})
+			} else {
+				m.scaling.Undo(m.images[from:])
+			}
 		}
 	}
+	m.seen += len(b.Labels)
 	return nil
 }
 
