@@ -810,3 +810,34 @@ head.class.layers = [{ kind = "dense" }]
 		t.Errorf("the metric has the risk %v, the attack %v", got, want)
 	}
 }
+
+// separation ignores samples of an unknown class, with a negative label, but no class beyond those that it is told of.
+func TestSeparationWantsLabelsOfItsClasses(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "x.csv")
+	var text strings.Builder
+	text.WriteString("a,b,label,group\n")
+	for i := range 40 {
+		fmt.Fprintf(&text, "%d,%d,%d,%d\n", i%5, i%7, i%3, i%2)
+	}
+	if err := os.WriteFile(table, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for classes, want := range map[int]string{2: "wants a label less than 2, the number of classes (classes)", 3: ""} {
+		f, err := config.Load("models.toml", fmt.Appendf(nil, "[model.m]\ndataset = { name = \"csv\", file = %q, columns = { group = \"group\" } }\nencoder = [{ kind = \"dense\", units = 2 }]\n"+
+			"decoder = []\ntrain = { epochs = 1 }\nhead = { class = { layers = [{ kind = \"dense\", units = 3 }] } }\n"+
+			"loss = [{ kind = \"cross_entropy\", on = \"class\" }, { kind = \"separation\", on = \"class\", classes = %d }]\n", filepath.ToSlash(table), classes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir(), Threads: 1})
+		if want == "" && err == nil {
+			run.Close()
+		} else if err == nil || want == "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d classes: got %v, want %q", classes, err, want)
+		}
+	}
+}

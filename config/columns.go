@@ -577,6 +577,10 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 			list = append(list, Wanted{Column: column, Holds: holds,
 				Text: fmt.Sprintf("but loss[%d] (%s) reads the column as %s and wants %s", i, term.Kind, key, want)})
 		}
+		if reads.Labels > 0 {
+			list = append(list, Wanted{Column: losses.Labels, Holds: func(v float32) bool { return v < float32(reads.Labels) },
+				Text: fmt.Sprintf("but loss[%d] (%s) wants a label less than %d, the number of classes (classes)", i, term.Kind, reads.Labels)})
+		}
 		units := float32(l.Size(term.On))
 		add("mask", term.Mask, func(v float32) bool { return v == 0 || v == 1 }, "0 or 1; save masks as whole numbers, bool or floats, because bytes are divided by 255")
 		add("sample_weight", term.SampleWeight, func(v float32) bool { return v >= 0 }, "a number >= 0")

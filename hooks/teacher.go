@@ -42,7 +42,7 @@ func (h *Teacher) Check() error {
 		case constant:
 			return part.KeyErrorf("decay", "got %v, want a number in (0,1)", decay)
 		default:
-			return part.KeyErrorf("decay", "goes through %v, want numbers in (0,1), 1 only at the end", decay)
+			return part.KeyErrorf("decay", "goes from %v to %v and passes %v, want numbers in (0,1), 1 only at the end", through[0], through[len(through)-1], decay)
 		}
 	}
 	return nil

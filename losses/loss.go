@@ -73,6 +73,7 @@ type Reads struct {
 	Against string
 	Classes bool // the value `against` contains classes: the value `on` has one unit per class, see [Values.Against]
 	Groups  int  // if > 0, the value `against` contains groups: one whole number below Groups for each sample
+	Labels  int  // if > 0, the labels are whole numbers below it; a negative label is unknown
 	Counts  bool // the term is a mean that accepts the keys `mask` and `sample_weight`: see [MeanOf]
 
 	Values []string // further values by name

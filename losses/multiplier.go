@@ -1,6 +1,10 @@
 package losses
 
-import "fmt"
+import (
+	"fmt"
+
+	"tessera/part"
+)
 
 // Adaptive is a weight that adapts to the values of its term during training with mini-batches. The weight of the first step is
 // At(0).
@@ -37,6 +41,17 @@ func init() {
 	Weights.Register("multiplier", "Lagrange multiplier: rises while the term is above a limit, falls while it is below", func() Weight {
 		return &Multiplier{From: 1e-6}
 	})
+}
+
+// Check returns an error for bounds that exclude each other or the weight at the beginning.
+func (m *Multiplier) Check() error {
+	switch {
+	case m.Most > 0 && m.Least > m.Most:
+		return part.KeyErrorf("least", "got %v, want at most the upper bound %v (most)", m.Least, m.Most)
+	case m.Most > 0 && m.From > m.Most:
+		return part.KeyErrorf("from", "got %v, want at most the upper bound %v (most)", m.From, m.Most)
+	}
+	return nil
 }
 
 // At implements [Weight]: the initial weight, because later weights depend on the images.

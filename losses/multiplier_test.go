@@ -69,3 +69,16 @@ func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {
 		}
 	}
 }
+
+func TestBoundsOfAMultiplierThatExcludeEachOtherAreAnError(t *testing.T) {
+	for _, m := range []*losses.Multiplier{{From: 0.1, Least: 1, Most: 0.1}, {From: 5, Most: 0.1}} {
+		if err := m.Check(); err == nil {
+			t.Errorf("%+v is accepted", m)
+		}
+	}
+	for _, m := range []*losses.Multiplier{{From: 1e-6, Least: 1e-3, Most: 0.1}, {From: 5}, {From: 0.1, Most: 0.1, Least: 0.1}} {
+		if err := m.Check(); err != nil {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}

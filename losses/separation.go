@@ -24,7 +24,11 @@ func init() {
 }
 
 // Reads implements [Loss].
-func (l *Separation) Reads() Reads { return l.reads(Labels) }
+func (l *Separation) Reads() Reads {
+	r := l.reads(Labels)
+	r.Labels = l.Classes
+	return r
+}
 
 // Build implements [Loss].
 func (l *Separation) Build(v Values) (*gorgonia.Node, error) {
