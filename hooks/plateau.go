@@ -1,14 +1,16 @@
 package hooks
 
+import "math"
+
 // Plateau lowers the learning rate when the validation error stops decreasing. The error is that of early_stopping: val_mse,
 // else val_loss, else the sum of the heads' negative log-likelihoods on the validation images, else the training loss. After
 // every epoch it is compared with the lowest value so far. The epoch is an improvement if
 //
-//	value < (1 - threshold) lowest
+//	value < lowest - threshold |lowest|
 //
 // After more than patience epochs without an improvement the learning rate is multiplied by factor, but never reduced to less
-// than smallest times its original value. The following cooldown epochs are not counted. The rule equals PyTorch's
-// ReduceLROnPlateau with a relative threshold.
+// than smallest times its original value. The following cooldown epochs are not counted. For errors >= 0 the rule equals
+// PyTorch's ReduceLROnPlateau with a relative threshold; for others PyTorch takes some worse values for an improvement.
 type Plateau struct {
 	Factor    float64 `toml:"factor" want:"in (0,1)" doc:"multiplies the learning rate at every reduction"`
 	Patience  int     `toml:"patience" want:">= 0" doc:"epochs without an improvement before a reduction"`
@@ -49,7 +51,7 @@ type plateau struct {
 // endEpoch compares a complete epoch with the best one.
 func (r *plateau) endEpoch(e *Epoch) error {
 	value := e.error()
-	if r.Lowest == nil || value < *r.Lowest*(1-r.Threshold) {
+	if r.Lowest == nil || value < *r.Lowest*(1-math.Copysign(r.Threshold, *r.Lowest)) {
 		r.Lowest, r.Bad = &value, 0
 	} else {
 		r.Bad++

@@ -34,3 +34,19 @@ func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 		}
 	}
 }
+
+// Below 0 too, a worse value is no improvement.
+func TestAWorseNegativeErrorIsNoImprovement(t *testing.T) {
+	active, err := (&Plateau{Factor: 0.5, Patience: 1, Threshold: 0.01}).Attach(newFake(t, []float32{0, 0, 0, 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range []float64{-10, -9.99, -9.98} {
+		if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: "loss", Number: value}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := active.Rate(); got != 0.5 {
+		t.Errorf("after two worse epochs the factor of the rate is %v, want 0.5", got)
+	}
+}

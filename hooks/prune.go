@@ -184,7 +184,7 @@ func smallest(values []float32, fraction, threshold float64) (indices []int32) {
 	}
 	if fraction > 0 {
 		slices.SortStableFunc(indices, func(i, j int32) int { return cmp.Compare(size(i), size(j)) })
-		indices = indices[:int(fraction*float64(len(values)))]
+		indices = indices[:int(fraction*float64(len(values))+1e-9)] // 0.29 times 100 is below 29
 		slices.Sort(indices)
 	}
 	return indices

@@ -52,7 +52,11 @@ func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := writePage(cmd, f.out, (&page.Comparison{Table: t}).Write); err != nil || !f.json {
+		to := cmd.OutOrStdout()
+		if f.json { // which is one document
+			to = cmd.ErrOrStderr()
+		}
+		if err := writePage(to, f.out, (&page.Comparison{Table: t}).Write); err != nil || !f.json {
 			return err
 		}
 	}

@@ -41,19 +41,21 @@ func rankCommand() *cobra.Command {
 				return err
 			}
 			warn(cmd, measured.atEdges()...)
-			if f.figure != "" {
-				if err := measured.draw(f.figure); err != nil {
-					return err
-				}
-			}
 			if f.json {
 				list, err := measured.document()
+				if err == nil {
+					err = printJSON(cmd.OutOrStdout(), list)
+				}
 				if err != nil {
 					return err
 				}
-				return printJSON(cmd.OutOrStdout(), list)
+			} else if err := measured.print(cmd.OutOrStdout()); err != nil {
+				return err
 			}
-			return measured.print(cmd.OutOrStdout())
+			if f.figure == "" {
+				return nil
+			}
+			return measured.draw(f.figure) // after the table, which no problem of the figure takes away
 		}),
 	}
 	f.modelFlags.add(cmd)

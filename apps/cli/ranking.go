@@ -11,6 +11,7 @@ import (
 	"tessera/baselines"
 	"tessera/metrics"
 	"tessera/show/figures"
+	"tessera/train/folder"
 )
 
 // ranking contains measurements for numbers of components. The first metric has a standard error.
@@ -277,5 +278,8 @@ func (r *ranking) draw(path string) error {
 	if err != nil {
 		return usagef("--figure: %v", err)
 	}
-	return f.Save(path)
+	if err := f.Save(path); err != nil {
+		return &folder.WriteError{Path: path, Err: err}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func (f *pageFlags) check(paths []string) (o page.Options, err error) {
 		}
 	}
 	o.Attack, o.Radii = attack.Norm(f.attack), f.radii
-	return o, errors.Join(refuseFolder(f.out), findFolder(paths...))
+	return o, errors.Join(pageFile(f.out), findFolder(paths...))
 }
 
 func (f *pageFlags) report(cmd *cobra.Command, paths []string) error {
@@ -87,7 +88,7 @@ func (f *pageFlags) report(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return writePage(cmd, f.out, write)
+	return writePage(cmd.OutOrStdout(), f.out, write)
 }
 
 // read reads runs or a sweep and returns the function that writes its page.
@@ -147,11 +148,19 @@ func givenFlags(cmd *cobra.Command, except string) (words []string) {
 	return words
 }
 
-// writePage writes a page to a file and prints its path.
-func writePage(cmd *cobra.Command, out string, write func(io.Writer) error) error {
+// pageFile refuses a name that is not that of a page: a mistaken one would be overwritten.
+func pageFile(out string) error {
+	if ending := strings.ToLower(filepath.Ext(out)); out != "" && ending != ".html" && ending != ".htm" {
+		return usagef("--out: got %q, want a name that ends in .html", out)
+	}
+	return refuseFolder(out)
+}
+
+// writePage writes a page to a file and prints its path to to.
+func writePage(to io.Writer, out string, write func(io.Writer) error) error {
 	if err := atomicfile.Write(out, write); err != nil {
 		return &folder.WriteError{Path: out, Err: err}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "report", out)
+	fmt.Fprintln(to, "report", out)
 	return nil
 }

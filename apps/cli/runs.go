@@ -123,7 +123,11 @@ func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
 		if r.Problem != "" {
 			differs = r.Problem
 		}
-		t.row(append(row, age(now.Sub(r.Modified)), shortened(differs, widestCell))...)
+		since := "-"
+		if !r.Modified.IsZero() {
+			since = age(now.Sub(r.Modified))
+		}
+		t.row(append(row, since, shortened(differs, widestCell))...)
 	}
 	return t.flush()
 }

@@ -65,8 +65,8 @@ func (f *traverseFlags) run(cmd *cobra.Command, run string, do func(*cobra.Comma
 	if err != nil {
 		return usageError{err}
 	}
-	if f.steps < 2 {
-		return usagef("--steps: got %d, want at least 2", f.steps)
+	if f.steps < 2 || f.steps > 1000 {
+		return usagef("--steps: got %d, want 2 to 1000", f.steps)
 	}
 	r, err := f.open(run)
 	if err != nil {

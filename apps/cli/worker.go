@@ -48,6 +48,9 @@ func (f *workerFlags) run(cmd *cobra.Command, address string) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
+	if f.wait <= 0 {
+		return usagef("--wait: got %v, want more than 0", f.wait)
+	}
 	url, err := fleet.Address(address)
 	if err != nil {
 		return usageError{err}

@@ -71,6 +71,9 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		if named.Dataset = m.Dataset.Name; s.Name != "" {
 			named.Dataset = s.Name
 		}
+		if s.Split == Given && named.Hint == "" {
+			named.Hint = "only the values of these samples are read; declare them as the data set of a model, or name metrics that need no labels"
+		}
 		return nil, &named
 	} else if err != nil {
 		return nil, err
