@@ -1,26 +1,21 @@
 package attack
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
+
+	"tessera/internal/volume"
+	"tessera/part"
 )
 
 // square attacks image i by random search. It starts from x and updates x: in each step it replaces a random square of
 // the perturbation and keeps the change if the margin grows. It returns the number of queries after which the image was
 // misclassified, or -1.
 func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
-	shape := s.model.Shape()
-	g := grid{1, s.pixels, 1}
-	if len(shape) > 1 {
-		g = grid{shape[0], shape[1], s.pixels / (shape[0] * shape[1])}
-	}
+	g := gridOf(s.model.Shape())
 	clean := s.image(s.images, i)
 	labels := s.labels[i : i+1]
 	try := make([]float32, s.pixels)
-	if t.Norm == L2 && (g.height < 5 || g.width < 5) {
-		return -1, errors.New("in the l2 norm it needs images of at least 5 x 5 pixels")
-	}
 	best := math.Inf(-1)
 	for q := range t.budget() {
 		copy(try, x)
@@ -52,6 +47,21 @@ func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error
 
 // grid is the shape of images. A vector is an image of one row.
 type grid struct{ height, width, channels int }
+
+func gridOf(shape []int) grid {
+	if len(shape) == 1 {
+		return grid{1, shape[0], 1}
+	}
+	return grid{shape[0], shape[1], volume.Of(shape) / (shape[0] * shape[1])}
+}
+
+// suits returns an error if the attack cannot change images of a shape.
+func (t *Trial) suits(shape []int) error {
+	if g := gridOf(shape); t.Method == Square && t.Norm == L2 && (g.height < 5 || g.width < 5) {
+		return part.KeyErrorf("norm", "got l2, in which square needs images of at least 5 x 5 pixels; choose linf")
+	}
+	return nil
+}
 
 // side returns the side of the square for query q, in pixels. The square covers a fraction of 0.8 of the image at first
 // and less later, as in the paper's schedule for 10,000 queries.

@@ -269,6 +269,9 @@ func (f *attackFlags) attackHead(cmd *cobra.Command, path string, options tesser
 	if errors.Is(err, tessera.ErrNoClasses) { // of the other run
 		return usagef("--from: %s", err)
 	}
+	if setting, ok := errors.AsType[part.KeyError](err); ok {
+		return usagef("--%s", setting)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
@@ -40,6 +42,9 @@ type completeFlags struct {
 }
 
 func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
+	if given, want := filepath.Ext(f.out), filepath.Ext(f.in); !strings.EqualFold(given, want) {
+		return usagef("--out: got %q, want a name that ends in %s, like --in", f.out, want)
+	}
 	if err := outputFile(f.in, f.out); err != nil {
 		return err
 	}

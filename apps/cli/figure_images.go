@@ -55,6 +55,9 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 			}
 		}
 		row.Values, _ = r.ValueNames(w.ctx)
+		if len(rows) > 0 && (len(row.Shape) == 1) != (len(rows[0].Shape) == 1) {
+			return usagef("figure atoms: the atoms of %s are of the shape %v, those of the runs before of %v: draw vectors and images one by one", label, row.Shape, rows[0].Shape)
+		}
 		rows = append(rows, row)
 		return nil
 	})

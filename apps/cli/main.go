@@ -128,6 +128,17 @@ func newRoot(width int) *cobra.Command {
 		completion.Args = cobra.NoArgs
 		completion.RunE = work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
 	}
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil { // cobra prints the help of the root for an unknown command
+		show := help.Run
+		help.Run, help.RunE = nil, work(func(cmd *cobra.Command, args []string) error {
+			if _, _, err := root.Find(args); err != nil {
+				return usageError{err}
+			}
+			show(cmd, args)
+			return nil
+		})
+	}
 	wrapHelp(root, width)
 	return root
 }

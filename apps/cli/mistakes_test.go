@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Files that are no pages, and folders that are missing, cost neither a file nor a result.
+func TestMistakenOutputsCostNothing(t *testing.T) {
+	b := newBench(t)
+	b.trainSpectra("a", "b", "c")
+	before, err := os.ReadFile(b.path("spectra.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"report", "run"}, {"compare", "run", "run"}} {
+		b.contains("another name", b.must(exitUsage, append(args, "-o", "spectra.csv")...).stderr, `want a name that ends in .html`)
+	}
+	if after, err := os.ReadFile(b.path("spectra.csv")); err != nil || string(after) != string(before) {
+		t.Errorf("the file was changed: %v", err)
+	}
+	b.write("nmf.toml", "[model.n]\nkind = \"nmf\"\ndataset = { name = \"bars\", count = 60 }\ncomponents = 2\niterations = 3\n")
+	ranked := b.must(exitWrite, "rank", "n", "-f", "nmf.toml", "--ranks", "1,2", "--figure", "missing/rank.png")
+	b.contains("the table", ranked.stdout, "components")
+	b.contains("the folder", ranked.stderr, "missing/rank.png")
+	b.contains("complete", b.must(exitUsage, "complete", "run", "--in", "spectra.csv", "-o", "filled.npy").stderr, `--out: got "filled.npy", want a name that ends in .csv`)
+}
+
+func TestOneJSONDocumentBesideAPage(t *testing.T) {
+	b := newBench(t)
+	b.trainSpectra("a", "b")
+	b.must(0, "train", "spectra", "--seed", "2", "--out", "other")
+	out := b.must(0, "compare", "run", "other", "--metrics", "mse", "--json", "-o", "c.html")
+	if !json.Valid([]byte(out.stdout)) || !strings.Contains(out.stderr, "report c.html") {
+		t.Errorf("got %s, %s", out.stdout, out.stderr)
+	}
+}
+
+func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
+	b := newBench(t)
+	b.trainSpectra("a", "b")
+	b.contains("help", b.must(exitUsage, "help", "foo").stderr, `unknown command "foo"`)
+	b.contains("help", b.must(0, "help", "train").stdout, "tessera train")
+	b.contains("wait", b.must(exitUsage, "worker", "nats://127.0.0.1", "--wait", "-1s").stderr, "--wait: got -1s, want more than 0")
+	b.contains("steps", b.must(exitUsage, "traverse", "run", "-o", "t.png", "--steps", "100000").stderr, "--steps: got 100000, want 2 to 1000")
+	b.contains("labels", b.must(exitData, "eval", "run", "--in", "spectra.csv", "--metrics", "knn_accuracy").stderr, "only the values of these samples are read")
+	b.must(0, "train", "small", "--out", "images")
+	b.contains("atoms", b.must(exitUsage, "figure", "atoms", "run", "images", "-o", "a.png").stderr, "draw vectors and images one by one")
+	if err := os.Mkdir(b.path("damaged"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	b.write("damaged/config.toml", "garbage")
+	b.contains("runs", strings.Join(strings.Fields(b.must(0, "runs", "damaged").stdout), " "), "damaged - - ")
+}
