@@ -62,7 +62,13 @@ func (s *Answers) Check() error {
 			return parts.KeyErrorf("columns", "%s: got %d values, want one", name, len(values))
 		}
 	}
-	return nil
+	return s.Scale.OfValues()
+}
+
+// FitsScale implements [data.ScaleFitter]. Samples that the run does not replace have the scale of their own data set, which is not known
+// without the run: it may be fitted.
+func (s *Answers) FitsScale() bool {
+	return s.Scale.Fitted() || s.Scale == (data.Scale{}) && s.Value == "" && (s.Of == nil || data.ScaleIsFitted(s.Of.Source))
 }
 
 // WithInner implements [data.Outer]. Without the key `of` it returns s unchanged.

@@ -208,3 +208,28 @@ func TestWrongValuesOfARunAreErrors(t *testing.T) {
 		t.Errorf("got %v, want an error for a circle", err)
 	}
 }
+
+// Values of a run that are scaled by statistics of the fitted samples are others with other fitted samples.
+func TestAScaleOfAnswersIsFitted(t *testing.T) {
+	for want, s := range map[bool]*tessera.Answers{
+		true:  {Run: "r", Value: "code", Scale: data.Scale{Method: "standardise"}},
+		false: {Run: "r", Value: "code"},
+	} {
+		if got := data.ScaleIsFitted(s); got != want {
+			t.Errorf("%+v: got %v, want %v", s, got, want)
+		}
+	}
+}
+
+// Computed values have no bytes to divide by 255.
+func TestBytesAreAScaleOfFilesOnly(t *testing.T) {
+	for _, text := range []string{`{ name = "topics", scale = "bytes" }`, `{ name = "patches", of = "swimmer", size = 4, scale = "bytes" }`, `{ name = "run", run = "r", value = "code", scale = "bytes" }`} {
+		f, err := config.Load("models.toml", []byte("[model.m]\nencoder = [{ kind = \"dense\", units = 2 }]\ndataset = "+text+"\n"))
+		if err == nil {
+			_, err = f.Model("m")
+		}
+		if err == nil || !strings.Contains(err.Error(), "which is for numbers of files") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -431,9 +431,9 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }
 		what, key := "", "names"
 		switch {
-		case is(targetNames) && s.classes > 0:
+		case is(targetNames) && s.classes > 1:
 			what, key = fmt.Sprintf("has %d different whole numbers", s.classes), "labels"
-		case s.counts:
+		case s.counts && s.deviation > 0:
 			what = "counts up by one"
 		case name == "":
 			what = "has no name"

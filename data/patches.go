@@ -35,7 +35,7 @@ func (p *Patches) Check() error {
 	if p.Of == nil || p.Of.Source == nil {
 		return part.KeyErrorf("of", `got nothing, want a data set; write of = "fashion-mnist", or of = { name = "images", images = "FOLDER" }`)
 	}
-	return nil
+	return p.Scale.OfValues()
 }
 
 // WithInner implements [Outer].
@@ -64,8 +64,9 @@ func (p *Patches) HasTest() bool { return p.Of != nil && HasTest(p.Of.Source) }
 // Unlabelled implements [Unlabelled].
 func (*Patches) Unlabelled() bool { return true }
 
-func (p *Patches) fitsScale() bool {
-	return p.Scale.fitted() || p.Scale == (Scale{}) && p.Of != nil && ScaleIsFitted(p.Of.Source)
+// FitsScale implements [ScaleFitter].
+func (p *Patches) FitsScale() bool {
+	return p.Scale.Fitted() || p.Scale == (Scale{}) && p.Of != nil && ScaleIsFitted(p.Of.Source)
 }
 
 // shape returns the shape of a patch of images.

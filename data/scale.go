@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"tessera/kernel"
+	"tessera/part"
 	names "tessera/part/table"
 )
 
@@ -40,18 +41,34 @@ const (
 // scaleMethods lists the names of all methods.
 func scaleMethods() []string { return []string{scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten} }
 
-// fitted reports whether the scaling uses statistics of the fitted samples.
-func (s Scale) fitted() bool { return s.Method != "" && s.Method != scaleBytes }
+// Fitted reports whether the scaling uses statistics of the fitted samples.
+func (s Scale) Fitted() bool { return s.Method != "" && s.Method != scaleBytes }
+
+// ScaleFitter is implemented by sources whose samples may be scaled by statistics of the fitted samples.
+type ScaleFitter interface {
+	FitsScale() bool
+}
+
+// OfValues returns an error for the method "bytes", which is for numbers of files, and not for values that are computed.
+func (s Scale) OfValues() error {
+	if s.Method == scaleBytes {
+		return part.KeyErrorf("scale", "got %q, which is for numbers of files: want %s, %s, %s or a factor", scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
+	}
+	return nil
+}
 
 // ScaleIsFitted reports whether a source scales its samples by statistics of the fitted samples. Another [Selection] then
 // gives other values for the same samples.
 func ScaleIsFitted(source Source) bool {
-	s, ok := source.(interface{ fitsScale() bool })
-	return ok && s.fitsScale()
+	s, ok := source.(ScaleFitter)
+	return ok && s.FitsScale()
 }
 
-func (l Layout) fitsScale() bool   { return l.Scale.fitted() }
-func (f *Folders) fitsScale() bool { return f.Scale.fitted() }
+// FitsScale implements [ScaleFitter].
+func (l Layout) FitsScale() bool { return l.Scale.Fitted() }
+
+// FitsScale implements [ScaleFitter].
+func (f *Folders) FitsScale() bool { return f.Scale.Fitted() }
 
 // FromTOML sets s from a TOML value: the name of a method, or a non-zero number.
 func (s *Scale) FromTOML(value any) error {
@@ -106,7 +123,7 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 	}
 	scaling := &Scaling{Shift: make([]float32, m.pixels), Factor: make([]float32, m.pixels), Clip: s.Method == scaleMinmax}
 	groups, of := 1, s.fixed
-	if s.fitted() {
+	if s.Fitted() {
 		if groups = m.pixels; len(m.Shape) > 1 {
 			groups = 1
 			if len(m.Shape) == 3 {

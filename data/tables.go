@@ -118,7 +118,8 @@ func (s *CSV) layout() *Layout {
 	return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale, Missing: s.Missing}
 }
 
-func (s *CSV) fitsScale() bool { return s.Scale.fitted() }
+// FitsScale implements [ScaleFitter].
+func (s *CSV) FitsScale() bool { return s.Scale.Fitted() }
 
 // Check returns an error for a key that requires another, missing key.
 func (s *NPZ) Check() error {

@@ -37,7 +37,11 @@ type Topics struct {
 	Seed     uint64  `toml:"seed" doc:"seed of topics and texts; independent of the run's seed, so that all runs see the same texts"`
 }
 
-func (s *Topics) fitsScale() bool { return s.Scale.fitted() }
+// Check returns an error for a scale that is for files.
+func (s *Topics) Check() error { return s.Scale.OfValues() }
+
+// FitsScale implements [ScaleFitter].
+func (s *Topics) FitsScale() bool { return s.Scale.Fitted() }
 
 // Shape implements [Source].
 func (s *Topics) Shape(Dirs) ([]int, bool) { return []int{s.Words}, true }
