@@ -65,10 +65,23 @@ func (s *Answers) Check() error {
 	return s.Scale.OfValues()
 }
 
-// FitsScale implements [data.ScaleFitter]. Samples that the run does not replace have the scale of their own data set, which is not known
-// without the run: it may be fitted.
+// FitsScale implements [data.ScaleFitter]. Samples that the run does not replace have the scale of their own data set; true if the run cannot be
+// opened.
 func (s *Answers) FitsScale() bool {
-	return s.Scale.Fitted() || s.Scale == (data.Scale{}) && s.Value == "" && (s.Of == nil || data.ScaleIsFitted(s.Of.Source))
+	switch {
+	case s.Scale != (data.Scale{}):
+		return s.Scale.Fitted()
+	case s.Value != "":
+		return false
+	case s.Of != nil:
+		return data.ScaleIsFitted(s.Of.Source)
+	}
+	run, err := s.open(nil)
+	if err != nil {
+		return true
+	}
+	defer run.Close()
+	return data.ScaleIsFitted(run.source)
 }
 
 // WithInner implements [data.Outer]. Without the key `of` it returns s unchanged.

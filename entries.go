@@ -27,7 +27,7 @@ const (
 // Other values are unchanged. columns contains the images and the columns from which the output is computed, by name, see
 // [Run.Columns].
 //
-// pca, nmf and sparse_nmf encode the observed entries only ([Run.TakesHoles]). For any other model whose data set has missing
+// pca, nmf and sparse_nmf encode the observed entries only ([Run.TakesHoles]), unless their samples are whitened. For any other model whose data set has missing
 // or hidden entries, missing entries are 0 in the input, as in the training, and the output replaces them. All other models
 // were trained on complete samples: a missing entry starts as the mean of the same value in the other samples, and the output
 // replaces it repeatedly until it no longer changes (at most 500 times).

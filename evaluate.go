@@ -114,8 +114,8 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 
 // Attack measures the effect of attacks on the run. Adversarial examples are computed from the first limit images (0: all) on
 // which the run is evaluated. Equal seeds of the attacks give equal reports. If the data set has a `scale`, perturbations and errors
-// are those of scaled values. Perturbed values stay within [0,1], or within the range of the fitted samples ([Run.Range]) or of the
-// scaled ones if it is larger. It returns [ErrNoGradients] for a baseline.
+// are those of scaled values. If an attack has no range, perturbed values stay within [0,1] or, if it is larger, within the range of the
+// fitted samples ([Run.Range]); with a `scale`, within that of the measured samples. It returns [ErrNoGradients] for a baseline.
 func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*attack.Report, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (r *Run) Attack(ctx context.Context, attacks []attack.Attack, limit int) (*
 	}
 	attacks = slices.Clone(attacks)
 	for i := range attacks {
-		if low < 0 || high > 1 {
+		if attacks[i].Range == [2]float32{} && (low < 0 || high > 1) {
 			attacks[i].Range = [2]float32{low, high}
 		}
 	}

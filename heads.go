@@ -20,7 +20,7 @@ import (
 type Calibrated struct {
 	Head        string               `json:"head"`
 	Calibration *posthoc.Calibration `json:"calibration"`
-	On          []CalibratedOn       `json:"on"` // the validation images, then the test images if the data set has any
+	On          []CalibratedOn       `json:"on"` // the validation images, then the test images if the data set has any with labels
 }
 
 // CalibratedOn compares the probabilities of a head before and after its calibration on one split: accuracy, nll, ece, brier.
@@ -67,18 +67,20 @@ func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, 
 	c.Split = string(data.ValidationSplit)
 	done := &Calibrated{Head: head, Calibration: c}
 	splits := []data.Split{data.ValidationSplit}
-	compared, err := r.labelledTest(ctx, head)
+	test, err := r.labelledTest(ctx, head)
 	if err != nil {
 		return nil, err
 	}
-	if compared {
+	if test != nil {
 		splits = append(splits, data.TestSplit)
 	}
 	for _, split := range splits {
 		if split != data.ValidationSplit {
-			if logits, labels, err = r.Logits(ctx, split, head); err != nil {
+			c, err := r.collect(ctx, test, head, "")
+			if err != nil {
 				return nil, err
 			}
+			logits, labels = c.logits, c.labels
 		}
 		on := CalibratedOn{Split: split, Fitted: split == data.ValidationSplit}
 		if on.Before, err = measuredLogits(ctx, logits, labels); err != nil {
@@ -156,13 +158,16 @@ func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head
 	return others
 }
 
-// labelledTest reports whether there are test images that the run was not fitted to, with classes for a head.
-func (r *Run) labelledTest(ctx context.Context, head string) (bool, error) {
+// labelledTest returns the test images, if there are any that the run was not fitted to, with classes for a head; else nil.
+func (r *Run) labelledTest(ctx context.Context, head string) (*evaluation.Sample, error) {
 	if !data.HasTest(r.Model.Dataset.Source) || r.Model.Dataset.Fit == "test" {
-		return false, nil
+		return nil, nil
 	}
 	sample, err := r.Sample(ctx, data.TestSplit)
-	return err == nil && sample.Images.Classes(r.ClassColumn(head)) != nil, err
+	if err != nil || sample.Images.Classes(r.ClassColumn(head)) == nil {
+		return nil, err
+	}
+	return sample, nil
 }
 
 // Logits returns the logits of a head for the images of a split, row by row, and the classes of the images, negative for
@@ -266,7 +271,7 @@ type ThresholdOptions struct {
 type Decided struct {
 	Head       string              `json:"head"`
 	Thresholds *posthoc.Thresholds `json:"thresholds"`
-	On         []DecidedOn         `json:"on"` // the validation samples, then the test samples if the data set has any
+	On         []DecidedOn         `json:"on"` // the validation samples, then the test samples if the data set has any with labels
 }
 
 // DecidedOn compares the decisions with and without thresholds on one split, by the metric fairness.
@@ -314,11 +319,11 @@ func (r *Run) fitThresholds(ctx context.Context, o ThresholdOptions, heads map[s
 	}
 	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: t.Positive, Resamples: 200, Seed: 1, Least: 30}}}
 	done := &Decided{Head: o.Head, Thresholds: t, On: []DecidedOn{{Split: data.ValidationSplit, Fitted: true}}}
-	compared, err := r.labelledTest(ctx, o.Head)
+	test, err := r.labelledTest(ctx, o.Head)
 	if err != nil {
 		return nil, err
 	}
-	if compared {
+	if test != nil {
 		done.On = append(done.On, DecidedOn{Split: data.TestSplit})
 	}
 	sample, err := r.Sample(ctx, data.ValidationSplit, t.Column)

@@ -186,3 +186,27 @@ func TestBlackBoxesSayWhichSettingIsWrong(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// flat has the images of wide as vectors.
+type flat struct{ wide }
+
+func (flat) Shape() []int { return []int{64} }
+
+// In l2, squares need images: of the model whose gradients or logits make the examples, and before anything is computed.
+func TestSquaresInL2NeedImages(t *testing.T) {
+	w := wide{make([]float64, 64)}
+	x, labels := make([]float32, 2*64), make([]int, 2)
+	trials := []attack.Trial{{Attack: attack.Attack{Method: attack.Square, Norm: attack.L2, Epsilon: 0.5}, Queries: 5}}
+	for name, c := range map[string]struct {
+		model, source attack.Classifier
+		want          bool
+	}{
+		"vectors": {flat{w}, nil, false}, "images": {w, nil, true}, "from vectors": {w, flat{w}, false}, "from images": {flat{w}, w, true},
+	} {
+		_, err := attack.Judge(context.Background(), c.model, c.source, x, labels, trials)
+		var key part.KeyError
+		if (err == nil) != c.want || err != nil && (!errors.As(err, &key) || key.Key != "norm") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

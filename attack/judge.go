@@ -81,7 +81,7 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 		return nil, errors.New("attack: no attacks")
 	}
 	for i := range trials {
-		if err := cmp.Or(trials[i].Check(), trials[i].suits(model.Shape())); err != nil {
+		if err := cmp.Or(trials[i].Check(), trials[i].suits(source.Shape())); err != nil {
 			return nil, fmt.Errorf("attack %d: %w", i, err)
 		}
 	}

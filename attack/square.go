@@ -49,8 +49,8 @@ func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error
 type grid struct{ height, width, channels int }
 
 func gridOf(shape []int) grid {
-	if len(shape) == 1 {
-		return grid{1, shape[0], 1}
+	if len(shape) < 2 {
+		return grid{1, volume.Of(shape), 1}
 	}
 	return grid{shape[0], shape[1], volume.Of(shape) / (shape[0] * shape[1])}
 }

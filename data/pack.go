@@ -40,7 +40,7 @@ type packedImages struct {
 	Shape   []int
 	N       int
 	Floats  bool        // four bytes per value, little-endian; otherwise one byte
-	Sparse  bool        `json:",omitempty"` // entries of a sparse matrix in place of values, see [Entries.pack]
+	Sparse  bool        `json:",omitempty"` // entries of a sparse matrix in place of values, as packedRow writes them
 	Parts   [][]float32 `json:",omitempty"`
 	Labels  []int       `json:",omitempty"`
 	Scaling *Scaling    `json:",omitempty"`
@@ -65,6 +65,9 @@ func (s *Set) Pack(to io.Writer) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return fmt.Errorf("data: %s: %w", s.Name, err)
+	}
+	if len(text) > mostPackedHeader {
+		return fmt.Errorf("data: %s: its labels, parts and names take %d MiB, more than the %d MiB that are sent to workers: give the workers the files (--data)", s.Name, len(text)>>20, mostPackedHeader>>20)
 	}
 	w := bufio.NewWriter(to)
 	w.WriteString(packMagic)

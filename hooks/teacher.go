@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"slices"
+
 	"tessera/losses"
 	"tessera/part"
 )
@@ -34,18 +36,19 @@ func (h *Teacher) Check() error {
 		return part.KeyErrorf("decay", "got a schedule that follows the value of a loss term, want a number in (0,1) or a schedule over the epochs")
 	}
 	through := losses.Through(h.Decay)
-	_, constant := h.Decay.(*losses.Constant)
-	for i, decay := range through {
-		last := i == len(through)-1 && !constant
-		switch {
-		case decay > 0 && decay < 1 || last && decay == 1:
-		case constant:
-			return part.KeyErrorf("decay", "got %v, want a number in (0,1)", decay)
-		default:
-			return part.KeyErrorf("decay", "goes from %v to %v and passes %v, want numbers in (0,1), 1 only at the end", through[0], through[len(through)-1], decay)
-		}
+	moving := through // the decays before an end at 1
+	for len(moving) > 1 && moving[len(moving)-1] == 1 {
+		moving = moving[:len(moving)-1]
 	}
-	return nil
+	i := slices.IndexFunc(moving, func(decay float64) bool { return !(decay > 0 && decay < 1) })
+	switch _, constant := h.Decay.(*losses.Constant); {
+	case i < 0:
+		return nil
+	case constant || len(through) == 1:
+		return part.KeyErrorf("decay", "got %v, want a number in (0,1)", through[i])
+	default:
+		return part.KeyErrorf("decay", "goes from %v to %v and passes %v, want numbers in (0,1), 1 only at the end", through[0], through[len(through)-1], moving[i])
+	}
 }
 
 // Lends implements [Lender].

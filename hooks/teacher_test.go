@@ -79,6 +79,8 @@ func TestADecayOutsideItsRangeIsAnError(t *testing.T) {
 	for _, decay := range []losses.Weight{
 		nil,
 		&losses.Constant{Value: 1},
+		&losses.Points{Epochs: []float64{0}, Weights: []float64{1}},
+		&losses.Points{Epochs: []float64{0, 1, 2}, Weights: []float64{0.5, 1, 0.9}},
 		&losses.Points{Epochs: []float64{0, 1, 2}, Weights: []float64{0.5, 30, 0.9}},
 		&losses.Linear{Between: losses.Between{From: 0.5, To: 1.1, Epochs: 3}},
 		&losses.Multiplier{From: 0.9, Limit: 0.1, Rate: 0.1},
@@ -87,7 +89,8 @@ func TestADecayOutsideItsRangeIsAnError(t *testing.T) {
 			t.Errorf("%+v is accepted", decay)
 		}
 	}
-	for _, decay := range []losses.Weight{&losses.Constant{Value: 0.9}, &losses.Cosine{Between: losses.Between{From: 0.99, To: 1, Epochs: 3}}} {
+	for _, decay := range []losses.Weight{&losses.Constant{Value: 0.9}, &losses.Cosine{Between: losses.Between{From: 0.99, To: 1, Epochs: 3}},
+		&losses.Points{Epochs: []float64{0, 1, 2}, Weights: []float64{0.9, 1, 1}}} {
 		if err := (&Teacher{Decay: decay}).Check(); err != nil {
 			t.Errorf("%+v: %v", decay, err)
 		}

@@ -28,3 +28,23 @@ func TestTrialsAreMeasuredOnSamplesUnderTheirScale(t *testing.T) {
 		t.Error("no trial was measured")
 	}
 }
+
+// The samples of a sparse matrix are not expanded to all of their values: few are measured.
+func TestASparseMatrixIsNotExpanded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	var text strings.Builder
+	text.WriteString("row,column,value\n")
+	for i := range 60 {
+		fmt.Fprintf(&text, "u%d,v%d,%d\n", i%12, i%7, 1+i%5)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, spec(t, "[model.m]\nkind = \"matrix_factorisation\"\ncomponents = 2\niterations = 2\ndataset = { name = \"triples\", file = \""+filepath.ToSlash(path)+"\" }\n[sweep.s]\nmodel = \"m\"\nseeds = [1, 2]\n", "s"), Options{Out: t.TempDir()})
+	if len(s.rows) != 0 {
+		t.Errorf("%d sets are expanded", len(s.rows))
+	}
+	if r, err := s.Run(t.Context()); err != nil || len(r.Trials) != 2 || r.Trials[0].Metrics == nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

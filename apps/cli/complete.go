@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ func completeCommand() *cobra.Command {
 		Use:   "complete RUN --in FILE --out FILE",
 		Short: "Fill the missing entries of a file",
 		Long: "Fill the missing entries of a .csv, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
-			"entries, and other columns and arrays, stay as they are, to the byte. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there. Any other " +
+			"entries, and other columns and arrays, stay as they are, to the byte. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
 			"model that was trained with missing or hidden entries (missing and hide of its data set) gets 0 in their place, as in its training. Others begin with the " +
 			"mean of the other samples and are asked again until their answer does not change.",
 		Example: "  tessera complete runs/ratings --in ratings.csv --out filled.csv",
@@ -42,7 +43,8 @@ type completeFlags struct {
 }
 
 func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
-	if given, want := filepath.Ext(f.out), filepath.Ext(f.in); !strings.EqualFold(given, want) {
+	whole := []string{".csv", ".npy", ".npz", ".safetensors"}
+	if given, want := filepath.Ext(f.out), strings.ToLower(filepath.Ext(f.in)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {
 		return usagef("--out: got %q, want a name that ends in %s, like --in", f.out, want)
 	}
 	if err := outputFile(f.in, f.out); err != nil {

@@ -1,0 +1,33 @@
+package hooks
+
+import (
+	"slices"
+	"testing"
+
+	"tessera/attack"
+)
+
+// Perturbed values stay in [0,1] only if the training samples do.
+func TestPerturbedValuesStayInTheRangeOfTheSamples(t *testing.T) {
+	for _, c := range []struct{ images, want []float32 }{
+		{[]float32{0, 0.2, 0.9, 1}, []float32{0.5, 0.7, 1, 1}},
+		{[]float32{-2, 0.2, 1.5, 3}, []float32{-1.5, 0.7, 2, 3}},
+	} {
+		f := newFake(t, c.images)
+		copy(f.parameters[3].Data, []float32{1, 1, 1, 1}) // all derivatives are 1
+		active, err := (&Adversarial{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.5}, Share: 1}).Attach(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := active.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		s := &Step{Images: slices.Clone(c.images), Clean: c.images, Size: 1}
+		if err := active.BeforeStep(s); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.Images, c.want) {
+			t.Errorf("%v: got %v, want %v", c.images, s.Images, c.want)
+		}
+	}
+}
