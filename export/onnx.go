@@ -119,7 +119,7 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 		return nil, err
 	}
 	var columns []data.Column
-	if r.Layout != nil {
+	if r.Baseline == nil {
 		columns = r.Layout.Columns
 	}
 	scaled(m, r.Scaling, columns)
