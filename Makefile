@@ -4,7 +4,7 @@ GO ?= go
 # A count, not a duration: go test can fail without reason at the end of a duration (go.dev/issue/75804).
 FUZZTIME ?= 10000x
 # Packages with matrix products, which OpenBLAS may compute.
-NUMERIC = ./graph/... ./layers ./losses ./metrics ./train
+NUMERIC = ./graph/... ./layers ./losses ./metrics ./internal/train
 # Tests of what is written and read back, whatever computed it.
 FILES = Kill|Interrupt|Resum
 ENCODES ?= 20000
@@ -13,7 +13,7 @@ BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CHAOS_EPOCHS ?= 3500
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./apps/serve ./augment ./data ./data/morph ./engine ./kernel ./metrics ./parallel/... ./train/...
+CONCURRENT = . ./apps/serve ./data/augment ./data ./data/morph ./internal/engine/... ./metrics ./internal/parallel/... ./internal/train/...
 
 # Versions of the linters, built from the module proxy.
 GOLANGCI ?= v2.15.0
@@ -28,8 +28,8 @@ test: ## the README's test command
 	$(GO) test -timeout 30m ./...
 
 test-tools: ## the tools for developers, a module of their own
-	$(GO) -C tools vet ./...
-	$(GO) -C tools test ./...
+	$(GO) -C internal/tools vet ./...
+	$(GO) -C internal/tools test ./...
 
 check: format vet staticcheck lint vulnerabilities test test-tools race fuzz portable ## everything that must pass before a change is merged
 
@@ -45,7 +45,7 @@ staticcheck:
 # Linters of golangci-lint that staticcheck does not have; .golangci.yml chooses them. Both tools are built from the module proxy.
 lint: ## golangci-lint, if it can be fetched
 	@$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) version >/dev/null 2>&1 || { echo "skipped: golangci-lint could not be fetched"; exit 0; }; \
-	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) run
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI) run --config .ci/golangci.yml
 
 vulnerabilities: ## govulncheck, if the Go vulnerability database can be reached
 	@curl -sfo /dev/null -m 10 https://vuln.go.dev/index/modules.json || { echo "skipped: the Go vulnerability database cannot be reached"; exit 0; }; \
@@ -53,7 +53,7 @@ vulnerabilities: ## govulncheck, if the Go vulnerability database can be reached
 
 race: ## with checkptr, for the packages that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short -skip '$(FILES)' $(CONCURRENT)
-	$(GO) test -race -short -run 'TestARunInterruptedAtAnyStep|TestAllHooksTogether|TestAUserDefinedHookResumes|TestASearchInterruptedInAnyBatch' ./train
+	$(GO) test -race -short -run 'TestARunInterruptedAtAnyStep|TestAllHooksTogether|TestAUserDefinedHookResumes|TestASearchInterruptedInAnyBatch' ./internal/train
 
 fuzz: ## FUZZTIME inputs for every fuzz test, of each package from one binary
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cache=$$($(GO) env GOCACHE)/fuzz && \
@@ -66,41 +66,41 @@ fuzz: ## FUZZTIME inputs for every fuzz test, of each package from one binary
 	done
 
 portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's build is installed or BLAS names one
-	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test -short ./graph/... ./engine
-	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./kernel $(NUMERIC)"; \
-	TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./kernel $(NUMERIC); \
+	TESSERA_BLAS=none TESSERA_SIMD=none $(GO) test -short ./graph/... ./internal/engine
+	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./internal/engine/kernel $(NUMERIC)"; \
+	TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./internal/engine/kernel $(NUMERIC); \
 	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
 
 same-bytes: ## compare the results of shipped models and sweeps at the commit BASE and now; ONLY=GLOB restricts them; TESSERA_DATA is the data folder
-	$(GO) -C tools run -trimpath ./samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(abspath $(CACHE))"
+	$(GO) -C internal/tools run -trimpath ./samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(abspath $(CACHE))"
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./...
 
 bench-peers: ## training steps compared with PyTorch, NMF and SVM compared with scikit-learn, in alternating rounds; TESSERA_DATA is the folder that holds fashion-mnist/
-	$(GO) -C tools run ./bench
+	$(GO) -C internal/tools run ./bench
 
 # The page of parts that are known, over many data sets: its runs and results are kept in IDENTIFIABILITY.
 IDENTIFIABILITY ?= .identifiability
 identifiability: ## the tables of docs/reproduction/identifiability.md; needs scikit-learn; takes hours
 	@mkdir -p $(IDENTIFIABILITY)
 	$(GO) build -o $(IDENTIFIABILITY)/tessera ./apps/tessera
-	$(GO) -C tools build -o $(abspath $(IDENTIFIABILITY))/planted ./planted
-	python3 tools/bench/identifiability.py $(abspath $(IDENTIFIABILITY)/tessera) $(abspath $(IDENTIFIABILITY)/planted) $(abspath $(IDENTIFIABILITY))
+	$(GO) -C internal/tools build -o $(abspath $(IDENTIFIABILITY))/planted ./planted
+	python3 internal/tools/bench/identifiability.py $(abspath $(IDENTIFIABILITY)/tessera) $(abspath $(IDENTIFIABILITY)/planted) $(abspath $(IDENTIFIABILITY))
 
 # The page of images with hidden pixels: its runs are kept in MISSING.
 MISSING ?= .missing
 missing: ## the table and the picture of docs/missing.md; TESSERA_DATA is the folder that holds fashion-mnist/; half an hour
 	@mkdir -p $(MISSING)
-	$(GO) -C tools run ./missing $(abspath $(MISSING))
+	$(GO) -C internal/tools run ./missing $(abspath $(MISSING))
 	cp $(MISSING)/missing.png docs/img/missing.png
 
 # The pages of attacked classifiers: their runs and results are kept in TRIAL.
 TRIAL ?= .trial
 trial: ## the tables of docs/robustness.md and docs/reproduction/robust-parts.md and its figures; TESSERA_DATA is the folder that holds mnist/ and fashion-mnist/; hours
 	@mkdir -p $(TRIAL)
-	$(GO) -C tools run ./trial victims $(abspath $(TRIAL))
-	$(GO) -C tools run ./trial parts $(abspath $(TRIAL))
+	$(GO) -C internal/tools run ./trial victims $(abspath $(TRIAL))
+	$(GO) -C internal/tools run ./trial parts $(abspath $(TRIAL))
 	cp $(TRIAL)/robust-parts-l2.png $(TRIAL)/robust-parts-linf.png docs/reproduction
 
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
@@ -111,7 +111,7 @@ reports: ## train a run and a sweep and write docs/reports; TESSERA_DATA is the 
 	cd $(REPORTS) && ./tessera report runs/parts -o $(CURDIR)/docs/reports/parts.html && ./tessera report sweeps/limbs -o $(CURDIR)/docs/reports/limbs.html
 
 golden: ## write the golden files again; check the diff
-	$(GO) test ./docs ./config ./show/figures ./sweep/scheduler ./apps/internal/study -update
+	$(GO) test ./docs ./config ./apps/show/figures ./internal/sweep/scheduler ./apps/internal/study -update
 
 kill-test: ## kill -9 at 20 random moments, resume, compare bytes
 	$(GO) test ./apps/cli -run 'Kill' -kills 20 -v -count 1
@@ -123,7 +123,7 @@ kill-kinds: ## kill -9 every kind of model (columns, published values, players, 
 MPIRUN ?= mpirun.openmpi mpirun.mpich
 mpi: ## distributed training by real processes: sums, 20 losses, bytes, kills, stops, a full disk; about 5 minutes per launcher
 	for launcher in $(MPIRUN); do \
-		$(GO) test ./parallel/mpi -mpirun $$launcher -v -count 1 && \
+		$(GO) test ./internal/parallel/mpi -mpirun $$launcher -v -count 1 && \
 		$(GO) test ./apps/cli -mpirun $$launcher -run 'SeveralProcesses|KilledProcess|StoppedProcess|FullDiskOfRank|AnInterruptEnds|ReportedOnce|WithoutALauncher' -v -count 1 || exit 1; \
 	done
 
@@ -133,11 +133,11 @@ encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit wi
 
 slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
 	$(GO) build -o tessera ./apps/tessera
-	sweep/scheduler/testdata/slurm.sh ./tessera
+	internal/sweep/scheduler/testdata/slurm.sh ./tessera
 
 chaos: ## a sweep on workers under 60 SIGKILLs, cut connections, a full disk and a wrong clock; 10,000 empty trials through the queue
-	$(GO) -C tools run ./chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)
-	$(GO) test ./sweep/fleet -run EmptyTrials -empty 10000 -v -count 1
+	$(GO) -C internal/tools run ./chaos --trials 40 --kills 60 --epochs $(CHAOS_EPOCHS)
+	$(GO) test ./internal/sweep/fleet -run EmptyTrials -empty 10000 -v -count 1
 
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./apps/cli -run 'Parts' -seeds 5 -v -count 1
@@ -145,16 +145,16 @@ parts: ## the swimmer's parts for seeds 1 to 5
 serve-soak: ## 10 minutes of load and of clients that fail, then 10 minutes at the highest rate with the memory logged; RUN is a run on images of 28x28
 	$(GO) test ./apps/serve -run 'Soak$$' -soak 10m -timeout 30m -v -count 1
 	$(GO) build -o tessera ./apps/tessera
-	$(GO) -C tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --rounds 1 --encoding binary --soak 10m
+	$(GO) -C internal/tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --rounds 1 --encoding binary --soak 10m
 
 bench-serve: ## tessera serve beside onnxruntime-node; RUN, ONNX: its encoder as ONNX, MODULES: a folder after `npm install --ignore-scripts onnxruntime-node@1.30.0`
 	$(GO) build -o tessera ./apps/tessera
 	for encoding in json binary; do \
-		$(GO) -C tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --onnx "$(abspath $(ONNX))" --modules "$(abspath $(MODULES))" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
+		$(GO) -C internal/tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --onnx "$(abspath $(ONNX))" --modules "$(abspath $(MODULES))" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
 	done
 
 release: ## binaries for linux, darwin and windows on amd64 and arm64, with checksums and a list of what was run, in dist/
-	$(GO) -C tools run ./release --out $(CURDIR)/dist
+	$(GO) -C internal/tools run ./release --out $(CURDIR)/dist
 
 module: ## give the module another path: make module MODULE=example.org/tessera
 	@[ -n "$(MODULE)" ] || { echo "make module MODULE=example.org/tessera"; exit 2; }
@@ -162,4 +162,4 @@ module: ## give the module another path: make module MODULE=example.org/tessera
 	git ls-files -z '*.go' | xargs -0 sed -i -E "s#([\"[])$$old/#\1$(MODULE)/#g; s#^(([[:space:]]*|import )([_a-z]+ )?)\"$$old\"\$$#\1\"$(MODULE)\"#" && \
 	git ls-files -z '*go.mod' | xargs -0 sed -i -E "s#(^|[[:space:]])$$old( |/|\$$)#\1$(MODULE)\2#g" && \
 	git ls-files -z '*.md' | xargs -0 sed -i -E "s#((\"|\`)$$old/(apps|losses|ops)|-require=$$old@|-replace=$$old=)#<\1>#g; s#<(\"|\`|-[a-z]+=)$$old([/@=a-z]*)>#\1$(MODULE)\2#g" && \
-	gofmt -w $$(git ls-files '*.go') && $(GO) vet ./... && $(GO) -C tools vet ./...
+	gofmt -w $$(git ls-files '*.go') && $(GO) vet ./... && $(GO) -C internal/tools vet ./...

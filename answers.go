@@ -12,14 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 
+	parts "tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/regular"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/internal/volume"
 	"tessera/losses"
-	parts "tessera/part"
-	"tessera/part/table"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 func init() {

@@ -12,8 +12,8 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/train"
 	"tessera/laws"
-	"tessera/train"
 )
 
 const teacherText = `dataset = { name = "credit", count = 300, test = 40 }

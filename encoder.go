@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"tessera/data"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/batches"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/parallel/team"
 	"tessera/posthoc"
 )
 

@@ -21,9 +21,9 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/graph/ops"
 	"tessera/layers"
 	"tessera/metrics"
-	"tessera/ops"
 )
 
 var (

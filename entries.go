@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/data"
 	"tessera/losses"
 	"tessera/metrics"
@@ -105,7 +105,7 @@ func (r *Run) PredictsEntries() bool {
 	if r == nil {
 		return false
 	}
-	_, ok := r.coder.(baselines.MatrixPredictor)
+	_, ok := r.coder.(classical.MatrixPredictor)
 	return ok
 }
 
@@ -115,7 +115,7 @@ func (r *Run) RowNames() []string {
 	if !r.PredictsEntries() {
 		return nil
 	}
-	return named(r.matrix.rows, r.coder.(baselines.MatrixPredictor).Rows())
+	return named(r.matrix.rows, r.coder.(classical.MatrixPredictor).Rows())
 }
 
 // ColumnNames returns the names of the columns of the sparse matrix to which the model was fitted, nil for other samples.
@@ -142,7 +142,7 @@ func (r *Run) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float64
 	}
 	values := make([]float64, len(pairs.Rows))
 	err := r.computing(func(c metrics.Coder) error {
-		m := c.(baselines.MatrixPredictor)
+		m := c.(classical.MatrixPredictor)
 		rows, columns := indexed(r.RowNames()), indexed(r.ColumnNames())
 		codes, err := foldIn(m, further, columns)
 		if err != nil {
@@ -179,7 +179,7 @@ func unknown(pairs *data.Pairs, i int, what, name, hint string) error {
 }
 
 // foldIn computes the codes of additional rows, by name.
-func foldIn(m baselines.MatrixPredictor, further *data.Images, columns map[string]int) (map[string][]float64, error) {
+func foldIn(m classical.MatrixPredictor, further *data.Images, columns map[string]int) (map[string][]float64, error) {
 	if further == nil {
 		return nil, nil
 	}

@@ -8,8 +8,8 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/train/evaluation"
 	"tessera/metrics"
-	"tessera/train/evaluation"
 )
 
 // Evaluate is like [Run.EvaluateOn], for the test images of the data set, or for all images if there is no test split.

@@ -10,13 +10,13 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera"
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/graph/ops"
+	"tessera/internal/train"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/ops"
-	"tessera/train"
 )
 
 // runs is the folder for the runs of the examples.
@@ -242,14 +242,14 @@ func Example_matrix() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fit, err := (&baselines.MatrixFactorisation{Components: 1, Solver: "als", Biases: true, RidgeRows: 1e-4, RidgeColumns: 1e-4, Iterations: 50}).New([]int{8}, 1)
+	fit, err := (&classical.MatrixFactorisation{Components: 1, Solver: "als", Biases: true, RidgeRows: 1e-4, RidgeColumns: 1e-4, Iterations: 50}).New([]int{8}, 1)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := baselines.Fit(context.Background(), fit, images, nil); err != nil {
+	if _, err := classical.Fit(context.Background(), fit, images, nil); err != nil {
 		log.Fatal(err)
 	}
-	m := fit.(baselines.MatrixPredictor)
+	m := fit.(classical.MatrixPredictor)
 	known, err := m.PredictEntry(1, 4) // which row 1 did not rate
 	if err != nil {
 		log.Fatal(err)

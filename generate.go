@@ -8,12 +8,12 @@ import (
 	"math"
 	"slices"
 
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/data"
 	"tessera/internal/indexprior"
+	"tessera/internal/train/evaluation"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/train/evaluation"
 )
 
 // ErrNoSampler is the error for a model of which no images can be drawn.
@@ -175,7 +175,7 @@ func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
 			return nil, err
 		}
 		of := &CodeDensity{low: make([]float32, r.Units()), high: make([]float32, r.Units())}
-		matrix, err := baselines.NewMatrix(codes, r.Units())
+		matrix, err := classical.NewMatrix(codes, r.Units())
 		if err != nil {
 			return nil, err
 		}
@@ -183,13 +183,13 @@ func (r *Run) CodeDensity(ctx context.Context) (*CodeDensity, error) {
 			values := column(codes, r.Units(), j)
 			of.low[j], of.high[j] = slices.Min(values), slices.Max(values)
 		}
-		method := &baselines.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
+		method := &classical.GMM{Components: min(codeComponents, matrix.Len()), Covariance: "full", Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-3, Restarts: 1}
 		if r.Units() > fullUnits {
 			method.Covariance = "diagonal"
 		}
 		mixture, err := method.New([]int{r.Units()}, r.Model.Train.Seed)
 		if err == nil {
-			_, err = baselines.Fit(ctx, mixture, matrix, nil)
+			_, err = classical.Fit(ctx, mixture, matrix, nil)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("run %s: mixture of its codes: %w", r.Path, err)

@@ -10,10 +10,10 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/train"
+	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 	"tessera/posthoc"
-	"tessera/train"
-	"tessera/train/evaluation"
 )
 
 // Calibrated is the result of [Run.Calibrate].

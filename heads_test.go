@@ -16,12 +16,12 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/train/checkpoint"
 	"tessera/internal/vectors"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/posthoc"
-	"tessera/train/checkpoint"
 )
 
 // overtrained trains a classifier on noisy labels until it is overconfident.

@@ -21,25 +21,25 @@ import (
 
 	"tessera"
 	"tessera/apps/serve"
+	"tessera/apps/show/comparison"
+	"tessera/apps/show/figures"
+	"tessera/apps/show/page"
 	"tessera/attack"
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/mpi"
+	"tessera/internal/sweep"
+	"tessera/internal/sweep/fleet"
+	"tessera/internal/train"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/evaluation"
 	"tessera/layers"
 	"tessera/metrics"
-	"tessera/parallel/mpi"
-	"tessera/show/comparison"
-	"tessera/show/figures"
-	"tessera/show/page"
-	"tessera/sweep"
-	"tessera/sweep/fleet"
-	"tessera/train"
-	"tessera/train/checkpoint"
-	"tessera/train/evaluation"
 )
 
 // sourceFolder is the folder of this package, because the tests change the working directory.
@@ -76,7 +76,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.ReadModel":   func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
 		"tessera.Run.Encoder": func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
 		"baselines.NewModel": func() error {
-			_, err := baselines.NewModel(nil, nil, 0, baselines.Options{}, nil)
+			_, err := classical.NewModel(nil, nil, 0, classical.Options{}, nil)
 			return err
 		},
 		"tessera.Run.Evaluate":       func() error { _, err := run.Evaluate(ctx, nil); return err },
@@ -181,8 +181,8 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		"config.File.Sweep":   fails(func() error { _, err := (&config.File{}).Sweep("s"); return err }),
 		"sweep.New":           fails(func() error { _, err := sweep.New(ctx, nil, sweep.Options{}); return err }),
 		"metrics choice":      fails(func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, metrics.Selection{{}}); return err }),
-		"baselines.Fit":       fails(func() error { _, err := baselines.Fit(ctx, nil, nil, nil); return err }),
-		"baselines.Matrix":    func() error { return fmt.Errorf("%d images", baselines.Matrix{}.Len()) },
+		"baselines.Fit":       fails(func() error { _, err := classical.Fit(ctx, nil, nil, nil); return err }),
+		"baselines.Matrix":    func() error { return fmt.Errorf("%d images", classical.Matrix{}.Len()) },
 		"sweep trial": fails(func() error {
 			_, err := sweep.New(ctx, &config.Sweep{Trials: []config.Trial{{}}}, sweep.Options{})
 			return err
@@ -374,7 +374,7 @@ func entries(t *testing.T, run string) map[string]func() error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fitted, err := tessera.Declare(config.Model{Kind: "kmeans", Baseline: &baselines.KMeans{Components: 2}, Dataset: config.Dataset{Source: rows(t, 1)}})
+	fitted, err := tessera.Declare(config.Model{Kind: "kmeans", Baseline: &classical.KMeans{Components: 2}, Dataset: config.Dataset{Source: rows(t, 1)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func entries(t *testing.T, run string) map[string]func() error {
 		"train.Run, tape":   func() error { _, err := train.Run(ctx, m, alone); return err },
 		"train.Run, kmeans": func() error { _, err := train.Run(ctx, fitted, alone); return err },
 		"train.Resume":      func() error { _, err := train.Resume(ctx, run, alone); return err },
-		"baselines":         func() error { _, err := (&baselines.KMeans{Components: 2}).New([]int{6, 5}, 1); return err },
+		"baselines":         func() error { _, err := (&classical.KMeans{Components: 2}).New([]int{6, 5}, 1); return err },
 		"sweep.New":         func() error { _, err := sweep.New(ctx, &config.Sweep{}, sweep.Options{}); return err },
 		"metrics.Start":     func() error { _, err := metrics.Start(metrics.Subject{}, 0, nil, nil); return err },
 		"tape.Backend":      func() error { _, err := tape.Backend{}.Compile(program); return err },

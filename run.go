@@ -15,14 +15,14 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine/ir"
 	"tessera/graph"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
+	"tessera/internal/train"
 	"tessera/internal/vectors"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/parallel/team"
 	"tessera/posthoc"
-	"tessera/train"
 )
 
 // Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and returns its atoms. Several goroutines may

@@ -16,10 +16,10 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {

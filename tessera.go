@@ -18,16 +18,16 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
+	"tessera/internal/parallel/collective"
+	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
-	"tessera/kernel"
-	"tessera/parallel/collective"
-	"tessera/parallel/team"
-	"tessera/train"
+	"tessera/internal/train"
 )
 
 // Version is the version of this module.

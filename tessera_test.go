@@ -15,9 +15,9 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 var (

@@ -14,11 +14,11 @@ import (
 	"slices"
 	"sync"
 
+	"tessera/config/part"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/part"
 )
 
 // Attack computes adversarial examples.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // scaling is a linear model in plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // blind is a classifier without gradients.

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"tessera/config/part"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/parallel/team"
-	"tessera/part"
 )
 
 // Classifier is a model whose head predicts classes. All slices are row-major.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // plane is a linear classifier of 6 pixels in plain loops: z_j = w_j x. It has one class per row of weights.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 // byGradient returns the worst adversarial example that fgsm or pgd finds for each image. An example that is

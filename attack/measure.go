@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"tessera/config/part"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/part"
 )
 
 // Target is a model that can be attacked. All slices are row-major: n images with the number of values of Shape(), or n

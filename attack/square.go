@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tessera/config/part"
 	"tessera/internal/volume"
-	"tessera/part"
 )
 
 // square attacks image i by random search. It starts from x and updates x: in each step it replaces a random square of

@@ -1,3 +1,3 @@
 package config_test
 
-import _ "tessera/baselines" // Shipped models use baselines. The tests of package config itself cannot import package baselines.
+import _ "tessera/classical" // Shipped models use baselines. The tests of package config itself cannot import package baselines.

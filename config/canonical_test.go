@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/layers"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 const canonicalText = `

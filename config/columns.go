@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 // WithColumns returns the model for a data set that has the given columns in addition to images and labels.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"unicode"
 
+	"tessera/config/part/table"
 	"tessera/data"
-	"tessera/part/table"
 )
 
 // File is a parsed models.toml. Its methods are safe for concurrent use.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/hooks"
 	"tessera/layers"
-	"tessera/part/table"
 )
 
 // shipped returns the text of the project's models.toml.

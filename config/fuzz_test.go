@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // FuzzLoad checks that no text makes the package panic, that every error has a position, and that a valid model can be

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // glob checks that the glob in a key matches at least one parameter, or one of the additional names.

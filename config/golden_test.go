@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 var update = flag.Bool("update", false, "write what the golden files should hold")

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"tessera/attack"
+	"tessera/config/part/table"
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 // search checks the restrictions of a full-batch optimizer.

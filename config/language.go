@@ -9,14 +9,14 @@ import (
 	"sync"
 
 	"tessera/attack"
-	"tessera/augment"
+	"tessera/config/part/table"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/data/augment"
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 // language lists the registries and tables of models.toml. A new registry needs one line here.

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/part/table"
 )
 
 // Layout contains the layers of a model with their shapes, for one shape of the input.

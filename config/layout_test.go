@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/layers"
-	"tessera/part/table"
 )
 
 func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T) {

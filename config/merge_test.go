@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {

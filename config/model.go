@@ -19,15 +19,15 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/augment"
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/data/augment"
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 // Autoencoder is the default kind of a model.

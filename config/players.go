@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part/table"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 // Player is a group of parameters with its own objective and optimizer. Each of its steps changes the parameters that

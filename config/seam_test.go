@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/layers"
-	"tessera/part/table"
 )
 
 // block has kinds of fields that no current part has: layers within a layer, and a table that may be absent.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/part/table"
 )
 
 // Previous is the name of the previous layer's output in the key `from` of a layer. A layer reads this value by

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/metrics"
-	"tessera/part/table"
 )
 
 // Sweep is one checked table [sweep.NAME]: the trials with its models, settings and seeds.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // readSeeds reads the key seeds of the sweep.

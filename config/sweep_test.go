@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/losses"
-	"tessera/part/table"
 )
 
 const sweeping = `

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/internal/random"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 // spread is a range of values with logarithmic or linear spacing, including both ends.

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/augment"
+	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/data/augment"
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/part/table"
 )
 
 // unit is the range of values for which terms such as bce and kl are defined.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/part/table"
 )
 
 // ObjectiveMetric is the entry of train.metrics that stands for the objective and its terms.

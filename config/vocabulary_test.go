@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // TestEveryRegisteredPartCanBeDeclared checks the registered parts: tags are well formed, no part has a key that its

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 // walk is the state of a walk over the layers of a model, including the errors. To avoid consequential errors, an

@@ -1,8 +1,8 @@
 package constraints
 
 import (
-	"tessera/kernel"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/internal/engine/kernel"
 )
 
 // Box keeps every weight in an interval: the projection argmin ||v-w|| over min <= v <= max, which is

@@ -24,7 +24,7 @@ import (
 	"iter"
 	"math"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Constraint projects a parameter onto a feasible set.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"tessera/config/part"
 	"tessera/constraints"
-	"tessera/part"
 )
 
 func projected(c constraints.Constraint, shape []int, w ...float32) []float32 {

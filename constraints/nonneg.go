@@ -3,7 +3,7 @@ package constraints
 import (
 	"math"
 
-	"tessera/kernel"
+	"tessera/internal/engine/kernel"
 )
 
 // NonNeg keeps every weight >= 0: the projection argmin ||v-w|| over v >= 0, which is v = max(w, 0).

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/vectors"
-	"tessera/kernel"
 )
 
 // Orthogonal keeps the rows (atoms) of a parameter orthonormal: the projection argmin ||V-W|| over V V' = I. If there

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Arrays contains the keys that the data sets idx and npy share: user-defined samples and labels in array files. The format

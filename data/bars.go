@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 func init() {

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/part"
 )
 
 // Names of the columns that every set may have. All other columns have other names.

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 // Draw is a kind of column whose values are drawn at random instead of read: noise, masks, negatives. It must be safe for

@@ -3,7 +3,7 @@ package data
 import (
 	"math/rand/v2"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // DrawOther gives each sample the value of a column for another sample, drawn uniformly from all other samples of the set: a

@@ -3,7 +3,7 @@ package data
 import (
 	"math/rand/v2"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // DrawUniform draws every value from U(low, high).

@@ -3,7 +3,7 @@ package data
 import (
 	"math/rand/v2"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // DrawWhole draws every value uniformly from the whole numbers from, from + 1, ..., below - 1.

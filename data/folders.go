@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/parallel/team"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/internal/parallel/team"
 )
 
 func init() {

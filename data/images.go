@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
 )
 
 // Images contains n samples of one shape, images or vectors, with their labels. Pixels are bytes, which represent value/255,

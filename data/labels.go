@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 // UnknownLabel is the label of an image of an unknown class. Every negative label has this meaning.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // labelledSet returns training images with the given labels, and three test images.

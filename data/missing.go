@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 // Columns for missing entries. A data set with the key missing = "nan" may contain NaN, or empty cells of a .csv file: they

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {

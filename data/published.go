@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // published is a downloaded data set of four IDX files of grey 28x28 images with known content: the common part of

@@ -8,9 +8,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"tessera/kernel"
-	"tessera/part"
-	names "tessera/part/table"
+	"tessera/config/part"
+	names "tessera/config/part/table"
+	"tessera/internal/engine/kernel"
 )
 
 // Scale is the key scale: "bytes", "minmax", "standardise", "whiten" or a factor. It determines how the values of a data set are scaled

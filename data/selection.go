@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 // Selection selects the fitted and the validation images of a set. Its fields are keys of every dataset table.

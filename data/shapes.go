@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tessera/config/part"
 	"tessera/internal/random"
-	"tessera/part"
 )
 
 func init() {

@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Source is a declared data set; the tagged fields of its struct are keys of the dataset table.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Tables contains the keys that the data sets csv, npz and safetensors share: user-defined samples and labels in one file,

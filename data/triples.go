@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 func init() {

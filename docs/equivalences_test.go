@@ -8,7 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"tessera"
-	"tessera/baselines"
+	"tessera/apps/show/figures"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/random"
@@ -16,7 +17,6 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/optim"
-	"tessera/show/figures"
 )
 
 // The tests of docs/equivalences.md.
@@ -115,7 +115,7 @@ func wide(values []float32, d int) *mat.Dense {
 // principal returns the first principal axes of vectors, k x d, and the variances along them.
 func principal(t *testing.T, values []float32, d, k int) (axes *mat.Dense, variances []float64) {
 	t.Helper()
-	m := fitted(t, &baselines.PCA{Components: k}, values, d)
+	m := fitted(t, &classical.PCA{Components: k}, values, d)
 	codes, err := m.Encode(values)
 	if err != nil {
 		t.Fatal(err)
@@ -128,17 +128,17 @@ func principal(t *testing.T, values []float32, d, k int) (axes *mat.Dense, varia
 }
 
 // fitted returns a baseline fitted to vectors.
-func fitted(t *testing.T, method baselines.Method, values []float32, d int) baselines.Model {
+func fitted(t *testing.T, method classical.Method, values []float32, d int) classical.Model {
 	t.Helper()
 	m, err := method.New([]int{d}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	images, err := baselines.NewMatrix(values, d)
+	images, err := classical.NewMatrix(values, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := baselines.Fit(context.Background(), m, images, nil); err != nil {
+	if _, err := classical.Fit(context.Background(), m, images, nil); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -235,7 +235,7 @@ func TestKMeansIsAFactorisationWithOneHotCodes(t *testing.T) {
 	const d, k = 6, 5
 	values := spectrum(3, 300, d, 1, 0.8)
 	n := len(values) / d
-	m := fitted(t, &baselines.KMeans{Components: k, Iterations: 200, Restarts: 3}, values, d)
+	m := fitted(t, &classical.KMeans{Components: k, Iterations: 200, Restarts: 3}, values, d)
 	codes, err := m.Encode(values)
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +343,7 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	values := spectrum(4, 80, d, 1.5, 1.2, 0.9)
 	x := wide(values, d)
 	n, _ := x.Dims()
-	m := fitted(t, &baselines.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}, values, d)
+	m := fitted(t, &classical.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}, values, d)
 	encoded, err := m.Encode(values)
 	if err != nil {
 		t.Fatal(err)
@@ -384,16 +384,16 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 		t.Errorf("W'W and Z'Z differ:\n%v\n%v", mat.Formatted(&ww), mat.Formatted(&zz))
 	}
 	normal := func(seed uint64) *mat.Dense { // U' of W Z' = U S V'
-		method := &baselines.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}
+		method := &classical.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}
 		model, err := method.New([]int{d}, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		images, err := baselines.NewMatrix(values, d)
+		images, err := classical.NewMatrix(values, d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := baselines.Fit(context.Background(), model, images, nil); err != nil {
+		if _, err := classical.Fit(context.Background(), model, images, nil); err != nil {
 			t.Fatal(err)
 		}
 		codes, err := model.Encode(values)
@@ -499,7 +499,7 @@ func rated(t *testing.T, n, m int) *data.Images {
 // With more components the error on the fitted entries decreases. The error on held-out entries is smallest at the planted
 // number of components.
 func TestHeldOutEntriesChooseTheNumberOfComponents(t *testing.T) {
-	ranks, err := baselines.CrossValidateEntries(context.Background(), &baselines.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
+	ranks, err := classical.CrossValidateEntries(context.Background(), &classical.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
 		WeightedRidge: true, Iterations: 40, Tolerance: 1e-4}, rated(t, 200, 100), []int{1, 2, 3, 4, 6, 8}, 4, 1, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -17,17 +17,17 @@ import (
 	"testing"
 
 	"tessera"
-	"tessera/augment"
 	"tessera/config"
+	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/data/augment"
 	"tessera/hooks"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/optim"
-	"tessera/part"
-	"tessera/part/table"
 )
 
 var update = flag.Bool("update", false, "write docs/parts.md and the tables of docs/shipped-models.md and docs/metrics.md")

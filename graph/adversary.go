@@ -8,8 +8,8 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/attack"
 	"tessera/data"
+	"tessera/graph/ops"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // adversaryPrefix is the start of the names of gradients for attacks on heads.

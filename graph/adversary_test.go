@@ -8,11 +8,11 @@ import (
 
 	"gorgonia.org/tensor"
 	"tessera/attack"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
-	"tessera/parallel/team"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 )
 
 var _ attack.Target = (*graph.Coder)(nil)

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
-	"tessera/parallel/team"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 )
 
 // torch_attacks.json contains adversarial examples computed by PyTorch. It is written by torch_attacks.py in the same

@@ -12,10 +12,10 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/config"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // Names of outputs of a program other than the values of the model ("code", "output", a head).

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"tessera/augment"
 	"tessera/config"
 	"tessera/data"
-	"tessera/engine/ir"
+	"tessera/data/augment"
+	"tessera/internal/engine/ir"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine/ir"
 	"tessera/metrics"
 )
 

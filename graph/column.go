@@ -6,8 +6,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/data"
+	"tessera/graph/ops"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // ColumnName returns the name of the input (batch, shape) for a column other than images and labels.

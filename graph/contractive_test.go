@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"gorgonia.org/tensor"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 // contracted is a training program in float64 whose only loss term is a contractive penalty.

@@ -8,12 +8,12 @@ import (
 
 	"gorgonia.org/tensor"
 	"tessera/data/morph"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 	"tessera/metrics"
-	"tessera/parallel/team"
 )
 
 // onAtoms declares a model whose decoder has a layer before the layer with the atoms, and an activation after it.

@@ -11,11 +11,11 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
-	"tessera/parallel/team"
 )
 
 // drawnAtOnce is the number of images that are drawn together. The last ones are completed to this number, so that the bits

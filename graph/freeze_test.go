@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
-	"tessera/parallel/team"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 )
 
 // frozen declares a model with a frozen batch_norm, which uses its running averages in training, too, and does not

@@ -11,11 +11,11 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
-	"tessera/engine/ir/fromgraph"
+	"tessera/config/part"
+	"tessera/graph/ops"
+	"tessera/internal/engine/ir/fromgraph"
 	"tessera/internal/volume"
 	"tessera/losses"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // terms returns the indices of the request's terms.

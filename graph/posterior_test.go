@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"tessera/data"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/layers"
 	"tessera/metrics"
-	"tessera/parallel/team"
 )
 
 // variational declares variational auto-encoders of 6 pixels.

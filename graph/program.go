@@ -9,10 +9,10 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/engine/ir"
-	"tessera/engine/ir/fromgraph"
+	"tessera/graph/ops"
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/ir/fromgraph"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // Parameter is one named tensor of a model. All programs of the model share Data.

@@ -10,13 +10,13 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/config"
-	"tessera/engine/ir"
+	"tessera/config/part"
 	"tessera/graph"
+	"tessera/graph/ops"
 	"tessera/graph/tape"
+	"tessera/internal/engine/ir"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // viewed declares a model whose terms read views, a head and images.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"tessera/attack"
-	"tessera/parallel/team"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/internal/parallel/team"
 )
 
 // Adversarial trains a model on adversarial examples. In every (shuffled) mini-batch, adversarial examples for the current

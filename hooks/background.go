@@ -3,9 +3,9 @@ package hooks
 import (
 	"slices"
 
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/vectors"
-	"tessera/part"
 )
 
 // Background keeps what is in every image in one unit. Such a part, for example the torso of the swimmer, is added in every image,

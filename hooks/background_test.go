@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part"
 	"tessera/data"
-	"tessera/part"
 )
 
 // torso returns a training with 3 units whose 3 images have pixel 0 and one other pixel.

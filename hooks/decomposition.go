@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/parallel/team"
-	"tessera/part"
 )
 
 // Decomposition prepares images for a first layer that decomposes them (amd, pado). Every model with such a layer has this

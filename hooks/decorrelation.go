@@ -6,9 +6,9 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/layers"
-	"tessera/part"
 )
 
 // Decorrelation fits a first layer `decorrelate` to the training samples, before the first step of a new run. Every model with such a layer has this

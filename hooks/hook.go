@@ -16,9 +16,9 @@ import (
 	"strings"
 
 	"tessera/attack"
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/metrics"
-	"tessera/part"
 )
 
 // Hook is a declared procedure around the training steps: a pointer to a struct with its settings. A training must not change

@@ -3,7 +3,7 @@ package hooks
 import (
 	"slices"
 
-	"tessera/kernel"
+	"tessera/internal/engine/kernel"
 )
 
 // average is a moving average of all parameters of a model, including running averages of layers. Every step computes

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Prune is a training phase that sets the smallest weights of matching parameters to 0 and keeps them there.

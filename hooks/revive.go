@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Revive re-initialises dead units. After every `every` epochs, before the next step, it encodes the first `sample` training

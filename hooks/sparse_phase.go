@@ -3,8 +3,8 @@ package hooks
 import (
 	"strings"
 
+	"tessera/config/part"
 	"tessera/layers"
-	"tessera/part"
 )
 
 // SparsePhase turns the layers `sparsify` of a model on for a phase of the training, and off before and after: dense-sparse-dense

@@ -3,8 +3,8 @@ package hooks
 import (
 	"slices"
 
+	"tessera/config/part"
 	"tessera/optim"
-	"tessera/part"
 )
 
 // Surgery is gradient surgery (PCGrad). If the gradients of two loss terms conflict, each step removes from one gradient its

@@ -3,8 +3,8 @@ package hooks
 import (
 	"slices"
 
+	"tessera/config/part"
 	"tessera/losses"
-	"tessera/part"
 )
 
 // Teacher maintains an exponential moving average of the parameters, a second model whose values losses can read. It starts

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/data"
-	"tessera/part"
 )
 
 // unitWeights are the weights of the units of a one-layer encoder, and of the first decoder layer if it is a dense layer from the

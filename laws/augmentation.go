@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"tessera/augment"
+	"tessera/data/augment"
 	"tessera/internal/volume"
 )
 

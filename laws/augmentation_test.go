@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/augment"
+	"tessera/data/augment"
 	"tessera/laws"
 )
 

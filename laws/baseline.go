@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/metrics"
 )
 
@@ -33,16 +33,16 @@ var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 
 // baselineTrial is a method with samples.
 type baselineTrial struct {
-	fresh  func() baselines.Method
+	fresh  func() classical.Method
 	values []float32
 	want   func() (*fitted, error) // fits the method once and returns the result
 }
 
 // fitted contains the results of a fit.
 type fitted struct {
-	baselines.Model
-	state    baselines.State // copy of the state
-	progress []baselines.Progress
+	classical.Model
+	state    classical.State // copy of the state
+	progress []classical.Progress
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 
 func (t baselineTrial) String() string { return fmt.Sprintf("%d samples", baselineSamples) }
 
-func eachBaselineTrial(fresh func() baselines.Method, try func(t baselineTrial)) error {
+func eachBaselineTrial(fresh func() classical.Method, try func(t baselineTrial)) error {
 	t := baselineTrial{fresh: fresh, values: uniform32(baselineSamples * baselinePixels)}
 	clear(t.values[4*baselinePixels : 5*baselinePixels])
 	copy(t.values[9*baselinePixels:10*baselinePixels], t.values[8*baselinePixels:])
@@ -61,7 +61,7 @@ func eachBaselineTrial(fresh func() baselines.Method, try func(t baselineTrial))
 	return nil
 }
 
-func (t baselineTrial) model() (baselines.Model, error) {
+func (t baselineTrial) model() (classical.Model, error) {
 	m, err := t.fresh().New([]int{baselinePixels}, 5)
 	if err == nil && m == nil {
 		err = errors.New("returns neither a model nor an error")
@@ -73,8 +73,8 @@ func (t baselineTrial) model() (baselines.Model, error) {
 }
 
 // samples returns a copy of the samples.
-func (t baselineTrial) samples() baselines.Matrix {
-	m, _ := baselines.NewMatrix(slices.Clone(t.values), baselinePixels) // whole samples
+func (t baselineTrial) samples() classical.Matrix {
+	m, _ := classical.NewMatrix(slices.Clone(t.values), baselinePixels) // whole samples
 	return m
 }
 
@@ -88,9 +88,9 @@ func (t baselineTrial) fit(ctx context.Context) (*fitted, error) {
 }
 
 // fitted fits a model to its end.
-func (t baselineTrial) fitted(ctx context.Context, m baselines.Model) (*fitted, error) {
+func (t baselineTrial) fitted(ctx context.Context, m classical.Model) (*fitted, error) {
 	f := &fitted{Model: m}
-	_, err := baselines.Fit(ctx, m, t.samples(), func(p baselines.Progress) error {
+	_, err := classical.Fit(ctx, m, t.samples(), func(p classical.Progress) error {
 		if f.progress = append(f.progress, p); len(f.progress) > 10*t.fresh().MostIterations()+1000 {
 			return errors.New("it does not end")
 		}
@@ -101,12 +101,12 @@ func (t baselineTrial) fitted(ctx context.Context, m baselines.Model) (*fitted, 
 }
 
 // through returns a copy of a state that was written and read like a checkpoint, with numbers as JSON.
-func through(s baselines.State) baselines.State {
+func through(s classical.State) classical.State {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return baselines.State{} // of numbers that are not finite
+		return classical.State{} // of numbers that are not finite
 	}
-	var read baselines.State
+	var read classical.State
 	_ = json.Unmarshal(text, &read) // what Marshal wrote
 	return read
 }
@@ -234,7 +234,7 @@ func (t baselineTrial) resumes() error {
 }
 
 // resumed continues a fit from its state.
-func (t baselineTrial) resumed(s baselines.State, want *fitted) error {
+func (t baselineTrial) resumed(s classical.State, want *fitted) error {
 	m, err := t.model()
 	if err != nil {
 		return err
@@ -382,11 +382,11 @@ func (t baselineTrial) refuses() error {
 		if what == "NaN" && metrics.TakesHoles(m) { // a missing entry
 			continue
 		}
-		images, err := baselines.NewMatrix(x.values, x.pixels)
+		images, err := classical.NewMatrix(x.values, x.pixels)
 		if err != nil {
 			return err
 		}
-		if _, err := baselines.Fit(context.Background(), m, images, nil); err == nil {
+		if _, err := classical.Fit(context.Background(), m, images, nil); err == nil {
 			return fmt.Errorf("accepts %s", what)
 		}
 	}
@@ -422,7 +422,7 @@ func (t baselineTrial) damaged() error {
 	if err != nil {
 		return err
 	}
-	try := func(what string, change func(s *baselines.State)) error {
+	try := func(what string, change func(s *classical.State)) error {
 		s := through(f.state)
 		change(&s)
 		m, err := t.model()
@@ -432,18 +432,18 @@ func (t baselineTrial) damaged() error {
 		return err
 	}
 	for name, tensor := range f.state.Tensors {
-		if err := try(fmt.Sprintf("too few values of %q", name), func(s *baselines.State) {
-			s.Tensors[name] = baselines.Tensor{Shape: tensor.Shape, Values: tensor.Values[1:]}
+		if err := try(fmt.Sprintf("too few values of %q", name), func(s *classical.State) {
+			s.Tensors[name] = classical.Tensor{Shape: tensor.Shape, Values: tensor.Values[1:]}
 		}); err != nil && len(tensor.Values) > 0 {
 			return err
 		}
 	}
 	for name := range f.state.Numbers {
-		if err := try(fmt.Sprintf("no number %q", name), func(s *baselines.State) { delete(s.Numbers, name) }); err != nil {
+		if err := try(fmt.Sprintf("no number %q", name), func(s *classical.State) { delete(s.Numbers, name) }); err != nil {
 			return err
 		}
 	}
-	return try("no tensors", func(s *baselines.State) { s.Tensors = nil })
+	return try("no tensors", func(s *classical.State) { s.Tensors = nil })
 }
 
 func (t baselineTrial) keepsSettings() error {
@@ -453,11 +453,11 @@ func (t baselineTrial) keepsSettings() error {
 		return err
 	}
 	values := slices.Clone(t.values)
-	images, err := baselines.NewMatrix(values, baselinePixels)
+	images, err := classical.NewMatrix(values, baselinePixels)
 	if err != nil {
 		return err
 	}
-	if _, err := baselines.Fit(context.Background(), m, images, nil); err != nil {
+	if _, err := classical.Fit(context.Background(), m, images, nil); err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(method, t.fresh()) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/laws"
 	"tessera/metrics"
 )
@@ -23,7 +23,7 @@ type centre struct {
 func (*centre) Units() int          { return 1 }
 func (*centre) MostIterations() int { return 3 }
 
-func (c *centre) New(shape []int, _ uint64) (baselines.Model, error) {
+func (c *centre) New(shape []int, _ uint64) (classical.Model, error) {
 	if c.Mistake == "settings" {
 		c.Calls++
 	}
@@ -33,7 +33,7 @@ func (c *centre) New(shape []int, _ uint64) (baselines.Model, error) {
 type centred struct {
 	mistake string
 	mean    []float32
-	images  baselines.Images
+	images  classical.Images
 	done    int
 	begun   bool
 	hidden  float32 // a value that is missing from the state
@@ -43,7 +43,7 @@ type centred struct {
 func (m *centred) Shape() []int { return []int{len(m.mean)} }
 func (m *centred) Units() int   { return 1 }
 
-func (m *centred) Begin(_ context.Context, images baselines.Images) error {
+func (m *centred) Begin(_ context.Context, images classical.Images) error {
 	if m.mistake != "accepts" && (images.Pixels() != len(m.mean) || images.Len() == 0) {
 		return errors.New("other samples")
 	}
@@ -58,7 +58,7 @@ func (m *centred) Begin(_ context.Context, images baselines.Images) error {
 	return nil
 }
 
-func (m *centred) all(images baselines.Images) []float32 {
+func (m *centred) all(images classical.Images) []float32 {
 	x := make([]float32, images.Len()*images.Pixels())
 	var indices []int
 	for i := range images.Len() {
@@ -68,12 +68,12 @@ func (m *centred) all(images baselines.Images) []float32 {
 	return x
 }
 
-func (m *centred) Step(ctx context.Context) (baselines.Progress, error) {
+func (m *centred) Step(ctx context.Context) (classical.Progress, error) {
 	if m.mistake == "context" {
 		m.mean[0]++ // half an iteration
 	}
 	if err := ctx.Err(); err != nil {
-		return baselines.Progress{}, err
+		return classical.Progress{}, err
 	}
 	if m.images != nil {
 		x := m.all(m.images)
@@ -93,7 +93,7 @@ func (m *centred) Step(ctx context.Context) (baselines.Progress, error) {
 	case "forgets":
 		m.mean[0] += m.hidden
 	}
-	p := baselines.Progress{Iteration: m.done, Objective: 1 / float64(m.done), Done: m.Done()}
+	p := classical.Progress{Iteration: m.done, Objective: 1 / float64(m.done), Done: m.Done()}
 	if m.mistake == "objective" {
 		p.Objective = math.NaN()
 	}
@@ -102,11 +102,11 @@ func (m *centred) Step(ctx context.Context) (baselines.Progress, error) {
 
 func (m *centred) Done() bool { return m.done >= 3 }
 
-func (m *centred) State() baselines.State {
-	return baselines.State{Tensors: map[string]baselines.Tensor{"atoms": {Shape: []int{1, len(m.mean)}, Values: m.mean}}, Numbers: map[string]float64{"done": float64(m.done)}}
+func (m *centred) State() classical.State {
+	return classical.State{Tensors: map[string]classical.Tensor{"atoms": {Shape: []int{1, len(m.mean)}, Values: m.mean}}, Numbers: map[string]float64{"done": float64(m.done)}}
 }
 
-func (m *centred) Restore(s baselines.State) error {
+func (m *centred) Restore(s classical.State) error {
 	atoms, ok := s.Tensors["atoms"]
 	done, known := s.Numbers["done"]
 	if m.mistake != "state" && (!ok || !known || len(atoms.Values) != len(m.mean)) {
@@ -169,7 +169,7 @@ func (m *centred) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 }
 
 func TestWrongBaselinesBreakTheirLaws(t *testing.T) {
-	wrong := map[string]func() baselines.Method{}
+	wrong := map[string]func() classical.Method{}
 	for law, mistake := range map[string]string{
 		"fits samples, in at most the iterations that it names":                        "objective",
 		"has codes and atoms of the sizes that it declares, and finite values":         "size",
@@ -183,10 +183,10 @@ func TestWrongBaselinesBreakTheirLaws(t *testing.T) {
 		"refuses a damaged state":                                                      "state",
 		"never changes its settings, nor the samples":                                  "settings",
 	} {
-		wrong[law] = func() baselines.Method { return &centre{Mistake: mistake} }
+		wrong[law] = func() classical.Method { return &centre{Mistake: mistake} }
 	}
 	mustBreak(t, laws.Baseline, wrong)
-	if broken := laws.Broken(laws.Baseline, func() baselines.Method { return &centre{} }); len(broken) > 0 {
-		t.Errorf("a baseline without a mistake breaks %q: %v", broken, laws.Baseline.Test(func() baselines.Method { return &centre{} }))
+	if broken := laws.Broken(laws.Baseline, func() classical.Method { return &centre{} }); len(broken) > 0 {
+		t.Errorf("a baseline without a mistake breaks %q: %v", broken, laws.Baseline.Test(func() classical.Method { return &centre{} }))
 	}
 }

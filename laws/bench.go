@@ -10,17 +10,17 @@ import (
 	"sync"
 
 	"gorgonia.org/gorgonia"
-	"tessera/engine"
-	"tessera/engine/ir"
-	"tessera/engine/ir/shard"
+	"tessera/config/part/table"
 	"tessera/graph"
+	"tessera/graph/ops"
 	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/ir/shard"
+	"tessera/internal/parallel/collective"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
-	"tessera/ops"
-	"tessera/parallel/collective"
-	"tessera/parallel/team"
-	"tessera/part/table"
 )
 
 // backend runs a graph: Gorgonia's tape machine or the engine.

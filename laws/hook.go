@@ -12,19 +12,19 @@ import (
 	"sync/atomic"
 
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
-	"tessera/engine"
-	"tessera/engine/ir"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/collective"
+	"tessera/internal/parallel/team"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/parallel/collective"
-	"tessera/parallel/team"
-	"tessera/part/table"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 // Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an

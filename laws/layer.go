@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/engine/ir"
+	"tessera/internal/engine/ir"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"

@@ -9,9 +9,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/graph/ops"
 	"tessera/laws"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 // wrongLayer is the identity with one fault.

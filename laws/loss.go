@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"tessera/engine/ir"
+	"tessera/internal/engine/ir"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"

@@ -6,9 +6,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+	"tessera/graph/ops"
 	"tessera/laws"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // wrongLoss is the mean square of a value, with one fault.

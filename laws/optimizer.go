@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/config/part/table"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 // Optimizer contains the laws of optimizers. Mini-batch rules must also satisfy [Rule], and full-batch optimizers [Search].

@@ -10,8 +10,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/engine/ir"
-	"tessera/ops"
+	"tessera/graph/ops"
+	"tessera/internal/engine/ir"
 )
 
 // meddling is an op with a fault in its output or in its derivative.

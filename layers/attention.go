@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Attention is multi-head self-attention. With H heads of d = features/H features each, it maps the tokens X of an input to

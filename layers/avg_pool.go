@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // AvgPool computes the mean of every window for each channel; the windows are those of [MaxPool]. Windows over the edges

@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
 )
 
 // BatchNorm shifts and scales every unit of a vector, or every channel of an image (height, width, channels) or (height,

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Concat is a block of layers with a skip connection that concatenates the input and the block's output,

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Condition adds a vector to every pixel of an image, or to every token, of its input:

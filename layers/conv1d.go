@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Conv1D convolves sequences (length, channels) with filters; a vector (length) has one channel. The output is (length',

@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Conv2D convolves images (height, width, channels) with filters; an image (height, width) has one channel. The output is

@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Conv2DTranspose enlarges images (height, width, channels). It is the transpose of a [Conv2D] that has the same settings and

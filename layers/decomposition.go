@@ -5,10 +5,10 @@ import (
 	"sync"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
 	"tessera/data/morph"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Decomposition is embedded by `amd` and `pado`. They decompose an image x into channels [x,] R_1, ..., R_L, S with x = S +

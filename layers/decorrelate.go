@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
 )
 
 // Decorrelate removes the linear dependence of its inputs on the groups of a column, y = x W + b. It is the first layer of an

@@ -2,9 +2,9 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Dense maps the flattened input x of n values to `units` outputs: y = activation(x W + b), with W of shape (n, units) and b

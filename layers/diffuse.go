@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Diffuse mixes an image x with noise, the forward process of a diffusion model: the value `level` is the noise level t of each

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Elu is the exponential linear unit, y = x for x > 0 and alpha * (exp(x) - 1) otherwise. Its derivative at 0 is alpha.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units).

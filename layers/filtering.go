@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Filtering is embedded by the convolution and the transposed convolution.

@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
 )
 
 // Flatten turns an image into the vector of its values, row by row.

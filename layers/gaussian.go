@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Gaussian is the code layer of a variational auto-encoder. From the flattened input x of n values it computes a normal

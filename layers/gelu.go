@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Gelu is the Gaussian error linear unit, y = x P(x), where P is the distribution function of N(0,1). It is exact: it does not

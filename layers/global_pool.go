@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // GlobalPool maps an image (height, width, channels) or (height, width) to the vector of the means, or the maxima, of its

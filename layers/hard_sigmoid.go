@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // HardSigmoid is a piecewise linear sigmoid, y = min(max(x/6 + 1/2, 0), 1), as in PyTorch. Courbariaux, Bengio and David,

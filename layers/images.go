@@ -7,10 +7,10 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"tessera/config/part"
+	"tessera/graph/ops"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // imageOf returns height, width and channels of an image of shape (height, width, channels), or (height, width) with one

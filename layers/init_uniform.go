@@ -3,7 +3,7 @@ package layers
 import (
 	"math/rand/v2"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Uniform draws from U(low, high).

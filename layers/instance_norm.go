@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // InstanceNorm shifts and scales every channel of an image (height, width, channels) or (height, width) to a learned mean

@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
 )
 
 // JumpRelu sets values of the flattened input to 0 unless they exceed the learned threshold t_j of their unit: y = x if x >

@@ -16,8 +16,8 @@ import (
 
 	"gorgonia.org/gorgonia"
 
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Layer is one element of an encoder or a decoder. Shapes do not include the batch axis: an image is (height, width) or

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // LayerNorm shifts and scales the values along the last axis of every input (the units of a vector, the channels of a

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // LayerScale multiplies the values along the last axis of its input (the units of a vector, the channels of a pixel, the values of

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // LeakyRelu is y = x for x > 0 and slope * x otherwise. Its derivative at 0 is slope. Maas, Hannun and Ng, Rectifier

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // MaskPatches hides a fraction of the tokens of its input (tokens, features) in training: the output contains only the

@@ -2,9 +2,9 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // MaxPlus maps the flattened input h of n values to `units` outputs in the max-plus algebra, y(i) = max over j of (h(j) +

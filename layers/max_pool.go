@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // MaxPool computes the maximum of every window for each channel of images (height, width, channels) or (height, width).

@@ -2,9 +2,9 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Plasticity is a sigmoid with a gain a and a bias b for every unit of a vector, or every channel of an image

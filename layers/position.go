@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Position adds an embedding of the position to its input, y = x + E. Layers that treat all tokens equally can then

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // PRelu is a leaky relu with a learned slope a for every unit of a vector, or every channel of an image:

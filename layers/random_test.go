@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/config/part"
 	"tessera/internal/random"
 	"tessera/layers"
-	"tessera/part"
 )
 
 // moments returns the mean and the standard deviation.

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/boltzmann"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // RBM is a restricted Boltzmann machine: a distribution of its flattened input v of n values and of `units` binary hidden units h,

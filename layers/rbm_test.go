@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 func init() {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // RectifiedGaussian is a code layer of a variational auto-encoder whose codes are never negative, and often exactly 0. As the

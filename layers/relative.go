@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Relative makes the output of a block of layers proportional to the scale of its input: with the root mean square s of the

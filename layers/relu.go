@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Relu is the rectified linear unit, y = max(x, 0). Its derivative at 0 is 0.

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
-	"tessera/part"
 )
 
 // Reshape changes the shape of every input to another one of equal size and preserves the order of the values.

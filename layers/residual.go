@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Residual is a block of layers with a skip connection, y = x + block(x). The block must preserve the shape. Its layers are

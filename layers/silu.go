@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Silu is the sigmoid linear unit, y = x / (1 + exp(-x)), also called swish. Elfwing, Uchibe and Doya, Sigmoid-weighted linear

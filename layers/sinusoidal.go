@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Sinusoidal maps every number t of its input to `units` values, the first half sines and the second half cosines of t:

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Softmax turns the units of each input into probabilities, y_j = exp(x_j) / sum_i exp(x_i). For inputs of higher rank it

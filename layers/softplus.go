@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Softplus is a smooth rectifier, y = log(1 + exp(s x)) / s with the sharpness s, stable for values of any size. For larger

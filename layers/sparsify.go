@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Sparsify sets the small values along the last axis of every input to 0: the floor(fraction n) smallest of n values (of equal

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/volume"
-	"tessera/ops"
 )
 
 // TeacherCentre subtracts the moving average c of what a teacher computes here, y = x - c, with one value of c for each value of

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
 	"tessera/internal/volume"
-	"tessera/part"
 )
 
 // Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ +

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // TokenDense applies the same dense layer to every token of an input, whereas [Dense] flattens the tokens into one vector.

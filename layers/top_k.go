@@ -2,8 +2,8 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // TopK sets all values along the last axis of every input to 0, except for the k largest; of equal values the first ones

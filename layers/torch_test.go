@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 // torch_layers.json contains results of PyTorch in float32, torch_layers64.json in float64, both written by torch_layers.py.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Transformer is a transformer block with pre-normalisation, on tokens along the input's last axis:

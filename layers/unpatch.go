@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Unpatch undoes [Patches]: it turns tokens (tokens, size*size*channels), ordered row by row, into an image (height, width),

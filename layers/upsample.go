@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Upsample repeats every pixel of an image (height, width, channels) or (height, width) as a block of factor x factor pixels:

@@ -2,7 +2,7 @@ package layers
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // UpsampleBilinear enlarges an image (height, width, channels) or (height, width) by linear interpolation between the centres

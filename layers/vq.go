@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // VQ is vector quantisation, the code layer of a VQ-VAE. It replaces every token z of its input by the nearest of the `entries`

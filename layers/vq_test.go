@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/laws/gradcheck"
-	"tessera/ops"
 )
 
 // The gradient of the input is the straight-through estimate by its definition, the gradient of the output. As a control, it is

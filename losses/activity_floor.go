@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // ActivityFloor keeps units in use. The term is the sum over the units of max(0, 1 - t_j / p), where t_j is the mean

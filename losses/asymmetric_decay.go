@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // AsymmetricDecay decays negative weights fully and other weights alpha times as much. With the default alpha = 0 it only

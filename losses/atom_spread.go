@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // AtomSpread is the mean over the atoms w, the rows of the decoder's weight, of |w|_1 / (√n |w|_2), where n is the number of

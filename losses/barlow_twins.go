@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // BarlowTwins makes the cross-correlation of the values of two views the identity: a unit has the same value for both views,

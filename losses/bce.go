@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // epsilon keeps logarithms of probabilities finite: probabilities are clipped to [epsilon, 1-epsilon]. In float32 the upper

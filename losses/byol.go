@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // BYOL predicts, from one view of an image, the teacher's value for the other view. Let q_i and q'_i be the predictions of the

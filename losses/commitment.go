@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Commitment keeps the inputs z of a vq layer near the entries e_k of its code book that replace them: the mean over values and

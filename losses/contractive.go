@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Contractive is the mean over the images of the squared Frobenius norm of the Jacobian J = dh/dx of the code. It measures

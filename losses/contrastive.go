@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Contrastive makes two values of the same sample more similar than values of different samples. Let a_i be row i of the

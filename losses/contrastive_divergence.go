@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // ContrastiveDivergence is the difference between the mean free energies of the images and of samples of a layer rbm, in nats:

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Covariance decorrelates the units of a value over the images of a batch. Let C be the covariance matrix of the d units over

@@ -2,8 +2,8 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // CrossEntropy compares a head with the labels, or with another column of classes. It is the mean, over the samples whose

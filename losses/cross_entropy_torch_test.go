@@ -7,9 +7,9 @@ import (
 	"math"
 	"testing"
 
+	"tessera/config/part"
 	"tessera/laws"
 	"tessera/losses"
-	"tessera/part"
 )
 
 // torch_cross_entropy.json contains results of PyTorch in float64, written by torch_cross_entropy.py.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // DINO predicts, from one view of an image, the distribution over K units that the teacher computes from the other view. Let z_i

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Distillation trains a head to reproduce the predictions of another model, the teacher. The teacher's logits are the column

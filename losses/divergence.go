@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Divergence is implemented by terms that are the divergence of the distribution of codes that a layer gives each image from a

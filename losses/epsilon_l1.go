@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // EpsilonL1 is a smooth absolute value, sum_j sqrt((p - t_j)² + epsilon), where t_j is the mean of unit j over the batch. Its

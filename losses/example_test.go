@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // Energy is a user-defined loss: the mean over images of sum_j h_j² / 2. It consists of one struct, whose tagged fields are

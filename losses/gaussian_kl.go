@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // GaussianKL is the Kullback-Leibler divergence of the code distributions of a gaussian layer from N(0, 1), in nats: the mean

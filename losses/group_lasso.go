@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // GroupLasso is a group penalty on the units, relative to the size of the images. The cost of unit j is the root mean square

@@ -2,8 +2,8 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // Grouping is embedded by the terms that measure the dependence of a score on the group of a sample. Let s_j be unit j of the

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Hoyer is the mean over images of |s - sigma(h)|, where s is the target and

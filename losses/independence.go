@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Independence penalises the dependence of a score on the group of a sample. The group is a column of whole numbers; a sample

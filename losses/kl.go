@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // KL is the Kullback-Leibler divergence between the target mean activation p and the mean activation t_j of each unit over

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // L0 is the mean over the images of the number of active units of a jump_relu layer: the sum of the published value active.

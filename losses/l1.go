@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // L1 is the mean over the batch of sum_j |h_j|, the l1 norm of each image's code. The derivative at 0 is 0.

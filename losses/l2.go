@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // L2 is sum_j (p - t_j)², where t_j is the mean of unit j over the batch. Lee, Ekanadham and Ng, Sparse Deep Belief Net

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // L2Activity is the mean over the batch of sum_j h_j², the squared l2 norm of each image's code. It shrinks every unit in

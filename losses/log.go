@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Log is sum_j log(1 + (p - t_j)²), where t_j is the mean of unit j over the batch. The form is from Olshausen and Field,

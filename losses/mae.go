@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // MAE is the mean over pixels and batch of |output - target|; with a mask or sample weights it is a weighted mean, see

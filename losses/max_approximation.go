@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
 	"tessera/data/morph"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/graph/ops"
 )
 
 // MaxApproximation is the error of applying a morphological operator psi to the atoms instead of to the images. It is the

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // MaxApproximationLayer is the error of replacing the sums of a dense decoder layer by maxima. It is the mean over the batch

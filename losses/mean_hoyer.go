@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // MeanHoyer is (s - mean over images of sigma(h))², where s is the target and sigma the sparseness of a code as in [Hoyer].

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // MSE is the mean over pixels and batch of (output - target)²; with a mask or sample weights it is a weighted mean, see

@@ -3,7 +3,7 @@ package losses
 import (
 	"fmt"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Adaptive is a weight that adapts to the values of its term during training with mini-batches. The weight of the first step is

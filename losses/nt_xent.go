@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // NTXent is the normalised temperature-scaled cross entropy between the two views of the images of a batch: each view must

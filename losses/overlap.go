@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Overlap measures how much the weighted atoms of an image overlap. It is the mean over pixels n and images i of the sum of

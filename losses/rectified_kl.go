@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // RectifiedKL is the Kullback-Leibler divergence of the code distributions of a rectified_gaussian layer from the prior, in nats.

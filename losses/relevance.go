@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Relevance switches surplus units off. With the relevance r_j = t_j / mean(t), where t_j is the mean activation of unit j over the

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Separation penalises the dependence of a score on the group of a sample given the label of the sample. It is the mean over

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Spread is the mean over images of |h|_1 / |h|_2: 1 if one unit is active, √m if m units are equally active. Its square is an

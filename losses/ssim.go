@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/graph/ops"
 )
 
 // SSIM is one minus the mean structural similarity of output y and image x, over all windows, channels and images:

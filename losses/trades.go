@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Trades balances accuracy and robustness. Let z be the logits of the clean images, z' the logits of the images of the step,

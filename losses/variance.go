@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // Variance keeps the standard deviation of every unit over the images of a batch above a target T, so that a value does not

@@ -3,7 +3,7 @@ package losses
 import (
 	"math"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Weight is the factor of a term during training: a number, [Constant], or a schedule.

@@ -2,7 +2,7 @@ package losses
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/ops"
+	"tessera/graph/ops"
 )
 
 // WeightDecay is half the squared norm of the parameters, sum w² / 2. The gradient is w.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/parallel/team"
 )
 
 // The metric additivity measures which fraction of the sum of the atoms is missing from the reconstructions y = s(h W + b):

@@ -6,10 +6,10 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/parallel/team"
 )
 
 // mostAligned is the maximum number of images of the metrics alignment and uniformity.

@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/kernel"
 )
 
 func init() {

@@ -3,8 +3,8 @@ package metrics
 import (
 	"math"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/vectors"
-	"tessera/kernel"
 )
 
 // The metric coherence has two numbers: the mutual coherence of the dictionary, which is the largest |cosine| between two

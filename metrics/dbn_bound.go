@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 // DeepBelief is a [Coder] that may be a deep belief net.

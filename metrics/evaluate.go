@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/parallel/team"
 )
 
 // Sample contains the images on which a coder is evaluated, with labels and other data.

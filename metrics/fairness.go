@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
-	"tessera/parallel/team"
 	"tessera/posthoc"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 func init() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // The metric hoyer_contribution is the mean over images of the Hoyer sparsity of the contributions c_j = |h_j| |w_j|_2 of the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // JaccardImages is the number of images over which the study averages its Jaccard index. It uses the first images of the

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/assignment"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 func init() {

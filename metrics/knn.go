@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 func init() {

@@ -9,9 +9,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/kernel"
-	"tessera/parallel/team"
 )
 
 func init() {

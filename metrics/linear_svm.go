@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // LinearSVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"tessera/data/morph"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/parallel/team"
 )
 
 func init() {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/data"
-	"tessera/part"
 )
 
 // Metric computes one or more numbers for a model. Its settings are tagged fields, like those of every part. A metric is one

@@ -2,8 +2,8 @@ package metrics
 
 import (
 	"tessera/data"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
 )
 
 func init() {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/parallel/team"
 )
 
 func init() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // panicking is an incorrect metric that panics in one of its methods.

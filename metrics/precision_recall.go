@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"tessera/kernel"
-	"tessera/parallel/team"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 )
 
 // PrecisionRecall compares generated images with real ones by their features: rows of width values each, with at least

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/parallel/team"
 	"tessera/internal/random"
-	"tessera/parallel/team"
 )
 
 // Boltzmann is a [Coder] that may be a restricted Boltzmann machine.

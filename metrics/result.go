@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // Value is one measured number, or the reason why it is missing.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/part/table"
+	"tessera/config/part/table"
 )
 
 // Standard lists the metrics that every evaluation outputs, in this order; those that are not applicable are null. The other

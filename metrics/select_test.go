@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/data/morph"
-	"tessera/part/table"
 )
 
 func selected(t *testing.T, names ...string) Selection {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/parallel/team"
 )
 
 // The metric silhouette is the mean silhouette of the clusters of images, as defined for [clustersMeter].

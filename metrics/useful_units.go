@@ -6,10 +6,10 @@ import (
 	"math"
 	"sort"
 
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
-	"tessera/kernel"
-	"tessera/parallel/team"
 )
 
 func init() {

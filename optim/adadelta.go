@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/kernel"
+import "tessera/internal/engine/kernel"
 
 // Adadelta scales steps to the units of the weights by running means of squared gradients and of squared steps. With d
 // = g + weight_decay * w and initially s = a = 0:

@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/kernel"
+import "tessera/internal/engine/kernel"
 
 // Adagrad divides every step by the root of the sum of all squared gradients so far. With d = g + weight_decay * w and
 // initially s = 0:

@@ -3,7 +3,7 @@ package optim
 import (
 	"math"
 
-	"tessera/kernel"
+	"tessera/internal/engine/kernel"
 )
 
 // Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and initially m = v =

@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/kernel"
+import "tessera/internal/engine/kernel"
 
 // AdamW is [Adam] with decoupled weight decay, which the moments do not scale. It first shrinks the weights, then makes a
 // step of Adam with d = g:

@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
 )
 
 // Muon updates matrices by their momentum, with all singular values made nearly equal, so that a step has about the

@@ -7,7 +7,7 @@ package optim
 import (
 	"math"
 
-	"tessera/part"
+	"tessera/config/part"
 )
 
 // Optimizer changes parameters to lower the objective. Every optimizer implements exactly one of [Rule] and [Search].

@@ -1,6 +1,6 @@
 package optim
 
-import "tessera/kernel"
+import "tessera/internal/engine/kernel"
 
 // RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and
 // initially s = b = 0:

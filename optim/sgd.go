@@ -1,8 +1,8 @@
 package optim
 
 import (
-	"tessera/kernel"
-	"tessera/part"
+	"tessera/config/part"
+	"tessera/internal/engine/kernel"
 )
 
 // SGD is stochastic gradient descent with optional momentum. With d = g + weight_decay * w:

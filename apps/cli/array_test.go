@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"tessera/sweep/scheduler"
-	"tessera/train/folder"
+	"tessera/internal/sweep/scheduler"
+	"tessera/internal/train/folder"
 )
 
 // preemption contains the signals that Slurm sends before the time limit: SIGUSR1, possibly several times. The process still

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/attack"
+	"tessera/config/part"
 	"tessera/losses"
-	"tessera/part"
 )
 
 // usualEpsilons contains the default radii: the l2 norm sums over all pixels and needs larger radii than linf.

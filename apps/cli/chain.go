@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
-	"tessera/train"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
+	"tessera/internal/train"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
 )
 
 // link is a model of a chain of trainings, and the folder of its run.

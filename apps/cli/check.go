@@ -14,7 +14,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
-	"tessera/train"
+	"tessera/internal/train"
 )
 
 func checkCommand() *cobra.Command {

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"tessera/apps/show/comparison"
+	"tessera/apps/show/page"
 	"tessera/metrics"
-	"tessera/show/comparison"
-	"tessera/show/page"
 )
 
 func compareCommand() *cobra.Command {

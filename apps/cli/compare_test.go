@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/show/comparison"
+	"tessera/apps/show/comparison"
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {

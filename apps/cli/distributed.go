@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/parallel/mpi"
-	"tessera/train"
+	"tessera/internal/parallel/mpi"
+	"tessera/internal/train"
 )
 
 // distributedFlags contains the flags of a training by several processes.

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"tessera/parallel/mpi"
-	"tessera/train"
-	"tessera/train/folder"
+	"tessera/internal/parallel/mpi"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"

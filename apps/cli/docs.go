@@ -14,7 +14,7 @@ import (
 	"tessera/docs"
 	"tessera/internal/atomicfile"
 	"tessera/internal/machine"
-	"tessera/train/folder"
+	"tessera/internal/train/folder"
 )
 
 func docsCommand() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/data"
+	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
-	"tessera/kernel"
 )
 
 func doctorCommand() *cobra.Command {

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/train/folder"
 	"tessera/losses"
-	"tessera/part/table"
-	"tessera/train/folder"
 )
 
 // codeFlags contains the flags that encode, decode, sample, traverse and interpolate have in common.

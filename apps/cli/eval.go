@@ -13,11 +13,11 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/train"
+	"tessera/internal/train/evaluation"
 	"tessera/layers"
 	"tessera/metrics"
 	"tessera/optim"
-	"tessera/train"
-	"tessera/train/evaluation"
 )
 
 func evalCommand() *cobra.Command {

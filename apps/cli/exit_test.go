@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/sweep"
+	"tessera/internal/sweep/fleet"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/sweep"
-	"tessera/sweep/fleet"
-	"tessera/train/checkpoint"
-	"tessera/train/folder"
 )
 
 func TestMetricsThatAreNotFiniteHaveTheCodeOfADivergedTraining(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"tessera/export"
+	"tessera/apps/export"
+	"tessera/apps/show/figures"
 	"tessera/internal/atomicfile"
+	"tessera/internal/train/checkpoint"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/train/checkpoint"
 )
 
 func exportCommand() *cobra.Command {

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show/figures"
 	"tessera/attack"
 	"tessera/data"
-	"tessera/show/figures"
-	"tessera/sweep"
-	"tessera/train/folder"
+	"tessera/internal/sweep"
+	"tessera/internal/train/folder"
 )
 
 // figureKind describes one kind of figure.

@@ -7,9 +7,9 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show/figures"
 	"tessera/attack"
 	"tessera/data"
-	"tessera/show/figures"
 )
 
 // drawGradients draws test images and, for each run, the gradients of the cross entropy of its head with respect to them.

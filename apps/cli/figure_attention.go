@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tessera"
-	"tessera/show/figures"
+	"tessera/apps/show/figures"
 )
 
 // drawAttention draws where the heads of the last layer with attention attend: in test images, or with --atoms in the images that

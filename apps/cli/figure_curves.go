@@ -10,9 +10,9 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
-	"tessera/show/figures"
-	"tessera/sweep"
-	"tessera/train/folder"
+	"tessera/apps/show/figures"
+	"tessera/internal/sweep"
+	"tessera/internal/train/folder"
 )
 
 // drawCurves draws metrics over a swept key, or the study's four panels over β if no other metrics or keys are given and

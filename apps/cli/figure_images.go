@@ -10,12 +10,12 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show/figures"
 	"tessera/data"
+	"tessera/internal/train"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/train"
-	"tessera/train/evaluation"
-	"tessera/train/folder"
 )
 
 func drawAtoms(w *figureWork) (f *figures.Figure, err error) {

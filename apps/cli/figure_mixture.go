@@ -2,9 +2,9 @@ package cli
 
 import (
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/data"
-	"tessera/show/figures"
-	"tessera/train"
+	"tessera/internal/train"
 )
 
 // drawMixture draws the components of a mixture on the samples on which it is measured.

@@ -2,9 +2,9 @@ package cli
 
 import (
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/posthoc"
-	"tessera/show/figures"
 )
 
 // reliabilityBins is the number of bins of the metric ece.

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/apps/show/terminal"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
-	"tessera/kernel"
-	"tessera/parallel/team"
-	"tessera/part/table"
-	"tessera/show/terminal"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
 )
 
 // modelFlags contains the flags that select a model.

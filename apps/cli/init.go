@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/train/folder"
+	"tessera/internal/train/folder"
 )
 
 // firstModels is the file that init writes.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/metrics"
-	"tessera/part/table"
 )
 
 // Titles for the declarations of a file. The other titles are those of config.Vocabularies.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"tessera/config"
-	"tessera/sweep"
-	"tessera/train"
+	"tessera/internal/sweep"
+	"tessera/internal/train"
 )
 
 // drawn returns the contents of a terminal after it has printed a text with the control characters of the live table.

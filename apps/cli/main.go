@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"tessera/parallel/mpi"
-	"tessera/parallel/team"
-	"tessera/part/table"
-	"tessera/train"
+	"tessera/config/part/table"
+	"tessera/internal/parallel/mpi"
+	"tessera/internal/parallel/team"
+	"tessera/internal/train"
 )
 
 // Main runs the command with the arguments of the process and ends the process with its exit code. Every sub-command knows

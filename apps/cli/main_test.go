@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // full is a standard output on a full disk.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/config/part/table"
 	"tessera/metrics"
-	"tessera/part/table"
 )
 
 func TestMetricsAreListedWithTheirDirection(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/train/folder"
 )
 
 // Limits of the line width in characters. If the width of the terminal is unknown, lines have the largest width.

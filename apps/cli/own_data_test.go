@@ -12,7 +12,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/train/checkpoint"
+	"tessera/internal/train/checkpoint"
 )
 
 // follow runs the commands of a transcript in testdata/own_data.

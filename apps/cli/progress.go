@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"tessera/sweep"
-	"tessera/sweep/fleet"
-	"tessera/train"
+	"tessera/internal/sweep"
+	"tessera/internal/sweep/fleet"
+	"tessera/internal/train"
 )
 
 // mostLines is the approximate number of progress lines that are printed if live lines are impossible and --log-every is not given.

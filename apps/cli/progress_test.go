@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tessera/internal/train"
 	"tessera/metrics"
-	"tessera/train"
 )
 
 func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {

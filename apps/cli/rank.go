@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"tessera/baselines"
+	"tessera/apps/show/figures"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
-	"tessera/show/figures"
 )
 
 func rankCommand() *cobra.Command {
@@ -112,7 +112,7 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) (*ranking, error) {
 		list, err := f.measureUnits(cmd, m, options)
 		return rankedUnits(list), err
 	}
-	method, ok := m.Baseline.(baselines.Method)
+	method, ok := m.Baseline.(classical.Method)
 	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
 		return nil, usagef(`rank: %s is of kind %q: want an auto-encoder, or a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
@@ -128,27 +128,27 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) (*ranking, error) {
 	var measured *ranking
 	switch {
 	case m.Kind == "kmeans":
-		var list []baselines.RankClusters
-		list, err = baselines.CrossValidateClusters(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
+		var list []classical.RankClusters
+		list, err = classical.CrossValidateClusters(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
 		measured = rankedClusters(list)
 	case m.Kind == "matrix_factorisation":
-		var list []baselines.RankEntries
-		list, err = baselines.CrossValidateEntries(ctx, method, images, f.ranks, f.folds, seed, report("fit", f.folds*each))
+		var list []classical.RankEntries
+		list, err = classical.CrossValidateEntries(ctx, method, images, f.ranks, f.folds, seed, report("fit", f.folds*each))
 		measured = rankedEntries(list)
 	case density:
-		var list []baselines.RankDensity
-		list, err = baselines.CrossValidateDensity(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
+		var list []classical.RankDensity
+		list, err = classical.CrossValidateDensity(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
 		measured = rankedDensities(list)
 	default:
-		var list []baselines.RankError
-		list, err = baselines.BiCrossValidate(ctx, method, images, f.ranks, f.folds, seed, report("block", f.folds*f.folds))
+		var list []classical.RankError
+		list, err = classical.BiCrossValidate(ctx, method, images, f.ranks, f.folds, seed, report("block", f.folds*f.folds))
 		measured = rankedErrors(list)
 	}
 	var refused *data.Error
 	switch {
 	case err == nil:
 		return measured, nil
-	case ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, baselines.ErrDiverged):
+	case ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged):
 		return nil, err
 	}
 	return nil, usagef("rank: %v", err)

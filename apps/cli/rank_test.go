@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/baselines"
+	"tessera/classical"
 )
 
 func TestRankChoosesTheNumberOfComponents(t *testing.T) {
@@ -19,7 +19,7 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 	b.write("models.toml", "[model.p]\nkind = \"pca\"\ncomponents = 8\ndataset = { name = \"bars\", count = 300 }\n"+
 		"[model.f]\nextends = \"p\"\nkind = \"nmf\"\ncomponents = 8\niterations = 100\n[model.k]\nextends = \"p\"\nkind = \"semi_nmf\"\n")
 	for _, model := range []string{"p", "f"} {
-		var errs []baselines.RankError
+		var errs []classical.RankError
 		if err := json.Unmarshal([]byte(b.must(0, "rank", model, "--ranks", "2,16,30", "--json").stdout), &errs); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 func TestTheJSONOfRankHasMarksAndEdges(t *testing.T) {
 	r := &ranking{metrics: []string{"held-out mse"}}
 	for i, mse := range []float64{3, 2, 1.9} {
-		r.add(baselines.RankError{Components: i + 1, MSE: mse, Deviation: 0.2}, i+1, 0.2, &mse)
+		r.add(classical.RankError{Components: i + 1, MSE: mse, Deviation: 0.2}, i+1, 0.2, &mse)
 	}
 	list, err := r.simplest().document()
 	if err != nil {
@@ -118,7 +118,7 @@ func TestRankChoosesTheNumberOfClusters(t *testing.T) {
 			b.contains(model, b.read(model+".svg"), panel)
 		}
 	}
-	var list []baselines.RankClusters
+	var list []classical.RankClusters
 	if err := json.Unmarshal([]byte(b.must(0, "rank", "k", "--ranks", "1,4", "--json").stdout), &list); err != nil || len(list) != 2 || list[0].Silhouette != nil || *list[1].Silhouette < 0.5 {
 		t.Errorf("%+v, %v", list, err)
 	}

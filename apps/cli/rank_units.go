@@ -14,7 +14,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
-	"tessera/train"
+	"tessera/internal/train"
 )
 
 // rankUnits is the error of an auto-encoder with a number of units for entries of images that it has not seen.

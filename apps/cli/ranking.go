@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/baselines"
+	"tessera/apps/show/figures"
+	"tessera/classical"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/train/folder"
 )
 
 // ranking contains measurements for numbers of components. The first metric has a standard error.
@@ -97,7 +97,7 @@ func (r *ranking) simplest() *ranking {
 	return r
 }
 
-func rankedErrors(list []baselines.RankError) *ranking {
+func rankedErrors(list []classical.RankError) *ranking {
 	r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
 	for _, e := range list {
 		r.add(e, e.Components, e.Deviation, &e.MSE)
@@ -105,7 +105,7 @@ func rankedErrors(list []baselines.RankError) *ranking {
 	return r.simplest()
 }
 
-func rankedEntries(list []baselines.RankEntries) *ranking {
+func rankedEntries(list []classical.RankEntries) *ranking {
 	r := &ranking{noun: "components", metrics: []string{"held-out rmse", "rmse of fitted entries"}}
 	for _, e := range list {
 		r.add(e, e.Components, e.Deviation, &e.HeldOut, &e.Fitted)
@@ -121,9 +121,9 @@ func rankedUnits(list []rankUnits) *ranking {
 	return r.simplest()
 }
 
-func rankedDensities(list []baselines.RankDensity) *ranking {
+func rankedDensities(list []classical.RankDensity) *ranking {
 	r := &ranking{noun: "components", metrics: []string{"held-out log-likelihood", "bic", "silhouette"}}
-	if !slices.ContainsFunc(list, func(d baselines.RankDensity) bool { return d.Silhouette != nil }) {
+	if !slices.ContainsFunc(list, func(d classical.RankDensity) bool { return d.Silhouette != nil }) {
 		r.metrics = r.metrics[:2]
 	}
 	for _, d := range list {
@@ -138,15 +138,15 @@ func rankedDensities(list []baselines.RankDensity) *ranking {
 }
 
 // rankedClusters sorts the numbers, because the elbow is a property of the curve.
-func rankedClusters(list []baselines.RankClusters) *ranking {
+func rankedClusters(list []classical.RankClusters) *ranking {
 	r := &ranking{noun: "components", metrics: []string{"held-out mse", "mse of all samples", "silhouette"}}
-	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b baselines.RankClusters) int { return a.Components - b.Components })
+	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b classical.RankClusters) int { return a.Components - b.Components })
 	var x, y []float64
 	for _, c := range sorted {
 		r.add(c, c.Components, c.Deviation, &c.HeldOut, &c.MSE, c.Silhouette)
 		x, y = append(x, float64(c.Components)), append(y, c.MSE)
 	}
-	r.mark(elbow, 1, baselines.Elbow(x, y))
+	r.mark(elbow, 1, classical.Elbow(x, y))
 	r.mark(apart, 2, r.best(2, -1))
 	return r
 }

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"tessera/apps/show/page"
 	"tessera/attack"
 	"tessera/data"
 	"tessera/internal/atomicfile"
-	"tessera/show/page"
-	"tessera/sweep"
-	"tessera/train/folder"
+	"tessera/internal/sweep"
+	"tessera/internal/train/folder"
 )
 
 func reportCommand() *cobra.Command {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/apps/internal/study"
+	"tessera/apps/show/figures"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/internal/shell"
-	"tessera/part/table"
-	"tessera/show/figures"
-	"tessera/sweep"
+	"tessera/internal/sweep"
 )
 
 func reproduceCommand() *cobra.Command {

@@ -156,7 +156,7 @@ func TestTheSweepOfAPageIsDeclaredUnlessTheUserDeclaresIt(t *testing.T) {
 func TestImagesThatAreNotThereAreMadeByACommandThatTheErrorNames(t *testing.T) {
 	t.Parallel()
 	b := newStudyBench(t)
-	for name, command := range map[string]string{"patches": "`python3 tools/bench/patches.py pictures pictures`", "letters": "`python3 tools/bench/glyphs.py FONTS glyphs`"} {
+	for name, command := range map[string]string{"patches": "`python3 internal/tools/bench/patches.py pictures pictures`", "letters": "`python3 internal/tools/bench/glyphs.py FONTS glyphs`"} {
 		b.contains(name, b.must(exitData, "reproduce", name, "--dry-run").stderr, "not found", command)
 	}
 	b.write("models.toml", smallStudy+"\n[sweep.patches]\nmodel = \"small\"\nset.optimizer.learning_rate = [1e30]\n")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/part"
-	"tessera/train/folder"
+	"tessera/config/part"
+	"tessera/internal/train/folder"
 )
 
 func resumeCommand() *cobra.Command {

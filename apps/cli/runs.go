@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/config"
+	"tessera/config/part/table"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/part/table"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 func runsCommand() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/train"
 	"tessera/metrics"
-	"tessera/train"
 )
 
 // listed describes a run in the output of `tessera runs --json`.

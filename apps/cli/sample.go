@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/apps/show/figures"
+	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/train/folder"
 	"tessera/losses"
-	"tessera/part"
-	"tessera/show/figures"
-	"tessera/train/folder"
 )
 
 // maxDrawn is the largest number of values that sample draws: 4 GB of float32.

@@ -10,15 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/optim"
-	"tessera/part/table"
 )
 
 func summaryCommand() *cobra.Command {
@@ -103,7 +103,7 @@ type memorySummary struct {
 
 // memoryOf returns the memory of a fit to a sparse matrix, nil for other models.
 func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
-	method, ok := m.Baseline.(*baselines.MatrixFactorisation)
+	method, ok := m.Baseline.(*classical.MatrixFactorisation)
 	source, sparse := m.Dataset.Source.(*data.Triples)
 	if !ok || !sparse {
 		return nil, nil
@@ -166,7 +166,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 
 // addBaseline describes the parameters of a baseline: its atoms and its bias, if it has one.
 func (s *summary) addBaseline() error {
-	method, ok := s.spec.Baseline.(baselines.Method)
+	method, ok := s.spec.Baseline.(classical.Method)
 	if !ok {
 		return fmt.Errorf("model %q: the kind %s cannot be fitted", s.Model, s.spec.Kind)
 	}

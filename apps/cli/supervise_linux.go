@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"tessera/parallel/mpi"
+	"tessera/internal/parallel/mpi"
 )
 
 // superviseVariable is an environment variable that marks the process that a supervisor started.

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"tessera/config"
 	"tessera/data"
-	"tessera/kernel"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/sweep"
+	"tessera/internal/sweep/fleet"
 	"tessera/metrics"
-	"tessera/sweep"
-	"tessera/sweep/fleet"
 )
 
 // sweepFlags contains the flags of the command sweep.

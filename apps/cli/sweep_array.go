@@ -15,9 +15,9 @@ import (
 	"tessera/data"
 	"tessera/internal/regular"
 	"tessera/internal/shell"
-	"tessera/sweep"
-	"tessera/sweep/scheduler"
-	"tessera/train/folder"
+	"tessera/internal/sweep"
+	"tessera/internal/sweep/scheduler"
+	"tessera/internal/train/folder"
 )
 
 // Values of --emit.

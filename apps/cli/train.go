@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/data"
+	"tessera/internal/train"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/train"
-	"tessera/train/evaluation"
-	"tessera/train/folder"
 )
 
 // trainFlags contains the flags that only the command train has.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/data"
+	"tessera/internal/train/folder"
 	"tessera/losses"
-	"tessera/show/figures"
-	"tessera/train/folder"
 )
 
 // traverseFlags contains the flags of traverse and interpolate.

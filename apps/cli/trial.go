@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/data"
-	"tessera/kernel"
-	"tessera/sweep"
-	"tessera/train"
-	"tessera/train/folder"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/sweep"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 )
 
 // indexVariables lists the environment variables in which schedulers pass the index of a task.

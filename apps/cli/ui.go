@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/apps/internal/ui"
+	"tessera/apps/show/page"
 	"tessera/internal/loopback"
-	"tessera/show/page"
 )
 
 // tokenVariable is the environment variable for the token of ui. Other users of the machine cannot read it, unlike a flag.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"tessera/data"
-	"tessera/train/checkpoint"
+	"tessera/internal/train/checkpoint"
 )
 
 // evaluated contains the members of `eval --json` that the tests read.

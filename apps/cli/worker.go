@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera/data"
-	"tessera/kernel"
-	"tessera/sweep/fleet"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/sweep/fleet"
 )
 
 // workerFlags contains the flags of the command worker.

@@ -21,9 +21,9 @@ import (
 	"tessera"
 	"tessera/data"
 	"tessera/internal/regular"
+	"tessera/internal/train/folder"
 	"tessera/internal/volume"
 	"tessera/losses"
-	"tessera/train/folder"
 )
 
 // Model is a run to serve, and its name.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
-	"tessera/kernel"
 	"tessera/losses"
 )
 

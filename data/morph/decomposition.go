@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // Method names an additive morphological decomposition.

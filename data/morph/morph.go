@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
-	"tessera/parallel/team"
 )
 
 // Operator names a flat morphological operator.

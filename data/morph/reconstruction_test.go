@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tessera/parallel/team"
+	"tessera/internal/parallel/team"
 )
 
 // reconstruct reconstructs each image of marker; flipped is 0 for dilation and flip for erosion.

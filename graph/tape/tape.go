@@ -8,11 +8,11 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/engine/ir"
-	"tessera/engine/ir/fromgraph"
 	"tessera/graph"
-	"tessera/kernel"
-	"tessera/parallel/collective"
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/ir/fromgraph"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/collective"
 )
 
 // Backend compiles programs for the TapeMachine.

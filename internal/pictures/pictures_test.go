@@ -53,7 +53,7 @@ func TestAnUpdateWritesOnlyWhatDiffers(t *testing.T) {
 // The comparison must notice every letter, marker and tick of a figure that is erased, wherever it lies in the grid of
 // tiles.
 func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
-	want, err := read("../../show/figures/testdata/curves.png")
+	want, err := read("../../apps/show/figures/testdata/curves.png")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
-	"tessera/engine/ir/fromgraph"
+	"tessera/graph/ops"
+	"tessera/internal/engine/ir/fromgraph"
 	"tessera/internal/random"
-	"tessera/ops"
 )
 
 // Tolerance is the maximum relative error of a correct gradient. Central differences in float64 have errors of about 1e-9.

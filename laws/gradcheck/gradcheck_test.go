@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/random"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 // wrong is an op whose derivative has an incorrect factor.

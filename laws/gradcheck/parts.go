@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // Seed is the seed of the initial values of all expressions of this package.

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/layers"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // peer.json contains results of PyTorch, written by peer.py.

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"tessera"
+	"tessera/internal/sweep"
 	"tessera/losses"
-	"tessera/sweep"
 )
 
 // Drawing measures images that are drawn from the generative models of a page: their precision and recall, see [tessera.Run.Quality].

@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/sweep"
+	"tessera/internal/train"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/sweep"
-	"tessera/train"
 )
 
 // figure is one figure of a page.

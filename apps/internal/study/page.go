@@ -13,14 +13,14 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/atomicfile"
 	"tessera/internal/regular"
+	"tessera/internal/sweep"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/sweep"
-	"tessera/train/folder"
 )
 
 // The files of a page.

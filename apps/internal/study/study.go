@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/docs"
-	"tessera/part/table"
-	"tessera/show/figures"
-	"tessera/sweep"
+	"tessera/internal/sweep"
 )
 
 // Reproduction is one table or figure of the study that can be reproduced by a sweep, or a table of another sweep that a page of
@@ -90,7 +90,7 @@ var reproductions = []Reproduction{
 	tabulated("capacity", "capacity.md", "Number of units and depth of the encoder", nil, "mse", "useful_units"),
 	tabulated("capacity-baselines", "capacity.md", "Number of units of NMF and PCA", nil, "mse", "useful_units"),
 	needing(ofPage("letters", "surpass", "Additive parts of letters", "mse", "hoyer_contribution", "l0", "max_approx", "useful_units"),
-		"`python3 tools/bench/glyphs.py FONTS glyphs` makes the folder glyphs from the fonts in the folder FONTS (docs/reproduction/surpass.md)"),
+		"`python3 internal/tools/bench/glyphs.py FONTS glyphs` makes the folder glyphs from the fonts in the folder FONTS (docs/reproduction/surpass.md)"),
 	tabulated("parts-few", "surpass.md", "Additive parts of fewer images", nil, "mse", "hoyer_contribution", "max_approx", "useful_units"),
 	tabulated("ncae", "ncae.md", "NCAE of clothes", nil, "mse", "hoyer", "hoyer_atoms", "max_approx", "negative_weights", "dead_units"),
 	tabulated("parts-vae", "parts-vae.md", "Parts with a distribution of codes", nil, "elbo", "iwae", "mse", "hoyer_contribution", "max_approx", "dead_units"),
@@ -128,7 +128,7 @@ var embeddingColumns = []string{"linear_probe_accuracy", "knn_cosine_accuracy", 
 
 var patchColumns = []string{"gabor_atoms", "gabor_fit", "l0", "explained_variance", "mse", "hoyer_contribution", "atom_radius"}
 
-const photographs = "`python3 tools/bench/patches.py pictures pictures` makes the folder pictures from pictures of SciPy and scikit-learn " +
+const photographs = "`python3 internal/tools/bench/patches.py pictures pictures` makes the folder pictures from pictures of SciPy and scikit-learn " +
 	"(docs/reproduction/patches.md)"
 
 // tabulated returns the reproduction of a sweep whose results docs/reproduction/page reports: one table of the given metrics.

@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/docs"
 	"tessera/internal/pictures"
+	"tessera/internal/sweep"
 	"tessera/metrics"
-	"tessera/show/figures"
-	"tessera/sweep"
 )
 
 var update = flag.Bool("update", false, "write the golden pictures again")

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"tessera"
-	"tessera/show/figures"
-	"tessera/sweep"
+	"tessera/apps/show/figures"
+	"tessera/internal/sweep"
 )
 
 // survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds, and a

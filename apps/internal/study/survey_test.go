@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/apps/show/figures"
 	"tessera/config"
-	"tessera/show/figures"
 )
 
 // surveyed is a reproduction without published rows.

@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"tessera/apps/show/page"
+	"tessera/internal/sweep"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
 	"tessera/metrics"
-	"tessera/show/page"
-	"tessera/sweep"
-	"tessera/train"
-	"tessera/train/folder"
 )
 
 // row is one run or sweep of the list.

@@ -14,9 +14,9 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/ui"
+	"tessera/apps/show/page"
 	"tessera/config"
-	"tessera/show/page"
-	"tessera/train"
+	"tessera/internal/train"
 )
 
 // swimmers trains the shipped model for a few epochs.

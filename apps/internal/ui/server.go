@@ -18,11 +18,11 @@ import (
 	"sync"
 	"time"
 
+	"tessera/apps/show/comparison"
+	"tessera/apps/show/page"
 	"tessera/internal/loopback"
-	"tessera/show/comparison"
-	"tessera/show/page"
-	"tessera/sweep"
-	"tessera/train/folder"
+	"tessera/internal/sweep"
+	"tessera/internal/train/folder"
 )
 
 // Options configure a server.

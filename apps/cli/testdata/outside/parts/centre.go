@@ -2,9 +2,9 @@ package parts
 
 import (
 	"gorgonia.org/gorgonia"
-	"tessera/export/onnx"
+	"tessera/apps/export/onnx"
+	"tessera/graph/ops"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 // Centre subtracts the mean of each image from its values: y = x - mean(x). It is a user-defined op.

@@ -3,7 +3,7 @@ package parts
 import (
 	"math/rand/v2"
 
-	"tessera/augment"
+	"tessera/data/augment"
 )
 
 // Darken multiplies the image by a random factor in [1-By, 1].

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/config"
 )
 
@@ -23,22 +23,22 @@ func init() {
 	})
 }
 
-// Units implements [baselines.Method].
+// Units implements [classical.Method].
 func (m *Medians) Units() int { return m.Components }
 
-// MostIterations implements [baselines.Method].
+// MostIterations implements [classical.Method].
 func (m *Medians) MostIterations() int { return m.Iterations }
 
-// New implements [baselines.Method].
-func (m *Medians) New(shape []int, seed uint64) (baselines.Model, error) {
+// New implements [classical.Method].
+func (m *Medians) New(shape []int, seed uint64) (classical.Model, error) {
 	values := 1
 	for _, d := range shape {
 		values *= d
 	}
-	return baselines.NewModel(m, shape, seed, baselines.Options{Name: "medians", Signed: true}, medians{m.Components, values})
+	return classical.NewModel(m, shape, seed, classical.Options{Name: "medians", Signed: true}, medians{m.Components, values})
 }
 
-// medians implements [baselines.Algorithm].
+// medians implements [classical.Algorithm].
 type medians struct{ atoms, values int }
 
 // Start draws samples as the initial atoms.
@@ -76,7 +76,7 @@ func (m medians) Improve(ctx context.Context, x, atoms, _ []float32) (objective 
 	return objective, nil
 }
 
-// Encode implements [baselines.Algorithm].
+// Encode implements [classical.Algorithm].
 func (m medians) Encode(x, atoms, _ []float32) ([]float32, error) {
 	codes := make([]float32, len(x)/m.values*m.atoms)
 	for i := range len(x) / m.values {

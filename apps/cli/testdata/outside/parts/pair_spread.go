@@ -2,8 +2,8 @@ package parts
 
 import (
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/losses"
-	"tessera/ops"
 )
 
 // PairSpread is a contrastive term over the two views of a batch. With the cosine similarities s of all 2 n views it is

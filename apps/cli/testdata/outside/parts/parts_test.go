@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"tessera/apps/cli"
-	"tessera/augment"
-	"tessera/baselines"
+	"tessera/classical"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/data/augment"
 	"tessera/hooks"
 	"tessera/laws"
 	"tessera/layers"
@@ -44,7 +44,7 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "shrink", laws.Hook, func() hooks.Hook { return &Shrink{By: 0.9} })
 	obeys(t, "wobble", laws.Hook, func() hooks.Hook { return &Wobble{Size: 0.5} })
 	obeys(t, "stripes", laws.Source, func() data.Source { return &Stripes{Count: 30} })
-	obeys(t, "medians", laws.Baseline, func() baselines.Method { return &Medians{Components: 3, Iterations: 5} })
+	obeys(t, "medians", laws.Baseline, func() classical.Method { return &Medians{Components: 3, Iterations: 5} })
 }
 
 // obeys runs the law tests for one part.

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
 	"tessera/layers"
-	"tessera/ops"
 )
 
 // Softsign is the activation y = x / (scale + |x|), with a learned scale for every unit of the last axis.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"gorgonia.org/gorgonia"
+	"tessera/config/part"
 	"tessera/layers"
-	"tessera/part"
 )
 
 // Twice applies one layer twice with the same parameters: y = f(f(x)). The layer must preserve the shape.

@@ -1,0 +1,24 @@
+package onnx_test
+
+import (
+	"strings"
+	"testing"
+
+	"tessera/apps/export/onnx"
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/ir/shard"
+)
+
+// The part of a training program for one process of several cannot be exported.
+func TestAPartOfATrainingIsRefused(t *testing.T) {
+	part := func(batch int) (*ir.Module, error) {
+		x := &ir.Value{Op: ir.Leaf{}, Shape: []int{batch, 3}, Name: "x"}
+		whole := &ir.Module{Batch: batch, Inputs: []ir.Input{{Name: "x", Shape: []int{batch, 3}}},
+			Taps: []ir.Tap{{Name: "sum", Value: ir.Reduce(ir.Sum, x, nil)}}}
+		p, err := shard.Partition(whole, 0, 2)
+		return p.Module, err
+	}
+	if _, err := onnx.Translate(onnx.Program{Module: part}); err == nil || !strings.Contains(err.Error(), "one process's part") {
+		t.Errorf("got %v", err)
+	}
+}

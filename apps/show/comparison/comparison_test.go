@@ -1,0 +1,369 @@
+package comparison_test
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/apps/show/comparison"
+	"tessera/config"
+	"tessera/internal/sweep"
+	"tessera/metrics"
+)
+
+const declared = `
+[model.small]
+dataset = { name = "bars", count = 60 }
+encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 2, batch = 20 }
+[model.sparse]
+kind = "dictionary"
+dataset = { name = "bars", count = 200 }
+components = 24
+nonneg = true
+l1 = 0.5
+iterations = 20
+`
+
+// trained trains the small model with some settings and returns its folder.
+func trained(t *testing.T, dir, name string, sets ...string) string {
+	t.Helper()
+	return trainedModel(t, "small", dir, name, sets...)
+}
+
+func trainedModel(t *testing.T, model, dir, name string, sets ...string) string {
+	t.Helper()
+	file, err := config.Load("models.toml", []byte(declared))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changes []config.Set
+	for _, text := range sets {
+		s, err := config.ParseSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, s)
+	}
+	m, err := file.Model(model, changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	r, err := tessera.Train(context.Background(), m, tessera.Options{Out: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
+	dir := t.TempDir()
+	var runs []string
+	for _, seed := range []string{"train.seed=1", "train.seed=2", "train.seed=3"} {
+		runs = append(runs, trained(t, dir, "a"+seed[11:], seed), trained(t, dir, "b"+seed[11:], seed, "loss.0.weight=0.3"))
+	}
+	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Models) != 2 || len(got.Models[0].Runs) != 3 || got.Models[1].Label != "B" || len(got.Settings) != 1 ||
+		got.Settings[0].Key != "loss.0.weight" || got.Settings[0].Values[1] != "0.3" {
+		t.Fatalf("got %d models, settings %+v", len(got.Models), got.Settings)
+	}
+	var a, b []float64 // values of each seed, measured one by one
+	for i, run := range runs {
+		r, err := tessera.Open(run, tessera.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured, err := r.Evaluate(context.Background(), nil)
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mse, _ := measured.Number("mse")
+		if i%2 == 0 {
+			a = append(a, mse)
+		} else {
+			b = append(b, mse)
+		}
+	}
+	want, err := metrics.PairedDifference(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := got.Metrics[0]
+	if p := row.Cells[1].Paired; p != nil {
+		want.Holm = p.Holm // is compared below
+	}
+	if row.Name != "mse" || row.Cells[1].Paired == nil || *row.Cells[1].Paired != want || math.Abs(row.Cells[0].Mean-(a[0]+a[1]+a[2])/3) > 1e-15 {
+		t.Errorf("got %+v, want the difference %+v", row, want)
+	}
+	var all, ranked []*metrics.Paired // one table with every row, and the tests of the rows that have a best model
+	copies := map[string]*metrics.Paired{}
+	for _, row := range got.Metrics {
+		if p := row.Cells[1].Paired; p != nil {
+			copied, test := *p, *p
+			copied.Holm, test.Holm = p.P, p.P
+			all = append(all, &copied)
+			if row.Better != metrics.Neither && p.Mean != 0 {
+				ranked, copies[row.Name] = append(ranked, &test), &test
+			}
+		}
+	}
+	metrics.CorrectHolm(all)
+	metrics.CorrectHolm(ranked)
+	for i, row := range got.Metrics {
+		p, better := row.Cells[1].Paired, 1
+		if p != nil {
+			if *p != *all[0] {
+				t.Errorf("%s: got %+v, want %+v", row.Name, p, all[0])
+			}
+			all = all[1:]
+		}
+		if p != nil && (p.Mean < 0) == (row.Better == metrics.Higher) {
+			better = 0
+		}
+		shown := copies[row.Name] != nil && copies[row.Name].Shown()
+		if row.Cells[better].Best != shown || row.Cells[1-better].Best {
+			t.Errorf("%d: %s: marked as best: %v, %v; the difference is %v", i, row.Name, row.Cells[0].Best, row.Cells[1].Best, p)
+		}
+	}
+	if got.Models[0].Seeded == nil || got.Models[0].First != nil || got.Models[1].First == nil {
+		t.Errorf("atoms: %+v %+v", got.Models[0], got.Models[1])
+	}
+}
+
+// The atom of a unit that contributes to no image is arbitrary. Seeds are compared by the others, whose numbers stay.
+func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
+	dir := t.TempDir()
+	var runs []string
+	for _, seed := range []string{"1", "2"} {
+		runs = append(runs, trainedModel(t, "sparse", dir, seed, "train.seed="+seed))
+	}
+	runs = append(runs, trainedModel(t, "sparse", dir, "other", "train.seed=3", "l1=0.49"))
+	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used [][]int
+	var of []*metrics.Atoms
+	var unused []int
+	for _, run := range runs {
+		r, err := tessera.Open(run, tessera.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, err := r.Images(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes, err := r.Encode(images.Float32())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := r.Atoms()
+		used = append(used, a.Contributing(codes))
+		of = append(of, a.Only(used[len(used)-1]))
+		unused = append(unused, a.Count-len(used[len(used)-1]))
+		measured, err := r.Evaluate(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dead, ok := measured.Number("dead_units_contribution"); !ok || int(dead) != unused[len(unused)-1] {
+			t.Errorf("%s: %d atoms do not contribute, dead_units_contribution is %g, %v", run, unused[len(unused)-1], dead, ok)
+		}
+		r.Close()
+	}
+	if unused[0] == 0 || unused[1] == 0 || unused[2] == 0 {
+		t.Fatalf("%d atoms do not contribute, want some of each run", unused)
+	}
+	want, err := metrics.CompareAtoms(of[:2], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := got.Models[0]; *first.Seeded != *want || !slices.Equal(first.Unused, unused[:2]) {
+		t.Errorf("got %+v, %d left out, want %+v, %d", *first.Seeded, first.Unused, *want, unused[:2])
+	}
+	pairs := got.Models[1].Pairs
+	for _, p := range pairs {
+		if !slices.Contains(used[0], p.First) || !slices.Contains(used[2], p.Second) {
+			t.Errorf("the pair %+v has an atom that does not contribute", p)
+		}
+	}
+	if len(pairs) != min(len(used[0]), len(used[2])) {
+		t.Errorf("got %d pairs of %d and %d atoms", len(pairs), len(used[0]), len(used[2]))
+	}
+}
+
+// One seed of each model: the difference is paired by the splits of the SVM, which are measured without being selected.
+func TestAMeanOverSplitsIsPairedByThem(t *testing.T) {
+	const credit = `dataset={ name = "credit", count = 60, test = 100 }`
+	dir := t.TempDir()
+	runs := []string{trained(t, dir, "a", credit), trained(t, dir, "b", credit, "encoder.0.units=2")}
+	selected := func(name string) metrics.Selection {
+		s, err := metrics.Select(name)
+		if err == nil {
+			err = s.SetText("seed=3")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	got, err := comparison.Compare(t.Context(), runs, comparison.Options{Metrics: selected("svm_holdout_accuracy")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, ratio, _ := metrics.Splits("svm_holdout_accuracy")
+	var splits [2][]float64
+	for i, path := range runs {
+		r, err := tessera.Open(path, tessera.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured, err := r.Evaluate(t.Context(), selected("svm_holdout"))
+		r.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			v, _ := measured.Number(name)
+			splits[i] = append(splits[i], v)
+		}
+	}
+	want, err := metrics.PairedSplits(splits[0], splits[1], ratio)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Metrics) != 1 || got.Metrics[0].Cells[1].Paired == nil || *got.Metrics[0].Cells[1].Paired != want || want.Low == want.High {
+		t.Errorf("got %+v, want the difference %+v and no other row", got.Metrics, want)
+	}
+	if !slices.Equal(got.With, []string{"seed=3"}) {
+		t.Errorf("got the settings %q", got.With)
+	}
+}
+
+func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
+	dir := t.TempDir()
+	got, err := comparison.Compare(context.Background(), []string{
+		trained(t, dir, "a"), trained(t, dir, "b", "dataset.count=80"), trained(t, dir, "c", "encoder.0.units=7"),
+		trained(t, dir, "d", "dataset.seed=2"), // as many images, of the same name
+	}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range got.Metrics {
+		for _, cell := range []comparison.Cell{row.Cells[1], row.Cells[3]} {
+			if cell.Best || cell.Paired != nil {
+				t.Errorf("%s: measured on other images, and compared: %+v", row.Name, cell)
+			}
+		}
+	}
+	if len(got.Models) != 4 || got.Models[2].Seeded != nil || got.Models[2].First == nil {
+		t.Errorf("got %+v", got.Models)
+	}
+}
+
+// The first model has a deeper decoder, so its code does not weight atoms.
+func TestAMetricOfOneModelOnlyHasNoBest(t *testing.T) {
+	dir := t.TempDir()
+	got, err := comparison.Compare(context.Background(), []string{
+		trained(t, dir, "a", `decoder=[{ kind = "dense", units = 6 }, { kind = "dense" }]`), trained(t, dir, "b"),
+	}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := 0
+	for _, row := range got.Metrics {
+		if row.Cells[0].Measured || !row.Cells[1].Measured {
+			continue
+		}
+		if alone++; row.Cells[1].Best {
+			t.Errorf("%s: the only value %g is marked as the best", row.Name, row.Cells[1].Mean)
+		}
+	}
+	if alone == 0 {
+		t.Error("every metric is of both models")
+	}
+}
+
+func TestWhatCannotBeComparedIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	a := trained(t, dir, "a")
+	for says, runs := range map[string][]string{
+		"got 1 run, want at least 2":        {a},
+		"the same model with the same seed": {a, a},
+		"is not a run":                      {a, dir},
+	} {
+		if _, err := comparison.Compare(context.Background(), runs, comparison.Options{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want %q", runs, err, says)
+		}
+	}
+	if _, err := comparison.Compare(context.Context(nil), []string{a, a}, comparison.Options{}); err == nil {
+		t.Error("no context is no error")
+	}
+}
+
+func TestASweepStandsForItsTrials(t *testing.T) {
+	declared, err := config.Load("models.toml", []byte(declared+"[sweep.s]\nmodel = \"small\"\nseeds = [2, 1]\nset.encoder.0.units = [4, 5]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := declared.Sweep("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "s")
+	planned, err := sweep.New(t.Context(), spec, sweep.Options{Out: out, Jobs: 1})
+	if err == nil {
+		_, err = planned.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Models) != 2 || !slices.Equal(got.Models[0].Seeds, []uint64{1, 2}) || got.Metrics[0].Cells[1].Paired == nil {
+		t.Errorf("got %d models, %+v", len(got.Models), got.Models[0])
+	}
+}
+
+func TestHeldOutImagesAreMeasured(t *testing.T) {
+	dir := t.TempDir()
+	held, all := trained(t, dir, "a", "dataset.validation=0.2"), trained(t, dir, "b")
+	got, err := comparison.Compare(t.Context(), []string{held, all}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := got.Models[0], got.Models[1]
+	if a.Split != "validation" || a.Images != 12 || a.Note != "" || b.Split != "train" || !strings.Contains(b.Note, "fitted") {
+		t.Errorf("got %+v and %+v", a, b)
+	}
+}
+
+// A key that only one model has is shown only for this model.
+func TestSettingsOfOtherModelsHaveNoEmptyDefaults(t *testing.T) {
+	dir := t.TempDir()
+	got, err := comparison.Compare(t.Context(), []string{trained(t, dir, "a"),
+		trained(t, dir, "b", `loss=[{ kind = "mse" }, { kind = "kl", weight = 0.25 }]`)}, comparison.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []comparison.Setting{{Key: "loss.1.kind", Values: []string{"", `"kl"`}}, {Key: "loss.1.weight", Values: []string{"", "0.25"}}}
+	if !reflect.DeepEqual(got.Settings, want) {
+		t.Errorf("got  %v\nwant %v", got.Settings, want)
+	}
+}

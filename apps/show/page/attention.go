@@ -1,0 +1,57 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tessera/apps/show/figures"
+	"tessera/internal/volume"
+)
+
+// shownUnits is the number of units whose attention a page shows.
+const shownUnits = 10
+
+// attention draws where the heads of the last layer with attention attend: in images, and in the images that use the units with the
+// largest variance. It is "" for a model without such a layer.
+func (v *view) attention() (picture, error) {
+	names := figures.AttentionValues(v.run)
+	if len(names) == 0 || len(v.run.Columns(names[len(names)-1])) > 1 { // the maps depend on more than images
+		return "", nil
+	}
+	pixels := volume.Of(v.run.Shape())
+	n := min(v.n, figures.MostAttended)
+	a, err := figures.AttentionOf(v.run, names[len(names)-1], v.images[:n*pixels])
+	if err != nil {
+		return "", err
+	}
+	units := varying(v.codes32[:n*v.run.Units()], v.run.Units())
+	shown := *a
+	if first := min(10, n); n > 0 {
+		shown.Images, shown.Maps = a.Images[:first*pixels], a.Maps[:first*len(a.Maps)/n]
+	}
+	rows := append(shown.Rows("images"), a.OfUnits(v.codes32[:n*v.run.Units()], units).Rows(fmt.Sprint("mean images of units ", units))...)
+	f, err := figures.ImageRows(rows...)
+	if err != nil {
+		return "", err
+	}
+	return encoded(f), nil
+}
+
+// varying returns the units with the largest variance of their codes, ascending.
+func varying(codes []float32, width int) []int {
+	n := float64(len(codes) / width)
+	means, squares := make([]float64, width), make([]float64, width)
+	for i, c := range codes {
+		means[i%width] += float64(c) / n
+		squares[i%width] += float64(c) * float64(c) / n
+	}
+	units := make([]int, width)
+	for j := range units {
+		units[j], squares[j] = j, squares[j]-means[j]*means[j]
+	}
+	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(squares[b], squares[a]) })
+	units = units[:min(shownUnits, width)]
+	slices.Sort(units)
+	return units
+}

@@ -1,0 +1,74 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tessera/apps/show/comparison"
+	"tessera/apps/show/figures"
+)
+
+// Comparison is the page that compares models.
+type Comparison struct {
+	*comparison.Table
+	Live bool // the page is served by `tessera ui`
+}
+
+// pairedModel is a model with its atoms matched with those of the first model.
+type pairedModel struct {
+	*comparison.Model
+	Words string
+	Each  []atomPair
+}
+
+// atomPair is a pair of matched atoms.
+type atomPair struct {
+	Title      string
+	One, Other picture
+}
+
+// mostPairs is the maximum number of pairs of atoms that are shown.
+const mostPairs = 120
+
+// Write renders the page.
+func (c *Comparison) Write(w io.Writer) error {
+	if c == nil || c.Table == nil || len(c.Models) == 0 {
+		return errors.New("page: no comparison to write: make one with comparison.Compare")
+	}
+	var names []string
+	for _, m := range c.Models {
+		names = append(names, m.Name)
+	}
+	title := strings.Join(names, " and ")
+	body := struct {
+		*Comparison
+		Title string
+		Pairs []pairedModel
+	}{c, title, c.pairs()}
+	return write(w, "comparison.html", frame{Title: title + " - Tessera", Live: c.Live, Data: map[string]any{}, Body: body})
+}
+
+// pairs draws the atoms of every model matched with those of the first one.
+func (c *Comparison) pairs() (list []pairedModel) {
+	first := c.Models[0]
+	for _, m := range c.Models[1:] {
+		if len(m.Pairs) == 0 {
+			continue
+		}
+		one := pairedModel{Model: m}
+		one.Words = fmt.Sprintf("Atoms of %s (left) and %s (right), matched one to one by the Hungarian algorithm on |cosine|: mean %s; the best matching of atoms with permuted pixels has %s.",
+			first.Label, m.Label, short(m.First.Matched), short(m.First.Permuted))
+		if len(m.Pairs) > mostPairs {
+			one.Words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
+		}
+		p := newPainter(first.Atoms().Shape).forVectors(first.Atoms().Values, m.Atoms().Values)
+		for _, pair := range m.Pairs[:min(mostPairs, len(m.Pairs))] {
+			one.Each = append(one.Each, atomPair{fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine),
+				p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))})
+		}
+		list = append(list, one)
+	}
+	return list
+}

@@ -1,0 +1,386 @@
+// Package page writes runs, sweeps and comparisons as self-contained HTML files with curves, atoms, images, settings and the
+// commands that reproduce them. `tessera report` writes these pages, and `tessera ui` serves them.
+//
+// Texts of runs pass through html/template, which escapes them. A page contains a content security policy that allows only its own
+// scripts, by their hash, and no requests. Charts are drawn by uPlot, which is in assets with its licence.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"tessera/apps/show/figures"
+	"tessera/metrics"
+)
+
+// files contains the templates and the assets of pages.
+//
+//go:embed assets templates
+var files embed.FS
+
+// asset returns one file of the folder assets.
+func asset(name string) string {
+	text, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(fmt.Sprintf("page: %s: %v", name, err)) // it is embedded
+	}
+	return string(text)
+}
+
+// script contains all scripts of a page, style all of its style sheets. Like the templates they are read when the first page is written,
+// not whenever the command starts.
+var (
+	script = sync.OnceValue(func() string {
+		return "/*!\n" + asset("LICENSE-uplot") + "*/\n" + asset("uplot.min.js") + asset("page.js") + asset("charts.js") + asset("run.js") + asset("sweep.js") + asset("live.js")
+	})
+	style = sync.OnceValue(func() string { return asset("uplot.min.css") + asset("page.css") })
+)
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
+		"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
+	}).ParseFS(files, "templates/*.html"))
+})
+
+// frame is the data of the template around the body of a page.
+type frame struct {
+	Title  string
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Live   bool // the page is served by `tessera ui`
+	Data   any  // data for the scripts
+	Body   any  // data for the template
+}
+
+// write renders a page with the named template.
+func write(w io.Writer, name string, f frame) error {
+	hash := sha256.Sum256([]byte(script()))
+	f.Policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	if f.Live {
+		f.Policy = strings.Replace(f.Policy, "form-action 'none'", "form-action 'self'; connect-src 'self'", 1)
+	}
+	f.Style, f.Script = template.CSS(style()), template.JS(script()) // files of this package
+	if err := templates().ExecuteTemplate(w, name, f); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	return nil
+}
+
+// Report is the page of one or several runs.
+type Report struct {
+	Runs []*Run
+	Live string // URL path of the events of `tessera ui`, "" for a file
+}
+
+// runData is the data of one run that the scripts of the page read.
+type runData struct {
+	ID      string             `json:"id"`
+	Units   map[int]unitDetail `json:"units,omitempty"`
+	Images  pictures           `json:"images,omitempty"`
+	Classes []string           `json:"classes,omitempty"`
+	Columns *Columns           `json:"columns,omitempty"`
+	Kind    string             `json:"kind,omitempty"`
+	Use     string             `json:"use,omitempty"`
+	Noun    string             `json:"noun"`
+	Samples []sampleData       `json:"samples,omitempty"`
+}
+
+// sampleData is one image of the slider.
+type sampleData struct {
+	Number   int        `json:"number"`
+	Class    string     `json:"class"`
+	Pictures []picture  `json:"pictures"` // pictures in the order of the template
+	MSE      float64    `json:"mse"`
+	Approx   float64    `json:"approx"`
+	Code     []float64  `json:"code"`
+	Most     []UnitLink `json:"most"`
+}
+
+// Write renders the page.
+func (r *Report) Write(w io.Writer) error {
+	if r == nil || len(r.Runs) == 0 || slices.Contains(r.Runs, nil) {
+		return errors.New("page: no run to report: give at least one, and no nil")
+	}
+	charts := &Charts{}
+	var all []runData
+	var labels []string
+	for i, run := range r.Runs {
+		run.ID = fmt.Sprintf("run-%d", i+1)
+		charts.Runs = append(charts.Runs, run.Curves)
+		all = append(all, run.data())
+		labels = append(labels, run.Label)
+	}
+	unit := commonUnit(charts.Runs)
+	charts.Panels = panelsOf(charts.Runs, unit)
+	title := strings.Join(labels, ", ")
+	body := struct {
+		*Report
+		Charts  *Charts
+		Columns []NumberRow
+		Title   string
+	}{r, charts, r.numbers(), title}
+	data := map[string]any{"charts": charts, "runs": all, "live": r.Live, "unit": unit}
+	return write(w, "report.html", frame{Title: title + " - Tessera", Live: r.Live != "", Data: data, Body: body})
+}
+
+// WriteList renders the list of the runs and sweeps of a folder, for `tessera ui`. The rows are data of the script live.js.
+func WriteList(w io.Writer, name string, rows any) error {
+	return write(w, "list.html", frame{Title: name + " - Tessera", Live: true, Data: map[string]any{"list": rows}, Body: name})
+}
+
+// data returns the data of the run for the scripts of the page.
+func (r *Run) data() runData {
+	d := runData{ID: r.ID, Noun: r.Noun}
+	if u := r.Units; u != nil && u.Used {
+		d.Units, d.Images, d.Kind, d.Use, d.Columns = map[int]unitDetail{}, u.Images, u.Kind, u.Use, u.Columns
+		for _, cell := range u.Each {
+			d.Units[cell.Number] = cell.Detail
+		}
+	}
+	for _, c := range r.Codes {
+		d.Classes = append(d.Classes, c.Class)
+	}
+	if r.Samples != nil {
+		for _, s := range r.Samples.Each {
+			d.Samples = append(d.Samples, sampleData{s.Number, s.Class,
+				[]picture{s.Original, s.Reconstructed, s.Difference, s.Dilated, s.Approximated}, s.MSE, s.ApproxMSE, s.Code, s.Most})
+		}
+	}
+	return d
+}
+
+// NumberRow is one metric of all runs of a page.
+type NumberRow struct {
+	Name, Better, About string
+	Values              []string
+}
+
+// numbers tabulates the metrics of the runs side by side.
+func (r *Report) numbers() (rows []NumberRow) {
+	at := map[string]int{}
+	for i, run := range r.Runs {
+		for _, n := range run.Numbers {
+			if _, ok := at[n.Name]; !ok {
+				at[n.Name] = len(rows)
+				rows = append(rows, NumberRow{n.Name, n.Better, n.About, make([]string, len(r.Runs))})
+			}
+			rows[at[n.Name]].Values[i] = n.Value
+		}
+	}
+	return rows
+}
+
+// round rounds to four significant digits, so that the data of a page stay small; NaN and infinities become 0.
+func round(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	return r
+}
+
+// short prints a number with four significant digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// grouped prints a whole number with commas: 10,000.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// spent formats a number of seconds: "4.2 s", "75 s", "12 min", "2.5 h".
+func spent(seconds float64) string {
+	switch s := int(math.Round(seconds)); {
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	case s < 120:
+		return fmt.Sprintf("%d s", s)
+	case s < 7200:
+		return fmt.Sprintf("%d min", (s+30)/60)
+	default:
+		return fmt.Sprintf("%.1f h", float64(s)/3600)
+	}
+}
+
+// plain removes Markdown markup from a text.
+func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
+
+// elsewhere matches the end of a description that refers to documents outside the page.
+var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
+
+// aboutOf returns a description of a measure.
+func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain(m.Summary()), "") }
+
+func compare(a, b float64) int { return cmp.Compare(a, b) }
+
+// nounOf returns the noun for one sample of a shape: "image", or "sample" for vectors.
+func nounOf(shape []int) string {
+	if len(shape) == 1 {
+		return "sample"
+	}
+	return "image"
+}
+
+// plural returns a number with its noun: "1 image" or "2 images".
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return grouped(n) + " " + what + "s"
+}
+
+// largestSide is the largest height and width of a picture in a page, in pixels; larger images are shrunk.
+const largestSide = 96
+
+// picture is a PNG in base64, the form in which data URIs and the scripts of a page use it.
+type picture string
+
+// URI returns the picture as the source of an <img>.
+func (p picture) URI() string { return "data:image/png;base64," + string(p) }
+
+// painter draws images of one shape.
+type painter struct {
+	shape  []int   // (height, width) or (height, width, channels) of a picture
+	shrink int     // factor by which images are shrunk, 1 for none
+	from   []int   // shape of the images
+	most   float64 // largest magnitude of all vectors in a heat map; 0 for images
+}
+
+// forVectors returns a painter whose pictures of vectors have one colour scale, from blue for the negative of the largest
+// magnitude of all values to red for this magnitude. For images it returns the painter unchanged.
+func (p painter) forVectors(all ...[]float32) painter {
+	p.most = 0
+	if p.from[0] == 1 && len(p.from) == 2 {
+		for _, values := range all {
+			for _, v := range values {
+				p.most = max(p.most, math.Abs(float64(v)))
+			}
+		}
+	}
+	return p
+}
+
+// newPainter returns a painter for images of a shape. Vectors are drawn as one row.
+func newPainter(shape []int) painter {
+	if len(shape) == 1 {
+		shape = []int{1, shape[0]}
+	}
+	p := painter{from: shape, shrink: max(1, (max(shape[0], shape[1])+largestSide-1)/largestSide)}
+	p.shape = append([]int{max(1, shape[0]/p.shrink), max(1, shape[1]/p.shrink)}, shape[2:]...)
+	return p
+}
+
+// draw returns the picture of one image, "" if it has non-finite values.
+func (p painter) draw(tone figures.Tone, values []float32) picture {
+	drawn, err := p.pixels(tone, p.small(values))
+	if err != nil {
+		return ""
+	}
+	return encode(drawn)
+}
+
+// pixels draws an image that is already shrunk.
+func (p painter) pixels(tone figures.Tone, values []float32) (*image.RGBA, error) {
+	if p.most == 0 {
+		return figures.Pixels(p.shape, tone, values)
+	}
+	drawn := image.NewRGBA(image.Rect(0, 0, len(values), 1))
+	for i, v := range values {
+		drawn.SetRGBA(i, 0, figures.Heat(float64(v)/p.most))
+	}
+	return drawn, nil
+}
+
+// small shrinks an image that is too large: each pixel of the result is the mean of a square of pixels. Other images are
+// returned unchanged.
+func (p painter) small(values []float32) []float32 {
+	if p.shrink == 1 {
+		return values
+	}
+	channels := 1
+	if len(p.from) > 2 {
+		channels = p.from[2]
+	}
+	height, width := p.shape[0], p.shape[1]
+	small := make([]float32, height*width*channels)
+	for y := range height * p.shrink {
+		if y >= p.from[0] {
+			break
+		}
+		for x := range min(width*p.shrink, p.from[1]) {
+			for c := range channels {
+				small[(y/p.shrink*width+x/p.shrink)*channels+c] += values[(y*p.from[1]+x)*channels+c] / float32(p.shrink*p.shrink)
+			}
+		}
+	}
+	return small
+}
+
+// encode encodes an image as PNG, with a palette if it has few colours.
+func encode(drawn *image.RGBA) picture {
+	var b bytes.Buffer
+	var shown image.Image = drawn
+	if few := withPalette(drawn); few != nil {
+		shown = few
+	}
+	_ = png.Encode(&b, shown) // a buffer takes everything
+	return picture(base64.StdEncoding.EncodeToString(b.Bytes()))
+}
+
+// withPalette returns the same picture with a palette, nil if it has too many colours.
+func withPalette(drawn *image.RGBA) *image.Paletted {
+	numbers := map[color.RGBA]uint8{}
+	var palette color.Palette
+	few := image.NewPaletted(drawn.Rect, nil)
+	for i := range few.Pix {
+		c := color.RGBA{drawn.Pix[4*i], drawn.Pix[4*i+1], drawn.Pix[4*i+2], drawn.Pix[4*i+3]}
+		number, ok := numbers[c]
+		if !ok {
+			if len(palette) == 256 {
+				return nil
+			}
+			number = uint8(len(palette))
+			numbers[c] = number
+			palette = append(palette, c)
+		}
+		few.Pix[i] = number
+	}
+	few.Palette = palette
+	return few
+}
+
+// heat draws a row of values from 0 to most, one pixel each, from transparent to the colour of bars.
+func heat(values []float64, most float64) picture {
+	drawn := image.NewRGBA(image.Rect(0, 0, len(values), 1))
+	for i, v := range values {
+		share := 0.0
+		if most > 0 {
+			share = min(max(v/most, 0), 1)
+		}
+		a := uint8(255 * share)
+		drawn.SetRGBA(i, 0, color.RGBA{uint8(214 * share), uint8(98 * share), uint8(26 * share), a})
+	}
+	return encode(drawn)
+}

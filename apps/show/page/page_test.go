@@ -1,0 +1,244 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"tessera"
+	"tessera/apps/show/page"
+	"tessera/config"
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+)
+
+// options are the options of all tests: one thread.
+var options = page.Options{Open: tessera.Options{Threads: 1}}
+
+// shared returns the folder with the runs that all tests share.
+var shared = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "page")
+	if err != nil {
+		return "", err
+	}
+	epochs, err := config.ParseSet("train.epochs=3")
+	if err != nil {
+		return "", err
+	}
+	m, err := tessera.Shipped().Model("swimmer-parts", epochs)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"swimmers", `<img src=x onerror=alert(1)>`} {
+		r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: filepath.Join(dir, name)})
+		if err != nil {
+			return "", err
+		}
+		if err := r.Close(); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := shared(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// run returns the path of a trained run.
+func run(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name)
+}
+
+// rendered returns the page of runs.
+func rendered(t *testing.T, paths ...string) string {
+	t.Helper()
+	r := &page.Report{}
+	for _, path := range paths {
+		one, err := page.ReadRun(context.Background(), path, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Runs = append(r.Runs, one)
+	}
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// factText returns the table at the top of a page as text, one line for each fact.
+func factText(facts []page.Fact) string {
+	var lines []string
+	for _, f := range facts {
+		lines = append(lines, f.Name+": "+f.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func contains(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, w := range wanted {
+		if !strings.Contains(text, w) {
+			t.Errorf("the page does not contain %q", w)
+		}
+	}
+}
+
+func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
+	text := rendered(t, run(t, "swimmers"))
+	contains(t, text, "<td>auto-encoder</td>", "finished after 3 epochs", "256 training images of swimmer (fitted to these images, none are held out)",
+		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
+		"<td>mse &#43; ", "from the settings above")
+}
+
+// Two reports of the same run have the same bytes and contain every picture and number.
+func TestTheSameRunGivesTheSameBytes(t *testing.T) {
+	if one, other := rendered(t, run(t, "swimmers")), rendered(t, run(t, "swimmers")); one != other {
+		t.Error("two pages of one run differ")
+	}
+}
+
+// loading matches references that a browser would load from other addresses. The licence of uPlot contains addresses, which
+// are not loaded.
+var loading = regexp.MustCompile(`(?i)(?:src|href|action)\s*=\s*["']?(?:https?:|//)|@import|url\(\s*["']?(?:https?:|//)`)
+
+func TestAPageLoadsNothing(t *testing.T) {
+	text := rendered(t, run(t, "swimmers"))
+	if found := loading.FindString(text); found != "" {
+		t.Errorf("the page loads something: %s", found)
+	}
+	contains(t, text, "default-src &#39;none&#39;", "script-src &#39;sha256-", "The MIT License")
+}
+
+func TestNamesAreEscaped(t *testing.T) {
+	const name = `<img src=x onerror=alert(1)>`
+	text := rendered(t, run(t, name), run(t, "swimmers"))
+	if strings.Contains(text, name) {
+		t.Error("the name of a run is part of the page as it is")
+	}
+	contains(t, text, "&lt;img src=x onerror=alert(1)&gt;")
+}
+
+// classifier trains a head on images whose class is the row of their only bright line.
+func classifier(t *testing.T) string {
+	t.Helper()
+	const n, side = 90, 6
+	values, labels := make([]float32, n*side*side), make([]int, n)
+	for i := range n {
+		labels[i] = i % 3
+		for x := range side {
+			values[i*side*side+labels[i]*2*side+x] = float32(i%5+3) / 8
+		}
+	}
+	images, err := data.FromFloats(values, []int{side, side}, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Declare(config.Model{
+		Dataset: config.Dataset{Source: images},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "sigmoid"}}},
+		Heads:   map[string]config.Head{"class": {From: config.Names{losses.Code}, Layers: []config.Layer{{Layer: &layers.Dense{Units: 3, Activation: "linear"}}}}},
+		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.CrossEntropy{}, On: "class"}},
+		Train:   config.Train{Epochs: 12},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "classifier")
+	r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	images2 := options
+	images2.Open.Images = images
+	one, err := page.ReadRun(context.Background(), out, images2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	counted := 0
+	for _, row := range one.Heads[0].Rows {
+		for _, c := range row.Cells {
+			counted += c.Count
+		}
+	}
+	if held := n / 10; counted != held {
+		t.Errorf("the confusion matrix counts %d images, want the %d that were held out", counted, held)
+	}
+	return b.String()
+}
+
+func TestAClassifierHasAConfusionMatrixAndACalibration(t *testing.T) {
+	contains(t, classifier(t), "Head class", "9 labelled images", "9 validation images of memory", `class="confusion"`, "Expected calibration error", "Codes by class")
+}
+
+// Folders of images are sorted by class, so statistics of the first images would not represent all of them.
+func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
+	const n, pixels = 12_000, 4
+	values, labels := make([]float32, n*pixels), make([]int, n)
+	for i := range n {
+		labels[i] = i / (n / 2)
+		values[i*pixels+2*labels[i]] = float32(i%7+1) / 8
+	}
+	images, err := data.FromFloats(values, []int{2, 2}, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 2, Activation: "sigmoid"}}},
+		Train: config.Train{Epochs: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "many")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one, err := page.ReadRun(t.Context(), out, page.Options{Open: tessera.Options{Threads: 1, Images: images}, Split: data.TrainSplit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(one.Codes) != 2 || one.Codes[0].Images+one.Codes[1].Images != 10_000 || one.Codes[1].Images < 4_900 {
+		t.Errorf("the codes by class are %+v, want about 5,000 images of each", one.Codes)
+	}
+	if last := one.Samples.Each[len(one.Samples.Each)-1]; last.Class != "1" || last.Number < 5_000 {
+		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
+	}
+	contains(t, factText(one.Facts), "measured on: 10,800 training images of memory (fitted to these images)", "are of 10,000 of them, evenly spread")
+}
+
+func TestAPageOfNothingIsAnError(t *testing.T) {
+	if err := (&page.Report{}).Write(&bytes.Buffer{}); err == nil {
+		t.Error("a page without runs was written")
+	}
+	if _, err := page.ReadRun(context.Background(), t.TempDir(), options); err == nil {
+		t.Error("an empty folder was read as a run")
+	}
+	if _, err := page.ReadSweep(context.Background(), t.TempDir(), options); err == nil {
+		t.Error("an empty folder was read as a sweep")
+	}
+}

@@ -1,0 +1,366 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tessera"
+	"tessera/apps/show/comparison"
+	"tessera/apps/show/figures"
+	"tessera/attack"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/shell"
+	"tessera/internal/sweep"
+	"tessera/internal/train"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
+	"tessera/metrics"
+)
+
+// Options are the settings for reading runs for a page.
+type Options struct {
+	Open    tessera.Options   // options for opening runs
+	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
+	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
+	Attack  attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
+	Radii   []float64         // radii of these balls; nil for [attack.Norm.Radii]
+	Flags   []string          // the words of the flags of `tessera report` that made these options, for the command that writes the page
+	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
+}
+
+// Run is the content of a page about one run.
+type Run struct {
+	ID       string // ID of the run's section: run-1
+	Label    string // name of the folder; of a trial of a sweep, its model and the settings that differ
+	Path     string
+	Name     string   // name of the model
+	Noun     string   // noun for a sample: "image" or "sample"
+	Facts    []Fact   // description of the training and its end
+	Hints    []string // reasons to doubt the numbers
+	Terms    []Term   // terms of the objective
+	Verdicts []Verdict
+	Measured *Measured // measured images; nil if nothing was measured
+	Missing  string    // why nothing was measured
+	Numbers  []Number
+	Fitted   string // description of the fitted images that were also measured; "" if there are none
+	Curves   Curve
+	Units    *Units // atoms or units; nil if there are none
+	Samples  *Samples
+	Codes    []ClassCodes
+	Mixture  picture // components of a mixture; "" for other models
+	Attends  picture // where heads and units attend; "" for models without attention over parts of the images
+	Heads    []HeadPlots
+	Attacks  []AttackPlots
+	Resists  string // why no head was attacked; "" if one was, or if none should be
+	Tables   []Table
+	Settings []comparison.Line
+	Origin   Origin
+}
+
+// Measured names the images on which a run was measured.
+type Measured struct {
+	Dataset, Split string
+	Images         int
+	Drawn          int // number of these images used for pictures and for the statistics of units, codes and heads
+	Words          string
+}
+
+// Number is one metric.
+type Number struct {
+	Name, Value, Better, About string
+	Fitted                     string // value on fitted images; "" if not measured
+	Variant                    bool   // the number is a variant of another number in the list
+}
+
+// ReadRun opens a run, measures it and prepares the contents of its page. Missing data are not an error: the page says that
+// they are missing.
+func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
+	if ctx == nil {
+		return nil, errors.New("page: no context: give context.Background()")
+	}
+	opened, err := tessera.Open(path, o.Open)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	r := &Run{ID: "run-1", Label: labelOf(path, opened.Model.Name), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
+	if r.Curves, err = readCurve(path, r.Label); err != nil {
+		return nil, err
+	}
+	r.Curves.unit = unitOf(opened.Model)
+	env, err := train.ReadEnvironment(path)
+	if err != nil {
+		env = train.Environment{} // a run without its record is shown without it
+	}
+	r.Origin = originOf(r, env, o.Flags)
+	r.Settings = comparison.Declaration(opened.Model)
+	if err := r.measure(ctx, opened, o); err != nil {
+		return nil, err
+	}
+	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model, true)
+	return r, nil
+}
+
+// labelOf returns the label of a run of the named model.
+func labelOf(path, model string) string {
+	label, ok := sweep.LabelOf(path)
+	switch {
+	case !ok:
+		return filepath.Base(filepath.Clean(path))
+	case strings.HasPrefix(label, model): // it is the model's, or that of a sweep of several models
+		return label
+	}
+	return model + ": " + label
+}
+
+// measure adds the contents of the page that are computed from images.
+func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error {
+	if o.Quick {
+		r.Missing = "the training has not ended"
+		r.Units = plainUnits(opened)
+		return nil
+	}
+	split := o.Split
+	if split == "" {
+		split = evaluation.PlanOf(opened.Model).First
+	}
+	o.Metrics = ofPage(opened, o)
+	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
+	var missing *data.Error
+	if errors.As(err, &missing) {
+		r.Missing = err.Error()
+		r.Units = plainUnits(opened)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	result, err := measured(ctx, opened, sample, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	r.Measured = measuredOn(opened.Model, result, r.Noun)
+	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
+	r.Numbers, r.Hints, r.Tables = numbersOf(result), r.hints(opened, result), tablesOf(result)
+	if result.Fitted != nil {
+		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
+	}
+	if err := r.draw(ctx, opened, sample, result, o); err != nil {
+		return fmt.Errorf("%s: %w", r.Path, err)
+	}
+	return nil
+}
+
+// draw adds the pictures and the statistics of the units to the page.
+func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, result *evaluation.Report, o Options) error {
+	v, err := newView(opened, sample)
+	if err != nil {
+		return err
+	}
+	if r.Heads, err = v.heads(); err != nil {
+		return err
+	}
+	if r.Attacks, r.Resists, err = v.attacks(ctx, o); err != nil {
+		return err
+	}
+	if r.Samples, err = v.samples(); err != nil {
+		return err
+	}
+	if r.Units, err = v.units(); err != nil {
+		return err
+	}
+	if r.Mixture, err = v.mixture(r.Path); err != nil {
+		return err
+	}
+	if r.Attends, err = v.attention(); err != nil {
+		return err
+	}
+	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
+	return nil
+}
+
+// measured evaluates the run on the given split, by default on held-out images and, for comparison, on fitted ones.
+func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sample, o Options) (*evaluation.Report, error) {
+	if o.Split == "" {
+		return opened.Report(ctx, o.Metrics)
+	}
+	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
+	return evaluation.ReportOf(opened.Model, result), err
+}
+
+// measuredOn returns a description of the images of a result: "12 validation images of bars (they also chose the epoch)".
+func measuredOn(m *config.Model, r *evaluation.Report, noun string) *Measured {
+	split, note := r.Split+" ", r.Note
+	switch data.Split(r.Split) {
+	case data.TrainSplit:
+		split = "training "
+	case data.AllSplit:
+		split = ""
+		if plan := evaluation.PlanOf(m); plan.Fitted == "" {
+			note = plan.Note
+		}
+	}
+	words := fmt.Sprintf("%s %s%ss of %s", grouped(r.Images), split, noun, datasetName(m.Dataset))
+	if note != "" {
+		words += " (" + note + ")"
+	}
+	return &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images, Words: words}
+}
+
+// numbersOf lists the metrics that are shown.
+func numbersOf(r *evaluation.Report) (list []Number) {
+	for _, v := range r.Shown() {
+		if v.Missing != "" {
+			continue
+		}
+		n := Number{Name: v.Name, Value: short(v.Number)}
+		for _, ending := range []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"} {
+			n.Variant = n.Variant || strings.HasSuffix(v.Name, ending)
+		}
+		if m, ok := metrics.MeasureOf(v.Name); ok {
+			n.Better, n.About = string(m.Better), aboutOf(m)
+			if m.Count {
+				n.Value = grouped(int(v.Number))
+			}
+		}
+		if r.Fitted != nil {
+			if fitted, ok := r.Fitted.Number(v.Name); ok {
+				n.Fitted = short(fitted)
+			}
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// view is an opened run with the images on which it is measured, at most [mostImages] evenly spaced ones, and their codes.
+type view struct {
+	run     *tessera.Run
+	sample  *evaluation.Sample
+	painter painter
+	tone    figures.Tone // tone of images
+	data    *data.Images // the shown images
+	images  []float32    // images, n x pixels, unscaled: the run scales its inputs
+	scaling *data.Scaling
+	codes32 []float32 // codes, n x units
+	n       int
+	labels  []int    // labels; nil if there are none
+	classes []string // names of the classes
+	atoms   *metrics.Atoms
+	direct  bool // every value of the code weights one atom
+	usage   *usage
+
+	observed []float32 // 1 for observed values of images, 0 for missing and hidden ones; nil if all are observed
+}
+
+func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
+	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
+	v := &view{run: run, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
+		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
+	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
+		v.tone = figures.Unit
+	}
+	given := v.images
+	if images.Holed() {
+		v.observed, given = images.All()[data.ObservedColumn], images.Raw()
+	}
+	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
+	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
+	var err error
+	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
+		columns := images.Scaled(nil).All() // the run scales columns of images itself
+		columns[data.ImagesColumn] = given
+		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
+	} else {
+		v.codes32, err = run.Encode(given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var scales []float64
+	if v.direct {
+		scales = lengths(v.atoms)
+	}
+	v.usage = usageOf(v.codes32, run.Units(), scales, v.labels, len(v.classes))
+	return v, nil
+}
+
+// noun returns the noun for a sample: "image" or "sample".
+func (v *view) noun() string { return nounOf(v.run.Shape()) }
+
+// mostClasses is the maximum number of classes that a page shows.
+const mostClasses = 40
+
+// classNames returns the names of the classes, or their numbers if they have no names; nil without labels.
+func classNames(labels []int, names []string) []string {
+	most := -1
+	for _, c := range labels {
+		most = max(most, c)
+	}
+	if most < 0 || most >= mostClasses {
+		return nil
+	}
+	for c := len(names); c <= most; c++ {
+		names = append(names[:c:c], fmt.Sprint(c))
+	}
+	return names
+}
+
+// number returns the index in its split of the i-th image of the view; see [evaluation.Spread].
+func (v *view) number(i int) int { return i * v.sample.Images.Len() / v.n }
+
+// image returns the i-th image.
+func (v *view) image(i int) []float32 {
+	pixels := len(v.images) / v.n
+	return v.images[i*pixels : (i+1)*pixels]
+}
+
+// Origin describes the environment and the data of a run, and the commands that reproduce it.
+type Origin struct {
+	Facts    [][2]string // name and value of each property of the environment
+	Data     [][2]string // path and SHA-256 of each file
+	Commands []Command
+	Unlisted bool // the run was measured on files that the training did not record
+}
+
+// Command is a command line with its description.
+type Command struct{ Line, About string }
+
+// originOf returns the origin of a run according to its record. flags are those of the command that writes the page.
+func originOf(r *Run, e train.Environment, flags []string) Origin {
+	var o Origin
+	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {
+		if f[1] != "" {
+			o.Facts = append(o.Facts, f)
+		}
+	}
+	same := ""
+	if e.Threads > 0 {
+		o.Facts = append(o.Facts, [2]string{"threads", fmt.Sprint(e.Threads)})
+		if e.Backend != "" { // a baseline has none, and does not depend on the threads
+			same = fmt.Sprintf(" --threads %d --backend %s", e.Threads, e.Backend)
+		}
+	}
+	for _, f := range e.Data {
+		o.Data = append(o.Data, [2]string{filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path)), f.SHA256})
+	}
+	if e.Start != nil {
+		o.Data = append(o.Data, [2]string{filepath.Base(e.Start.Path) + " (initial parameters)", e.Start.SHA256})
+	}
+	name := shell.Word(r.Name)
+	words := []string{"tessera", "report", r.Path}
+	words = append(append(words, flags...), "-o", "report.html")
+	o.Commands = []Command{
+		{"tessera train " + name + " -f " + folder.Config + same, "trains it again from the settings above, saved as " + folder.Config + ": on the same kind of CPU to the same bytes"},
+		{"tessera eval " + shell.Word(r.Path), "measures it again"},
+		{shell.Line(words), "writes this page"},
+	}
+	if len(e.Command) > 0 {
+		given := append([]string{filepath.Base(e.Command[0])}, e.Command[1:]...)
+		o.Commands = append(o.Commands, Command{shell.Line(given), "is the command that was given"})
+	}
+	return o
+}

@@ -1,0 +1,73 @@
+package page_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"tessera"
+	"tessera/apps/show/page"
+	"tessera/config"
+	"tessera/data"
+	"tessera/layers"
+	"tessera/optim"
+)
+
+// The errors on a page equal those of the metrics: the run scales the images once.
+func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
+	const n, side = 40, 4
+	values := make([]float32, n*side*side)
+	for i := range values {
+		values[i] = float32(500 + 400*math.Sin(float64(i%(side*side)+1)*float64(i/(side*side)%7)))
+	}
+	path := filepath.Join(t.TempDir(), "images.npy")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := data.WriteNPY(file, []int{n, side, side}, values); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := tessera.Declare(config.Model{
+		Dataset:   config.Dataset{Source: &data.NPY{Arrays: data.Arrays{Images: path, Layout: data.Layout{Scale: data.Scale{Method: "standardise"}}}}},
+		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "linear"}}},
+		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}},
+		Train:     config.Train{Epochs: 40, Batch: 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	run, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Close(); err != nil {
+		t.Fatal(err)
+	}
+	one, err := page.ReadRun(t.Context(), out, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0.0
+	for _, s := range one.Samples.Each {
+		shown += s.MSE / float64(len(one.Samples.Each))
+	}
+	if len(one.Samples.Each) != one.Measured.Images {
+		t.Fatalf("%d of %d images are shown", len(one.Samples.Each), one.Measured.Images)
+	}
+	for _, number := range one.Numbers {
+		if number.Name != "mse" {
+			continue
+		}
+		if mse, err := strconv.ParseFloat(number.Value, 64); err != nil || math.Abs(shown-mse) > 0.02*mse {
+			t.Errorf("the mean error of the images is %g, the mse is %s (%v)", shown, number.Value, err)
+		}
+		return
+	}
+	t.Error("the page has no mse")
+}

@@ -1,0 +1,559 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tessera"
+	"tessera/apps/show/figures"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/shell"
+	"tessera/internal/sweep"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
+	"tessera/metrics"
+)
+
+// Sweep is the content of a page about a sweep.
+type Sweep struct {
+	Label, Path string
+	Live        string // URL path of the events of `tessera ui`, "" for a file
+	Facts       []Fact // description of the sweep
+	Failed      []Failure
+	Terms       []Term // terms of the objective, if there is one model
+	Noun        string // noun for a sample: "image", or "sample" if some are vectors
+	Warning     string // a warning if the measured images are not unseen ones; else ""
+	Keys        []string
+	Names       []string // names of the keys, in words
+	Measures    []MeasureColumn
+	First       []string // metrics that are shown first; nil for the default
+	Settings    []SettingRow
+	Trials      []TrialRow
+	Selected    []SelectedRow
+	SelectedOn  string            // description of the images on which Selected was measured
+	Differences []DifferenceTable // differences between settings, one table per group with the same images
+	Intervals   string            // caveat about the confidence intervals of the differences
+	OneSeed     string            // why the table has no differences, if more seeds would provide some; else ""
+	Commands    []Command
+
+	sets map[string]*config.Dataset // data sets of the trials
+}
+
+// Failure is a trial without a result. Name consists of its setting and its seed.
+type Failure struct{ Trial, Name, Problem string }
+
+// MeasureColumn is one metric of a sweep.
+type MeasureColumn struct {
+	Name   string `json:"name"`
+	Better string `json:"better"`       // lower, higher, or "" for neither
+	Of     int    `json:"of,omitempty"` // maximum value, if known
+	About  string `json:"about"`
+}
+
+// SettingRow is one setting: numbers in the order of the metrics, nil where they are missing.
+type SettingRow struct {
+	Model     string   `json:"model"`
+	Values    []string `json:"values"` // values of the swept keys
+	Seeds     int      `json:"seeds"`
+	Images    int      `json:"images"` // index of the measured images; settings with equal indices are measured on the same images
+	Mean      []*Point `json:"mean"`
+	Deviation []*Point `json:"deviation"`
+	Trials    []int    `json:"trials"` // indices of the trials of the setting
+}
+
+// TrialRow is one trial.
+type TrialRow struct {
+	Name    string   `json:"name"`
+	Seed    uint64   `json:"seed"`
+	Numbers []*Point `json:"numbers"`
+	Atoms   *Sprite  `json:"atoms,omitempty"`
+	Link    string   `json:"link,omitempty"` // address of the trial's page in `tessera ui`
+}
+
+// SelectedRow is a selected setting with its means on the test images.
+type SelectedRow struct {
+	Model   string
+	Values  []string
+	Numbers []string
+}
+
+// ReadSweep reads the results of a sweep and the atoms of its trials. It measures nothing.
+func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
+	if ctx == nil {
+		return nil, errors.New("page: no context: give context.Background()")
+	}
+	results, err := sweep.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
+	names := s.measures(results)
+	s.rows(results, names)
+	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
+		"trains and measures it again, in a folder with the same models.toml"},
+		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
+	models, err := s.sprites(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.Names = keyNames(results.Keys, models)
+	s.facts(results, models)
+	s.selected(results, names)
+	s.group(results)
+	s.differences(results)
+	return s, nil
+}
+
+// rows lists the trials, those that failed, and the settings.
+func (s *Sweep) rows(results *sweep.Results, names []string) {
+	numbers, labels := map[string]int{}, results.Labels()
+	for i, t := range results.Trials {
+		numbers[t.Trial] = i
+		row := TrialRow{Name: t.Trial, Seed: t.Seed}
+		if t.Metrics != nil {
+			row.Numbers = points(t.Metrics.Values, names)
+		}
+		if t.Error != "" {
+			s.Failed = append(s.Failed, Failure{t.Trial, labels.Trial(t), t.Error})
+		}
+		s.Trials = append(s.Trials, row)
+	}
+	for _, one := range results.Settings {
+		row := SettingRow{Model: one.Model, Values: one.Texts(results.Keys), Seeds: len(one.Seeds), Mean: points(one.Mean, names), Deviation: points(one.Deviation, names)}
+		for _, t := range one.Trials {
+			row.Trials = append(row.Trials, numbers[t])
+		}
+		s.Settings = append(s.Settings, row)
+	}
+}
+
+// selected lists the selected settings.
+func (s *Sweep) selected(r *sweep.Results, names []string) {
+	s.SelectedOn = fmt.Sprintf("all %[1]ss, because there are no test %[1]ss: those of the training and of the selection are among them", s.Noun)
+	for _, set := range s.sets {
+		if data.HasTest(set.Source) {
+			s.SelectedOn = fmt.Sprintf("the test %ss, which the selection did not use", s.Noun)
+		}
+	}
+	for _, one := range r.Selected {
+		row := SelectedRow{Model: one.Model, Values: one.Texts(r.Keys)}
+		for _, n := range names {
+			text := "-"
+			if v, ok := one.Mean.Number(n); ok {
+				text = short(v)
+			}
+			row.Numbers = append(row.Numbers, text)
+		}
+		s.Selected = append(s.Selected, row)
+	}
+}
+
+// measures lists the metrics of a sweep and returns their names.
+func (s *Sweep) measures(r *sweep.Results) (names []string) {
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			continue
+		}
+		for _, v := range t.Metrics.Values {
+			if v.Missing == "" && !slices.Contains(names, v.Name) {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	if !slices.Contains(names, "mse") { // classifiers: the metrics that their losses optimise come first
+		of := func(name string) bool { return strings.HasSuffix(name, "accuracy") || strings.HasSuffix(name, "nll") }
+		for _, name := range names {
+			if of(name) {
+				s.First = append(s.First, name)
+			}
+		}
+		names = append(slices.Clone(s.First), slices.DeleteFunc(names, of)...)
+	}
+	for _, name := range names {
+		c := MeasureColumn{Name: name}
+		if m, ok := metrics.MeasureOf(name); ok {
+			c.About = aboutOf(m)
+			if m.Better != metrics.Neither {
+				c.Better = string(m.Better)
+			}
+		}
+		s.Measures = append(s.Measures, c)
+	}
+	return names
+}
+
+func points(values metrics.Values, names []string) []*Point {
+	all := make([]*Point, len(names))
+	for i, name := range names {
+		if v, ok := values.Number(name); ok {
+			p := Point(v)
+			all[i] = &p
+		}
+	}
+	return all
+}
+
+// sprites draws the atoms of the trials and returns their models, one for each name.
+func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model, err error) {
+	budget := spriteBudget / max(1, len(s.Trials))
+	for i := range s.Trials {
+		t := &s.Trials[i]
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		run, err := tessera.Open(sweep.TrialPath(s.Path, t.Name), o.Open)
+		var damaged *checkpoint.Error
+		switch {
+		case errors.Is(err, folder.ErrNotRun), errors.As(err, &damaged): // not begun, removed or damaged: the numbers are shown
+			continue
+		case err != nil:
+			return nil, err
+		}
+		set := run.Model.Dataset // not the whole model, of which there may be thousands
+		s.sets[t.Name] = &set
+		if noun := nounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
+			s.Noun = noun
+		} else {
+			s.Noun = "sample" // of images and vectors
+		}
+		if !slices.ContainsFunc(models, func(m *config.Model) bool { return m.Name == run.Model.Name }) {
+			models = append(models, run.Model)
+			s.countParts(ctx, run)
+		}
+		if a := run.Atoms(); a != nil {
+			t.Atoms = spriteOf(a, budget)
+		}
+		if err := run.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return models, nil
+}
+
+// countParts adds the number of true parts to the metrics that count the parts found.
+func (s *Sweep) countParts(ctx context.Context, run *tessera.Run) {
+	at := slices.IndexFunc(s.Measures, func(m MeasureColumn) bool { return m.Name == "parts_found" })
+	if at < 0 {
+		return
+	}
+	sample, err := run.Sample(ctx, evaluation.PlanOf(run.Model).First)
+	if err != nil { // without the images their parts are not known
+		return
+	}
+	s.Measures[at].Of = max(s.Measures[at].Of, len(sample.Images.Parts))
+}
+
+// Write renders the page.
+func (s *Sweep) Write(w io.Writer) error {
+	if s == nil {
+		return errors.New("page: no sweep to report: read one with ReadSweep")
+	}
+	read := map[string]any{"liveSweep": s.Live, "sweep": map[string]any{"keys": s.Keys, "names": s.Names, "measures": s.Measures, "first": s.First, "settings": s.Settings, "trials": s.Trials}}
+	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
+}
+
+// facts adds the description of the sweep.
+func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
+	equal, seeds := true, 0 // number of seeds
+	for _, one := range r.Settings {
+		equal = equal && len(one.Trials) == len(r.Settings[0].Trials)
+		seeds = max(seeds, len(one.Trials))
+	}
+	each := "each with "
+	if !equal {
+		each += "up to "
+	}
+	var list facts
+	list.add("sweep", fmt.Sprintf("%s: %s, %s%s, %s in all", r.Sweep, plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
+	var varied []string
+	for i, key := range r.Keys {
+		if s.Names[i] != key {
+			key = fmt.Sprintf("%s (%s)", s.Names[i], key)
+		}
+		varied = append(varied, key)
+	}
+	list.add("varied", strings.Join(varied, ", "))
+	for _, m := range models {
+		list.addModel(m, s.Noun, 0, false)
+		list.add("data", dataText(m, s.Noun))
+		if m.Baseline == nil {
+			list.add("training", scheduleText(m))
+		}
+	}
+	list.add("measured", s.measuredText(r, models))
+	s.Facts = list
+	if len(models) == 1 {
+		s.Terms = termsOf(models[0], false)
+	}
+}
+
+// measuredText returns the number of measured trials and the measured images in words.
+func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
+	done, images := 0, []string{}
+	for _, t := range r.Trials {
+		if t.Metrics == nil {
+			continue
+		}
+		done++
+		text := fmt.Sprintf("%s %ss of %s", grouped(t.Metrics.Images), s.Noun, t.Metrics.Dataset)
+		if i := slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == t.Model }); i >= 0 {
+			m, report := *models[i], evaluation.ReportOf(models[i], t.Metrics)
+			if set := s.sets[t.Trial]; set != nil {
+				m.Dataset = *set
+			}
+			text = measuredOn(&m, report, s.Noun).Words
+			if !report.HeldOut {
+				s.Warning = fmt.Sprintf("The trials are measured on %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
+			}
+		}
+		if !slices.Contains(images, text) {
+			images = append(images, text)
+		}
+	}
+	state := "all trials"
+	if done < len(r.Trials) {
+		state = fmt.Sprintf("%d of %d trials", done, len(r.Trials))
+	}
+	if len(images) > 0 {
+		state += ", on " + strings.Join(images, ", ")
+	}
+	return state
+}
+
+// keyNames returns descriptions of the keys of a sweep. A key without a description that is correct for all models is returned
+// unchanged.
+func keyNames(keys []string, models []*config.Model) []string {
+	names := slices.Clone(keys)
+	for i, key := range keys {
+		for n, m := range models {
+			name := keyName(key, m)
+			if n > 0 && name != names[i] {
+				name = key
+			}
+			names[i] = name
+			if name == key {
+				break
+			}
+		}
+	}
+	return names
+}
+
+// keyName returns a description of a key of a model: for loss.1.weight, "weight of the kl term".
+func keyName(key string, m *config.Model) string {
+	parts := strings.Split(key, ".")
+	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
+	switch {
+	case len(parts) == 2 && parts[0] == "optimizer":
+		return last + " of the optimizer"
+	case len(parts) == 2 && parts[0] == "dataset":
+		return last + " of the data set"
+	case len(parts) != 3:
+		return key
+	}
+	i, err := strconv.Atoi(parts[1])
+	if err != nil || i < 0 {
+		return key
+	}
+	switch {
+	case parts[0] == "loss" && i < len(m.Losses):
+		return last + " of the " + m.TermName(i) + " term"
+	case parts[0] == "constraint" && i < len(m.Constraints):
+		return last + " of the constraint " + m.Constraints[i].Kind
+	case parts[0] == "encoder" && i < len(m.Encoder):
+		return fmt.Sprintf("%s of layer %d of the encoder", last, i+1)
+	case parts[0] == "decoder" && i < len(m.Decoder):
+		return fmt.Sprintf("%s of layer %d of the decoder", last, i+1)
+	}
+	return key
+}
+
+// DifferenceTable compares the settings of a sweep that are measured on the same images with one of them.
+type DifferenceTable struct {
+	Words   string
+	Metrics []string
+	Rows    []DifferenceRow
+}
+
+// DifferenceRow is one setting.
+type DifferenceRow struct {
+	Model  string
+	Values []string          // values of the swept keys
+	Pairs  int               // number of common seeds
+	Paired []*metrics.Paired // differences in the order of the metrics, nil where there is none
+}
+
+// Open reports whether the table is short enough to be unfolded when the page opens.
+func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
+
+// differences compares the settings that are measured on the same images with a reference: the first selected one of them,
+// else the first one with several seeds.
+func (s *Sweep) differences(r *sweep.Results) {
+	sets, several := s.setsOf(r), false
+	for _, i := range selectedFirst(r) {
+		several = several || len(r.Settings[i].Trials) > 1
+		if sets[i] == nil || len(r.Settings[i].Seeds) < 2 {
+			continue
+		}
+		d := r.Differences(i, sets)
+		if len(d.Metrics) == 0 {
+			continue
+		}
+		s.Differences = append(s.Differences, differenceTable(r, i, d))
+		sets[i] = nil
+		for j, pairs := range d.Pairs {
+			if pairs > 1 {
+				sets[j] = nil // no other table has it
+			}
+		}
+	}
+	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
+		s.OneSeed = "One seed shows no difference between settings: give the sweep several seeds."
+	}
+	s.Intervals = "One in twenty such intervals does not contain the true difference."
+	if len(r.Selected) > 0 {
+		s.Intervals = fmt.Sprintf("The values are of the %s split, by which settings were selected: there the selected ones look too good, and "+
+			"more than one in twenty of their intervals may not contain the true difference.", r.Split)
+	}
+}
+
+// setsOf returns the data sets of the settings; nil for a setting without a trial that can be opened.
+func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
+	sets := make([]*config.Dataset, len(r.Settings))
+	for i, one := range r.Settings {
+		for _, trial := range one.Trials {
+			if sets[i] = s.sets[trial]; sets[i] != nil {
+				break
+			}
+		}
+	}
+	return sets
+}
+
+// group assigns the same number to all settings that are measured on the same images, because the best setting can be selected
+// only among these. All unknown data sets are treated as equal.
+func (s *Sweep) group(r *sweep.Results) {
+	sets := s.setsOf(r)
+	for i := range s.Settings {
+		s.Settings[i].Images = slices.IndexFunc(sets[:i+1], func(set *config.Dataset) bool {
+			return set == sets[i] || sweep.SameImages(set, sets[i], data.Split(r.Split))
+		})
+	}
+}
+
+// selectedFirst lists the indices of the settings, the selected ones first.
+func selectedFirst(r *sweep.Results) (list []int) {
+	selected := func(one sweep.Setting) bool {
+		return slices.ContainsFunc(r.Selected, func(other sweep.Setting) bool { return slices.Equal(one.Trials, other.Trials) })
+	}
+	for _, wanted := range []bool{true, false} {
+		for i, one := range r.Settings {
+			if selected(one) == wanted {
+				list = append(list, i)
+			}
+		}
+	}
+	return list
+}
+
+// differenceTable returns the table of the differences from one setting.
+func differenceTable(r *sweep.Results, from int, d sweep.Differences) DifferenceTable {
+	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
+	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
+	for i, one := range r.Settings {
+		if d.Pairs[i] < 2 {
+			continue
+		}
+		t.Rows = append(t.Rows, DifferenceRow{one.Model, one.Texts(r.Keys), d.Pairs[i], d.Paired[i]})
+	}
+	return t
+}
+
+// settingText returns the name of a setting: "shallow (encoder.0.units = 16)".
+func settingText(one sweep.Setting, keys []string) string {
+	var parts []string
+	for i, text := range one.Texts(keys) {
+		if text != "" { // else the key is not of this model
+			parts = append(parts, keys[i]+" = "+text)
+		}
+	}
+	if len(parts) == 0 {
+		return one.Model
+	}
+	return fmt.Sprintf("%s (%s)", one.Model, strings.Join(parts, ", "))
+}
+
+// Sprite is a picture of the atoms of a trial.
+type Sprite struct {
+	Picture picture `json:"picture"`
+	Columns int     `json:"columns"`
+	Height  int     `json:"height"` // height of one atom, in pixels
+	Width   int     `json:"width"`
+	Shown   int     `json:"shown"`
+	Total   int     `json:"total"`
+}
+
+// spriteBudget limits the size of the atoms of all trials in a sweep, in bytes of base64.
+const spriteBudget = 3_200_000
+
+// levels is the number of grey levels of a sprite: fewer levels give smaller files.
+const levels = 15
+
+// spriteOf draws as many atoms as fit the budget, nil if none can be drawn.
+func spriteOf(a *metrics.Atoms, budget int) *Sprite {
+	n := min(a.Count, mostUnits)
+	for {
+		s := firstAtoms(a, n)
+		if s == nil || len(s.Picture) <= budget || n == 1 {
+			return s
+		}
+		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
+	}
+}
+
+// firstAtoms draws the first n atoms, at least ten in a row.
+func firstAtoms(a *metrics.Atoms, n int) *Sprite {
+	p := newPainter(a.Shape).forVectors(a.Values)
+	columns := min(n, max(10, (n+9)/10))
+	height, width := p.shape[0], p.shape[1]
+	drawn := image.NewRGBA(image.Rect(0, 0, columns*(width+1)-1, (n+columns-1)/columns*(height+1)-1))
+	for j := range n {
+		values := p.small(atom(a, j))
+		if p.most == 0 {
+			values = coarse(values)
+		}
+		one, err := p.pixels(figures.Signed, values)
+		if err != nil {
+			return nil
+		}
+		at := image.Pt(j%columns*(width+1), j/columns*(height+1))
+		draw.Draw(drawn, image.Rectangle{at, at.Add(one.Rect.Size())}, one, image.Point{}, draw.Src)
+	}
+	return &Sprite{Picture: encode(drawn), Columns: columns, Height: height, Width: width, Shown: n, Total: a.Count}
+}
+
+// coarse rounds values to a few levels of their largest magnitude.
+func coarse(values []float32) []float32 {
+	most := float32(0)
+	for _, v := range values {
+		most = max(most, v, -v)
+	}
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		if most > 0 {
+			rounded[i] = float32(math.Round(float64(v/most)*levels)) / levels
+		}
+	}
+	return rounded
+}

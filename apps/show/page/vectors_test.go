@@ -1,0 +1,142 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/apps/show/page"
+	"tessera/config"
+	"tessera/internal/sweep"
+)
+
+// sweptVectors runs a small sweep on vectors of a file, with labels.
+func sweptVectors(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	text := "class,a,b,c,d\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,%g,%g,%g,%g\n", i%2, float64(i%2), float64(i%3)/2, float64(i%5)/4, float64(i%7)/6)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "v.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return ran(t, fmt.Sprintf(`
+[model.table]
+dataset = { name = "csv", images = %q, labels = "class" }
+encoder = [{ kind = "dense", units = 3, activation = "sigmoid" }]
+head.class = { from = "code", layers = [{ kind = "dense", units = 2 }] }
+loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "class" }]
+train = { epochs = 2, batch = 20 }
+[sweep.tables]
+model = "table"
+`, filepath.Join(dir, "v.csv")), "tables")
+}
+
+// quoted matches the texts that are equal for images and vectors: definitions of metrics and terms, settings, scripts and
+// pictures.
+var quoted = regexp.MustCompile(`(?s)<script.*?</script>|<style.*?</style>|<dl class="terms">.*?</dl>|<td class="about">.*?</td>|` +
+	`<p class="note">(?:In the formulas |x is ).*?</p>|<pre.*?</pre>|title="[^"]*"|data:image/png|images per second:`)
+
+func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
+	path := sweptVectors(t)
+	swept, sweepText := sweepPage(t, path)
+	one, err := page.ReadRun(context.Background(), sweep.TrialPath(path, swept.Trials[0].Name), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runPage bytes.Buffer
+	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&runPage); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, sweepText, "<td>sample → dense → code</td>", "4 validation samples of ")
+	if !regexp.MustCompile(`4 validation samples of \S+v\.csv`).MatchString(sweepText) { // the file, not the kind of the data set
+		t.Error("the page of the sweep does not name the file of its samples")
+	}
+	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
+	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
+		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {
+			if strings.Contains(strings.ToLower(line), "image") {
+				t.Errorf("the page of a %s of vectors says %q", what, line)
+			}
+		}
+	}
+}
+
+// declaredRun trains a declared model and returns the folder of its run.
+func declaredRun(t *testing.T, text string) string {
+	t.Helper()
+	file, err := config.Load("models.toml", []byte("[model.m]\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := file.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The columns have very different scales. The pictures of the vectors have one colour scale, and the names of the columns.
+func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
+	dir := t.TempDir()
+	text := "length [mm],mass,species\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,%d,%s\n", i%7, 1000*(i%5), []string{"a", "b"}[i%2])
+	}
+	if err := os.WriteFile(filepath.Join(dir, "m.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	declare := func(more string) string {
+		t.Helper()
+		return declaredRun(t, fmt.Sprintf(`
+dataset = { name = "csv", images = %q, labels = "species", scale = "standardise" }
+encoder = [{ kind = "dense", units = 3, activation = "relu" }]
+train = { epochs = 2, batch = 10 }
+%s`, filepath.Join(dir, "m.csv"), more))
+	}
+	text = rendered(t, declare(""))
+	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
+	// A classifier is called one, and what its loss optimises comes first.
+	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
+	contains(t, text, "<td>classifier</td>", `<th scope="row">head class</th><td>code → dense</td>`)
+	if accuracy, dead := strings.Index(text, "<span>accuracy</span>"), strings.Index(text, "<span>units are dead</span>"); accuracy < 0 || dead < accuracy {
+		t.Errorf("accuracy stands at %d, dead units at %d", accuracy, dead)
+	}
+	if strings.Contains(text, "auto-encoder") {
+		t.Error("a classifier is called an auto-encoder")
+	}
+}
+
+func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
+	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "are many for") {
+		t.Error("20 units for 256 images are noted")
+	}
+	out := declaredRun(t, `
+dataset = { name = "bars", count = 40 }
+encoder = [{ kind = "dense", units = 9, activation = "relu" }]
+train = { epochs = 1 }
+`)
+	contains(t, rendered(t, out), "9 units are many for 40 images that were fitted.")
+}
+
+func TestAReportOfNoRunIsAnError(t *testing.T) {
+	if err := (&page.Report{Runs: []*page.Run{nil}}).Write(io.Discard); err == nil {
+		t.Error("a nil run is written")
+	}
+}

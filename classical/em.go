@@ -1,0 +1,364 @@
+package classical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"tessera/data"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
+	"tessera/internal/random"
+	"tessera/internal/volume"
+	"tessera/metrics"
+)
+
+// em fits a model with hidden variables by expectation maximisation. Each iteration
+//
+//	E  computes, for every image, the distribution of its hidden variables for the current parameters, and adds the
+//	   expected sufficient statistics and the log-likelihood,
+//	M  replaces the parameters by the maximum-likelihood parameters for these statistics.
+//
+// The log-likelihood never falls. It is computed before the M step of the iteration.
+//
+// The mean of the images (origin) is subtracted from every image, in float64. Parameters are rounded to sums of two float32
+// numbers after every iteration: the state of a run has float32 tensors, and a resumed fit has the same bits.
+//
+// Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
+type em struct {
+	base
+	hidden hidden
+	least  float64 // rise of the mean log-likelihood per image, in nats, below which the fit ends
+
+	origin []float64 // mean of each pixel
+	n      int
+	x      []float32
+	sums   [][]float64 // sufficient statistics of each lane
+}
+
+// hidden is a model with hidden variables. The rows that its methods read are images minus the origin.
+type hidden interface {
+	// start sets the initial parameters, which depend only on the seed of the method and the images.
+	start(m *em, images Images) error
+	// size returns the number of sufficient statistics.
+	size() int
+	// expect adds the expected statistics of n rows to sums, and returns the sum of their log densities.
+	expect(sums, rows []float64, n int) float64
+	// maximise sets the maximum-likelihood parameters for the statistics of n images.
+	maximise(sums []float64, n int)
+	// notes lists warnings about parameters that have reached a bound.
+	notes() []string
+	// prepare computes values that expect and infer need from the parameters. It returns an error if the parameters define no distribution.
+	prepare() error
+	// infer writes the expected hidden variables of n rows, n x units, and their log densities; either may be nil.
+	infer(codes, densities, rows []float64, n int)
+	// expression returns the expected hidden variables of rows x (batch, pixels), which are images minus the origin.
+	expression(p *ir.Module, x *ir.Value) *ir.Value
+	// parameters returns the values to save, by name. Their lengths are fixed.
+	parameters() map[string][]float64
+	// atoms returns the dictionary without the origin, units x pixels, and whether the origin is added to each atom (otherwise to the
+	// decoded image).
+	atoms() (values []float64, absolute bool)
+	// freedom returns the number of free parameters.
+	freedom() int
+	// sampler returns a function that draws one row. Several goroutines may call it.
+	sampler() func(row []float64, r *rand.Rand)
+}
+
+// Names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
+const (
+	originName = "origin"
+	lowSuffix  = ".low"
+)
+
+// begin implements algorithm.
+func (m *em) begin(images Images) error {
+	m.n, m.x = images.Len(), load(images)
+	if err := m.acceptImages(m.x); err != nil {
+		return err
+	}
+	m.sums = make([][]float64, laneCount(m.n))
+	for i := range m.sums {
+		m.sums[i] = make([]float64, m.hidden.size())
+	}
+	if m.atoms != nil { // restored
+		return nil
+	}
+	m.origin = make([]float64, m.pixels)
+	for i := range m.n {
+		for j, v := range m.x[i*m.pixels : (i+1)*m.pixels] {
+			m.origin[j] += float64(v)
+		}
+	}
+	for j := range m.origin {
+		m.origin[j] /= float64(m.n)
+	}
+	inPairs(m.origin)
+	if err := m.tooLarge(); err != nil {
+		return err
+	}
+	if err := m.hidden.start(m, images); err != nil {
+		return err
+	}
+	m.objective = math.MaxFloat64
+	return m.settle()
+}
+
+// tooLarge returns an error for values whose squares overflow: the fits that start a model compute in float32.
+func (m *em) tooLarge() error {
+	most := math.Sqrt(math.MaxFloat32/float64(m.n)/float64(m.pixels)) / 2 // the distance from the mean is less than twice that
+	for i, v := range m.x {
+		if !(math.Abs(float64(v)) < most) {
+			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want less than %.3g", i/m.pixels, i%m.pixels, v, most),
+				Hint: `write scale = "standardise" in the dataset table`}
+		}
+	}
+	return nil
+}
+
+// settle rounds new parameters and computes the values that are derived from them.
+func (m *em) settle() error {
+	for _, values := range m.hidden.parameters() {
+		inPairs(values)
+	}
+	if err := m.hidden.prepare(); err != nil {
+		return err
+	}
+	values, absolute := m.hidden.atoms()
+	m.atoms = make([]float32, len(values))
+	for i, v := range values {
+		if origin := m.origin[i%m.pixels]; absolute {
+			if v += origin; math.Abs(v) < 1e-13*math.Abs(origin) { // rounding of pixels that are 0 in all images of a component
+				v = 0
+			}
+		}
+		m.atoms[i] = float32(v)
+	}
+	if !absolute {
+		m.bias = narrow(m.origin)
+	}
+	return nil
+}
+
+// rows writes images [from, to) of x minus the origin into dst, which grows if it is too short.
+func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
+	dst = slices.Grow(dst[:0], (to-from)*m.pixels)[:(to-from)*m.pixels]
+	for i := from; i < to; i++ {
+		row := dst[(i-from)*m.pixels:][:len(m.origin)]
+		image := x[i*m.pixels:][:len(m.origin)]
+		for j, o := range m.origin {
+			row[j] = float64(image[j]) - o
+		}
+	}
+	return dst
+}
+
+// eachBlock calls f with the rows of each block of images.
+func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []float64)) {
+	buffers := make([][]float64, laneCount(n))
+	forLanes(n, func(lane, from, to int) {
+		buffers[lane] = m.rows(buffers[lane], x, from, to)
+		f(lane, from, to, buffers[lane])
+	})
+}
+
+// Step implements [Model]. The fit ends when an iteration raises the log-likelihood by less than a fixed number of nats; the
+// tolerance of other baselines is relative.
+func (m *em) Step(ctx context.Context) (Progress, error) {
+	before := m.objective
+	p, err := m.base.Step(ctx)
+	if err == nil && (before-p.Objective)*float64(m.pixels) < m.least {
+		m.done, p.Done = true, true
+	}
+	return p, err
+}
+
+// step implements algorithm.
+func (m *em) step(context.Context) (float64, error) {
+	if m.n == 0 {
+		return 0, errors.New("Step before Begin")
+	}
+	likelihoods := make([]float64, len(m.sums))
+	for _, s := range m.sums {
+		clear(s)
+	}
+	m.eachBlock(m.x, m.n, func(lane, from, to int, rows []float64) {
+		likelihoods[lane] += m.hidden.expect(m.sums[lane], rows, to-from)
+	})
+	bound := 0.0
+	for lane, s := range m.sums {
+		bound += likelihoods[lane]
+		if lane > 0 {
+			for i, v := range s {
+				m.sums[0][i] += v
+			}
+		}
+	}
+	m.hidden.maximise(m.sums[0], m.n)
+	return -bound / float64(m.n) / float64(m.pixels), m.settle()
+}
+
+// encode implements algorithm: the expected hidden variables.
+func (m *em) encode(images []float32) ([]float32, error) {
+	n := len(images) / m.pixels
+	codes := make([]float32, n*m.units)
+	m.eachBlock(images, n, func(_, from, to int, rows []float64) {
+		block := make([]float64, (to-from)*m.units)
+		m.hidden.infer(block, nil, rows, to-from)
+		for i, v := range block {
+			codes[from*m.units+i] = float32(v)
+		}
+	})
+	return codes, nil
+}
+
+// expression implements [expressed].
+func (m *em) expression(p *ir.Module, x *ir.Value) *ir.Value {
+	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, narrow(m.origin))))
+}
+
+// LogLikelihood implements [metrics.Density].
+func (m *em) LogLikelihood(images []float32) ([]float64, error) {
+	if m.atoms == nil {
+		return nil, errUnfitted
+	}
+	if len(images)%m.pixels != 0 {
+		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), m.shape)
+	}
+	n := len(images) / m.pixels
+	densities := make([]float64, n)
+	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
+	return densities, nil
+}
+
+// Draw implements [metrics.Sampler].
+func (m *em) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
+	if m.atoms == nil {
+		return nil, errUnfitted
+	}
+	size, ok := volume.Within([]int{n, m.pixels}, math.MaxInt32)
+	if n < 0 || !ok {
+		return nil, fmt.Errorf("baselines: got %d images to draw, want from 0 to %d", n, math.MaxInt32/m.pixels)
+	}
+	images, draw := make([]float32, size), m.hidden.sampler()
+	const grain = 64
+	team.For(n, grain, func(from, to int) {
+		row := make([]float64, m.pixels)
+		for i := from; i < to; i++ {
+			draw(row, random.Stream(seed, "draw", uint64(i)))
+			for j, v := range row {
+				images[i*m.pixels+j] = float32(v + m.origin[j])
+			}
+		}
+	})
+	return images, ctx.Err()
+}
+
+// Components implements [metrics.Mixture].
+func (m *em) Components() []metrics.Component {
+	h, ok := m.hidden.(*mixture)
+	if !ok || m.atoms == nil {
+		return nil
+	}
+	means, _ := h.means()
+	list := make([]metrics.Component, h.components)
+	for k := range list {
+		mean := slices.Clone(means[k*m.pixels : (k+1)*m.pixels])
+		for j, o := range m.origin {
+			mean[j] += o
+		}
+		list[k] = metrics.Component{Weight: h.weights[k], Mean: mean}
+		if g, ok := h.family.(*gaussian); ok {
+			list[k].Covariance = g.covarianceOf(k)
+		}
+	}
+	return list
+}
+
+// Freedom implements [metrics.Density].
+func (m *em) Freedom() int { return m.hidden.freedom() }
+
+// Notes returns warnings about a fit that has ended, such as components of a mixture that have reached the minimum variance.
+func Notes(m Model) []string {
+	if r, ok := m.(*restarted); ok {
+		m = r.Model
+	}
+	if n, ok := m.(interface{ notes() []string }); ok {
+		return n.notes()
+	}
+	return nil
+}
+
+// notes returns the warnings of the model.
+func (m *em) notes() []string { return m.hidden.notes() }
+
+// save implements algorithm.
+func (m *em) save(s State) {
+	m.base.save(s)
+	if m.atoms == nil {
+		return
+	}
+	s.pair(originName, []int{len(m.origin)}, m.origin)
+	for name, values := range m.hidden.parameters() {
+		s.pair(name, []int{len(values)}, values)
+	}
+}
+
+// restore implements algorithm.
+func (m *em) restore(s State) error {
+	if err := m.base.restore(s); err != nil {
+		return err
+	}
+	take := func(name string, values []float64) error {
+		saved, err := s.paired(name, len(values))
+		copy(values, saved)
+		return err
+	}
+	m.origin = make([]float64, m.pixels)
+	errs := []error{take(originName, m.origin)}
+	for name, values := range m.hidden.parameters() {
+		errs = append(errs, take(name, values))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return m.settle()
+}
+
+// pair saves values as the sum of two tensors of float32.
+func (s State) pair(name string, shape []int, values []float64) {
+	high, low := make([]float32, len(values)), make([]float32, len(values))
+	for i, v := range values {
+		high[i] = float32(v)
+		low[i] = float32(v - float64(high[i]))
+	}
+	s.Tensors[name], s.Tensors[name+lowSuffix] = Tensor{shape, high}, Tensor{slices.Clone(shape), low}
+}
+
+// paired returns the values that pair saved.
+func (s State) paired(name string, shape ...int) ([]float64, error) {
+	high, err := s.tensor(name, shape...)
+	if err != nil {
+		return nil, err
+	}
+	low, err := s.tensor(name+lowSuffix, high.Shape...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]float64, len(high.Values))
+	for i, v := range high.Values {
+		values[i] = float64(v) + float64(low.Values[i])
+	}
+	return values, nil
+}
+
+// inPairs rounds values to sums of two float32 numbers.
+func inPairs(values []float64) {
+	for i, v := range values {
+		high := float64(float32(v))
+		values[i] = high + float64(float32(v-high))
+	}
+}

@@ -1,0 +1,758 @@
+package classical
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/config"
+	"tessera/config/part"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
+	"tessera/internal/random"
+	"tessera/internal/vectors"
+)
+
+// ErrDiverged reports that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
+var ErrDiverged = errors.New("baselines: the objective is not a finite number")
+
+// factors contains a factorisation X = H W during its fit, with the products that several rules use. H >= 0, and for most
+// methods W >= 0. The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and
+// for atoms can use the same function.
+type factors struct {
+	base
+	n       int
+	x       []float32 // X, n x p
+	codes   []float32 // k x n: the transpose of H
+	squares float64   // sum of the squares of X
+	missing *missing  // missing entries of X, which are filled with those of H W; nil if there are none
+	stored  *stored
+	floor   float32 // smaller pixels are raised to this value
+
+	gram      []float32 // W W', k x k
+	codesGram []float32 // H' H, k x k
+	target    []float32 // H' X, k x p
+	grams     *laneSums
+	targets   *laneSums
+	work      []*blockWork // scratch memory, one per lane
+}
+
+// blockWork is the scratch memory of a lane.
+type blockWork struct {
+	a     []float32 // k x block: W X'
+	b     []float32 // scratch, k x block
+	image []float32 // images, block x p; only for some rules
+	sweep *sweeper
+}
+
+// load stores the images of a fit.
+func (f *factors) load(images Images) error {
+	f.n, f.x = images.Len(), load(images)
+	if err := f.acceptImages(f.x); err != nil {
+		return err
+	}
+	f.stored = digestImages(f.x, f.pixels)
+	if f.holes {
+		var err error
+		if f.missing, err = missingOf(f.x, f.pixels); err != nil {
+			return err
+		}
+		if f.missing != nil {
+			f.x = f.missing.filled(f.x, f.pixels)
+		}
+	}
+	f.x = raise(f.x, f.floor)
+	f.sumSquares()
+	f.allocate()
+	return nil
+}
+
+func (f *factors) sumSquares() {
+	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
+}
+
+// raise returns the values with those below floor raised to floor. If floor is 0, it returns the slice itself.
+func raise(values []float32, floor float32) []float32 {
+	if floor == 0 {
+		return values
+	}
+	raised := make([]float32, len(values))
+	kernel.Float32().MaxScalar(raised, values, floor)
+	return raised
+}
+
+func (f *factors) allocate() {
+	k := f.units
+	f.gram, f.codesGram, f.target = make([]float32, k*k), make([]float32, k*k), make([]float32, k*f.pixels)
+	f.grams, f.targets = newLaneSums(f.n, k*k), newLaneSums(f.n, k*f.pixels)
+	f.work = make([]*blockWork, laneCount(f.n))
+	for i := range f.work {
+		columns := min(blockSize, f.n)
+		f.work[i] = &blockWork{a: make([]float32, k*columns), b: make([]float32, k*columns), sweep: newSweeper(columns)}
+	}
+}
+
+// image returns the pixels of fitted image i.
+func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixels] }
+
+// sumLanes returns the sum of of(i) over the fitted images i, lane by lane.
+func (f *factors) sumLanes(of func(i int) float64) float64 {
+	sums := make([]float64, laneCount(f.n))
+	forLanes(f.n, func(lane, from, to int) {
+		for i := from; i < to; i++ {
+			sums[lane] += of(i)
+		}
+	})
+	return sum(sums)
+}
+
+// pass calls update, which may be nil, for every block and then computes the sums that the update of the atoms needs: H'X and
+// H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
+func (f *factors) pass(update func(w *blockWork, from, to int)) {
+	f.grams.reset()
+	f.targets.reset()
+	gemm := kernel.Float32().Gemm
+	forLanes(f.n, func(lane, from, to int) {
+		if update != nil {
+			update(f.work[lane], from, to)
+		}
+		h := f.codes[from:]
+		gemm(false, false, f.units, f.pixels, to-from, 1, h, f.n, f.x[from*f.pixels:], f.pixels, 1, f.targets.sums[lane], f.pixels)
+		gemm(false, true, f.units, f.units, to-from, 1, h, f.n, h, f.n, 1, f.grams.sums[lane], f.units)
+	})
+	f.targets.total(f.target)
+	f.grams.total(f.codesGram)
+}
+
+// correlate writes W X' for the images of a block to w.a, k x (to-from).
+func (f *factors) correlate(w *blockWork, from, to int) {
+	b := to - from
+	kernel.Float32().Gemm(false, true, f.units, b, f.pixels, 1, f.atoms, f.pixels, f.x[from*f.pixels:], f.pixels, 0, w.a, b)
+}
+
+// decodeBlock returns H W for the images of a block, in the lane's scratch memory.
+func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
+	if w.image == nil {
+		w.image = make([]float32, min(blockSize, f.n)*f.pixels)
+	}
+	kernel.Float32().Gemm(true, false, to-from, f.pixels, f.units, 1, f.codes[from:], f.n, f.atoms, f.pixels, 0, w.image, f.pixels)
+	return w.image[:(to-from)*f.pixels]
+}
+
+// unitAtoms scales every atom to norm 1 and its codes by the inverse factor, so that codes of different atoms can be
+// compared. This changes neither the product nor the next steps of rules that update single atoms.
+func (f *factors) unitAtoms() { scaleRows(f.atoms, f.pixels, f.codes, f.n, f.units, rowNorm) }
+
+// scaleRows divides each of the k rows of a (k x n) by its size, and multiplies the corresponding row of b (k x m) by the
+// size.
+func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float32) float32) {
+	ops := kernel.Float32()
+	team.For(k, 1, func(j, _ int) {
+		row, other := a[j*n:(j+1)*n], b[j*m:(j+1)*m]
+		if by := size(row); by > 0 {
+			ops.DivScalar(row, row, by)
+			ops.MulScalar(other, other, by)
+		}
+	})
+}
+
+// rowNorm returns the L2 norm of a row.
+func rowNorm(row []float32) float32 { return float32(vectors.Norm(row)) }
+
+// atomsGram writes W W' into f.gram.
+func (f *factors) atomsGram() { gramOf(f.gram, f.atoms, f.units, f.pixels) }
+
+// gramOf writes A A' into dst, for a matrix A with the given numbers of rows and columns.
+func gramOf(dst, a []float32, rows, columns int) {
+	kernel.Float32().Gemm(false, true, rows, rows, columns, 1, a, columns, a, columns, 0, dst, rows)
+}
+
+// sweepAtoms improves the atoms by the given number of sweeps of coordinate descent, from H'H and H'X.
+func (f *factors) sweepAtoms(times int, gram, target []float32) {
+	const columns = 128
+	team.For(f.pixels, columns, func(from, to int) {
+		s := newSweeper(to - from)
+		for range times {
+			s.sweep(gram, f.units, target[from:], f.pixels, f.atoms[from:], f.pixels, to-from)
+		}
+	})
+}
+
+// squaredError returns the mean of (X - HW)^2, from the sums of the last pass and the current Gram matrix: |X|^2 - 2 <H'X, W>
+// + <H'H, WW'>. If the error is small compared with |X|^2, the difference has too few digits and the error is summed pixel by
+// pixel.
+func (f *factors) squaredError() float64 {
+	const cancelled = 1e-2
+	e := f.squares - 2*vectors.Dot(f.target, f.atoms) + vectors.Dot(f.codesGram, f.gram)
+	if !(e > cancelled*f.squares) {
+		e = f.residual()
+	}
+	return e / float64(f.n) / float64(f.pixels)
+}
+
+func (f *factors) residual() float64 {
+	sums := make([]float64, laneCount(f.n))
+	forLanes(f.n, func(lane, from, to int) {
+		y := f.decodeBlock(f.work[lane], from, to)
+		for i := from; i < to; i++ {
+			sums[lane] += float64(kernel.Float32().SquaredDistance(f.image(i), y[(i-from)*f.pixels:(i-from+1)*f.pixels]))
+		}
+	})
+	return sum(sums)
+}
+
+// save implements algorithm.
+func (f *factors) save(s State) {
+	f.base.save(s)
+	if f.codes != nil {
+		s.Tensors[codesName] = Tensor{[]int{f.n, f.units}, transpose(f.codes, f.units, f.n)}
+		s.Tensors[digestsName] = f.stored.save()
+	}
+}
+
+// restore implements algorithm.
+func (f *factors) restore(s State) error {
+	codes, err := s.tensor(codesName, -1, f.units)
+	if err != nil {
+		return err
+	}
+	n := codes.Shape[0]
+	digests, err := s.tensor(digestsName, n, digestWords)
+	if err != nil {
+		return err
+	}
+	f.n, f.codes, f.stored = n, transpose(codes.Values, n, f.units), restoreDigests(digests)
+	return f.base.restore(s)
+}
+
+// resume loads the images of a restored fit and checks that the restored codes belong to them.
+func (f *factors) resume(images Images) error {
+	before := f.stored
+	if err := f.load(images); err != nil {
+		return err
+	}
+	if !before.equal(f.stored) {
+		return ErrOtherImages
+	}
+	return nil
+}
+
+func sum(values []float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// transpose returns the transpose of a matrix with the given numbers of rows and columns.
+func transpose(a []float32, rows, columns int) []float32 {
+	const tile = 32
+	t := make([]float32, rows*columns)
+	team.For(rows, tile, func(from, to int) {
+		for c := 0; c < columns; c += tile {
+			for i := from; i < to; i++ {
+				for j := c; j < min(c+tile, columns); j++ {
+					t[j*rows+i] = a[i*columns+j]
+				}
+			}
+		}
+	})
+	return t
+}
+
+// factorisation is the model of every method that factorises all images together.
+type factorisation struct {
+	factors
+	first   func() error // computes the initial atoms and codes
+	rule    rule
+	build   func(m *factorisation, seed uint64) // sets the rule for a seed
+	recodes bool                                // only the rule uses the codes of the fit: encode also encodes fitted images
+}
+
+// newFactorisation returns the model of a method that improves a factorisation of all images, with restarts. build sets the
+// rule of each fit, and its start if it differs from init.
+func newFactorisation(name string, s settings, init string, shape []int, iterations int, tolerance float64, restarts int, seed uint64,
+	build func(m *factorisation, seed uint64)) (Model, error) {
+	b, err := newBase(name, s, shape, iterations, tolerance)
+	if err != nil {
+		return nil, err
+	}
+	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
+		m := &factorisation{factors: factors{base: b}, build: build}
+		m.own = m
+		m.first = func() (err error) {
+			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, seed)
+			return err
+		}
+		build(m, seed)
+		return m, nil
+	})
+}
+
+// rule is an algorithm that improves a factorisation.
+type rule interface {
+	// prepare computes the values that improve needs, and the objective, from codes and atoms alone.
+	prepare() (objective float64)
+	// improve performs one iteration and prepares the next one. Most rules update the atoms first, so the codes belong to the
+	// current atoms; Hoyer's rule starts with the codes.
+	improve() (objective float64)
+	// encode returns the codes (n x k) of images that were not fitted.
+	encode(images []float32) []float32
+}
+
+// stateful is a rule with state in addition to codes and atoms.
+type stateful interface {
+	save(s State)
+	restore(s State) error
+}
+
+// begin implements algorithm.
+func (m *factorisation) begin(images Images) error {
+	if m.codes != nil {
+		if err := m.resume(images); err != nil {
+			return err
+		}
+		if m.missing != nil {
+			m.fill()
+		}
+		m.rule.prepare()
+		return nil
+	}
+	if err := m.load(images); err != nil {
+		return err
+	}
+	if err := m.first(); err != nil {
+		return err
+	}
+	if m.missing != nil {
+		m.objective = m.refill()
+	} else {
+		m.objective = m.rule.prepare()
+	}
+	return nil
+}
+
+// step implements algorithm.
+func (m *factorisation) step(context.Context) (float64, error) {
+	objective := m.rule.improve()
+	if m.missing != nil {
+		objective = m.refill()
+	}
+	return objective, nil
+}
+
+// encode implements algorithm: fitted images have the codes of the fit; other images are encoded with the atoms fixed.
+func (m *factorisation) encode(images []float32) ([]float32, error) {
+	if err := m.acceptImages(images); err != nil {
+		return nil, err
+	}
+	if m.recodes {
+		return m.rule.encode(images), nil
+	}
+	var others, gaps []float32 // images that were not fitted: complete images, and images with missing entries
+	rows := m.stored.find(images, m.pixels)
+	for i, row := range rows {
+		image := images[i*m.pixels : (i+1)*m.pixels]
+		switch {
+		case row >= 0:
+		case hasNaN(image):
+			rows[i] = withGaps
+			gaps = append(gaps, image...)
+		default:
+			others = append(others, image...)
+		}
+	}
+	encoded, holed := m.rule.encode(others), m.encodeHoled(gaps)
+	codes := make([]float32, len(rows)*m.units)
+	for i, row := range rows {
+		code := codes[i*m.units : (i+1)*m.units]
+		if row == withGaps {
+			holed = holed[copy(code, holed):]
+			continue
+		}
+		if row < 0 {
+			encoded = encoded[copy(code, encoded):]
+			continue
+		}
+		for j := range code {
+			code[j] = m.codes[j*m.n+row]
+		}
+	}
+	return codes, nil
+}
+
+// withGaps takes the place of a row index for an image that was not fitted and has missing entries.
+const withGaps = -2
+
+// Codes implements [Model].
+func (m *factorisation) Codes() []float32 {
+	if m.recodes || m.codes == nil {
+		return nil
+	}
+	return transpose(m.codes, m.units, m.n)
+}
+
+// save implements algorithm.
+func (m *factorisation) save(s State) {
+	m.factors.save(s)
+	if r, ok := m.rule.(stateful); ok {
+		r.save(s)
+	}
+}
+
+// restore implements algorithm.
+func (m *factorisation) restore(s State) error {
+	err := m.factors.restore(s)
+	if r, ok := m.rule.(stateful); ok {
+		err = errors.Join(err, r.restore(s))
+	}
+	return err
+}
+
+// stored recognises the fitted images, whose codes are stored, by 64 bits of the SHA-256 of their pixels. For equal images it
+// returns the first.
+type stored struct {
+	digests []uint64
+	rows    map[uint64]int // computed on first use
+}
+
+const (
+	digestsName = "digests" // n x digestWords: 16 bits per value, as numbers, because float32 represents only 24 bits exactly
+	digestWords = 4
+)
+
+// digestImages returns the digests of all images.
+func digestImages(x []float32, pixels int) *stored {
+	digests := make([]uint64, len(x)/pixels)
+	forLanes(len(digests), func(_, from, to int) {
+		buf := make([]byte, 4*pixels)
+		for i := from; i < to; i++ {
+			digests[i] = digest(buf, x[i*pixels:(i+1)*pixels])
+		}
+	})
+	return &stored{digests: digests}
+}
+
+func digest(buf []byte, image []float32) uint64 {
+	for i, v := range image {
+		bits := math.Float32bits(v)
+		if v != v {
+			bits = canonicalNaN
+		}
+		binary.LittleEndian.PutUint32(buf[4*i:], bits)
+	}
+	sum := sha256.Sum256(buf)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// find returns for each image the row of the fitted image that equals it, or -1.
+func (s *stored) find(images []float32, pixels int) []int {
+	if s.rows == nil {
+		s.rows = make(map[uint64]int, len(s.digests))
+		for i := len(s.digests) - 1; i >= 0; i-- {
+			s.rows[s.digests[i]] = i
+		}
+	}
+	asked := digestImages(images, pixels).digests
+	rows := make([]int, len(asked))
+	for i, d := range asked {
+		row, ok := s.rows[d]
+		if !ok {
+			row = -1
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+func (s *stored) equal(other *stored) bool { return slices.Equal(s.digests, other.digests) }
+
+func (s *stored) save() Tensor {
+	t := Tensor{[]int{len(s.digests), digestWords}, make([]float32, 0, len(s.digests)*digestWords)}
+	for _, d := range s.digests {
+		for range digestWords {
+			t.Values = append(t.Values, float32(d&0xffff))
+			d >>= 16
+		}
+	}
+	return t
+}
+
+func restoreDigests(t Tensor) *stored {
+	s := &stored{digests: make([]uint64, t.Shape[0])}
+	for i := range s.digests {
+		for w := digestWords - 1; w >= 0; w-- {
+			s.digests[i] = s.digests[i]<<16 | uint64(t.Values[i*digestWords+w])
+		}
+	}
+	return s
+}
+
+// checkInit returns an error for an unknown initialisation in a struct literal in Go; for declared models package config
+// checks it.
+func checkInit(init string) error {
+	if init != "random" && init != "nndsvd" && init != "nndsvda" {
+		return unknown("init", init, "random", "nndsvd", "nndsvda")
+	}
+	return nil
+}
+
+// unknown returns the error for a key with an unknown value.
+func unknown(key, got string, want ...string) error {
+	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
+}
+
+// tooMany returns the error for too many components; what describes the quantity that is the maximum.
+func tooMany(components, most int, what string) error {
+	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
+}
+
+// fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or pixels;
+// when describes for which settings this holds.
+func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
+	most, what := pixels, "the number of pixels"
+	if images > 0 {
+		most, what = min(images, pixels), "the lesser of images and pixels"
+	}
+	if components > most {
+		return tooMany(components, most, what+when)
+	}
+	return nil
+}
+
+// fitsFactors returns an error for a number of components for which atoms, codes or the products of codes of all lanes need
+// too much memory.
+func fitsFactors(components int, init string, images, pixels int) error {
+	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
+		config.Bounded(components, "products of codes", components, laneCount(images))} {
+		if err != nil {
+			return err
+		}
+	}
+	if init == "random" {
+		return nil
+	}
+	return fewerThanImagesAndPixels(components, images, pixels, fmt.Sprintf(`, for init = %q; or init = "random"`, init))
+}
+
+// start returns the first atoms (k x p) and codes (k x n) of a factorisation of non-negative images.
+func start(init string, x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
+	if init == "random" {
+		atoms, codes = randomFactors(x, n, p, k, seed)
+		return atoms, codes, nil
+	}
+	if atoms, codes, err = nndsvd(x, n, p, k, seed); err != nil {
+		return nil, nil, err
+	}
+	if init == "nndsvda" {
+		fill := float32(mean(x))
+		fillZeros(atoms, fill)
+		fillZeros(codes, fill)
+	}
+	return atoms, codes, nil
+}
+
+// randomFactors draws |N(0,1)| entries, scaled such that the mean of their product is close to that of X.
+func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float32) {
+	scale := math.Sqrt(mean(x) / float64(k))
+	draw := func(name string, length int) []float32 {
+		rng := random.Stream(seed, "init/"+name, 0)
+		values := make([]float32, length)
+		for i := range values {
+			values[i] = float32(scale * math.Abs(rng.NormFloat64()))
+		}
+		return values
+	}
+	return draw(atomsName, k*p), draw(codesName, k*n)
+}
+
+// nndsvd takes each of the first k singular pairs s u v' of X and keeps either the positive or the negative parts of u and v:
+// those with the larger product m of norms. Both vectors are scaled to norm sqrt(s m). Zeros remain zero under multiplicative
+// rules; "nndsvda" replaces them by the mean of X.
+//
+// Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization, Pattern
+// Recognition 41(4), 2008.
+func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
+	size := min(n, p)
+	gram := make([]float32, size*size)
+	if n < p {
+		addDualGram(kernel.Float32().Gemm, gram, x, n, p)
+	} else {
+		addGram(kernel.Float32().Gemm, gram, x, n, p)
+	}
+	values, vectors, err := leading(symmetric(gram, size), size, k, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	side := make([]float32, k*size) // the singular vectors on the smaller side
+	for i, v := range vectors {
+		side[i] = float32(v)
+	}
+	if n < p {
+		codes, atoms = side, make([]float32, k*p)
+		multiply(false, false, k, p, n, codes, x, atoms)
+	} else {
+		atoms, codes = side, make([]float32, k*n)
+		multiply(false, true, k, n, p, atoms, x, codes)
+	}
+	team.For(k, 1, func(j, _ int) {
+		u, v := codes[j*n:(j+1)*n], atoms[j*p:(j+1)*p]
+		split(u, v, math.Sqrt(values[j]))
+	})
+	return atoms, codes, nil
+}
+
+// split replaces the singular vectors u and v by their dominant non-negative parts. One of u and v is multiplied by the
+// singular value s.
+func split(u, v []float32, s float64) {
+	up, un := partNorms(u)
+	vp, vn := partNorms(v)
+	nu, nv := math.Hypot(up, un), math.Hypot(vp, vn)
+	if nu == 0 || nv == 0 {
+		clear(u)
+		clear(v)
+		return
+	}
+	sign, a, b := float32(1), up, vp
+	if un*vn > up*vp {
+		sign, a, b = -1, un, vn
+	}
+	m := a / nu * b / nv
+	if m == 0 {
+		clear(u)
+		clear(v)
+		return
+	}
+	keepPart(u, sign, math.Sqrt(s*m)/a)
+	keepPart(v, sign, math.Sqrt(s*m)/b)
+}
+
+// partNorms returns the norms of the positive and the negative part of v.
+func partNorms(v []float32) (positive, negative float64) {
+	for _, x := range v {
+		if x > 0 {
+			positive += float64(x) * float64(x)
+		} else {
+			negative += float64(x) * float64(x)
+		}
+	}
+	return math.Sqrt(positive), math.Sqrt(negative)
+}
+
+// keepPart replaces v by its positive or its negative part, times scale.
+func keepPart(v []float32, sign float32, scale float64) {
+	for i, x := range v {
+		v[i] = max(sign*x, 0) * float32(scale)
+	}
+}
+
+func fillZeros(v []float32, by float32) {
+	for i, x := range v {
+		if x == 0 {
+			v[i] = by
+		}
+	}
+}
+
+func mean(x []float32) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v)
+	}
+	return sum / float64(max(len(x), 1))
+}
+
+// Lanes and blocks. Images are processed in lanes: runs of consecutive images, whose number depends on the number of images
+// and not on the number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order,
+// so a result is the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
+const (
+	mostLanes = 16
+	laneLeast = 128 // minimum number of images per lane, if there are several lanes
+	blockSize = 160 // number of images in a block
+)
+
+// laneCount returns the number of lanes for n images.
+func laneCount(n int) int { return min(max(n/laneLeast, 1), mostLanes) }
+
+// laneStart returns the index of the first image of a lane; laneStart(n, laneCount(n)) is n.
+func laneStart(n, lane int) int { return n * lane / laneCount(n) }
+
+// forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, different lanes concurrently.
+func forLanes(n int, f func(lane, from, to int)) {
+	team.For(laneCount(n), 1, func(first, end int) {
+		for lane := first; lane < end; lane++ {
+			until := laneStart(n, lane+1)
+			for from := laneStart(n, lane); from < until; from += blockSize {
+				f(lane, from, min(from+blockSize, until))
+			}
+		}
+	})
+}
+
+// laneSums contains one accumulator per lane, all of equal size.
+type laneSums struct {
+	size int
+	sums [][]float32
+}
+
+func newLaneSums(n, size int) *laneSums {
+	s := &laneSums{size: size, sums: make([][]float32, laneCount(n))}
+	for i := range s.sums {
+		s.sums[i] = make([]float32, size)
+	}
+	return s
+}
+
+func (s *laneSums) reset() {
+	for _, sum := range s.sums {
+		clear(sum)
+	}
+}
+
+// total writes the sum of all lanes into dst.
+func (s *laneSums) total(dst []float32) {
+	k := kernel.Float32()
+	team.For(s.size, 1<<13, func(from, to int) {
+		copy(dst[from:to], s.sums[0][from:to])
+		for _, sum := range s.sums[1:] {
+			k.Add(dst[from:to], dst[from:to], sum[from:to])
+		}
+	})
+}
+
+// multiply computes C = op(A) op(B) for A with m rows. The rows of C, or its columns, are divided among the processors.
+func multiply(transA, transB bool, m, n, depth int, a []float32, b []float32, c []float32) {
+	const grain = 256
+	gemm := kernel.Float32().Gemm
+	lda, ldb := depth, n
+	if transA {
+		lda = m
+	}
+	if transB {
+		ldb = depth
+	}
+	if m >= n {
+		team.For(m, grain, func(from, to int) {
+			rows := from * lda
+			if transA {
+				rows = from
+			}
+			gemm(transA, transB, to-from, n, depth, 1, a[rows:], lda, b, ldb, 0, c[from*n:], n)
+		})
+		return
+	}
+	team.For(n, grain, func(from, to int) {
+		columns := from
+		if transB {
+			columns = from * ldb
+		}
+		gemm(transA, transB, m, to-from, depth, 1, a, lda, b[columns:], ldb, 0, c[from:], n)
+	})
+}

@@ -1,0 +1,136 @@
+package classical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/internal/engine/kernel"
+	"tessera/internal/parallel/team"
+)
+
+// kmeansBatch is k-means on mini-batches. Every centre is the mean of all images that were nearest to it when their batch was
+// read:
+//
+//	v <- v + m,  c <- c + sum (x - c) / v    for the m images x of the batch whose nearest centre is c,
+//
+// This is Sculley's rule, with the assignments of a batch fixed before its first step. A centre without any image after the
+// first pass moves to the image of a batch that is farthest from its own centre. The reported objective is the mean over a
+// pass; each batch is measured before it moves the centres.
+//
+// Source: D. Sculley, Web-scale k-means clustering, WWW 2010.
+type kmeansBatch struct {
+	kmeans
+	passes
+	counts []float64 // v for each centre
+}
+
+const (
+	countsName = "counts" // k x 2: v mod countBase and v / countBase, because float32 represents only 24 bits exactly
+	countBase  = 1 << 20
+)
+
+// begin implements algorithm.
+func (m *kmeansBatch) begin(images Images) error {
+	m.images = images
+	m.shuffle(m.iteration)
+	if m.atoms != nil {
+		return nil
+	}
+	m.counts = make([]float64, m.units)
+	m.n = sampleSize(images.Len(), m.batch, m.units)
+	m.x = make([]float32, m.n*m.pixels)
+	images.Batch(m.x, m.order[:m.n])
+	if err := m.acceptImages(m.x); err != nil {
+		return err
+	}
+	m.distances = make([]float32, m.n)
+	m.seedCentres()
+	m.x, m.distances = nil, nil
+	m.objective = math.MaxFloat64
+	return nil
+}
+
+// step implements algorithm: one pass over the images.
+func (m *kmeansBatch) step(ctx context.Context) (float64, error) {
+	if m.images == nil {
+		return 0, errors.New("Step before Begin")
+	}
+	return m.run(ctx, &m.base, m.learn)
+}
+
+// learn moves the centres by a batch of images.
+func (m *kmeansBatch) learn(x []float32) error {
+	p, ops := m.pixels, kernel.Float32()
+	n := len(x) / p
+	m.nearest, m.distances = make([]int32, n), make([]float32, n)
+	among := m.search()
+	team.For(n, blockSize, func(from, to int) {
+		among.nearest(x[from*p:to*p], m.nearest[from:to])
+		for i := from; i < to; i++ {
+			m.distances[i] = ops.SquaredDistance(x[i*p:(i+1)*p], m.atom(int(m.nearest[i])))
+		}
+	})
+	for _, d := range m.distances {
+		m.errors += float64(d)
+	}
+	if m.iteration > 0 {
+		m.refill(x)
+	}
+	of := make([][]int, m.units)
+	for i, c := range m.nearest {
+		of[c] = append(of[c], i)
+	}
+	team.For(m.units, 1, func(c, _ int) {
+		if len(of[c]) == 0 {
+			return
+		}
+		centre, sum, difference := m.atom(c), make([]float32, p), make([]float32, p)
+		for _, i := range of[c] {
+			ops.Sub(difference, x[i*p:(i+1)*p], centre)
+			ops.Add(sum, sum, difference)
+		}
+		m.counts[c] += float64(len(of[c]))
+		ops.AddScaled(centre, centre, sum, float32(1/m.counts[c]))
+	})
+	return nil
+}
+
+// refill moves the centres that had no image so far.
+func (m *kmeansBatch) refill(x []float32) {
+	for c, count := range m.counts {
+		if far := m.farthest(); count == 0 && m.distances[far] > 0 {
+			copy(m.atom(c), x[far*m.pixels:(far+1)*m.pixels])
+			m.nearest[far], m.distances[far] = int32(c), 0
+		}
+	}
+}
+
+// save implements algorithm.
+func (m *kmeansBatch) save(s State) {
+	m.base.save(s)
+	m.passes.save(s)
+	t := Tensor{[]int{m.units, 2}, make([]float32, 0, 2*m.units)}
+	for _, v := range m.counts {
+		t.Values = append(t.Values, float32(math.Mod(v, countBase)), float32(math.Floor(v/countBase)))
+	}
+	if m.counts != nil {
+		s.Tensors[countsName] = t
+	}
+}
+
+// restore implements algorithm.
+func (m *kmeansBatch) restore(s State) error {
+	counts, err := s.values(countsName, m.units, 2)
+	m.counts = make([]float64, m.units)
+	for c := range m.counts {
+		if err == nil {
+			m.counts[c] = float64(counts[2*c]) + countBase*float64(counts[2*c+1])
+		}
+		if err == nil && !(m.counts[c] >= 0) {
+			err = fmt.Errorf("tensor %q: centre %d has %v images", countsName, c, m.counts[c])
+		}
+	}
+	return errors.Join(err, m.passes.restore(s), m.base.restore(s))
+}

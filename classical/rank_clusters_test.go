@@ -1,0 +1,78 @@
+package classical
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"tessera/config/part"
+	"tessera/internal/random"
+	"tessera/metrics"
+)
+
+// corners returns n images around count points that are far apart.
+func corners(n, count int) Matrix {
+	rng := random.Stream(3, "corners", 0)
+	x := make([]float32, n*4)
+	for i := range x {
+		x[i] = float32(10*float64((i/4%count)>>(i%4)&1) + 0.5*rng.NormFloat64())
+	}
+	return Matrix{x, 4}
+}
+
+func TestTheNumberOfClustersIsFound(t *testing.T) {
+	images := corners(240, 5)
+	fits := 0
+	list, err := CrossValidateClusters(t.Context(), &KMeans{Components: 9, Iterations: 100, Restarts: 5}, images, []int{1, 3, 5, 7, 9}, 3, 1, func(int) { fits++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fits != 20 || len(list) != 5 || list[0].Silhouette != nil {
+		t.Fatalf("%d fits: %+v", fits, list)
+	}
+	var x, y []float64
+	for i, r := range list {
+		x, y = append(x, float64(r.Components)), append(y, r.MSE)
+		if i > 0 && i != 2 && *r.Silhouette >= *list[2].Silhouette {
+			t.Errorf("%d clusters have the silhouette %v, 5 have %v", r.Components, *r.Silhouette, *list[2].Silhouette)
+		}
+		if i > 0 && (r.MSE >= list[i-1].MSE || !(r.HeldOut > 0.9*r.MSE)) {
+			t.Errorf("%+v after %+v", r, list[i-1])
+		}
+	}
+	if e := Elbow(x, y); e != 2 {
+		t.Errorf("the elbow of %v is at %d", y, e)
+	}
+	m := newModel(t, &KMeans{Components: 5, Iterations: 100, Restarts: 5}, []int{4}, 1)
+	fit(t, m, images)
+	codes := encode(t, m, images.values)
+	want, _ := metrics.Silhouette(images.values, 4, metrics.Clusters(codes, 5))
+	mse := meanSquares(images.values, codes, m.Atoms().Values, nil, 5, 4)
+	if r := list[2]; math.Abs(*r.Silhouette-want) > 1e-12 || math.Abs(r.MSE-mse) > 1e-6*mse {
+		t.Errorf("got %v and %v, want %v and %v", *r.Silhouette, r.MSE, want, mse)
+	}
+	densities, err := CrossValidateDensity(t.Context(), &GMM{Components: 5, Covariance: spherical, Init: "kmeans", Floor: 1e-4, Iterations: 50, Restarts: 2}, images, []int{2, 5}, 2, 1, nil)
+	if err != nil || *densities[1].Silhouette <= *densities[0].Silhouette {
+		t.Errorf("mixtures: %+v, %v", densities, err)
+	}
+	var key part.KeyError
+	if _, err := CrossValidateClusters(t.Context(), &PCA{Components: 2}, images, []int{1}, 2, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
+		t.Errorf("pca: got %v", err)
+	}
+}
+
+func TestElbow(t *testing.T) {
+	for _, c := range []struct {
+		x, y []float64
+		want int
+	}{
+		{[]float64{1, 2, 3, 4, 5}, []float64{10, 4, 1, 0.8, 0.6}, 2},
+		{[]float64{1, 10, 100}, []float64{3, 1, 0}, 1},
+		{[]float64{1, 2, 3}, []float64{3, 2, 1}, -1}, // straight
+		{[]float64{1, 2}, []float64{3, 2}, -1},
+	} {
+		if got := Elbow(c.x, c.y); got != c.want {
+			t.Errorf("%v over %v: got %d, want %d", c.y, c.x, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package classical
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"tessera/config/part"
+	"tessera/internal/random"
+)
+
+// RankEntries contains the errors of a matrix factorisation with a given number of components.
+type RankEntries struct {
+	Components int     `json:"components"`
+	HeldOut    float64 `json:"rmse"`           // root mean squared error of held-out entries, over all folds
+	Deviation  float64 `json:"standard_error"` // standard error of HeldOut over the folds
+	Fitted     float64 `json:"rmse_fitted"`    // root mean squared error of fitted entries
+}
+
+// CrossValidateEntries compares numbers of components of a matrix_factorisation. The observed entries of a matrix are divided
+// into folds at random, and the entries of each fold are predicted by a fit to the other folds. The error on fitted entries
+// falls with every component. The error on held-out entries falls while components describe structure that rows and columns
+// have in common, and rises when they describe noise. All other settings are those of method, which must not be for implicit
+// feedback. report, which may be nil, is called after each of the folds x len(components) fits.
+func CrossValidateEntries(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
+	report func(done int)) ([]RankEntries, error) {
+	if ctx == nil || method == nil || images == nil {
+		return nil, errors.New("baselines: cross-validation: no method, no images or no context")
+	}
+	settings, ok := method.(*MatrixFactorisation)
+	switch {
+	case !ok:
+		return nil, part.KeyError{Key: "kind", Problem: `entries are held out of a matrix: want kind = "matrix_factorisation"`}
+	case settings.Confidence > 0:
+		return nil, part.KeyErrorf("confidence", "got %g, but implicit feedback has no values to predict: want 0", settings.Confidence)
+	case len(components) == 0:
+		return nil, errors.New("components: got none, want numbers > 0")
+	case folds < 2:
+		return nil, fmt.Errorf("folds: got %d, want at least 2", folds)
+	}
+	x, err := observed(holed(images))
+	if err != nil {
+		return nil, err
+	}
+	d := dealt{x: x, folds: folds, seed: seed, pixels: images.Pixels()}
+	var results []RankEntries
+	done := 0
+	for _, k := range components {
+		own := *settings
+		own.Components = k
+		r := RankEntries{Components: k}
+		var errs []float64
+		squares, count, fitted, of := 0.0, 0, 0.0, 0
+		for fold := range folds {
+			model, err := own.New([]int{d.pixels}, seed)
+			if err != nil {
+				return nil, err
+			}
+			rest := d.without(fold)
+			if _, err := Fit(ctx, model, rest, nil); err != nil {
+				return nil, err
+			}
+			m := model.(*matrixFactorisation)
+			held, n := d.squares(m, fold)
+			squares, count = squares+held, count+n
+			errs = append(errs, math.Sqrt(held/float64(max(1, n))))
+			fitted, of = fitted+m.squares(), of+m.total
+			if done++; report != nil {
+				report(done)
+			}
+		}
+		r.HeldOut, r.Fitted, r.Deviation = math.Sqrt(squares/float64(max(1, count))), math.Sqrt(fitted/float64(of)), standardError(errs)
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// dealt contains the entries of a matrix with their assignment to folds.
+type dealt struct {
+	x      observations
+	folds  int
+	seed   uint64
+	pixels int
+}
+
+// folded returns the fold of each entry of a row.
+func (d dealt) folded(row, n int) []int {
+	r := random.Stream(d.seed, "rank/entries", uint64(row))
+	fold := make([]int, n)
+	for i := range fold {
+		fold[i] = r.IntN(d.folds)
+	}
+	return fold
+}
+
+// without returns the entries of all folds except one.
+func (d dealt) without(fold int) gatheredImages {
+	g := &gathered{starts: make([]int, d.x.Len()+1)}
+	for i := range d.x.Len() {
+		columns, values := d.x.Entries(i)
+		for e, f := range d.folded(i, len(columns)) {
+			if f != fold {
+				g.columns, g.values = append(g.columns, columns[e]), append(g.values, values[e])
+			}
+		}
+		g.starts[i+1] = len(g.columns)
+	}
+	return gatheredImages{g, d.pixels}
+}
+
+// squares returns the sum of the squared errors of the entries of a fold, and the number of these entries.
+func (d dealt) squares(m *matrixFactorisation, fold int) (sum float64, count int) {
+	for i := range d.x.Len() {
+		columns, values := d.x.Entries(i)
+		for e, f := range d.folded(i, len(columns)) {
+			if f == fold {
+				v := float64(values[e]) - m.predict(m.rows[i*m.units:(i+1)*m.units], int(columns[e]))
+				sum += v * v
+				count++
+			}
+		}
+	}
+	return sum, count
+}
+
+// gatheredImages provides the entries of a matrix as images.
+type gatheredImages struct {
+	*gathered
+	pixels int
+}
+
+// Sparse reports true: Entries returns the observed entries of a row.
+func (g gatheredImages) Sparse() bool { return true }
+
+// Pixels implements [Images].
+func (g gatheredImages) Pixels() int { return g.pixels }
+
+// Batch implements [Images], with NaN for entries that are not observed.
+func (g gatheredImages) Batch(dst []float32, indices []int) {
+	nan := float32(math.NaN())
+	for k, i := range indices {
+		row := dst[k*g.pixels : (k+1)*g.pixels]
+		for j := range row {
+			row[j] = nan
+		}
+		columns, values := g.Entries(i)
+		for e, j := range columns {
+			row[j] = values[e]
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package classical
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"reflect"
+	"testing"
+
+	"tessera/config/part"
+	"tessera/internal/random"
+)
+
+// planted returns n images of p pixels that are sums of k non-negative parts, and noise.
+func planted(n, p, k int, noise float64) Matrix {
+	rng := random.Stream(7, "planted", 0)
+	draw := func(count int, of func() float64) []float32 {
+		values := make([]float32, count)
+		for i := range values {
+			values[i] = float32(of())
+		}
+		return values
+	}
+	half := func() float64 { return max(rng.NormFloat64(), 0) }
+	codes, atoms := draw(n*k, half), draw(k*p, half)
+	x := make([]float32, n*p)
+	multiply(false, false, n, p, k, codes, atoms, x)
+	for i := range x {
+		x[i] = float32(max(float64(x[i])+noise*rng.NormFloat64(), 0))
+	}
+	return Matrix{x, p}
+}
+
+func TestBiCrossValidationFindsThePlantedRank(t *testing.T) {
+	images := planted(120, 40, 4, 0.5)
+	for name, method := range map[string]Method{
+		"pca": &PCA{Components: 1},
+		"nmf": &NMF{Components: 1, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 100, Tolerance: 1e-4},
+	} {
+		calls := 0
+		errs, err := BiCrossValidate(t.Context(), method, images, []int{1, 2, 3, 4, 5, 6, 8}, 2, 1, func(int) { calls++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := errs[0]
+		for _, e := range errs {
+			if e.MSE < best.MSE {
+				best = e
+			}
+		}
+		if best.Components != 4 || calls != 4 {
+			t.Errorf("%s: %d components are best, planted are 4; %d reports; %+v", name, best.Components, calls, errs)
+		}
+		again, err := BiCrossValidate(t.Context(), method, images, []int{4}, 2, 1, nil)
+		if err != nil || again[0] != errs[3] {
+			t.Errorf("%s: 4 components alone: got %+v, %v, want %+v", name, again, err, errs[3])
+		}
+		if !(best.Deviation > 0 && best.Deviation < best.MSE) {
+			t.Errorf("%s: standard error %v of %v", name, best.Deviation, best.MSE)
+		}
+	}
+}
+
+func TestBiCrossValidationOfPCAAgreesWithNumPy(t *testing.T) {
+	text, err := os.ReadFile("testdata/rank.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float64
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	o := readOracles(t)
+	v := validation{method: &PCA{Components: 1}, components: []int{1, 2, 3, 4}, n: o.Images, p: o.Pixels, x: o.X}
+	alternating := func(n int) []int {
+		fold := make([]int, n)
+		for i := range fold {
+			fold[i] = i % 2
+		}
+		return fold
+	}
+	got := make([]float64, 4)
+	for b := range 4 {
+		errs, _, err := v.block(t.Context(), alternating(o.Images), alternating(o.Pixels), b/2, b%2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range errs {
+			got[i] += e / float64(len(o.X))
+		}
+	}
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-5*want[i] {
+			t.Errorf("%d components: got %v, want %v", i+1, got[i], want[i])
+		}
+	}
+}
+
+func TestFoldsHaveEqualSizes(t *testing.T) {
+	fold := deal(11, 3, 1, "images")
+	sizes := []int{count(fold, 0), count(fold, 1), count(fold, 2)}
+	if !reflect.DeepEqual(sizes, []int{4, 4, 3}) || reflect.DeepEqual(fold, deal(11, 3, 2, "images")) {
+		t.Errorf("sizes %v of %v", sizes, fold)
+	}
+}
+
+func TestWhatBiCrossValidationCannotMeasureIsRefused(t *testing.T) {
+	images, ended := planted(20, 10, 2, 0.1), &countdown{context.Background(), 0}
+	pca := &PCA{Components: 1}
+	var key part.KeyError
+	if _, err := BiCrossValidate(t.Context(), &KMeans{Components: 2}, images, []int{1}, 2, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
+		t.Errorf("k-means: got %v", err)
+	}
+	for name, err := range map[string]error{
+		"nothing":    second(BiCrossValidate(t.Context(), pca, nil, []int{1}, 2, 1, nil)),
+		"folds":      second(BiCrossValidate(t.Context(), pca, images, []int{1}, 1, 1, nil)),
+		"many folds": second(BiCrossValidate(t.Context(), pca, images, []int{1}, 11, 1, nil)),
+		"none":       second(BiCrossValidate(t.Context(), pca, images, nil, 2, 1, nil)),
+		"zero":       second(BiCrossValidate(t.Context(), pca, images, []int{0}, 2, 1, nil)),
+		"many":       second(BiCrossValidate(t.Context(), pca, images, []int{6}, 2, 1, nil)),
+		"ended":      second(BiCrossValidate(ended, pca, images, []int{1}, 2, 1, nil)),
+		"empty":      second(BiCrossValidate(t.Context(), pca, Matrix{nil, 10}, []int{1}, 2, 1, nil)),
+		"NaN":        second(BiCrossValidate(t.Context(), pca, Matrix{[]float32{1, 2, float32(math.NaN()), 4}, 2}, []int{1}, 2, 1, nil)),
+		"negative":   second(BiCrossValidate(t.Context(), &NMF{Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, Matrix{[]float32{1, 2, -1, 4}, 2}, []int{1}, 2, 1, nil)),
+	} {
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func second(_ []RankError, err error) error { return err }

@@ -1,0 +1,34 @@
+package ops_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gorgonia.org/gorgonia"
+	"tessera/graph/ops"
+	"tessera/laws/gradcheck"
+)
+
+func TestSelectPicksWhatAMaskLeaves(t *testing.T) {
+	run, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+		return ops.Select(b.Leaf("mask", []int{3, 4}, []float64{0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1}, true), 2)
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Run(); err != nil {
+		t.Fatal(err)
+	}
+	got := run.Output()
+	want := []float64{1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0}
+	if !slices.Equal(got[:16], want) {
+		t.Errorf("got %v, want %v", got[:16], want)
+	}
+	for _, v := range got[16:] { // the third row has three zeros
+		if !math.IsNaN(v) {
+			t.Errorf("a row with another number of zeros gives %v", got[16:])
+			break
+		}
+	}
+}

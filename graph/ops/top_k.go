@@ -1,0 +1,230 @@
+package ops
+
+import (
+	"math"
+	"slices"
+
+	"gorgonia.org/gorgonia"
+
+	"tessera/internal/engine/ir"
+	vector "tessera/internal/engine/kernel"
+)
+
+// TopKOp is the spec of [TopK]. topKGradOp is the spec of its derivative: it maps x and g to g where TopK keeps x, and to 0
+// elsewhere.
+type (
+	TopKOp     struct{ K int }
+	topKGradOp struct{ K int }
+)
+
+// TopK keeps the k largest values of each row of the last axis of x and sets the others to 0. Of equal values it keeps
+// the first ones. Rows of at most k values stay unchanged. The derivative passes the gradients of the kept values.
+func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
+	return Blockwise{
+		Spec:    TopKOp{k},
+		Rows:    true,
+		Sparse:  true,
+		Float32: topK(k, vector.Float32),
+		Float64: topK(k, vector.Float64),
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(topKGrad(k).Apply(in[0], grad))
+		},
+	}.Apply(x)
+}
+
+func topKGrad(k int) Blockwise {
+	return Blockwise{
+		Spec:    topKGradOp{k},
+		Rows:    true,
+		Sparse:  true,
+		Float32: topKSlope(k, vector.Float32),
+		Float64: topKSlope(k, vector.Float64),
+		Fixed:   []bool{true, false},
+		Selects: &ir.Selection{Most: k, Float32: selectTopK(k, vector.Float32), Float64: selectTopK(k, vector.Float64)},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return second(topKGrad(k).Apply(in[0], grad))
+		},
+	}
+}
+
+func topK[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
+	slope := topKSlope(k, kernels)
+	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
+}
+
+// topKSlope copies in[1] to dst where in[0] is among the k largest values of its row, and writes 0 elsewhere.
+func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
+	return func(dst []T, in [][]T, block int) {
+		if k >= block {
+			copy(dst, in[1])
+			return
+		}
+		values := make([]T, k)
+		places := selectTopK(k, kernels)(block)
+		for start := 0; start < len(dst); start += block {
+			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+			list := places(x)
+			for i, j := range list {
+				values[i] = from[j]
+			}
+			clear(y) // y may share memory with x or from
+			for i, j := range list {
+				y[j] = values[i]
+			}
+		}
+	}
+}
+
+// selectTopK returns a constructor for row length block > k. The constructed function returns the indices of the k
+// largest values of a row; see [largest.of].
+func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
+	return func(block int) func(x []T) []int {
+		pieces := (block + piece - 1) / piece
+		l := largest[T]{maximum: kernels().Maximum, chosen: make([]int, k), found: make([]T, 0, min(block, 2*k+candidates)),
+			maxima: make([]T, pieces), sorted: make([]T, pieces)}
+		return l.of
+	}
+}
+
+// piece is the number of values that are skipped together if their maximum is too small.
+const piece = 64
+
+// The search for the k largest values collects 2k + candidates values before it selects among them.
+const candidates = 64
+
+// largest finds the k largest values of rows. It is not safe for concurrent use.
+type largest[T Float] struct {
+	maximum vector.Reduce[T]
+	chosen  []int // k indices
+	found   []T   // candidates for the k largest values
+	maxima  []T   // maxima of the pieces of a row
+	sorted  []T   // partly sorted maxima
+}
+
+// of returns the indices of the k largest values of x, k < len(x), in ascending order. It returns no indices if one of
+// these values is NaN; see [largest.least]. The list is valid until the next call.
+func (l *largest[T]) of(x []T) []int {
+	for i := range l.maxima {
+		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
+	}
+	least, equal := l.least(x)
+	n := 0
+	for i, top := range l.maxima {
+		if top < least {
+			continue
+		}
+		for j, v := range x[i*piece : min((i+1)*piece, len(x))] {
+			if v >= least {
+				if v == least {
+					if equal == 0 {
+						continue
+					}
+					equal--
+				}
+				l.chosen[n] = i*piece + j
+				n++
+			}
+		}
+	}
+	return l.chosen[:n]
+}
+
+// bound returns a lower bound of the k largest values of x: the k-th largest of the maxima of its pieces.
+func (l *largest[T]) bound() T {
+	k := len(l.chosen)
+	if len(l.maxima) < k || slices.ContainsFunc(l.maxima, func(v T) bool { return v != v }) {
+		return T(math.Inf(-1))
+	}
+	copy(l.sorted, l.maxima)
+	_, least := kLargest(l.sorted, k)
+	return least
+}
+
+// least returns the smallest of the k largest values of x, and how many of the values equal to it are kept. A NaN
+// counts as smaller than every number. If a NaN is among the k largest values, least returns NaN, and nothing is kept.
+//
+// least scans x once and collects the values above a lower bound of the result. Whenever the memory for these values is
+// full, it keeps the k largest of them, and the smallest of these becomes the bound.
+func (l *largest[T]) least(x []T) (least T, equal int) {
+	k, found := len(l.chosen), l.found[:0]
+	least = l.bound()
+	for i, top := range l.maxima {
+		if top <= least { // false for a NaN
+			continue
+		}
+		for _, v := range x[i*piece : min((i+1)*piece, len(x))] {
+			if v > least {
+				if len(found) == cap(found) {
+					found, least = kLargest(found, k)
+					if v <= least {
+						continue
+					}
+				}
+				found = append(found, v)
+			}
+		}
+	}
+	if len(found) < k { // the other values equal the bound or are NaN
+		for _, v := range x {
+			if v == least {
+				equal++
+			}
+		}
+		if equal < k-len(found) {
+			return T(math.NaN()), 0
+		}
+		return least, k - len(found)
+	}
+	found, least = kLargest(found, k)
+	for _, v := range found {
+		if v == least {
+			equal++
+		}
+	}
+	return least, equal
+}
+
+// kLargest moves the k largest elements of found to the front and returns them and their minimum. None of the k largest
+// may be NaN. It partitions found around pivots (quickselect). After too many bad pivots it sorts the remaining
+// elements.
+func kLargest[T Float](found []T, k int) (kept []T, least T) {
+	place := len(found) - k // index of the smallest kept value if found were in ascending order
+	low, high := 0, len(found)-1
+	for range badPivots {
+		if low >= high {
+			break
+		}
+		pivot := medianOf3(found[low], found[(low+high)/2], found[high])
+		i, j := low, high
+		for i <= j {
+			for found[i] < pivot {
+				i++
+			}
+			for found[j] > pivot {
+				j--
+			}
+			if i <= j {
+				found[i], found[j] = found[j], found[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // found[low:j+1] <= pivot, found[i:high+1] >= pivot, and all values between them equal the pivot
+		case place <= j:
+			high = j
+		case place >= i:
+			low = i
+		default:
+			low, high = place, place
+		}
+	}
+	slices.Sort(found[low : high+1])
+	least = found[place]
+	return found[:copy(found, found[place:])], least
+}
+
+// badPivots is the number of partitions after which kLargest sorts instead. It is more than twice the number that
+// random values need.
+const badPivots = 24
+
+// medianOf3 returns the second of three values in ascending order.
+func medianOf3[T Float](a, b, c T) T { return max(min(a, b), min(max(a, b), c)) }

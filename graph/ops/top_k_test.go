@@ -1,0 +1,92 @@
+package ops
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	vector "tessera/internal/engine/kernel"
+)
+
+// keptBySorting computes TopK of one row by its definition: it sorts the row, with NaN first.
+func keptBySorting(x []float64, k int) []float64 {
+	if k == len(x) {
+		return x
+	}
+	y := make([]float64, len(x))
+	sorted := slices.Sorted(slices.Values(x))
+	least := sorted[len(x)-k]
+	equal := 0
+	for _, v := range sorted[len(x)-k:] {
+		if v == least {
+			equal++
+		}
+	}
+	for j, v := range x {
+		if v > least {
+			y[j] = v
+		} else if v == least && equal > 0 {
+			y[j] = v
+			equal--
+		}
+	}
+	return y
+}
+
+func sameValues(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
+}
+
+// The rows exercise all paths of the scan: every value a new maximum, equal values, infinities and NaN.
+func TestTopKKeepsWhatSortingKeeps(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	special := []float64{math.Inf(1), math.Inf(-1), math.NaN(), 0, math.Copysign(0, -1), 1}
+	rows := map[string]func(i int) float64{
+		"random":     func(int) float64 { return random.NormFloat64() },
+		"rectified":  func(int) float64 { return max(0, random.NormFloat64()) },
+		"ascending":  func(i int) float64 { return float64(i) },
+		"descending": func(i int) float64 { return -float64(i) },
+		"equal":      func(int) float64 { return 2 },
+		"few values": func(int) float64 { return float64(random.IntN(3)) },
+		"special":    func(int) float64 { return special[random.IntN(len(special))] },
+		"infinite":   func(i int) float64 { return special[min(i%5, 1)] },
+		"mostly NaN": func(i int) float64 { return special[2*min(i%9, 1)] },
+	}
+	for name, row := range rows {
+		for _, n := range []int{1, 2, 3, 50, 300, 2000} {
+			for _, k := range []int{1, 2, 3, 25, 70, 299, 1999} {
+				if k > n {
+					continue
+				}
+				x := make([]float64, 3*n)
+				for i := range x {
+					x[i] = row(i)
+				}
+				want := slices.Concat(keptBySorting(x[:n], k), keptBySorting(x[n:2*n], k), keptBySorting(x[2*n:], k))
+				got := make([]float64, 3*n)
+				topK(k, vector.Float64)(got, [][]float64{x}, n)
+				if !sameValues(got, want) {
+					t.Fatalf("%s: %d of %d: got %v, want %v", name, k, n, got, want)
+				}
+				if topK(k, vector.Float64)(x, [][]float64{x}, n); !sameValues(x, want) {
+					t.Fatalf("%s: %d of %d: in place differs", name, k, n)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkTopK(b *testing.B) {
+	const n, k = 8192, 32
+	random := rand.New(rand.NewPCG(1, 2))
+	x, y := make([]float32, 64*n), make([]float32, 64*n)
+	for i := range x {
+		x[i] = float32(max(0, random.NormFloat64()))
+	}
+	run := topK(k, vector.Float32)
+	b.SetBytes(64 * n * 4)
+	for b.Loop() {
+		run(y, [][]float32{x}, n)
+	}
+}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"fmt"
+
+	"tessera/internal/engine/ir"
+)
+
+// selectedProduct is an [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only
+// the copied elements of the product are computed. The args are A, B and the value that determines which elements are
+// copied.
+type selectedProduct struct {
+	ir.Product
+	of    ir.Blockwise
+	which *ir.Selection
+}
+
+func (p selectedProduct) String() string { return fmt.Sprintf("%v of %v", p.of, p.Product) }
+
+// selectedShare is the minimum ratio of the length of a row to the number of computed elements. Above this ratio,
+// computing single elements is faster than computing tiles.
+const selectedShare = 16
+
+// selectElements joins a product with an op that copies a few of its elements, if nothing else reads the product.
+func selectElements(m *module) {
+	readers := m.readers()
+	m.rebuild(func(v *ir.Value) *ir.Value {
+		o, ok := v.Op.(ir.Blockwise)
+		if !ok || len(v.Args) != 2 || len(v.Shape) != 2 {
+			return v
+		}
+		selecting, ok := o.Kernel.(ir.Selecting)
+		if !ok || selecting.Selection() == nil || selecting.Selection().Most*selectedShare > o.Block {
+			return v
+		}
+		all := v.Args[1]
+		p, ok := all.Op.(ir.Product)
+		if !ok || p.TransA || !p.TransB || readers[all] != 1 {
+			return v
+		}
+		return &ir.Value{Op: selectedProduct{p, o, selecting.Selection()}, Args: []*ir.Value{all.Args[0], all.Args[1], v.Args[0]}, Shape: v.Shape}
+	})
+}
+
+// selected computes a [selectedProduct]. Its units are rows. The elements have the same bits as in the complete
+// product, provided that the order of a Gemm's additions depends only on the number of summands.
+type selected[T ir.Float] struct {
+	kernels *kernels[T]
+	a, b, c *cell[T]
+	by      *cell[T] // determines which elements are computed
+	n, k    int
+	threads []selectedThread[T]
+}
+
+// selectedThread is the scratch memory of one thread.
+type selectedThread[T ir.Float] struct {
+	places  func(x []T) []int // returns the indices of the computed elements of a row
+	rows    []T               // rows of B, one for each index
+	results []T
+}
+
+func (w *selected[T]) run(thread, from, to int) {
+	t := &w.threads[thread]
+	for i := from; i < to; i++ {
+		row := w.c.data[i*w.n : (i+1)*w.n]
+		places := t.places(w.by.data[i*w.n : (i+1)*w.n])
+		for q, j := range places {
+			copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[j*w.k:(j+1)*w.k])
+		}
+		w.kernels.set.Gemm(false, true, 1, len(places), w.k, 1, w.a.data[i*w.k:(i+1)*w.k], w.k, t.rows, w.k, 0, t.results, len(t.results))
+		clear(row)
+		for q, j := range places {
+			row[j] = t.results[q]
+		}
+	}
+}
+
+func (w *selected[T]) finish(int) {}
+
+// selectedStep returns the step of a [selectedProduct].
+func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
+	a, b, by := skipReshapes(v.Args[0]), skipReshapes(v.Args[1]), skipReshapes(v.Args[2])
+	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], by: c.cells[by], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}
+	for range c.plan.team.Threads() {
+		t := selectedThread[T]{rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)}
+		switch places := any(&t.places).(type) {
+		case *func(x []float32) []int:
+			*places = o.which.Float32(o.of.Block)
+		case *func(x []float64) []int:
+			*places = o.which.Float64(o.of.Block)
+		}
+		w.threads = append(w.threads, t)
+	}
+	flops := 2 * float64(v.Shape[0]*o.which.Most*w.k)
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, v.Shape[0], w.k, w.n), work: w, units: v.Shape[0], serial: flops < 16*serialBelow,
+		reads: []operand{{a, rows}, {b, whole}, {by, rows}}, writes: []operand{{v, rows}}, flops: flops, divisible: true}
+}

@@ -1,0 +1,291 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/internal/train"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
+)
+
+// chosen declares a sweep that selects a setting on the validation images.
+var chosen = strings.Replace(declared, "model = \"small\"\nseeds", "model = \"small\"\nselect = \"mse\"\nset.dataset.validation = 0.2\nseeds", 1)
+
+// emitted writes the manifest of a sweep to a new folder and returns the folder and the manifest.
+func emitted(t *testing.T, text, name string) (string, *Manifest) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "array")
+	if err := open(t, spec(t, text, name), Options{Out: dir}).Emit(Manifest{PerTask: 1, PerJob: 10}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := ReadManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, m
+}
+
+// part returns a sweep of some trials of a manifest, given by their indices, or of all trials without indices.
+func part(t *testing.T, dir string, m *Manifest, o Options, places ...int) *Sweep {
+	t.Helper()
+	declared, err := m.Declare(places...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Out = dir
+	s := open(t, declared, o)
+	if err := m.Matches(s, places...); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// task runs the task with the given index.
+func task(t *testing.T, dir string, m *Manifest, index int) error {
+	t.Helper()
+	s := part(t, dir, m, Options{}, index)
+	_, err := s.Task(context.Background(), s.Trials[0])
+	return err
+}
+
+// states returns the states of gathered trials, in the order of the trials.
+func states(all []Gathered) (list []State) {
+	for _, g := range all {
+		list = append(list, g.State)
+	}
+	return list
+}
+
+func collected(t *testing.T, dir string, m *Manifest) ([]Gathered, error) {
+	t.Helper()
+	_, all, err := part(t, dir, m, Options{}).Collect(context.Background())
+	var failed *Failed
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return all, err
+}
+
+// ofSweepOnly returns the files of a sweep, without the files that only array jobs have.
+func ofSweepOnly(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := files(t, dir)
+	for name := range files {
+		if name == ManifestFile || strings.HasPrefix(name, failedDir) {
+			delete(files, name)
+		}
+	}
+	return files
+}
+
+func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
+	whole := t.TempDir()
+	if _, err := open(t, spec(t, chosen, "s"), Options{Out: whole}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	dir, m := emitted(t, chosen, "s")
+	for _, index := range []int{3, 0, 2} {
+		if err := task(t, dir, m, index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, _ := collected(t, dir, m)
+	if want := []State{Done, Waiting, Done, Done}; !slices.Equal(states(all), want) {
+		t.Fatalf("got %v, want %v", states(all), want)
+	}
+	if err := task(t, dir, m, 1); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second call must change nothing
+		if _, err := collected(t, dir, m); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "collected", ofSweepOnly(t, dir), files(t, whole))
+	}
+	copied := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{ResultsFile, SummaryFile, SelectedFile} {
+		_ = os.Remove(filepath.Join(copied, name)) // the error is ignored: if the file is missing, the comparison below fails
+	}
+	if _, err := collected(t, copied, m); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "a copy", ofSweepOnly(t, copied), files(t, whole))
+}
+
+func TestFailedTasksFailAsInTheSweepOfOneMachine(t *testing.T) {
+	whole, text := t.TempDir(), declared+diverging
+	_, want := open(t, spec(t, text, "d"), Options{Out: whole}).Run(context.Background())
+	dir, m := emitted(t, text, "d")
+	for i := range m.Tasks() {
+		var diverged *train.Diverged
+		if err := task(t, dir, m, i); err != nil && !errors.As(err, &diverged) {
+			t.Fatal(err)
+		}
+	}
+	all, err := collected(t, dir, m)
+	if err == nil || strings.ReplaceAll(err.Error(), dir, whole) != want.Error() {
+		t.Errorf("got %v, want %v", err, want)
+	}
+	if want := []State{Done, Done, Broken, Broken}; !slices.Equal(states(all), want) {
+		t.Fatalf("got %v, want %v", states(all), want)
+	}
+	same(t, "with failures", ofSweepOnly(t, dir), files(t, whole))
+}
+
+func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
+	dir, m := emitted(t, declared, "s")
+	for i := range m.Tasks() {
+		if err := task(t, dir, m, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trial := TrialPath(dir, m.Trials[1].ID)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, name := range []string{folder.State, folder.Model, folder.Config, keptFile} {
+		path := filepath.Join(trial, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damagedText := damaged(r, text, true)
+		if name == folder.Config {
+			damagedText = []byte(strings.Replace(string(text), "epochs = 3", "epochs = 4", 1))
+		}
+		if err := os.WriteFile(path, damagedText, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		all, err := collected(t, dir, m)
+		if err == nil || all[1].State != Refused || !strings.Contains(all[1].Problem, name) {
+			t.Errorf("%s: %v, %s: %s", name, err, all[1].State, all[1].Problem)
+		}
+		if results, err := Read(dir); err != nil || results.Trials[1].Metrics != nil || results.Trials[1].Error == "" {
+			t.Errorf("%s: the results have metrics of the refused trial: %v, %+v", name, err, results)
+		}
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := collected(t, dir, m); err != nil {
+		t.Error(err)
+	}
+	// The task measures lost metrics again. The collection does not.
+	if err := os.Remove(filepath.Join(trial, keptFile)); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := collected(t, dir, m); all[1].State != Begun {
+		t.Errorf("without metrics: %s", all[1].State)
+	}
+	if err := task(t, dir, m, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := collected(t, dir, m); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATrialThatAProcessWorksOnIsRunning(t *testing.T) {
+	dir, m := emitted(t, declared, "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	s := part(t, dir, m, Options{Report: func(e Event) {
+		if e.Progress.EpochDone && e.Progress.Epoch == 1 {
+			if all, _ := collected(t, dir, m); all[2].State != Running {
+				t.Errorf("got %s, want %s", all[2].State, Running)
+			}
+			cancel()
+		}
+	}}, 2)
+	if _, err := s.Task(ctx, s.Trials[0]); !errors.Is(err, train.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	all, err := collected(t, dir, m)
+	if g := all[2]; err != nil || g.State != Begun || g.Epoch != 1 {
+		t.Errorf("%v: got %s at epoch %d, want %s at 1", err, g.State, g.Epoch, Begun)
+	}
+	held, err := folder.Open(TrialPath(dir, m.Trials[2].ID), folder.OS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := task(t, dir, m, 2); !errors.Is(err, folder.ErrLocked) {
+		t.Errorf("of another process: got %v", err)
+	}
+	if err := errors.Join(held.Close(), task(t, dir, m, 2)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
+	dir, m := emitted(t, declared, "s")
+	path := filepath.Join(dir, ManifestFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		if err := os.WriteFile(path, damaged(r, text, r.IntN(2) == 0), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		var of *checkpoint.Error
+		if _, err := ReadManifest(dir); !errors.As(err, &of) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := ReadManifest(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without one: got %v", err)
+	}
+	// A damaged manifest is replaced. The manifest of other trials is not.
+	s := open(t, spec(t, declared, "s"), Options{Out: dir})
+	for range 2 {
+		if err := s.Emit(Manifest{PerTask: 1, PerJob: 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, _ := os.ReadFile(path); string(again) != string(text) {
+		t.Error("another manifest of the same trials")
+	}
+	for _, other := range []error{s.Emit(Manifest{PerTask: 2, PerJob: 10}), open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: dir}).Emit(Manifest{PerTask: 1, PerJob: 10})} {
+		if !errors.Is(other, folder.ErrForeign) {
+			t.Errorf("got %v", other)
+		}
+	}
+	// Trials with other data, or with other defaults, do not match the manifest.
+	m.Trials[1].ID = "0123456789abcdef"
+	declared, err := m.Declare(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Matches(open(t, declared, Options{Out: dir}), 1); err == nil || !strings.Contains(err.Error(), "0123456789abcdef") {
+		t.Errorf("another identity: got %v", err)
+	}
+}
+
+func TestTasksHaveEachTrialOnce(t *testing.T) {
+	m := &Manifest{Frozen: &Frozen{Trials: make([]FrozenTrial, 10)}, PerTask: 3}
+	var all []int
+	for i := range m.Tasks() {
+		places, err := m.Task(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, places...)
+	}
+	if !slices.Equal(all, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) || m.Tasks() != 4 {
+		t.Errorf("%d tasks: %v", m.Tasks(), all)
+	}
+	for _, index := range []int{-1, 4} {
+		if _, err := m.Task(index); err == nil {
+			t.Errorf("index %d is taken", index)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"tessera/data"
+	"tessera/internal/parallel/team"
+	"tessera/internal/sweep"
+)
+
+// startedFrom declares a sweep on images from a file that starts from the parameters of another run and selects a
+// setting.
+const startedFrom = `
+[model.small]
+dataset = { name = "npy", images = %q, validation = 0.2 }
+encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 2, batch = 32 }
+%s
+[sweep.s]
+model = "small"
+seeds = [1, 2]
+select = "mse"
+set.train.batch = [16, 32]
+`
+
+func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
+	dir := t.TempDir()
+	images, first := filepath.Join(dir, "images.npy"), filepath.Join(dir, "first")
+	var text bytes.Buffer
+	if err := data.WriteNPY(&text, []int{40, 3, 3}, values(40*9)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(images, text.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	started := fmt.Sprintf(startedFrom, images, fmt.Sprintf("start = { run = %q }\n", first))
+	other := sweepOf(t, fmt.Sprintf(startedFrom, images, ""), filepath.Join(dir, "other"), nil)
+	one := other.Standalone(other.Trials[0])
+	one.Path = first
+	threads := team.New(1)
+	defer threads.Close()
+	if _, err := one.Do(context.Background(), threads); err != nil {
+		t.Fatal(err)
+	}
+	want := alone(t, started)
+	ctx, stop := context.WithCancel(context.Background())
+	b := newBench(t, started, filepath.Join(dir, "s"), Options{})
+	if err := os.Remove(images); err != nil { // the coordinator has already read the file
+		t.Fatal(err)
+	}
+	ended := b.run(ctx)
+	cache := filepath.Join(dir, "cache")
+	b.worker(ctx, WorkerOptions{Cache: cache, Jobs: 2})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	b.workers.Wait()
+	same(t, files(t, b.out), want)
+	if fetched, err := filepath.Glob(filepath.Join(cache, "data", "*")); err != nil || len(fetched) == 0 {
+		t.Errorf("no data set is in the cache of the worker: %v, %v", fetched, err)
+	}
+}
+
+// values returns n distinct values from 0 to 1.
+func values(n int) []float32 {
+	all := make([]float32, n)
+	for i := range all {
+		all[i] = float32(i*7919%n) / float32(n)
+	}
+	return all
+}
+
+func sweepOf(t *testing.T, text, out string, e sweep.Executor) *sweep.Sweep {
+	t.Helper()
+	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Executor: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
+	want := alone(t, declared)
+	access := Access{Token: "a token"}
+	s, err := listen("127.0.0.1:0", t.TempDir(), access, "inside", func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown()
+	url := "nats://" + s.Addr().String()
+	out := filepath.Join(t.TempDir(), "s")
+	c := NewCoordinator(Options{URL: url, Access: access, Lease: 2 * time.Second})
+	ctx, stop := context.WithCancel(context.Background())
+	b := &bench{TB: t}
+	b.worker(ctx, WorkerOptions{URL: url, Access: access})
+	_, _ = sweepOf(t, declared, out, c).Run(ctx) // the error is ignored, because some trials diverge
+	stop()
+	b.workers.Wait()
+	same(t, files(t, out), want)
+	conn, err := nats.Connect(url, nats.Token(access.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range js.StreamNames(context.Background()).Name() {
+		t.Errorf("stream %s was left", name)
+	}
+}

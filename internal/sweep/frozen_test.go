@@ -1,0 +1,152 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"tessera/config"
+)
+
+// varied declares a sweep with values of every type.
+const varied = declared + `
+[model.factors]
+kind = "nmf"
+dataset = { name = "bars", count = 100 }
+components = 3
+iterations = 4
+[sweep.v]
+model = ["small", "factors"]
+select = ["mse", "-hoyer"]
+set.dataset.validation = [0.2]
+[sweep.v.for.small]
+set.loss.1.weight = [0.0, 1e6, 1e-30]
+set.optimizer = [{ kind = "adam", beta1 = 0.5 }, { kind = "sgd" }]
+set.encoder.1.activation = ["sigmoid", "hard_sigmoid"]
+[sweep.v.for.factors]
+set.components = [2, 3]
+`
+
+// thawed writes a frozen sweep as JSON and declares the sweep from it.
+func thawed(t *testing.T, f *Frozen) *config.Sweep {
+	t.Helper()
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Frozen
+	if err := json.Unmarshal(text, &read); err != nil {
+		t.Fatal(err)
+	}
+	s, err := read.Declare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAFrozenSweepIsTheSameSweep(t *testing.T) {
+	s := open(t, spec(t, varied, "v", "train.seed=3"), Options{Out: t.TempDir()})
+	again := open(t, thawed(t, s.Freeze()), Options{Out: s.Path})
+	if len(s.Trials) != 14 || len(again.Trials) != len(s.Trials) {
+		t.Fatalf("got %d trials, want %d", len(again.Trials), len(s.Trials))
+	}
+	for i, trial := range s.Trials {
+		if other := again.Trials[i]; other.ID != trial.ID || !bytes.Equal(config.Fill(other.Model), config.Fill(trial.Model)) {
+			t.Errorf("trial %d: got %s, want %s", i, other.ID, trial.ID)
+		}
+	}
+	want, err := s.results().files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.results().files()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("results: %v\n%s\nwant\n%s", err, got[0].Data, want[0].Data)
+	}
+	one, _ := json.Marshal(s.Freeze()) // cannot fail: the sweep was already written above
+	two, err := json.Marshal(again.Freeze())
+	if err != nil || !bytes.Equal(one, two) {
+		t.Errorf("frozen again: %v\n%s\nwant\n%s", err, two, one)
+	}
+}
+
+// The shipped models need images that may be missing on this machine, so only their declarations are compared.
+func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
+	text, err := os.ReadFile("../../models.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := config.Load("models.toml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials := 0
+	for _, name := range file.SweepNames() {
+		spec, err := file.Sweep(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Sweep{Name: name, Keys: spec.Keys, split: spec.Split}
+		for _, trial := range spec.Trials {
+			s.Trials = append(s.Trials, &Trial{Trial: trial, ID: identity(trial.Model, nil)})
+		}
+		for i, again := range thawed(t, s.Freeze()).Trials {
+			trials++
+			if got := identity(again.Model, nil); got != s.Trials[i].ID {
+				t.Errorf("%s, trial %d: got %s, want %s:\n%s", name, i, got, s.Trials[i].ID, config.Fill(again.Model))
+			}
+		}
+	}
+	if trials < 50 {
+		t.Errorf("only %d trials", trials)
+	}
+}
+
+func TestAFrozenSweepRefusesWhatItDoesNotHave(t *testing.T) {
+	s := open(t, spec(t, declared, "s"), Options{Out: t.TempDir()})
+	for want, change := range map[string]func(f *Frozen){
+		"no trial has the index 3": func(f *Frozen) { f.Trials = f.Trials[:3] },
+		"has 2 values, want 1":     func(f *Frozen) { f.Trials[3].Values = values{int64(1), "x"} },
+		"unknown":                  func(f *Frozen) { f.Trials[3].Declared = "[model.a]\nencodr = []" },
+		"got 2 models":             func(f *Frozen) { f.Trials[3].Declared = "[model.a]\n[model.b]\n" },
+		"expected":                 func(f *Frozen) { f.Trials[3].Declared = "[model" },
+	} {
+		f := s.Freeze()
+		change(f)
+		if _, err := f.Declare(3); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestTrialsDoneOneByOneAreThoseOfASweep(t *testing.T) {
+	whole, single := t.TempDir(), t.TempDir()
+	if _, err := open(t, spec(t, declared, "s"), Options{Out: whole}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, spec(t, declared, "s"), Options{Out: single}).Freeze()
+	for i := range f.Trials {
+		spec, err := f.Declare(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, spec, Options{Out: single})
+		for range 2 { // in the second round the metrics exist
+			if _, err := s.Do(context.Background(), s.Trials[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if Is(single) {
+		t.Error("results were written")
+	}
+	if _, err := open(t, spec(t, declared, "s"), Options{Out: single}).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "trial by trial", files(t, single), files(t, whole))
+}

@@ -1,0 +1,109 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/internal/train/folder"
+)
+
+// A sweep that is changed by --set or --epochs does not replace the results of the sweep as declared.
+func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	before := files(t, out)
+	refused := func(what string, s *Sweep, parts ...string) {
+		t.Helper()
+		_, err := s.Run(context.Background())
+		var dropping *Dropping
+		if !errors.Is(err, folder.ErrForeign) || !errors.As(err, &dropping) {
+			t.Errorf("%s: got %v", what, err)
+		}
+		for _, part := range append(parts, out) {
+			if err != nil && !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want %q in it", what, err, part)
+			}
+		}
+		same(t, what, files(t, out), before)
+	}
+	refused("--set", open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: out}), "4 finished trials", "--set train.epochs=2")
+	refused("fewer values", open(t, spec(t, declared, "s", "loss.1.target=0.1"), Options{Out: out}), "2 finished trials")
+	refused("another sweep", open(t, spec(t, declared+diverging, "d"), Options{Out: out}), `of sweep "s"`, `sweep "d"`)
+
+	// Added values drop no results, whoever adds them. A declaration replaces its own results.
+	part := filepath.Join(t.TempDir(), "part")
+	run(t, declared, Options{Out: part}, "loss.1.target=0.1")
+	run(t, declared, Options{Out: part})
+	same(t, "added values", files(t, part), before)
+	s := open(t, spec(t, strings.Replace(declared, "[0.1, 0.3]", "0.1", 1), "s"), Options{Out: out})
+	if _, err := s.Run(context.Background()); err != nil {
+		t.Error("an edited declaration: ", err)
+	}
+	if orphans := s.Orphans(); len(orphans) != 2 {
+		t.Errorf("orphans %q, want 2", orphans)
+	}
+}
+
+func TestASweepOfAnEarlierVersionIsRefused(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	path := filepath.Join(out, ResultsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, []byte(strings.Replace(string(text), "  \"format\": 2,\n", "", 1)))
+	before := files(t, out)
+	_, read := Read(out)
+	_, ran := open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background())
+	_, _, collected := open(t, spec(t, declared, "s"), Options{Out: out}).Collect(context.Background())
+	for _, err := range []error{read, ran, collected} {
+		var earlier *EarlierVersion
+		if !errors.As(err, &earlier) || !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "tessera 0.1.0 reads it") {
+			t.Errorf("got %v, want an error that names the version that reads it", err)
+		}
+	}
+	same(t, "a refused sweep", files(t, out), before)
+}
+
+func TestCleanRemovesOrphansOnly(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	kept := spec(t, declared, "s", "loss.1.target=0.1")
+	orphans := open(t, spec(t, declared, "s", "loss.1.target=0.3"), Options{Out: out}).Trials
+	orphan := TrialPath(out, orphans[0].ID)
+	put(t, filepath.Join(TrialPath(out, orphans[1].ID), testFile), []byte("{}")) // the metrics of a selected setting on the test images
+	put(t, filepath.Join(orphan, "mine.txt"), []byte("of somebody"))
+	if err := os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(out, trialsDir, "notes", "a.txt"), []byte("of somebody"))
+	s := open(t, kept, Options{Out: out, Clean: true})
+	if orphans := s.Orphans(); len(orphans) != 1 {
+		t.Errorf("orphans %q, want the one without files of somebody", orphans)
+	}
+	if _, err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if orphans := s.Orphans(); len(orphans) != 0 {
+		t.Errorf("orphans %q are left", orphans)
+	}
+	whole := filepath.Join(t.TempDir(), "whole")
+	run(t, declared, Options{Out: whole}, "loss.1.target=0.1")
+	got := files(t, out)
+	for name := range got {
+		if strings.Contains(name, filepath.Base(orphan)) || strings.Contains(name, "notes") {
+			delete(got, name)
+		}
+	}
+	same(t, "what is left", got, files(t, whole))
+	for _, path := range []string{filepath.Join(orphan, "mine.txt"), filepath.Join(out, trialsDir, "notes", "a.txt")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%v", err)
+		}
+	}
+}

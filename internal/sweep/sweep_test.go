@@ -1,0 +1,160 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/internal/engine"
+	"tessera/internal/parallel/team"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
+)
+
+func TestResultsDoNotDependOnHowManyTrialsRunAtOnce(t *testing.T) {
+	one, three := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "three")
+	run(t, declared, Options{Out: one, Jobs: 1})
+	run(t, declared, Options{Out: three, Jobs: 3})
+	same(t, "three at once", files(t, three), files(t, one))
+}
+
+func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	s := open(t, spec(t, declared, "s"), Options{Out: out})
+	for _, trial := range s.Trials {
+		alone := filepath.Join(t.TempDir(), "run")
+		if _, err := train.Run(context.Background(), trial.Model, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: alone}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{folder.Config, folder.State, folder.Model} {
+			a, _ := os.ReadFile(filepath.Join(alone, name))
+			b, err := os.ReadFile(filepath.Join(trial.Path, name))
+			if err != nil || string(a) != string(b) {
+				t.Errorf("trial %s: %s differs from that of a run: %v", trial.ID, name, err)
+			}
+		}
+	}
+}
+
+// The sweep is stopped at every single operation on the disk. Resuming it must give the same bytes as an uninterrupted
+// sweep.
+func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
+	text := strings.Replace(declared, "seeds = [1, 2]", "seeds = [1]", 1)
+	whole := filepath.Join(t.TempDir(), "s")
+	counter := &dying{}
+	run(t, text, Options{Out: whole, Jobs: 1, Disk: counter}, "train.epochs=2")
+	want := files(t, whole)
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for at := 1; at <= counter.count; at += step {
+		out := filepath.Join(t.TempDir(), "s")
+		disk := &dying{at: at, err: errDead}
+		_, err := open(t, spec(t, text, "s", "train.epochs=2"), Options{Out: out, Jobs: 1, Disk: disk}).Run(context.Background())
+		if !errors.Is(err, errDead) {
+			t.Fatalf("the disk died at operation %d of %d, the sweep ended with %v", at, counter.count, err)
+		}
+		run(t, text, Options{Out: out, Jobs: 2}, "train.epochs=2")
+		same(t, "died at operation "+strconv.Itoa(at), files(t, out), want)
+	}
+	t.Logf("%d operations", counter.count)
+}
+
+func TestAFullDiskEndsTheSweepWithWhatCouldNotBeWritten(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	disk := &dying{at: 30, err: syscall.ENOSPC}
+	_, err := open(t, spec(t, declared, "s"), Options{Out: out, Disk: disk}).Run(context.Background())
+	var unwritten *folder.WriteError
+	if !errors.As(err, &unwritten) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnInterruptedSweepGoesOnToTheSameBytes(t *testing.T) {
+	whole, cut := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "cut")
+	run(t, declared, Options{Out: whole})
+	for range 3 {
+		ctx, cancel := context.WithCancel(context.Background())
+		trained := 0
+		o := Options{Out: cut, Report: func(e Event) {
+			if e.Progress != nil && e.Progress.EpochDone {
+				if trained++; trained == 2 {
+					cancel()
+				}
+			}
+		}}
+		_, err := open(t, spec(t, declared, "s"), o).Run(ctx)
+		cancel()
+		if err != nil && !errors.Is(err, train.ErrInterrupted) {
+			t.Fatal(err)
+		}
+	}
+	run(t, declared, Options{Out: cut})
+	same(t, "interrupted", files(t, cut), files(t, whole))
+}
+
+func TestAFinishedSweepIsLeftAsItIs(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	disk, worked := &dying{}, 0
+	run(t, declared, Options{Out: out, Disk: disk, Report: func(e Event) {
+		if !e.Kept {
+			worked++
+		}
+	}})
+	if disk.count != 0 || worked != 0 {
+		t.Errorf("%d operations on the disk, %d reports of work", disk.count, worked)
+	}
+}
+
+func TestAWiderSweepRepeatsNoTrialThatIsThere(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out})
+	wider := strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.2, 0.3]", 1)
+	var kept, trained int
+	r := run(t, wider, Options{Out: out, Report: func(e Event) {
+		if e.Kept {
+			kept++
+		} else if e.Ended {
+			trained++
+		}
+	}})
+	if kept != 4 || trained != 2 || len(r.Trials) != 6 || len(r.Settings) != 3 {
+		t.Errorf("%d kept, %d trained, %d trials, %d settings", kept, trained, len(r.Trials), len(r.Settings))
+	}
+}
+
+func TestAFailedTrialStopsNoOther(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "d")
+	var told []string
+	s := open(t, spec(t, declared+diverging, "d"), Options{Out: out, Report: func(e Event) {
+		if e.Err != nil {
+			told = append(told, e.Trial.ID)
+		}
+	}})
+	r, err := s.Run(context.Background())
+	var failed *Failed
+	if !errors.As(err, &failed) || len(failed.Trials) != 2 || len(told) != 2 || failed.Total != 4 {
+		t.Fatalf("%d failures told, error %v", len(told), err)
+	}
+	for i, row := range r.Trials {
+		if bad := i >= 2; (row.Metrics == nil) != bad || strings.Contains(row.Error, "diverged") != bad || strings.Contains(row.Error, out) {
+			t.Errorf("trial %d: metrics %v, error %q", i, row.Metrics, row.Error)
+		}
+	}
+	if got := r.Settings[1]; len(got.Seeds) != 0 || len(got.Trials) != 2 || len(got.Mean) != 0 {
+		t.Errorf("the setting that failed: %+v", got)
+	}
+	before := files(t, out)
+	if _, err := open(t, spec(t, declared+diverging, "d"), Options{Out: out}).Run(context.Background()); !errors.As(err, &failed) {
+		t.Errorf("the second time: %v", err)
+	}
+	same(t, "the second time", files(t, out), before)
+}

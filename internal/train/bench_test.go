@@ -1,0 +1,179 @@
+//go:build unix
+
+package train
+
+import (
+	"context"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/engine"
+	"tessera/internal/parallel/collective"
+	"tessera/internal/parallel/mpi"
+	"tessera/internal/parallel/team"
+)
+
+// In place of an optimizer, the name encode selects a benchmark that encodes images, and asDeclared the optimizer that the model declares.
+const (
+	encode     = "encode"
+	asDeclared = "declared"
+	encoded    = 10_000
+)
+
+// benchmarked lists the steps that bench compares with PyTorch: a model of models.toml, and an optimizer, encode or asDeclared.
+var benchmarked = []struct{ model, optimizer string }{
+	{"shallow-nonneg-kl", "adadelta"},
+	{"shallow-nonneg-kl", "adam"},
+	{"deep-dense", "adam"},
+	{"asym-nonneg-kl", "adam"},
+	{"asym-nonneg-kl", encode},
+	{"simclr", asDeclared},
+	{"byol", asDeclared},
+	{"vicreg", asDeclared},
+	{"vae", asDeclared},
+	{"vit-classifier", asDeclared},
+	{"masked-autoencoder", asDeclared},
+}
+
+// benchmarkedModel returns a benchmarked model on Fashion-MNIST with the given optimizer, or with its declared optimizer.
+func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
+	b.Helper()
+	text, err := os.ReadFile("../../models.toml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	file, err := config.Load("models.toml", text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sets []config.Set
+	if optimizer != asDeclared {
+		set, err := config.ParseSet("optimizer.kind=" + optimizer)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sets = append(sets, set)
+	}
+	spec, err := file.Model(model, sets...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return spec
+}
+
+// BenchmarkStep times whole training steps: the next batch, forward, backward, the optimizer, the projection. It
+// reports the medians by the clock and in CPU time, as bench/torch_twins.py does.
+func BenchmarkStep(b *testing.B) {
+	if os.Getenv("TESSERA_DATA") == "" {
+		b.Skip("left out: TESSERA_DATA is not set")
+	}
+	for _, of := range benchmarked {
+		for _, threads := range []int{1, 2} {
+			b.Run(of.model+"/"+of.optimizer+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
+				if of.optimizer == encode {
+					benchmarkEncode(b, benchmarkedModel(b, of.model, "adam"), threads)
+					return
+				}
+				benchmarkStep(b, benchmarkedModel(b, of.model, of.optimizer), threads, nil)
+			})
+		}
+	}
+}
+
+// BenchmarkProcesses times training steps in the processes that an MPI launcher starts, or in a single process without a
+// launcher. Package bench compares both.
+func BenchmarkProcesses(b *testing.B) {
+	if os.Getenv("TESSERA_DATA") == "" {
+		b.Skip("left out: TESSERA_DATA is not set")
+	}
+	var group collective.Group
+	if _, ok := mpi.Launched(); ok {
+		joined, err := mpi.Join(mpi.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer joined.Close()
+		group = joined
+	}
+	for _, model := range []string{"shallow-nonneg-kl", "simclr", "asym-nonneg-kl"} {
+		for _, threads := range []int{1, 2} {
+			b.Run(model+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
+				benchmarkStep(b, benchmarkedModel(b, model, asDeclared), threads, group)
+			})
+		}
+	}
+}
+
+func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collective.Group) {
+	team := team.New(threads)
+	defer team.Close()
+	o := Options{Backend: engine.Backend{Team: team, Group: group}, Team: team, Dirs: data.SearchDirs(""), Group: group}
+	s, splits, err := newSession(context.Background(), spec, o, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.close()
+	if err := s.learner.begin(context.Background(), splits, true); err != nil {
+		b.Fatal(err)
+	}
+	var clock, processor []time.Duration
+	for b.Loop() {
+		began, used := time.Now(), processorTime(b)
+		if err := s.learner.(*network).step(); err != nil {
+			b.Fatal(err)
+		}
+		clock, processor = append(clock, time.Since(began)), append(processor, processorTime(b)-used)
+		if s.progress.Position == s.images.Len() {
+			s.progress.Epoch++
+			s.progress.Position = 0
+		}
+	}
+	slices.Sort(clock)
+	slices.Sort(processor)
+	b.ReportMetric(clock[len(clock)/2].Seconds()*1e3, "ms/step")
+	b.ReportMetric(processor[len(processor)/2].Seconds()*1e3, "cpu-ms/step")
+}
+
+// processorTime returns the CPU time of this process.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchmarkEncode times encoding images in memory by a library call.
+func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
+	team := team.New(threads)
+	defer team.Close()
+	backend := engine.Backend{Team: team}
+	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.close()
+	indices := make([]int, encoded)
+	for i := range indices {
+		indices[i] = i
+	}
+	images := make([]float32, encoded*s.images.Pixels())
+	s.images.Batch(images, indices)
+	coder := graph.NewCoder(s.learner.(*network).model, backend)
+	var times []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := coder.Encode(images); err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	b.ReportMetric(times[len(times)/2].Seconds()*1e3, "ms/step")
+}

@@ -1,0 +1,266 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/graph/tape"
+	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
+)
+
+// patients writes a table of n lines: the values a, b and c, a target of two values with one mask each, a weight, and a group.
+// It returns the path.
+func patients(t testing.TB, n int) string {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 4))
+	text := "a,b,c,age,dose,seen1,seen2,w,sex\n"
+	for i := range n {
+		text += fmt.Sprintf("%.4f,%.4f,%.4f,%.4f,%.4f,%d,%d,%.3f,%s\n", r.Float64(), r.Float64(), r.Float64(), r.Float64(), r.Float64(),
+			r.IntN(2), r.IntN(2), r.Float64(), []string{"f", "m"}[i%2])
+	}
+	path := filepath.Join(t.TempDir(), "patients.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// regression returns a model of the table of patients. One head has a target, a mask of entries and a weight of samples; the
+// other head has groups as classes.
+func regression(t testing.TB, n int, sets ...string) *config.Model {
+	return model(t, strings.ReplaceAll(`
+[model.regression]
+dataset = { name = "csv", images = "FILE", validation = 0, columns = { weight = "w", target = ["age", "dose"], mask = ["seen?"], group = "sex" } }
+encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
+decoder = []
+head.y.layers = [{ kind = "dense" }]
+head.sex.layers = [{ kind = "dense" }]
+loss = [
+  { kind = "mse", on = "y", against = "target", mask = "mask", sample_weight = "weight" },
+  { kind = "cross_entropy", on = "sex", against = "group", sample_weight = "weight" },
+]
+freeze = ["encoder.*"]
+optimizer = { kind = "sgd", learning_rate = 0.1 }
+train = { epochs = 3, batch = 64, checkpoint_seconds = 0 }
+`, "FILE", patients(t, n)), sets...)
+}
+
+// columns returns the values of a column for all samples.
+func columns(t testing.TB, m *config.Model, name string) []float32 {
+	t.Helper()
+	set, err := Options{}.load(t.Context(), &m.Dataset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := set.Train.Column(name)
+	if !ok {
+		t.Fatalf("no column %q", name)
+	}
+	all := make([]float32, set.Train.Len()*c.Size())
+	indices := make([]int, set.Train.Len())
+	for i := range indices {
+		indices[i] = i
+	}
+	set.Train.Gather(all, name, indices)
+	return all
+}
+
+// looped trains the heads of regression by loops in float64, with the full batch in every step, starting from the parameters
+// of start.
+func looped(t testing.TB, m *config.Model, start *graph.Model, steps int) (y, class [][]float64, loss float64) {
+	images, target, mask := columns(t, m, "images"), columns(t, m, "target"), columns(t, m, "mask")
+	weight, group := columns(t, m, "weight"), columns(t, m, "group")
+	n := len(weight)
+	values := func(path string) []float32 {
+		p, err := start.Parameter(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Data
+	}
+	head := func(name string) [][]float64 { // one row of 2 per input, the bias last
+		w := make([][]float64, 5)
+		for i, v := range append(append([]float32{}, values(name+".0.weight")...), values(name+".0.bias")...) {
+			w[i/2] = append(w[i/2], float64(v))
+		}
+		return w
+	}
+	y, class = head("head.y"), head("head.sex")
+	we, be := values("encoder.0.weight"), values("encoder.0.bias")
+	code := make([][5]float64, n)
+	for i := range n {
+		for k := range 4 {
+			sum := float64(be[k])
+			for j := range 3 {
+				sum += float64(images[3*i+j]) * float64(we[4*j+k])
+			}
+			code[i][k] = math.Tanh(sum)
+		}
+		code[i][4] = 1
+	}
+	for range steps {
+		var gy, gc [5][2]float64
+		counted, weights := 0.0, 0.0
+		for i := range n {
+			counted += float64(weight[i]) * float64(mask[2*i]+mask[2*i+1])
+			weights += float64(weight[i])
+		}
+		loss = 0
+		for i := range n {
+			var z [2]float64
+			for u := range 2 {
+				out := 0.0
+				for k := range 5 {
+					out += code[i][k] * y[k][u]
+					z[u] += code[i][k] * class[k][u]
+				}
+				d, w := out-float64(target[2*i+u]), float64(weight[i]*mask[2*i+u])/counted
+				loss += w * d * d
+				for k := range 5 {
+					gy[k][u] += 2 * w * d * code[i][k]
+				}
+			}
+			norm := math.Log(math.Exp(z[0]) + math.Exp(z[1]))
+			w := float64(weight[i]) / weights
+			loss += w * (norm - z[int(group[i])])
+			for u := range 2 {
+				g := math.Exp(z[u] - norm)
+				if u == int(group[i]) {
+					g--
+				}
+				for k := range 5 {
+					gc[k][u] += w * g * code[i][k]
+				}
+			}
+		}
+		for k := range 5 {
+			for u := range 2 {
+				y[k][u] -= 0.1 * gy[k][u]
+				class[k][u] -= 0.1 * gc[k][u]
+			}
+		}
+	}
+	return y, class, loss
+}
+
+func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
+	m := regression(t, 20)
+	start, err := graph.New(m, []int{3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, class, loss := looped(t, m, start, 3)
+	for name, backend := range map[string]ir.Backend{"tape": tape.Backend{}, "engine": engine.Backend{}} {
+		r := trained(t, m, Options{Backend: backend})
+		for head, want := range map[string][][]float64{"head.y": y, "head.sex": class} {
+			w, _ := r.Trained.Parameter(head + ".0.weight")
+			b, _ := r.Trained.Parameter(head + ".0.bias")
+			for i, got := range append(append([]float32{}, w.Data...), b.Data...) {
+				if v := want[i/2][i%2]; math.Abs(float64(got)-v) > 2e-6 {
+					t.Errorf("%s: %s, value %d: got %v, want %v", name, head, i, got, v)
+				}
+			}
+		}
+		if got := lines(t, r.Run)[2]["loss"].(float64); math.Abs(got-loss) > 2e-6 {
+			t.Errorf("%s: the loss of the third step is %v, want %v", name, got, loss)
+		}
+	}
+}
+
+func TestARunWithColumnsResumesToTheSameBytes(t *testing.T) {
+	interruptedEverywhere(t, regression(t, 20, "train.batch=7", "optimizer.kind=adam", "freeze=[]"))
+	killedEverywhere(t, regression(t, 20, "train.batch=7", "train.epochs=3"))
+}
+
+func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
+	m := regression(t, 20)
+	r := trained(t, m, Options{})
+	if err := os.Remove(m.Dataset.Source.(*data.CSV).File); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Open(r.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := opened.Layout.Column("group")
+	if !ok || fmt.Sprint(c) != "{group [] whole [f m] false false false}" || opened.Layout.Size("y") != 2 {
+		t.Errorf("the column group is %v, the head y has %d values", c, opened.Layout.Size("y"))
+	}
+}
+
+func TestValuesOfColumnsThatATermCannotTakeAreRefused(t *testing.T) {
+	for set, want := range map[string]string{
+		"loss.0.mask=target":          `column "target", value 0: got 0.`,
+		"head.sex.layers.0.units=1":   "", // by check
+		"loss.0.sample_weight=weight": "",
+	} {
+		m := regression(t, 20)
+		s, err := config.ParseSet(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err = m.With(s)
+		if want == "" && set == "head.sex.layers.0.units=1" {
+			if err == nil || !strings.Contains(err.Error(), `the column "group" has 2 classes`) {
+				t.Errorf("%s: got %v", set, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Run(t.Context(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", set, err, want)
+		}
+	}
+}
+
+// A head that reads a column gets its values: with the target as its input, the head learns the identity.
+func TestAHeadReadsAColumn(t *testing.T) {
+	m := regression(t, 20, "head.y.from=[\"code\",\"target\"]", "optimizer.kind=adam", "optimizer.learning_rate=0.05", "train.epochs=400", "loss.1.weight=0", "loss.0.weight=3")
+	r := trained(t, m, Options{Backend: engine.Backend{}})
+	w, err := r.Trained.Parameter("head.y.0.weight")
+	if err != nil || fmt.Sprint(w.Shape) != "[6 2]" {
+		t.Fatal(err, w.Shape)
+	}
+	all := lines(t, r.Run)
+	if first, last := all[0]["loss"].(float64), all[len(all)-1]["loss"].(float64); last > first/1000 {
+		t.Errorf("the loss falls from %v to %v only", first, last)
+	}
+}
+
+// A sample may have several labels: binary cross entropy compares a head with a column of two whole numbers.
+func TestAHeadLearnsSeveralLabels(t *testing.T) {
+	m := model(t, strings.ReplaceAll(`
+[model.tags]
+dataset = { name = "csv", images = "FILE", validation = 0.25, columns = { tags = ["seen1", "seen2"], unread = ["age", "dose", "w", "sex"] } }
+encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
+decoder = []
+head.tags_of.layers = [{ kind = "dense", activation = "sigmoid" }]
+loss = [{ kind = "bce", on = "tags_of", against = "tags" }]
+optimizer = { kind = "adam", learning_rate = 0.05 }
+train = { epochs = 500, batch = 32, checkpoint_seconds = 60 }
+`, "FILE", patients(t, 16)), "dataset.columns.unread=[\"age\", \"dose\"]", "dataset.columns.w=w", "dataset.columns.sex=sex")
+	r := trained(t, m, Options{Backend: engine.Backend{}})
+	all := lines(t, r.Run)
+	if last := all[len(all)-1]["loss"].(float64); last > 0.1 {
+		t.Errorf("the loss is %v after %d epochs: the labels are not learnt", last, len(all))
+	}
+	if _, ok := all[0]["val_loss"]; !ok {
+		t.Errorf("the labels of the held-out samples are not measured: %v", all[0])
+	}
+	set, err := Options{}.load(t.Context(), &m.Dataset)
+	if err != nil || fmt.Sprint(set.Columns()) != "[{tags [2] whole [] false false false}]" {
+		t.Errorf("the columns %v are loaded, want tags alone (%v)", set.Columns(), err)
+	}
+}

@@ -1,0 +1,336 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tessera/classical"
+	"tessera/config"
+	"tessera/config/part"
+	"tessera/data"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
+	"tessera/internal/train/internal/faulty"
+)
+
+// fitted contains baselines on small images whose states differ: a rule without state, a rule with step sizes, passes over
+// mini-batches (also with centres and with several starts), centres only, an online rule, and a fit without a state before its
+// only iteration.
+var fitted = map[string]string{
+	"nmf":        "kind = \"nmf\"\ncomponents = 8\niterations = 4",
+	"mini-batch": "kind = \"nmf\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
+	"sparse_nmf": "kind = \"sparse_nmf\"\ncomponents = 8\niterations = 4\nsolver = \"gradient\"\nper = \"image\"\ncode_sparsity = 0.5",
+	"centres":    "kind = \"kmeans\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0\nrestarts = 2",
+	"kmeans":     "kind = \"kmeans\"\ncomponents = 8\niterations = 4\ntolerance = 0.0",
+	"nnsae":      "kind = \"nnsae\"\ncomponents = 8\niterations = 3",
+	"pca":        "kind = \"pca\"\ncomponents = 8",
+}
+
+// holes hide entries of the images.
+var holes = []string{"dataset.hide=0.4"}
+
+// baseline returns the named model of fitted.
+func baseline(t testing.TB, name string, sets ...string) *config.Model {
+	t.Helper()
+	text := "[model.fitted]\n" + fitted[name] + "\ndataset = \"bars\"\ntrain = { checkpoint_seconds = 0.0 }\n"
+	return model(t, text, sets...)
+}
+
+func TestTwoFitsGiveEqualBytes(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		sameRun(t, trained(t, m, Options{}).Run, trained(t, m, Options{}).Run)
+	}
+}
+
+func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		want := trained(t, m, Options{})
+		for at := 1; at < want.Epochs; at++ {
+			run := place(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			_, err := Run(ctx, m, Options{Out: run, Disk: &faulty.Disk{}, Report: func(p Progress) {
+				if p.Epoch == at {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, ErrInterrupted) {
+				t.Fatalf("%s interrupted after iteration %d: got %v", name, at, err)
+			}
+			r, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})
+			if err != nil || r.Epochs != want.Epochs || r.AlreadyFinished {
+				t.Fatalf("%s interrupted after iteration %d: %+v, %v", name, at, r, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+// countdown is a context that is done after the given number of calls of Err.
+type countdown struct {
+	context.Context
+	left *int
+}
+
+func (c countdown) Err() error {
+	if *c.left--; *c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
+	for _, name := range []string{"mini-batch", "centres"} {
+		interruptedWithinAPass(t, baseline(t, name))
+	}
+}
+
+func interruptedWithinAPass(t *testing.T, m *config.Model) {
+	t.Helper()
+	want, within := trained(t, m, Options{}), 0
+	for asked := 1; ; asked++ {
+		run, left := place(t), asked
+		_, err := Run(countdown{context.Background(), &left}, m, Options{Out: run, Disk: &faulty.Disk{}})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if !exists(run, folder.State) { // not begun
+			continue
+		}
+		from, err := readState(filepath.Join(run, folder.State))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(from.file.Metadata[numbersKey], `"position":0`) {
+			within++
+		}
+		if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+	}
+	if within < 5 {
+		t.Errorf("only %d interrupts were within a pass", within)
+	}
+}
+
+func TestAFitKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sets []string
+	}{{"nmf", nil}, {"pca", nil}, {"centres", nil}, {"nmf", holes}, {"sparse_nmf", holes}, {"pca", append([]string{"iterations=4"}, holes...)}} {
+		name, m := c.name, baseline(t, c.name, c.sets...)
+		want := trained(t, m, Options{})
+		for at := 1; ; at += 1 + len(c.sets) {
+			run := place(t)
+			_, err := Run(context.Background(), m, Options{Out: run, Disk: &faulty.Disk{DieAt: at}})
+			if err == nil {
+				if at < 15 {
+					t.Errorf("%s: a run has only %d operations on the disk: is it written at all?", name, at-1)
+				}
+				break
+			}
+			if !errors.Is(err, faulty.ErrDead) {
+				t.Fatalf("%s killed before operation %d: got %v", name, at, err)
+			}
+			if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
+				t.Fatalf("%s killed before operation %d: %v", name, at, err)
+			}
+			sameRun(t, run, want.Run)
+		}
+	}
+}
+
+func TestAFitReportsAFullDisk(t *testing.T) {
+	m := baseline(t, "kmeans")
+	var failed *folder.WriteError
+	_, err := Run(context.Background(), m, Options{Out: place(t), Disk: &faulty.Disk{FullAt: 12}})
+	if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v, want a *WriteError", err)
+	}
+}
+
+func TestResumingAFinishedFitChangesNothing(t *testing.T) {
+	for name := range fitted {
+		run := trained(t, baseline(t, name), Options{}).Run
+		before := read(t, run, folder.State)
+		r, err := Resume(context.Background(), run, Options{Dirs: data.Dirs{"gone"}})
+		if err != nil || !r.AlreadyFinished || !slices.Equal(before, read(t, run, folder.State)) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// The expected result is that of the same fit without a run.
+func TestARunOfABaselineEqualsItsFit(t *testing.T) {
+	for name := range fitted {
+		m := baseline(t, name)
+		set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := m.Baseline.(classical.Method).New(set.Shape, m.Train.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := classical.Fit(context.Background(), own, set.Train, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := own.Encode(set.Train.Float32())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := trained(t, m, Options{})
+		if all := lines(t, r.Run); r.Epochs != last.Iteration || len(all) != last.Iteration || all[len(all)-1]["loss"] != last.Objective ||
+			all[0]["val_mse"] != nil || all[0]["dead_units"] != nil {
+			t.Errorf("%s: %+v with lines %v, want %+v", name, r, all, last)
+		}
+		for range 2 { // by its parameters, then by its state
+			o, err := Open(r.Run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := o.Baseline.Encode(set.Train.Float32())
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: codes of %s are not those of the fit (%v)", name, o.Path, err)
+			}
+			_ = os.Remove(filepath.Join(r.Run, folder.Model))
+		}
+	}
+}
+
+func TestAFitThatConvergesEndsEarly(t *testing.T) {
+	r := trained(t, baseline(t, "nmf", "iterations=100", "tolerance=0.2"), Options{})
+	if !r.StoppedEarly || r.Epochs >= 100 || r.Epochs != len(lines(t, r.Run)) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestErrorsOfAFitNameTheProblem(t *testing.T) {
+	var setting part.KeyError
+	for _, name := range []string{"nmf", "kmeans", "pca"} {
+		_, err := Run(context.Background(), baseline(t, name, "components=20", "dataset.count=10"), Options{Out: place(t)})
+		if !errors.As(err, &setting) || setting.Key != "components" {
+			t.Errorf("%s: got %v, want a part.KeyError", name, err)
+		}
+	}
+	var refused *data.Error
+	_, err := Run(context.Background(), npy(t, "nmf", -0.5), Options{Out: place(t)})
+	const place0 = "row 0, column 0: got -0.5, but nmf takes numbers >= 0; write scale"
+	if !errors.As(err, &refused) || refused.Dataset != "npy" || !strings.Contains(err.Error(), place0) {
+		t.Errorf("negative pixels: got %v, want a *data.Error", err)
+	}
+	if _, err = Examine(context.Background(), npy(t, "nmf", -0.5), Options{}); err == nil || !strings.Contains(err.Error(), place0) {
+		t.Errorf("negative pixels, examined: got %v", err)
+	}
+	_, err = Run(context.Background(), npy(t, "kmeans", 1e30), Options{Out: place(t)})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("squares that overflow: got %v, want a *data.Error", err)
+	}
+	for _, first := range []float64{1e30, 3e37} {
+		refused = nil
+		if _, err = Run(context.Background(), npy(t, "nmf", first), Options{Out: place(t)}); !errors.As(err, &refused) {
+			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
+		}
+	}
+	var diverged *Diverged
+	_, err = Run(context.Background(), npy(t, "mini-batch", 1e30, "init=random"), Options{Out: place(t)})
+	if !errors.As(err, &diverged) || diverged.Step != 1 || strings.Contains(err.Error(), "learning_rate") {
+		t.Errorf("squares that overflow: got %v, want a *Diverged", err)
+	}
+}
+
+// npy returns a baseline on 20 images of 3 x 3 pixels. The first pixels of the images increase from first to 2 first.
+func npy(t *testing.T, name string, first float64, sets ...string) *config.Model {
+	t.Helper()
+	values := make([]float32, 20*9)
+	for i := range 20 {
+		values[9*i] = float32(first * (1 + float64(i)/20))
+	}
+	file := filepath.Join(t.TempDir(), "images.npy")
+	if err := data.WriteImages(file, []int{3, 3}, values); err != nil {
+		t.Fatal(err)
+	}
+	return baseline(t, name, append(sets, "components=2", "dataset.name=npy", "dataset.images="+file)...)
+}
+
+func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
+	var damaged *checkpoint.Error
+	run := trained(t, baseline(t, "kmeans", "restarts=1"), Options{}).Run
+	edit(t, run, `kind = "kmeans"`, `kind = "nmf"`)
+	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
+		t.Errorf("open: got %v", err)
+	}
+	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind: got "nmf", want "kmeans"`) {
+		t.Errorf("resume: got %v", err)
+	}
+	run = trained(t, baseline(t, "nmf"), Options{}).Run
+	edit(t, run, "components = 8", "components = 9")
+	if _, err := Open(run); !errors.As(err, &damaged) {
+		t.Errorf("other components: got %v", err)
+	}
+}
+
+func TestAFitResumesOnlyWithItsImages(t *testing.T) {
+	m := npy(t, "nmf", 0.5, "tolerance=0")
+	run := place(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := Run(ctx, m, Options{Out: run, Disk: &faulty.Disk{}, Report: func(Progress) { cancel() }}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	other := npy(t, "nmf", 0.75).Dataset.Source
+	load := func(ctx context.Context, d *config.Dataset) (*data.Set, error) {
+		set, err := other.Load(ctx, nil, data.Both)
+		if err == nil {
+			state, err := readState(filepath.Join(run, folder.State))
+			if err != nil {
+				return nil, err
+			}
+			for i := range set.Files { // files of the same checksum, which cannot be
+				set.Files[i].SHA256 = state.Data[i]
+			}
+		}
+		return set, err
+	}
+	var damaged *checkpoint.Error
+	if _, err := Resume(context.Background(), run, Options{Load: load}); !errors.As(err, &damaged) {
+		t.Errorf("got %v, want a *checkpoint.Error", err)
+	}
+}
+
+func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
+	run := place(t)
+	for asked := 0; !exists(run, folder.State); asked++ { // until the first interrupt that is after the beginning
+		left := asked
+		if _, err := Run(countdown{context.Background(), &left}, baseline(t, "pca"), Options{Out: run}); !errors.Is(err, ErrInterrupted) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	var damaged *checkpoint.Error
+	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "resume") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(run)
+	if err != nil || math.Abs(float64(o.Baseline.Atoms().Values[0])) > 1 {
+		t.Errorf("got %v", err)
+	}
+}

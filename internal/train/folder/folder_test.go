@@ -1,0 +1,510 @@
+package folder_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tessera/internal/train/folder"
+	"tessera/internal/train/internal/faulty"
+)
+
+func files(text string) []folder.File {
+	return []folder.File{
+		{Name: folder.Config, Data: []byte("config " + text)},
+		{Name: folder.State, Data: []byte("state " + text)},
+		{Name: folder.Model, Data: []byte("model " + text)},
+	}
+}
+
+// contents returns the text of a run's files. The test fails unless all files contain the same text.
+func contents(t *testing.T, path string) string {
+	t.Helper()
+	text := read(t, filepath.Join(path, folder.State))
+	text = strings.TrimPrefix(text, "state ")
+	for _, f := range files(text) {
+		if got := read(t, filepath.Join(path, f.Name)); got != string(f.Data) {
+			t.Fatalf("%s holds %q, want %q", f.Name, got, f.Data)
+		}
+	}
+	return text
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func create(t *testing.T, path string, force bool, text string) *folder.Folder {
+	t.Helper()
+	f, err := folder.Create(path, force, folder.OS{}, files(text)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func TestCreateMakesOnlyTheFolder(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "deep", "run")
+	create(t, path, false, "a")
+	if got := contents(t, path); got != "a" {
+		t.Errorf("the run holds %q", got)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("beside the run there is something: %v", entries)
+	}
+}
+
+func TestCreateAcceptsAnEmptyFolderAndRefusesAFullOne(t *testing.T) {
+	path := t.TempDir()
+	_ = create(t, path, false, "a").Close()
+	if _, err := folder.Create(path, false, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrExists) {
+		t.Errorf("a second run in the same place: got %v, want ErrExists", err)
+	}
+	if got := contents(t, path); got != "a" {
+		t.Errorf("the refused run changed the old one: %q", got)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, force := range []bool{false, true} {
+		if _, err := folder.Create(file, force, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrExists) {
+			t.Errorf("a file in the place, force %v: got %v, want ErrExists", force, err)
+		}
+	}
+}
+
+func TestTheWorkingFolderAndThoseAboveItAreNeverReplaced(t *testing.T) {
+	root := t.TempDir()
+	run := filepath.Join(root, "run")
+	below := filepath.Join(run, "below")
+	if err := os.MkdirAll(below, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(below)
+	for _, place := range []string{".", "..", run, root, below} {
+		for _, force := range []bool{false, true} {
+			if _, err := folder.Create(place, force, folder.OS{}, files("a")...); !errors.Is(err, folder.ErrWorkingFolder) {
+				t.Errorf("%s, force %v: got %v, want ErrWorkingFolder", place, force, err)
+			}
+		}
+	}
+	for _, place := range []string{"new", "../beside", "..."} {
+		_ = create(t, place, false, "a").Close()
+		if got := contents(t, place); got != "a" {
+			t.Errorf("%s holds %q", place, got)
+		}
+	}
+}
+
+func TestForceReplacesARunButNothingElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	_ = create(t, path, false, "a").Close()
+	create(t, path, true, "b")
+	if got := contents(t, path); got != "b" {
+		t.Errorf("after force the run holds %q, want b", got)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("the old run is still there: %v", entries)
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "letters.txt"), []byte("dear"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Create(home, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrNotRun) {
+		t.Errorf("force on a folder that is not a run: got %v, want ErrNotRun", err)
+	}
+	if got := read(t, filepath.Join(home, "letters.txt")); got != "dear" {
+		t.Error("force destroyed what is not a run")
+	}
+}
+
+func TestForceNeverDeletesOtherFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	_ = create(t, path, false, "a").Close()
+	for name, data := range map[string]string{folder.Picture: "png", folder.Metrics + ".new": "{}"} { // its own
+		if err := os.WriteFile(filepath.Join(path, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = create(t, path, true, "b").Close()
+	if err := os.WriteFile(filepath.Join(path, "my-notes.txt"), []byte("dear"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = create(t, filepath.Join(path, "nested"), false, "n").Close()
+	_, err := folder.Create(path, true, folder.OS{}, files("c")...)
+	if !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "my-notes.txt, nested/") {
+		t.Errorf("got %v, want ErrForeign with both names", err)
+	}
+	if contents(t, path) != "b" || contents(t, filepath.Join(path, "nested")) != "n" || read(t, filepath.Join(path, "my-notes.txt")) != "dear" {
+		t.Error("the refused force changed something")
+	}
+}
+
+func TestForceFollowsALinkToTheRun(t *testing.T) {
+	root := t.TempDir()
+	path, link := filepath.Join(root, "run"), filepath.Join(root, "latest")
+	_ = create(t, path, false, "a").Close()
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	create(t, link, true, "b")
+	if got := contents(t, path); got != "b" {
+		t.Errorf("the linked run holds %q, want b", got)
+	}
+}
+
+func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs", "model")
+	const n = 8
+	var wait sync.WaitGroup
+	paths := make([]string, n)
+	for i := range n {
+		wait.Go(func() {
+			f, err := folder.CreateNext(path, folder.OS{}, files("a")...)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			paths[i] = f.Path()
+			_ = f.Close()
+		})
+	}
+	wait.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, path := range paths {
+		contents(t, path)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != n {
+		t.Fatalf("%d runs made %v (%v)", n, entries, err)
+	}
+	for _, e := range entries {
+		if e.Name() != "model" && !strings.HasPrefix(e.Name(), "model-") {
+			t.Errorf("unexpected name %s", e.Name())
+		}
+	}
+}
+
+// A file with streamed content is written and compared like a file with bytes.
+func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
+	content := func(text string) folder.File {
+		return folder.File{Name: folder.Model, Content: strings.NewReader(text)}
+	}
+	f, err := folder.Create(filepath.Join(t.TempDir(), "run"), false, folder.OS{}, folder.File{Name: folder.Config}, content("parameters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for text, want := range map[string]bool{"parameters": true, "parameter": false, "parameters.": false, "Parameters": false, "": false} {
+		if got := f.Holds(content(text)); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+		if got := f.Holds(folder.File{Name: folder.Model, Data: []byte(text)}); got != want {
+			t.Errorf("%q as bytes: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestOneProcessAtATimeHoldsARun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	held := create(t, path, false, "a")
+	if _, err := folder.Open(path, folder.OS{}); !errors.Is(err, folder.ErrLocked) {
+		t.Errorf("opening a held run: got %v, want ErrLocked", err)
+	}
+	if _, err := folder.Create(path, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrLocked) {
+		t.Errorf("replacing a held run: got %v, want ErrLocked", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := folder.Open(path, folder.OS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	if _, err := folder.Open(t.TempDir(), folder.OS{}); !errors.Is(err, folder.ErrNotRun) {
+		t.Errorf("opening an empty folder: got %v, want ErrNotRun", err)
+	}
+}
+
+// Create is stopped before each operation on the disk, and in the middle of each write.
+func TestARunExistsWholeOrNotAtAll(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		for at := 1; ; at++ {
+			root := t.TempDir()
+			path := filepath.Join(root, "run")
+			if force {
+				_ = create(t, path, false, "old").Close()
+			}
+			disk := &faulty.Disk{DieAt: at}
+			f, err := folder.Create(path, force, disk, files("new")...)
+			if err == nil {
+				_ = f.Close()
+				break
+			}
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !force {
+				continue
+			}
+			if got := contents(t, path); !force && got != "new" {
+				t.Errorf("stopped before operation %d: the run holds %q", at, got)
+			}
+		}
+	}
+}
+
+// Without an atomic exchange of folders, a process that is killed between two renames leaves the old run under a temporary
+// name.
+func TestForceNeverLosesTheOldRun(t *testing.T) {
+	for at := 1; ; at++ {
+		root := t.TempDir()
+		path := filepath.Join(root, "run")
+		_ = create(t, path, false, "old").Close()
+		f, err := folder.Create(path, true, &faulty.Disk{DieAt: at, Apart: true}, files("new")...)
+		if _, missing := os.Stat(path); missing != nil {
+			saved, err := filepath.Glob(filepath.Join(root, ".run.old-*"))
+			if err != nil || len(saved) != 1 {
+				t.Fatalf("stopped before operation %d: the old run is lost (%v)", at, err)
+			}
+			path = saved[0]
+		}
+		got := contents(t, path)
+		if err == nil {
+			_ = f.Close()
+			if got != "new" {
+				t.Errorf("replaced, but the run holds %q", got)
+			}
+			break
+		}
+	}
+}
+
+func TestWriteReplacesAllFilesOrNone(t *testing.T) {
+	for at := 1; ; at++ {
+		path := filepath.Join(t.TempDir(), "run")
+		_ = create(t, path, false, "old").Close()
+		disk := &faulty.Disk{FullAt: at}
+		f, err := folder.Open(path, disk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Write(files("new")...)
+		_ = f.Close()
+		if err == nil {
+			if got := contents(t, path); got != "new" {
+				t.Errorf("written, but the run holds %q", got)
+			}
+			break
+		}
+		var failed *folder.WriteError
+		if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("full at operation %d: got %v, want a *WriteError with the cause", at, err)
+		}
+		if got := contents(t, path); got != "old" {
+			t.Errorf("full at operation %d: the run holds %q", at, got)
+		}
+		if entries, _ := os.ReadDir(path); len(entries) != 3 {
+			t.Errorf("full at operation %d: half a file keeps its space: %v", at, entries)
+		}
+	}
+}
+
+// After a killed Write every file is complete, with its old or its new contents; new files precede old ones.
+func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
+	for at := 1; ; at++ {
+		path := filepath.Join(t.TempDir(), "run")
+		_ = create(t, path, false, "old").Close()
+		f, err := folder.Open(path, &faulty.Disk{DieAt: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Write(files("new")...)
+		_ = f.Close()
+		if err == nil {
+			break
+		}
+		before := "new"
+		for _, file := range files("") {
+			got := strings.TrimPrefix(read(t, filepath.Join(path, file.Name)), string(file.Data))
+			if got != "old" && got != "new" || before == "old" && got == "new" {
+				t.Errorf("stopped before operation %d: %s holds %q after one that holds %q", at, file.Name, got, before)
+			}
+			before = got
+		}
+	}
+}
+
+func TestMetricsAreCutBackToWholeLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	f := create(t, path, false, "a")
+	if err := f.SyncMetrics(); err != nil {
+		t.Errorf("syncing before the first line: %v", err)
+	}
+	if err := f.CutMetrics(3); err != nil {
+		t.Errorf("cutting before the first line: %v", err)
+	}
+	for _, line := range []string{"one", "two", "three"} {
+		if err := f.Append([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (folder.OS{}).Append(f.Join(folder.Metrics), []byte("fo")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		lines int
+		want  string
+	}{{4, "one\ntwo\nthree\n"}, {3, "one\ntwo\nthree\n"}, {2, "one\ntwo\n"}, {0, ""}} {
+		if err := f.CutMetrics(c.lines); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, f.Join(folder.Metrics)); got != c.want {
+			t.Errorf("cut to %d lines: %q, want %q", c.lines, got, c.want)
+		}
+	}
+}
+
+func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
+	root := t.TempDir()
+	old, young := filepath.Join(root, ".run.new-aaaa"), filepath.Join(root, ".run.new-bbbb")
+	for _, dir := range []string{old, young} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hour := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(old, hour, hour); err != nil {
+		t.Fatal(err)
+	}
+	create(t, filepath.Join(root, "run"), false, "a")
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the old one is still there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("a folder that may still be in the making was removed")
+	}
+}
+
+func TestWithoutPermissionNothingIsWritten(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("running as root, which ignores permissions: the error is checked on a path below a file")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	var failed *folder.WriteError
+	if _, err := folder.Create(filepath.Join(file, "run"), false, folder.OS{}, files("a")...); !errors.As(err, &failed) {
+		t.Errorf("got %v, want a *WriteError", err)
+	}
+}
+
+// unsynced is a disk on which the parent folder of a run cannot be flushed.
+type unsynced struct {
+	folder.OS
+	parent string
+	apart  bool // the disk does not support the atomic exchange of folders
+}
+
+func (d unsynced) Sync(path string) error {
+	if path == d.parent {
+		return syscall.EIO
+	}
+	return d.OS.Sync(path)
+}
+
+func (d unsynced) Exchange(a, b string) error {
+	if d.apart {
+		return errors.ErrUnsupported
+	}
+	return d.OS.Exchange(a, b)
+}
+
+func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		for _, apart := range []bool{false, true} {
+			root := t.TempDir()
+			path := filepath.Join(root, "run")
+			if force {
+				_ = create(t, path, false, "old").Close()
+			}
+			_, err := folder.Create(path, force, unsynced{parent: root, apart: apart}, files("new")...)
+			var failed *folder.WriteError
+			if !errors.As(err, &failed) || !errors.Is(err, syscall.EIO) {
+				t.Errorf("got %v, want a *WriteError with the cause", err)
+			}
+			entries, err := os.ReadDir(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case !force && len(entries) > 0, force && len(entries) != 1:
+				t.Errorf("force %v, apart %v: the parent folder holds %v", force, apart, entries)
+			case force && contents(t, path) != "old":
+				t.Errorf("apart %v: the old run is lost", apart)
+			}
+		}
+	}
+}
+
+// apart is a disk that does not support the exchange of folders. One of its renames fails: the one with the given number,
+// counted from 1; 0 for none.
+type apart struct {
+	folder.OS
+	fails, renames int
+	away           string // path to which the old run was moved
+}
+
+func (*apart) Exchange(string, string) error { return errors.ErrUnsupported }
+
+func (d *apart) Rename(from, to string) error {
+	if d.renames++; d.renames == 1 {
+		d.away = to
+	}
+	if d.renames == d.fails {
+		return syscall.EACCES
+	}
+	return d.OS.Rename(from, to)
+}
+
+func TestWithoutAnExchangeAnOldRunStaysIfItCannotBeReplaced(t *testing.T) {
+	for fails, want := range []string{"new", "old", "old"} {
+		parent := filepath.Join(t.TempDir(), "runs.new-month")
+		path := filepath.Join(parent, "a.new-run")
+		if err := create(t, path, false, "old").Close(); err != nil {
+			t.Fatal(err)
+		}
+		disk := &apart{fails: fails}
+		f, err := folder.Create(path, true, disk, files("new")...)
+		if err == nil {
+			err = f.Close()
+		}
+		if (want == "new") != (err == nil) || err != nil && !errors.Is(err, syscall.EACCES) {
+			t.Errorf("rename %d fails: %v", fails, err)
+		}
+		if got := contents(t, path); got != want {
+			t.Errorf("rename %d fails: the run is the %s one, want the %s one", fails, got, want)
+		}
+		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+			t.Errorf("rename %d fails: the folder holds %v, %v", fails, entries, err)
+		}
+		if !strings.HasPrefix(disk.away, filepath.Join(parent, ".a.new-run.old-")) {
+			t.Errorf("the old run was put to %s", disk.away)
+		}
+	}
+}

@@ -1,0 +1,406 @@
+package train
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/engine/ir"
+	"tessera/internal/regular"
+	"tessera/internal/sealed"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
+	"tessera/losses"
+	"tessera/metrics"
+)
+
+// Metrics contains the numbers of one epoch, a line of metrics.jsonl. An epoch of a baseline is one iteration; its codes are
+// not measured.
+type Metrics struct {
+	Epoch           int            // number of the epoch, from 1
+	Step            int            // number of steps since the beginning of the run
+	Loss            float64        // sum of Terms: mean over the images of the epoch, each computed with the parameters of its step
+	Terms           metrics.Values // the weighted terms of the loss by name, "kind.2" for the second of a kind; empty for a baseline, whose loss is its objective
+	Players         metrics.Values // PlayerKey + NAME.loss and .learning_rate for each declared player; empty without players
+	Measured        metrics.Values // metrics at the end of the epoch, without noise: see [Watched]; empty within an epoch
+	LearningRate    float64        // learning rate of the epoch's last step; NaN for a baseline
+	ImagesPerSecond float64        // trained images per second
+	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
+
+	unweighted []float64 // by term: see [job.unweighted]; nil without adaptive weights
+}
+
+// PlayerKey is the prefix of the keys for players in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.
+const PlayerKey = "player."
+
+// Watched is the maximum number of training images, the first ones, on which code sparsity and dead units are measured if
+// there are no validation images.
+const Watched = 10000
+
+// values returns the deterministic numbers by key: the loss, its terms and the metrics.
+func (m Metrics) values() metrics.Values {
+	v := metrics.Values{finiteValue("loss", m.Loss)}
+	for _, one := range slices.Concat(m.Terms, m.Players, m.Measured.Shown()) {
+		if one.Missing == "" {
+			one = finiteValue(one.Name, one.Number)
+		}
+		v = append(v, one)
+	}
+	return v
+}
+
+// finiteValue returns number as a value; the value is missing if number is not finite.
+func finiteValue(name string, number float64) metrics.Value {
+	v := metrics.Number(number)
+	if math.IsNaN(number) || math.IsInf(number, 0) {
+		v = metrics.NotApplicable("it is not finite")
+	}
+	v.Name = name
+	return v
+}
+
+// MarshalJSON writes one object with the keys in a fixed order. Missing and NaN values become null.
+func (m Metrics) MarshalJSON() ([]byte, error) {
+	all := metrics.Values{finiteValue("epoch", float64(m.Epoch)), finiteValue("step", float64(m.Step))}
+	all = append(all, m.values()...)
+	return append(all, finiteValue("learning_rate", m.LearningRate), finiteValue("images_per_second", m.ImagesPerSecond),
+		finiteValue("seconds", m.Seconds)).MarshalJSON()
+}
+
+// watchBatch is the number of images that are measured together: their outputs fit into the processor's cache. Large models
+// use fewer to bound the memory.
+const watchBatch = 500
+
+// watched lists the metrics that are measured between epochs, in the order of metrics.jsonl, with their keys in that file.
+var watched = []struct{ metric, key string }{
+	{"mse", "val_mse"}, {"hoyer", "code_hoyer"}, {"dead_units", "dead_units"}, {"negative_weights", "negative_weights"},
+}
+
+// watchedOfViews lists the metrics for models that compare views of images, whose codes may collapse; their keys are their names.
+// The effective rank is measured of up to rankedUnits units, because its computation is cubic.
+var watchedOfViews = []string{spreadKey, rankKey}
+
+const (
+	spreadKey   = "code_spread"
+	rankKey     = "effective_rank"
+	rankedUnits = 512
+)
+
+// watchedOfHeads lists the metrics for heads that are compared with classes: val_accuracy, or val_HEAD.accuracy if there are
+// several heads.
+var watchedOfHeads = []string{"accuracy", "nll"}
+
+// watcher measures a model between epochs, without noise.
+type watcher struct {
+	images     *data.Images
+	labels     []int          // labels of the images; nil if unknown
+	heads      []metrics.Head // heads with class logits, with the classes of all images
+	outputs    bool           // the model reconstructs images
+	validation bool           // the images are validation images, whose error is val_mse
+	size       int            // batch size
+	programs   compiled
+	feed       *feed
+	chosen     metrics.Selection
+	objective  *objective       // measured objective; nil if it is not measured
+	model      *graph.Model     // the measured model
+	coder      *graph.Coder     // coder for the metrics of train.metrics; nil if there are none
+	units      int              // length of a code
+	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
+}
+
+// objective is the objective on validation images: the mean of each term over the batches, weighted by their numbers of
+// images.
+type objective struct {
+	spec  *config.Model
+	terms []int     // indices of the measured terms
+	sums  []float64 // sums of the terms over the images
+}
+
+// newObjective returns the objective of a model, nil if it is not measured.
+func newObjective(spec *config.Model) *objective {
+	if !spec.MeasuresObjective() {
+		return nil
+	}
+	terms := spec.ValidatedTerms()
+	return &objective{spec, terms, make([]float64, len(terms))}
+}
+
+// add adds the terms from a program's last run, on n images.
+func (o *objective) add(p *program, n int) {
+	for k, i := range o.terms {
+		o.sums[k] += p.scalar(p.terms[i]) * float64(n)
+	}
+}
+
+// values returns the means over n images as val_loss and val_loss.TERM. It omits val_loss if some terms cannot be measured,
+// because the sum of the others is not the objective.
+func (o *objective) values(n int) metrics.Values {
+	sum := 0.0
+	all := metrics.Values{{}}
+	for k, i := range o.terms {
+		v := metrics.Number(o.sums[k] / float64(n))
+		v.Name = ObjectiveKey + "." + o.spec.TermName(i)
+		sum += v.Number
+		all = append(all, v)
+	}
+	if all[0] = metrics.Number(sum); len(o.terms) < len(o.spec.Losses) {
+		all[0] = metrics.NotApplicable("a term cannot be measured on validation images")
+	}
+	all[0].Name = ObjectiveKey
+	clear(o.sums)
+	return all
+}
+
+// ObjectiveKey is the key for the objective on the validation images in metrics.jsonl; its terms have the keys
+// ObjectiveKey.TERM.
+const ObjectiveKey = "val_loss"
+
+// newWatcher compiles the programs for the validation images or, if there are none, for the first training images.
+func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Splits) (*watcher, error) {
+	w := &watcher{images: splits.Validation, validation: true, outputs: m.Spec.Reconstructs() == nil,
+		size: m.AtOnce(watchBatch), units: m.Units(), last: m.LastWeight(), model: m}
+	if w.images == nil {
+		w.images, w.validation = splits.Fit.First(Watched), false
+	}
+	if w.images.Len() == 0 {
+		return nil, errors.New("there are no validation images")
+	}
+	w.labels = w.images.Labels()
+	for _, h := range m.Spec.ClassHeads() {
+		w.heads = append(w.heads, metrics.Head{Name: h.Value, Labels: w.images.Classes(h.Column)})
+	}
+	err := w.choose()
+	if err != nil {
+		return nil, err
+	}
+	r := graph.Request{Want: m.Layout.Values(), Prepared: h.prepares()}
+	if w.validation && w.labelled(m.Spec) {
+		w.objective = newObjective(m.Spec)
+	}
+	if w.objective != nil {
+		r.Want = append(r.Want, graph.Terms)
+	}
+	if len(m.Spec.Train.Metrics) > 0 {
+		w.coder = graph.NewCoder(m, backend)
+	}
+	if w.programs, err = compileAll(m, backend, r, w.images.Len(), w.size); err != nil {
+		return nil, err
+	}
+	if w.feed, err = newFeed(w.images, h, 0, w.programs); err != nil {
+		return nil, errors.Join(err, w.programs.Close())
+	}
+	return w, nil
+}
+
+// choose selects the watched metrics from the registry.
+func (w *watcher) choose() error {
+	var names []string
+	for _, one := range watched {
+		names = append(names, one.metric)
+	}
+	if len(w.model.Spec.Views) > 0 {
+		names = append(names, watchedOfViews...)
+		if w.units > rankedUnits {
+			names = names[:len(names)-1]
+		}
+	}
+	chosen, err := metrics.Select(names...)
+	if err != nil {
+		return err
+	}
+	if len(w.heads) > 0 {
+		of, err := metrics.Select(watchedOfHeads...)
+		if err != nil {
+			return err
+		}
+		for i := range of {
+			of[i].Optional = true // without labels the accuracy is missing
+		}
+		chosen = chosen.Add(of)
+	}
+	if err := chosen.Set("single", true); err != nil { // accurate to seven digits, and much faster
+		return err
+	}
+	declared, err := w.model.Spec.WatchedMetrics()
+	for i := range declared {
+		declared[i].Optional = true
+	}
+	w.chosen = chosen.Add(declared)
+	return err
+}
+
+// labelled reports whether the images have the labels that the terms read.
+func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
+
+// subject returns the description of the model for the metrics; has lists the available inputs.
+func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
+	s = metrics.Subject{Shape: w.images.Shape, Units: w.units, Images: w.images.Len(), Holed: w.images.Holed()}
+	has = metrics.ReadsImages | metrics.ReadsCodes
+	if w.validation && w.outputs {
+		has |= metrics.ReadsOutputs
+	}
+	if w.validation && w.labels != nil {
+		has |= metrics.ReadsLabels
+	}
+	if w.validation && slices.ContainsFunc(w.heads, func(h metrics.Head) bool { return h.Labels != nil }) {
+		has |= metrics.ReadsLogits
+	}
+	if w.last != nil {
+		s.Weight = w.last.Data
+		has |= metrics.ReadsWeights
+	}
+	if w.coder == nil {
+		return s, has
+	}
+	s.Coder, s.Seed, s.Known, s.Parts, s.Atoms = w.coder, w.model.Spec.Train.Seed, evaluation.Known(w.model.Spec), w.images.Parts, w.model.Atoms()
+	s.Scaling = w.images.Scaling()
+	s.Range[0], s.Range[1] = w.images.Scaled(nil).Range()
+	if s.Atoms != nil {
+		has |= metrics.ReadsAtoms
+	}
+	if len(s.Parts) > 0 {
+		has |= metrics.ReadsParts
+	}
+	if len(s.Shape) > 1 {
+		has |= metrics.ReadsPictures
+	}
+	return s, has
+}
+
+// Measure measures the watched images at the end of an epoch.
+func (w *watcher) Measure() (values metrics.Values, err error) {
+	subject, has := w.subject()
+	meters, err := metrics.Start(subject, has, w.heads, w.chosen)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, meters.Close()) }()
+	for from := 0; from < subject.Images; from += w.size {
+		if err := w.batch(meters, from, min(from+w.size, subject.Images)); err != nil {
+			return nil, err
+		}
+	}
+	if values, err = meters.Values(context.Background()); err != nil {
+		return nil, err
+	}
+	values = watchedKeys(values)
+	if w.objective != nil {
+		values = append(values, w.objective.values(subject.Images)...)
+	}
+	return values, nil
+}
+
+// Close frees the programs.
+func (w *watcher) Close() error {
+	err := w.programs.Close()
+	if w.coder != nil {
+		err = errors.Join(err, w.coder.Close())
+	}
+	return err
+}
+
+// watchedKeys renames the values to their keys in metrics.jsonl.
+func watchedKeys(values metrics.Values) metrics.Values {
+	for i := range values {
+		name := values[i].Name
+		if values[i].Name = "val_" + name; slices.Contains(watchedOfViews, name) {
+			values[i].Name = name
+		}
+		for _, one := range watched {
+			if name == one.metric {
+				values[i].Name = one.key
+			}
+		}
+	}
+	return values
+}
+
+// batch encodes and decodes the images in [from, to) and adds them to the meters.
+func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
+	p := w.programs[to-from]
+	if err := w.feed.run(p, from, to); err != nil {
+		return err
+	}
+	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
+	if w.images.Holed() {
+		b.Columns = w.columns(from, to)
+	}
+	if w.labels != nil {
+		b.Labels = w.labels[from:to]
+	}
+	var heads []metrics.Head
+	for _, h := range w.heads {
+		one := metrics.Head{Name: h.Name, Logits: p.value(h.Name)}
+		if h.Labels != nil {
+			one.Labels = h.Labels[from:to]
+		}
+		heads = append(heads, one)
+	}
+	if w.objective != nil {
+		w.objective.add(p, to-from)
+	}
+	return meters.Add(b, heads)
+}
+
+// Epoch is one line of metrics.jsonl: the values of one epoch by name.
+type Epoch struct {
+	Epoch  float64
+	Values metrics.Values
+}
+
+// ReadHistory reads the metrics.jsonl of a run. A run without this file has no epochs. For a damaged file it returns a
+// [*checkpoint.Error] with the number of the damaged line, together with the epochs before that line. The run itself does not
+// need the file.
+func ReadHistory(run string) ([]Epoch, error) {
+	path := filepath.Join(run, folder.Metrics)
+	file, err := regular.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return parseHistory(path, file)
+}
+
+func parseHistory(path string, r io.Reader) (epochs []Epoch, err error) {
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var e Epoch
+		ok := false
+		if err := json.Unmarshal(lines.Bytes(), &e.Values); err != nil {
+			return epochs, checkpoint.Errorf(path, "line %d is damaged: %v; the run itself is intact", n, err)
+		}
+		if err := sealed.CheckLine(lines.Bytes()); err != nil {
+			return epochs, checkpoint.Errorf(path, "line %d is damaged: %v; the run itself is intact", n, err)
+		}
+		if e.Epoch, ok = e.Values.Number("epoch"); !ok {
+			return epochs, checkpoint.Errorf(path, "line %d is damaged: it has no epoch; the run itself is intact", n)
+		}
+		epochs = append(epochs, e)
+	}
+	return epochs, lines.Err()
+}
+
+// columns returns the columns for the images in [from, to).
+func (w *watcher) columns(from, to int) map[string][]float32 {
+	indices := make([]int, to-from)
+	for i := range indices {
+		indices[i] = from + i
+	}
+	return w.images.Subset(indices).All()
+}

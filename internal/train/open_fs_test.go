@@ -1,0 +1,116 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
+)
+
+// runFiles returns the files of a run in memory.
+func runFiles(t *testing.T, run string, names ...string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	for _, name := range names {
+		b, err := os.ReadFile(run + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["runs/a/"+name] = &fstest.MapFile{Data: b}
+	}
+	return files
+}
+
+func TestARunOpensFromAFileSystemAndFromOneFile(t *testing.T) {
+	run := trained(t, model(t, everything), Options{}).Run
+	want, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(what string, got *Trained, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		if got.Epoch != want.Epoch || got.Step != want.Step || got.Spec.Name != want.Spec.Name || len(got.Parameters) != len(want.Parameters) {
+			t.Errorf("%s: epoch %d, step %d, model %q, %d parameters", what, got.Epoch, got.Step, got.Spec.Name, len(got.Parameters))
+		}
+		for i, p := range got.Parameters {
+			if p.Path != want.Parameters[i].Path || !slices.Equal(p.Data, want.Parameters[i].Data) {
+				t.Errorf("%s: other values of %s", what, p.Path)
+			}
+		}
+	}
+	name := want.Path[len(run)+1:]
+	files := runFiles(t, run, folder.Config, name)
+	got, err := OpenFS(files, "runs/a")
+	same("a file system", got, err)
+	inside, err := files.Sub("runs/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = OpenFS(inside, "")
+	same("its folder", got, err)
+	got, err = Read("bytes", files["runs/a/"+name].Data)
+	same("one file", got, err)
+}
+
+func TestABaselineOpensFromOneFile(t *testing.T) {
+	run := trained(t, baseline(t, "pca"), Options{}).Run
+	got, err := Read("bytes", runFiles(t, run, folder.Model)["runs/a/"+folder.Model].Data)
+	if err != nil || got.Baseline == nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestFilesThatHoldNoRunAreErrors(t *testing.T) {
+	run := trained(t, model(t, everything), Options{}).Run
+	files := runFiles(t, run, folder.Config, folder.Model)
+	if _, err := OpenFS(nil, "runs/a"); err == nil {
+		t.Error("no file system: opened")
+	}
+	for _, dir := range []string{"", "runs", "runs/b", "../runs/a", "/"} {
+		if _, err := OpenFS(files, dir); err == nil {
+			t.Errorf("%q: opened", dir)
+		}
+	}
+	if _, err := OpenFS(files, "runs"); !errors.Is(err, folder.ErrNotRun) {
+		t.Errorf("a folder without a run: %v", err)
+	}
+	var damaged *checkpoint.Error
+	whole := files["runs/a/"+folder.Model].Data
+	for what, b := range map[string][]byte{"nothing": nil, "a cut file": whole[:len(whole)-5], "another byte": flipped(whole)} {
+		if _, err := Read("bytes", b); !errors.As(err, &damaged) || damaged.Path != "bytes" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	f, err := checkpoint.Decode(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(f.Metadata, declarationKey)
+	old, err := checkpoint.Encode(f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read("bytes", old); !errors.As(err, &damaged) {
+		t.Errorf("a file without a declaration: %v", err)
+	}
+	delete(files, "runs/a/"+folder.Model)
+	if _, err := OpenFS(files, "runs/a"); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "is missing") {
+		t.Errorf("config.toml alone: %v", err)
+	}
+}
+
+func flipped(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[len(b)-3] ^= 4
+	return b
+}

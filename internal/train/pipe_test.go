@@ -1,0 +1,39 @@
+//go:build unix
+
+package train
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
+)
+
+// Opening a named pipe would block until another process opens it for writing.
+func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
+	for _, name := range []string{folder.Config, folder.Best, folder.State} {
+		run := trained(t, model(t, everything), Options{}).Run
+		path := filepath.Join(run, name)
+		if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *checkpoint.Error
+		open := func() error { _, err := resumed(run); return err }
+		if name == folder.Best { // resume replaces it
+			open = func() error { _, err := Open(run); return err }
+		}
+		err := open()
+		if !errors.As(err, &damaged) || damaged.Path != path {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if name == folder.Best {
+			if _, err := resumed(run); err != nil {
+				t.Errorf("resume with a pipe at %s: %v", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tessera/classical"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/train/checkpoint"
+)
+
+// Names of the tensors and metadata that describe the fitted samples in a checkpoint: their scaling as two tensors
+// (four for a whitening), and the range of their values before scaling.
+const (
+	samplesPrefix = "data/"
+	shiftName     = samplesPrefix + "shift"
+	factorName    = samplesPrefix + "factor"
+	mixName       = samplesPrefix + "mix"
+	unmixName     = samplesPrefix + "unmix"
+	rangeKey      = "range"   // JSON; omitted for values in [0,1]
+	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
+	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
+
+	rowNamesKey    = "row_names"    // JSON: names of the fitted rows of a sparse matrix; omitted if the names are 0, 1, ...
+	columnNamesKey = "column_names" // JSON: names of the columns of a sparse matrix; omitted if the names are 0, 1, ...
+)
+
+// samples describes the samples to which a model was fitted.
+type samples struct {
+	scaling *data.Scaling // scaling of the samples; nil for none
+	span    [2]float32    // smallest and largest value, before scaling
+	classes []string      // names of the classes, if the model reads labels and the names are known
+
+	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
+}
+
+// samplesOf returns a description of the images of a training. The range includes validation images that were held out of the
+// training images.
+func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
+	sel := spec.Dataset.Selection
+	low, high := splits.Fit.Scaled(nil).Range()
+	if splits.Validation != nil && !sel.Validation.Test {
+		least, most := splits.Validation.Scaled(nil).Range()
+		low, high = min(low, least), max(high, most)
+	}
+	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
+	if readsLabels(spec) || spec.Baseline == nil && spec.ReadsLabels() {
+		s.classes = set.Classes
+	}
+	if splits.Fit.Sparse() {
+		s.rowNames, s.columnNames = splits.Fit.RowNames(), splits.Fit.ValueNames()
+	}
+	return s
+}
+
+// add adds the description to a file.
+func (s samples) add(f *checkpoint.File) {
+	if s.scaling != nil {
+		shape := []int{len(s.scaling.Shift)}
+		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
+			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
+		if s.scaling.Mix != nil {
+			square := []int{shape[0], shape[0]}
+			f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: mixName, Shape: square, Data: s.scaling.Mix},
+				checkpoint.Tensor{Name: unmixName, Shape: square, Data: s.scaling.Unmix})
+		}
+		if s.scaling.Clip {
+			f.Metadata[clipKey] = "true"
+		}
+	}
+	if s.span != [2]float32{0, 1} {
+		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
+		f.Metadata[rangeKey] = string(text)
+	}
+	for key, names := range map[string][]string{classesKey: s.classes, rowNamesKey: s.rowNames, columnNamesKey: s.columnNames} {
+		if len(names) > 0 {
+			text, _ := json.Marshal(names) // texts cannot fail
+			f.Metadata[key] = string(text)
+		}
+	}
+}
+
+// storedSamples reads the description from a file. A sample has the given number of values.
+func storedSamples(path string, f *checkpoint.File, values int) (s samples, err error) {
+	s.span = [2]float32{0, 1}
+	if text, ok := f.Metadata[rangeKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.span); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
+		}
+	}
+	for key, names := range map[string]*[]string{classesKey: &s.classes, rowNamesKey: &s.rowNames, columnNamesKey: &s.columnNames} {
+		if text, ok := f.Metadata[key]; ok {
+			if err := json.Unmarshal([]byte(text), names); err != nil {
+				return s, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
+			}
+		}
+	}
+	shift, has := f.Tensor(shiftName)
+	factor, also := f.Tensor(factorName)
+	if !has && !also {
+		return s, nil
+	}
+	if len(shift.Data) != values || len(factor.Data) != values {
+		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", shiftName, factorName,
+			len(shift.Data), len(factor.Data), values)
+	}
+	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
+	mix, has := f.Tensor(mixName)
+	unmix, also := f.Tensor(unmixName)
+	if !has && !also {
+		return s, nil
+	}
+	if len(mix.Data) != values*values || len(unmix.Data) != values*values {
+		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", mixName, unmixName,
+			len(mix.Data), len(unmix.Data), values*values)
+	}
+	s.scaling.Mix, s.scaling.Unmix = mix.Data, unmix.Data
+	return s, nil
+}
+
+// isSamples reports whether a tensor describes the samples rather than the model.
+func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
+
+// Examine loads the data set of a model as a new training would, or inspects it if its source is a [data.Inspector]. It
+// returns the warnings of [Run], and the error that Run would return before its first step: files that are unreadable or do
+// not match, values that are probably not intended, missing labels, values for which a loss is not defined.
+func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if spec == nil || spec.Dataset.Source == nil {
+		return nil, errors.New("train: no model with a data set to examine")
+	}
+	if inspector, ok := spec.Dataset.Source.(data.Inspector); ok {
+		return inspector.Inspect(ctx)
+	}
+	set, err := o.load(ctx, &spec.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	_, err = begun(spec.WithColumns(set.Columns()), set)
+	return set.Notes, err
+}
+
+// begun returns the samples for a training that begins or continues.
+func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
+	if err := set.Doubt(); err != nil {
+		return data.Splits{}, err
+	}
+	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
+	if err != nil {
+		return splits, err
+	}
+	return splits, usable(spec, set, splits)
+}
+
+// usable returns an error if the model cannot be trained on the images.
+func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
+	if splits.Fit.Len() == 0 {
+		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
+	}
+	if err := labelled(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
+	if spec.Baseline == nil { // baselines decide themselves
+		if err := splits.Fit.NoneObserved(); err != nil {
+			return &data.Error{Dataset: set.Name, Err: err}
+		}
+		if place := splits.Fit.NothingKnown(); place != "" {
+			return &data.Error{Dataset: set.Name, Problem: place + ": all of the sample's values are missing", Hint: "remove it"}
+		}
+	}
+	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
+		return err
+	}
+	if err := spec.Unusable(set.Name, set.Shape, splits.Fit, splits.Validation, set.Test); err != nil {
+		return err
+	}
+	if method, ok := spec.Baseline.(classical.Method); ok && !classical.TakesSigned(method, set.Shape) {
+		if place, v := splits.Fit.FirstBelow(0); place != "" {
+			hint := `write scale = "minmax" in the dataset table`
+			if strings.Contains(spec.Kind, "nmf") {
+				hint += `, or take kind = "semi_nmf", whose atoms have any sign`
+			}
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("%s: got %v, but %s takes numbers >= 0", place, v, spec.Kind), Hint: hint}
+		}
+	}
+	for _, images := range []*data.Images{splits.Fit, splits.Validation} {
+		if images == nil {
+			continue
+		}
+		low, high := images.Range()
+		if v := float64(high) - float64(low); math.IsNaN(v) || math.IsInf(v, 0) {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values that are not finite (the range is %g to %g)", low, high)}
+		}
+		err := spec.Suits(float64(low), float64(high))
+		if err == nil {
+			err = spec.Unclipped(float64(low), float64(high))
+		}
+		if err != nil {
+			return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("has values from %g to %g, but %v", low, high, err),
+				Hint: "save them as uint8, which is divided by 255, or write scale = \"minmax\" in the dataset table"}
+		}
+	}
+	return nil
+}
+
+// labelled returns an error for images without the labels that a term of the model needs.
+func labelled(spec *config.Model, name string, images *data.Images) error {
+	i := slices.IndexFunc(spec.Losses, comparesLabels)
+	if i < 0 {
+		return nil
+	}
+	layout, err := spec.Layout(images.Shape)
+	if err != nil {
+		return err
+	}
+	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
+	if len(labels) == 0 || slices.Max(labels) < 0 {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
+			Hint: "name them with the key labels, or put the images of each class into a folder"}
+	}
+	if most := slices.Max(labels); most >= classes {
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
+			most, spec.Losses[i].On, i, kind, classes, most+1)}
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/config/part"
+	"tessera/data"
+	"tessera/graph/tape"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/folder"
+	"tessera/internal/train/internal/faulty"
+	"tessera/metrics"
+)
+
+// from returns the edit that makes a model start from a run.
+func from(run, on string) string { return `start={run="` + run + `",on="` + on + `"}` }
+
+// another returns a trained run with another seed and another encoder.
+func another(t *testing.T) string {
+	return trained(t, model(t, normalised, "train.seed=7", "train.epochs=2", "hook.early_stopping=false"), Options{}).Run
+}
+
+// beginning returns the initial parameters of a run of the model.
+func beginning(t *testing.T, sets ...string) *Trained {
+	t.Helper()
+	run := place(t)
+	if _, err := Run(cancelled(), model(t, normalised, sets...), Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
+	source := another(t)
+	want, err := Open(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, all, some := beginning(t), beginning(t, from(source, "*")), beginning(t, from(source, "encoder.*"))
+	for i, p := range want.Parameters {
+		if !slices.Equal(all.Parameters[i].Data, p.Data) {
+			t.Errorf("on everything: %s is not the other run's", p.Path)
+		}
+		expected := p.Data
+		if strings.HasPrefix(p.Path, "decoder.") {
+			expected = drawn.Parameters[i].Data
+		}
+		if !slices.Equal(some.Parameters[i].Data, expected) {
+			t.Errorf("on the encoder: %s is wrong", p.Path)
+		}
+	}
+}
+
+// The rescaling of a decomposition is a parameter: it is copied if `on` matches it, else computed from the images.
+func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
+	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
+	for on, want := range map[string]float32{"*": 0, "encoder.3.*": -0.5} {
+		opened, err := Open(trained(t, model(t, channelled(amdLayer), from(source, on), "train.epochs=1"), Options{}).Run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if low, err := opened.Parameter("encoder.0.low"); err != nil || low.Data[0] != want {
+			t.Errorf("on %s: low is %v, want %v first (%v)", on, low.Data, want, err)
+		}
+	}
+}
+
+func TestAStartIsProjected(t *testing.T) {
+	source := trained(t, model(t, everything, "constraint=[]"), Options{}).Run
+	run := place(t)
+	_, err := Run(cancelled(), model(t, everything, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
+	if !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	m, err := Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := m.Parameter("decoder.0.weight")
+	if err != nil || slices.Min(w.Data) != 0 {
+		t.Errorf("the smallest weight is %v, want 0 (%v)", slices.Min(w.Data), err)
+	}
+}
+
+func TestAStartedRunResumesWithoutTheOtherRun(t *testing.T) {
+	source := another(t)
+	m := model(t, normalised, from(source, "encoder.*"), "train.epochs=2")
+	want := trained(t, m, Options{})
+	for _, at := range []int{15, 22, 30} {
+		run := place(t)
+		_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
+		if !errors.Is(err, faulty.ErrDead) {
+			t.Fatalf("killed before operation %d: got %v", at, err)
+		}
+		away := source + "-away"
+		if err := os.Rename(source, away); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
+			t.Fatal(err)
+		}
+		sameRun(t, run, want.Run)
+		if err := os.Rename(away, source); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheRecordNamesTheParametersThatARunStartedFrom(t *testing.T) {
+	source := another(t)
+	run := trained(t, model(t, normalised, from(source, "*"), "train.epochs=1"), Options{}).Run
+	e, err := ReadEnvironment(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(read(t, source, folder.Model))
+	if want := (data.File{Path: source + "/" + folder.Model, SHA256: hex.EncodeToString(sum[:])}); e.Start == nil || *e.Start != want {
+		t.Errorf("got %v, want %v", e.Start, want)
+	}
+	if e, err := ReadEnvironment(source); err != nil || e.Start != nil {
+		t.Errorf("a run that started by itself names %v (%v)", e.Start, err)
+	}
+}
+
+func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
+	run, source := place(t), trained(t, model(t, everything, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
+	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
+	var damaged *checkpoint.Error
+	if !errors.As(err, &damaged) {
+		t.Fatalf("got %v, want a *checkpoint.Error", err)
+	}
+	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "encoder.3.scale is missing", "encoder.4.bias is missing"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if exists(run, folder.Config) {
+		t.Error("a run was made")
+	}
+}
+
+func TestAStartFromNoRunIsAnErrorOfTheDeclaration(t *testing.T) {
+	centres := trained(t, model(t, `model.k = { kind = "kmeans", components = 3, dataset = "bars" }`), Options{}).Run
+	for run, says := range map[string]string{place(t): "is not the folder of a run", centres: `a run of kind "kmeans"`} {
+		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
+		var key part.KeyError
+		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want a part.KeyError that says %q", err, says)
+		}
+	}
+}
+
+const components = `model.p = { kind = "pca", components = 3, dataset = "bars" }`
+
+// Two dense layers that start from principal components compute the codes and the reconstructions of these components.
+func TestAStartFromPrincipalComponents(t *testing.T) {
+	pca := trained(t, model(t, components), Options{}).Run
+	linear := model(t, `model.l = { encoder = [{ kind = "dense", units = 3 }], decoder = [{ kind = "dense" }], dataset = "bars", freeze = ["encoder.*"], train = { epochs = 1 } }`, from(pca, "*"))
+	run := place(t)
+	if _, err := Run(cancelled(), linear, Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
+		t.Fatal(err)
+	}
+	var coders []metrics.Coder
+	for _, folder := range []string{pca, run} {
+		opened, err := Open(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coders = append(coders, opened.Coder(tape.Backend{}))
+	}
+	images := make([]float32, 7*len(coders[0].Atoms().Bias))
+	for i := range images {
+		images[i] = float32(i*i%17) / 17
+	}
+	want, err := coders[0].Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := coders[1].Encode(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalUpToRounding(t, "codes", got, want)
+	if want, err = coders[0].Decode(want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = coders[1].Decode(got); err != nil {
+		t.Fatal(err)
+	}
+	equalUpToRounding(t, "reconstructions", got, want)
+}
+
+// equalUpToRounding compares values up to the rounding of float32.
+func equalUpToRounding(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	for i, v := range want {
+		if math.Abs(float64(got[i]-v)) > 1e-5 {
+			t.Fatalf("%s: value %d is %v, want %v", name, i, got[i], v)
+		}
+	}
+}
+
+// cancelled returns a context that is done, so that a training stops before its first step.
+func cancelled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {
+	source := another(t)
+	path := source + "/" + folder.Model
+	if err := os.WriteFile(path, read(t, source, folder.Model)[1:], 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
+	var damaged *checkpoint.Error
+	if !errors.As(err, &damaged) || damaged.Path != path {
+		t.Errorf("got %v, want a *checkpoint.Error of %s", err, path)
+	}
+}
