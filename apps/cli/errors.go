@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
@@ -160,11 +161,11 @@ func explain(f failure, stderr io.Writer) int {
 	case f.err == nil:
 		return 0
 	case of[*table.Diagnostics]()(f.err), of[*unreadable]()(f.err): // they contain their positions
-		fmt.Fprintln(stderr, f.err)
+		complain(stderr, doc.Failure, f.err.Error())
 	case errors.Is(f.err, context.Canceled):
 		fmt.Fprintln(stderr, "tessera: interrupted")
 	default:
-		fmt.Fprintln(stderr, "tessera:", concise(f.err))
+		complain(stderr, doc.Failure, "tessera: "+concise(f.err).Error())
 	}
 	o := outcomeOf(f.err)
 	if o.advice != nil {

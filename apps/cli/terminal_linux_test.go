@@ -133,3 +133,30 @@ func TestATerminalShowsAtoms(t *testing.T) {
 	}
 	b.contains("stderr", b.must(2, "eval", "runs/small", "--preview", "braille").stderr, `--preview: got "braille"`)
 }
+
+// TestMessagesHaveColourOnATerminalOnly checks the beginning of an error, its caret, and NO_COLOR.
+func TestMessagesHaveColourOnATerminalOnly(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", "[model.a]\ndataset = { name = \"mnist\", scael = 1 }\n")
+	for _, one := range []struct {
+		env  string
+		want bool
+	}{{"TERM=xterm", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		master, slave := pseudoTerminal(t, 80)
+		shown := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(master)
+			shown <- string(text)
+		}()
+		cmd := b.command("check")
+		cmd.Env = append(cmd.Environ(), "TERM=xterm", "NO_COLOR=", one.env)
+		cmd.Stderr = slave
+		_ = cmd.Run() // it fails: the file has an error
+		slave.Close()
+		screen := <-shown
+		master.Close()
+		if got := strings.Contains(screen, "\x1b[31mmodels.toml:2:") && regexp.MustCompile(`\x1b\[31m *\^+\x1b\[0m`).MatchString(screen); got != one.want || !strings.Contains(screen, "scael") {
+			t.Errorf("%s: coloured %v, want %v: %q", one.env, got, one.want, screen)
+		}
+	}
+}

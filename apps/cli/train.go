@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/internal/train"
@@ -136,7 +137,7 @@ func (f *modelFlags) noEpochs(name string, epochs int, err error) error {
 // warn prints warnings: valid settings that are probably not intended.
 func warn(cmd *cobra.Command, texts ...string) {
 	for _, text := range texts {
-		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: warning:", text)
+		complain(cmd.ErrOrStderr(), doc.Warn, "tessera: warning: "+text)
 	}
 }
 

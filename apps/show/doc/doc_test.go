@@ -1,0 +1,117 @@
+package doc
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// sample is a document with every kind of block.
+func sample() *Document {
+	t := &Table{Key: "layers", Title: "Layers", Columns: []Column{{Key: "layer", Title: "layer"}, {Key: "size", Title: "size", Right: true},
+		{Key: "loss", Title: "loss", Better: Lower}, {Key: "note", Title: "note", Wrap: true}, {Title: "spare", Spare: 1}}}
+	t.Row("encoder.0", 78500, Best{0.25}, "a long text of several words <b>", "only where there is place")
+	t.Row("decoder.0", 1, math.NaN())
+	t.Notes = []string{"below the table"}
+	d := &Document{Title: "a\x1b[31m title"}
+	d.Add(&Facts{Facts: []Fact{{Key: "parameters", Title: "parameters", Value: 157684}, {Key: "seconds", Title: "trained for", Value: Seconds(75)},
+		{Key: "hidden", Value: []int{1}}, {Title: "words", Value: "for people <i>"}, {Key: "minor", Title: "minor", Value: true, Minor: true}}},
+		&Facts{Key: "memory", Facts: []Fact{{Key: "rows", Title: "rows", Value: 3}}},
+		t, &Table{Key: "empty"}, Warning("%d units are dead", 3), Remark("a note"),
+		&Figure{Key: "picture", Title: "Atoms", Path: "runs/a/atoms.png"},
+		&Curves{Key: "curves", Title: "Loss", X: "epoch", Y: "loss", Lines: []Line{{"train", []float64{1, 2, 3}, []float64{3, 2, 1}}}},
+		&Group{Title: "Group", Blocks: []Block{&Facts{Facts: []Fact{{Key: "inner", Title: "inner", Value: 0.5}}}}})
+	return d
+}
+
+func shown(t *testing.T, render func(*strings.Builder) error) string {
+	t.Helper()
+	var b strings.Builder
+	if err := render(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestOneFactEverywhere checks that a fact appears, by its one line, in all four forms.
+func TestOneFactEverywhere(t *testing.T) {
+	for name, text := range map[string]string{
+		"text":     shown(t, func(b *strings.Builder) error { return sample().Text(b, Screen{}) }),
+		"html":     shown(t, func(b *strings.Builder) error { return sample().HTML(b) }),
+		"markdown": shown(t, func(b *strings.Builder) error { return sample().Markdown(b) }),
+	} {
+		for _, want := range []string{"parameters", "157,684", "75 s", "encoder.0", "78,500", "3 units are dead", "inner"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, text)
+			}
+		}
+		if strings.Contains(text, "\x1b") {
+			t.Errorf("%s has a control character of a value: %q", name, text)
+		}
+		if strings.Contains(text, "minor") == (name == "text") {
+			t.Errorf("%s: a minor fact belongs to pages:\n%s", name, text)
+		}
+	}
+}
+
+func TestJSONHasKeysAndTypedValues(t *testing.T) {
+	d := sample()
+	d.Data = struct {
+		Model      string `json:"model"`
+		Parameters int    `json:"parameters"`
+	}{"asym", 7}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(shown(t, func(b *strings.Builder) error { return d.JSON(b) })), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"model": "asym", "parameters": 7.0, "seconds": 75.0, "hidden": []any{1.0}, "minor": true, "memory": map[string]any{"rows": 3.0},
+		"layers": []any{map[string]any{"layer": "encoder.0", "size": 78500.0, "loss": 0.25, "note": "a long text of several words <b>"},
+			map[string]any{"layer": "decoder.0", "size": 1.0, "loss": nil}},
+		"picture": "runs/a/atoms.png", "inner": 0.5, "notes": []any{"warning: 3 units are dead", "a note"},
+		"curves": []any{map[string]any{"name": "train", "x": []any{1.0, 2.0, 3.0}, "y": []any{3.0, 2.0, 1.0}}}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	d.Data = []string{"<a>"}
+	if text := shown(t, func(b *strings.Builder) error { return d.JSON(b) }); text != "[\n  \"<a>\"\n]\n" {
+		t.Errorf("a list is the whole form, got %q", text)
+	}
+}
+
+// TestNoLineIsWiderThanTheScreen checks every width against all words of the document.
+func TestNoLineIsWiderThanTheScreen(t *testing.T) {
+	for width := 30; width < 120; width++ {
+		text := shown(t, func(b *strings.Builder) error { return sample().Text(b, Screen{Width: width}) })
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("width %d: a line of %d characters: %q", width, n, line)
+			}
+		}
+		for _, word := range []string{"encoder.0", "78,500", "0.25 *", "several", "below"} {
+			if !strings.Contains(text, word) {
+				t.Errorf("width %d: %q is missing:\n%s", width, word, text)
+			}
+		}
+		if strings.Contains(text, "only where there is place") == strings.Contains(text, "too narrow for spare") {
+			t.Errorf("width %d: a column that is left out is named:\n%s", width, text)
+		}
+	}
+}
+
+func TestHTMLEscapesEveryText(t *testing.T) {
+	if text := shown(t, func(b *strings.Builder) error { return sample().HTML(b) }); strings.Contains(text, "<b>") || strings.Contains(text, "<i>") {
+		t.Errorf("a value became markup:\n%s", text)
+	}
+}
+
+func TestColourOnlyWhereWanted(t *testing.T) {
+	text := shown(t, func(b *strings.Builder) error { return sample().Text(b, Screen{Colour: true}) })
+	for _, want := range []string{"\x1b[33mwarning", "\x1b[32m0.25 *", "\x1b[1ma\\u001b[31m title"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%q", want, text)
+		}
+	}
+}
