@@ -94,6 +94,7 @@ type Column struct {
 	Better Better // direction of the measure
 	Wrap   bool   // a long text, which fills what is left of a line
 	Spare  int    // where a line is too narrow, columns with the largest number are left out first; 0 for never
+	Minor  bool   // pages and Markdown only
 	About  string // what it is, for pages
 }
 

@@ -180,8 +180,10 @@ func (t *Table) total(columns, widths []int) int {
 
 // fitting leaves out spare columns until a line is as narrow as the screen.
 func (t *Table) fitting(widths []int, width int) (shown, left []int) {
-	for j := range t.Columns {
-		shown = append(shown, j)
+	for j, c := range t.Columns {
+		if !c.Minor {
+			shown = append(shown, j)
+		}
 	}
 	for width > 0 && t.total(shown, widths) > width {
 		most := slices.MaxFunc(shown, func(a, b int) int { return t.Columns[a].Spare - t.Columns[b].Spare })

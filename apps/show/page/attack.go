@@ -10,6 +10,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/numeral"
 )
 
 // The attacks of a page: gradients on the first images of known class, and a black box on fewer of them, because it asks for one image at a time.
@@ -125,19 +126,19 @@ func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii 
 	p := &AttackPlots{Head: head, Noun: v.noun(), Norm: string(norm), Images: white.Images, Epsilon: middle, Black: string(black.Method), Queried: few.Images, Masked: few.Masked}
 	p.rows(white, few.Trials[1])
 	most := radii[len(radii)-1]
-	p.Radius = AttackCurves{From: "0", To: short(most)}
+	p.Radius = AttackCurves{From: "0", To: numeral.Float(most)}
 	for k, method := range []attack.Method{attack.FGSM, attack.PGD} {
 		l := AttackLine{Name: string(method), Class: fmt.Sprint("line", k)}
 		l.add(0, white.Accuracy.Value, fmt.Sprintf("clean: %s", percentOf(white.Accuracy)))
 		for _, t := range white.Trials[k*len(radii) : (k+1)*len(radii)] {
-			l.add(t.Epsilon/most, t.Accuracy.Value, fmt.Sprintf("%s, epsilon %s: %s", method, short(t.Epsilon), percentOf(t.Accuracy)))
+			l.add(t.Epsilon/most, t.Accuracy.Value, fmt.Sprintf("%s, epsilon %s: %s", method, numeral.Float(t.Epsilon), percentOf(t.Accuracy)))
 		}
 		p.Radius.Lines = append(p.Radius.Lines, l)
 	}
 	p.Queries = AttackCurves{From: "1", To: fmt.Sprint(attackQueries)}
 	l := AttackLine{Name: p.Black, Class: "line1"}
 	for _, c := range few.Trials[1].Curve {
-		l.add(math.Log(float64(c.Queries))/math.Log(attackQueries), c.Accuracy, fmt.Sprintf("after %d queries: accuracy %s", c.Queries, short(c.Accuracy)))
+		l.add(math.Log(float64(c.Queries))/math.Log(attackQueries), c.Accuracy, fmt.Sprintf("after %d queries: accuracy %s", c.Queries, numeral.Float(c.Accuracy)))
 	}
 	p.Queries.Lines = []AttackLine{l}
 	return p, p.examples(v, white, white.Trials[len(radii)+slices.Index(radii, middle)].Examples)
@@ -145,7 +146,7 @@ func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii 
 
 // percentOf is an accuracy with its interval.
 func percentOf(a attack.Accuracy) string {
-	return fmt.Sprintf("accuracy %s (%s to %s)", short(a.Value), short(a.Low), short(a.High))
+	return fmt.Sprintf("accuracy %s (%s to %s)", numeral.Float(a.Value), numeral.Float(a.Low), numeral.Float(a.High))
 }
 
 // add adds a point, both coordinates in [0,1].
@@ -158,13 +159,13 @@ func (l *AttackLine) add(x, y float64, text string) {
 // rows fills the table.
 func (p *AttackPlots) rows(white *attack.Judgement, black attack.TrialResult) {
 	row := func(method, epsilon string, a attack.Accuracy, risk float64) {
-		p.Rows = append(p.Rows, AttackRow{method, epsilon, fmt.Sprintf("%.3f", a.Value), fmt.Sprintf("%.3f to %.3f", a.Low, a.High), short(risk)})
+		p.Rows = append(p.Rows, AttackRow{method, epsilon, fmt.Sprintf("%.3f", a.Value), fmt.Sprintf("%.3f to %.3f", a.Low, a.High), numeral.Float(risk)})
 	}
 	row("clean", "", white.Accuracy, white.Risk)
 	for _, t := range white.Trials {
-		row(string(t.Method), short(t.Epsilon), t.Accuracy, t.Risk)
+		row(string(t.Method), numeral.Float(t.Epsilon), t.Accuracy, t.Risk)
 	}
-	row(fmt.Sprintf("%s, first %d", black.Method, p.Queried), short(black.Epsilon), black.Accuracy, black.Risk)
+	row(fmt.Sprintf("%s, first %d", black.Method, p.Queried), numeral.Float(black.Epsilon), black.Accuracy, black.Risk)
 }
 
 // examples adds the first images with their worst examples.

@@ -8,6 +8,7 @@ import (
 
 	"tessera/apps/show/comparison"
 	"tessera/apps/show/figures"
+	"tessera/internal/numeral"
 )
 
 // Comparison is the page that compares models.
@@ -59,7 +60,7 @@ func (c *Comparison) pairs() (list []pairedModel) {
 		}
 		one := pairedModel{Model: m}
 		one.Words = fmt.Sprintf("Atoms of %s (left) and %s (right), matched one to one by the Hungarian algorithm on |cosine|: mean %s; the best matching of atoms with permuted pixels has %s.",
-			first.Label, m.Label, short(m.First.Matched), short(m.First.Permuted))
+			first.Label, m.Label, numeral.Float(m.First.Matched), numeral.Float(m.First.Permuted))
 		if len(m.Pairs) > mostPairs {
 			one.Words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/numeral"
 	"tessera/internal/train"
 )
 
@@ -19,9 +20,8 @@ type Curve struct {
 	Epochs  []float64           `json:"epochs"`
 	Columns map[string][]*Point `json:"columns"`
 
-	names   []string // names of the columns, in order
-	seconds float64  // sum over all epochs
-	unit    string   // "epoch" or "iteration"
+	names []string // names of the columns, in order
+	unit  string   // "epoch" or "iteration"
 }
 
 // Point is a number that is written to JSON with few digits; a missing number is null.
@@ -55,8 +55,6 @@ func readCurve(run, label string) (Curve, error) {
 func (c *Curve) fill(epochs []train.Epoch) {
 	every := max(1, (len(epochs)+mostPoints-1)/mostPoints)
 	for i, e := range epochs {
-		seconds, _ := e.Values.Number("seconds")
-		c.seconds += seconds
 		for _, v := range e.Values {
 			if !slices.Contains([]string{"epoch", "step", "seconds", "crc32"}, v.Name) && !slices.Contains(c.names, v.Name) {
 				c.names = append(c.names, v.Name)
@@ -204,7 +202,7 @@ func (c Curve) summary(name string) string {
 	if first == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: from %s to %s", strings.ReplaceAll(name, "_", " "), short(float64(*first)), short(float64(*last)))
+	return fmt.Sprintf("%s: from %s to %s", strings.ReplaceAll(name, "_", " "), numeral.Float(float64(*first)), numeral.Float(float64(*last)))
 }
 
 // Charts are the curves of a page.

@@ -79,7 +79,7 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := factText(one.Facts)
+		text := factText(one.Top())
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: the page does not say %q:\n%s", c.name, want, text)

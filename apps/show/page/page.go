@@ -19,13 +19,16 @@ import (
 	"image/png"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
+	"tessera/internal/numeral"
+	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
 
@@ -54,7 +57,7 @@ var (
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"grouped": grouped, "short": short, "plural": plural, "percent": sharePercent,
+		"grouped": numeral.Count, "short": numeral.Float, "plural": numeral.Of, "blocks": func(list []doc.Block) template.HTML { return doc.HTML(list...) },
 		"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
 	}).ParseFS(files, "templates/*.html"))
 })
@@ -135,7 +138,7 @@ func (r *Report) Write(w io.Writer) error {
 	body := struct {
 		*Report
 		Charts  *Charts
-		Columns []NumberRow
+		Columns []doc.Block
 		Title   string
 	}{r, charts, r.numbers(), title}
 	data := map[string]any{"charts": charts, "runs": all, "live": r.Live, "unit": unit}
@@ -168,25 +171,25 @@ func (r *Run) data() runData {
 	return d
 }
 
-// NumberRow is one metric of all runs of a page.
-type NumberRow struct {
-	Name, Better, About string
-	Values              []string
-}
-
-// numbers tabulates the metrics of the runs side by side.
-func (r *Report) numbers() (rows []NumberRow) {
-	at := map[string]int{}
-	for i, run := range r.Runs {
-		for _, n := range run.Numbers {
-			if _, ok := at[n.Name]; !ok {
-				at[n.Name] = len(rows)
-				rows = append(rows, NumberRow{n.Name, n.Better, n.About, make([]string, len(r.Runs))})
-			}
-			rows[at[n.Name]].Values[i] = n.Value
+// numbers tabulates the metrics of several runs side by side; nil for one run, whose document has them.
+func (r *Report) numbers() []doc.Block {
+	var heads []string
+	var results []*metrics.Result
+	on := []any{"measured on"}
+	for _, run := range r.Runs {
+		report, _ := run.Document.Data.(*evaluation.Report)
+		heads = append(heads, run.Label)
+		if report == nil {
+			results, on = append(results, nil), append(on, nil)
+			continue
 		}
+		measured, _ := run.Document.Find("measured_on")
+		results, on = append(results, report.Result), append(on, measured.Value)
 	}
-	return rows
+	if len(r.Runs) < 2 {
+		return nil
+	}
+	return []doc.Block{&doc.Group{Title: "Numbers", Blocks: show.NumberTables("metric", heads, results, on)}}
 }
 
 // round rounds to four significant digits, so that the data of a page stay small; NaN and infinities become 0.
@@ -198,58 +201,7 @@ func round(v float64) float64 {
 	return r
 }
 
-// short prints a number with four significant digits.
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-// grouped prints a whole number with commas: 10,000.
-func grouped(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
-// spent formats a number of seconds: "4.2 s", "75 s", "12 min", "2.5 h".
-func spent(seconds float64) string {
-	switch s := int(math.Round(seconds)); {
-	case seconds < 10:
-		return fmt.Sprintf("%.1f s", seconds)
-	case s < 120:
-		return fmt.Sprintf("%d s", s)
-	case s < 7200:
-		return fmt.Sprintf("%d min", (s+30)/60)
-	default:
-		return fmt.Sprintf("%.1f h", float64(s)/3600)
-	}
-}
-
-// plain removes Markdown markup from a text.
-func plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
-
-// elsewhere matches the end of a description that refers to documents outside the page.
-var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
-
-// aboutOf returns a description of a measure.
-func aboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(plain(m.Summary()), "") }
-
 func compare(a, b float64) int { return cmp.Compare(a, b) }
-
-// nounOf returns the noun for one sample of a shape: "image", or "sample" for vectors.
-func nounOf(shape []int) string {
-	if len(shape) == 1 {
-		return "sample"
-	}
-	return "image"
-}
-
-// plural returns a number with its noun: "1 image" or "2 images".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(n) + " " + what + "s"
-}
 
 // largestSide is the largest height and width of a picture in a page, in pixels; larger images are shrunk.
 const largestSide = 96

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/data"
@@ -84,10 +85,14 @@ func rendered(t *testing.T, paths ...string) string {
 }
 
 // factText returns the table at the top of a page as text, one line for each fact.
-func factText(facts []page.Fact) string {
+func factText(blocks []doc.Block) string {
 	var lines []string
-	for _, f := range facts {
-		lines = append(lines, f.Name+": "+f.Text)
+	for _, b := range blocks {
+		if facts, ok := b.(*doc.Facts); ok {
+			for _, f := range facts.Facts {
+				lines = append(lines, f.Title+": "+doc.Text(f.Value))
+			}
+		}
 	}
 	return strings.Join(lines, "\n")
 }
@@ -105,7 +110,7 @@ func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
 	contains(t, text, "<td>auto-encoder</td>", "finished after 3 epochs", "256 training images of swimmer (fitted to these images, none are held out)",
 		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
-		"<td>mse &#43; ", "from the settings above")
+		"<td>mse + ", "from the settings above")
 }
 
 // Two reports of the same run have the same bytes and contain every picture and number.
@@ -228,7 +233,7 @@ func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 	if last := one.Samples.Each[len(one.Samples.Each)-1]; last.Class != "1" || last.Number < 5_000 {
 		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
 	}
-	contains(t, factText(one.Facts), "measured on: 10,800 training images of memory (fitted to these images)", "are of 10,000 of them, evenly spread")
+	contains(t, factText(one.Top()), "measured on: 10,800 training images of memory (fitted to these images)", "are of 10,000 of the images, evenly spread")
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/apps/show/comparison"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/attack"
-	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/shell"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
@@ -37,16 +39,13 @@ type Run struct {
 	ID       string // ID of the run's section: run-1
 	Label    string // name of the folder; of a trial of a sweep, its model and the settings that differ
 	Path     string
-	Name     string   // name of the model
-	Noun     string   // noun for a sample: "image" or "sample"
-	Facts    []Fact   // description of the training and its end
-	Hints    []string // reasons to doubt the numbers
-	Terms    []Term   // terms of the objective
+	Name     string        // name of the model
+	Noun     string        // noun for a sample: "image" or "sample"
+	Document *doc.Document // facts, remarks, numbers and tables, as every command shows them
+	Terms    []show.Term   // terms of the objective
 	Verdicts []Verdict
 	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
-	Numbers  []Number
-	Fitted   string // description of the fitted images that were also measured; "" if there are none
 	Curves   Curve
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
@@ -56,24 +55,37 @@ type Run struct {
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Resists  string // why no head was attacked; "" if one was, or if none should be
-	Tables   []Table
 	Settings []comparison.Line
 	Origin   Origin
 }
 
 // Measured names the images on which a run was measured.
 type Measured struct {
-	Dataset, Split string
-	Images         int
-	Drawn          int // number of these images used for pictures and for the statistics of units, codes and heads
-	Words          string
+	Split  string
+	Images int
+	Drawn  int // number of these images used for pictures and for the statistics of units, codes and heads
 }
 
-// Number is one metric.
-type Number struct {
-	Name, Value, Better, About string
-	Fitted                     string // value on fitted images; "" if not measured
-	Variant                    bool   // the number is a variant of another number in the list
+// Top returns what stands at the top of the page: facts and remarks.
+func (r *Run) Top() []doc.Block { return r.part(true) }
+
+// Tables returns the numbers and the tables of metrics.
+func (r *Run) Tables() []doc.Block { return r.part(false) }
+
+func (r *Run) part(top bool) (list []doc.Block) {
+	for _, b := range r.Document.Blocks {
+		switch b.(type) {
+		case *doc.Facts, *doc.Note:
+			if top {
+				list = append(list, b)
+			}
+		default:
+			if !top {
+				list = append(list, b)
+			}
+		}
+	}
+	return list
 }
 
 // ReadRun opens a run, measures it and prepares the contents of its page. Missing data are not an error: the page says that
@@ -87,21 +99,28 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	defer opened.Close()
-	r := &Run{ID: "run-1", Label: labelOf(path, opened.Model.Name), Path: path, Name: opened.Model.Name, Noun: nounOf(opened.Shape())}
+	r := &Run{ID: "run-1", Label: labelOf(path, opened.Model.Name), Path: path, Name: opened.Model.Name, Noun: show.NounOf(opened.Shape())}
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
-	r.Curves.unit = unitOf(opened.Model)
+	r.Curves.unit = show.UnitOf(opened.Model)
 	env, err := train.ReadEnvironment(path)
 	if err != nil {
 		env = train.Environment{} // a run without its record is shown without it
 	}
 	r.Origin = originOf(r, env, o.Flags)
 	r.Settings = comparison.Declaration(opened.Model)
-	if err := r.measure(ctx, opened, o); err != nil {
+	result, err := r.measure(ctx, opened, o)
+	if err != nil {
 		return nil, err
 	}
-	r.Facts, r.Terms = factsOf(r, opened), termsOf(opened.Model, true)
+	r.Document, r.Terms = show.RunDocument(opened, result), show.Terms(opened.Model, true)
+	facts := r.Document.Blocks[0].(*doc.Facts)
+	if r.Missing != "" {
+		facts.Add("", "measured on", "nothing: "+r.Missing)
+	} else if r.Measured.Drawn < r.Measured.Images {
+		facts.Add("", "pictures", fmt.Sprintf("pictures, and statistics of units, codes and heads, are of %s of the %ss, evenly spread", numeral.Count(r.Measured.Drawn), r.Noun))
+	}
 	return r, nil
 }
 
@@ -118,11 +137,11 @@ func labelOf(path, model string) string {
 }
 
 // measure adds the contents of the page that are computed from images.
-func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error {
+func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*evaluation.Report, error) {
 	if o.Quick {
 		r.Missing = "the training has not ended"
 		r.Units = plainUnits(opened)
-		return nil
+		return nil, nil
 	}
 	split := o.Split
 	if split == "" {
@@ -134,24 +153,20 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
 		r.Units = plainUnits(opened)
-		return nil
+		return nil, nil
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	result, err := measured(ctx, opened, sample, o)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return nil, fmt.Errorf("%s: %w", r.Path, err)
 	}
-	r.Measured = measuredOn(opened.Model, result, r.Noun)
+	r.Measured = &Measured{Split: result.Split, Images: result.Images}
 	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
-	r.Numbers, r.Hints, r.Tables = numbersOf(result), r.hints(opened, result), tablesOf(result)
-	if result.Fitted != nil {
-		r.Fitted = grouped(result.Fitted.Images) + " of the " + grouped(result.FittedImages) + " " + r.Noun + "s that were fitted"
-	}
 	if err := r.draw(ctx, opened, sample, result, o); err != nil {
-		return fmt.Errorf("%s: %w", r.Path, err)
+		return nil, fmt.Errorf("%s: %w", r.Path, err)
 	}
-	return nil
+	return result, nil
 }
 
 // draw adds the pictures and the statistics of the units to the page.
@@ -189,51 +204,6 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 	}
 	result, err := opened.EvaluateSample(ctx, sample, o.Metrics)
 	return evaluation.ReportOf(opened.Model, result), err
-}
-
-// measuredOn returns a description of the images of a result: "12 validation images of bars (they also chose the epoch)".
-func measuredOn(m *config.Model, r *evaluation.Report, noun string) *Measured {
-	split, note := r.Split+" ", r.Note
-	switch data.Split(r.Split) {
-	case data.TrainSplit:
-		split = "training "
-	case data.AllSplit:
-		split = ""
-		if plan := evaluation.PlanOf(m); plan.Fitted == "" {
-			note = plan.Note
-		}
-	}
-	words := fmt.Sprintf("%s %s%ss of %s", grouped(r.Images), split, noun, datasetName(m.Dataset))
-	if note != "" {
-		words += " (" + note + ")"
-	}
-	return &Measured{Dataset: r.Dataset, Split: r.Split, Images: r.Images, Words: words}
-}
-
-// numbersOf lists the metrics that are shown.
-func numbersOf(r *evaluation.Report) (list []Number) {
-	for _, v := range r.Shown() {
-		if v.Missing != "" {
-			continue
-		}
-		n := Number{Name: v.Name, Value: short(v.Number)}
-		for _, ending := range []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"} {
-			n.Variant = n.Variant || strings.HasSuffix(v.Name, ending)
-		}
-		if m, ok := metrics.MeasureOf(v.Name); ok {
-			n.Better, n.About = string(m.Better), aboutOf(m)
-			if m.Count {
-				n.Value = grouped(int(v.Number))
-			}
-		}
-		if r.Fitted != nil {
-			if fitted, ok := r.Fitted.Number(v.Name); ok {
-				n.Fitted = short(fitted)
-			}
-		}
-		list = append(list, n)
-	}
-	return list
 }
 
 // view is an opened run with the images on which it is measured, at most [mostImages] evenly spaced ones, and their codes.
@@ -289,7 +259,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 }
 
 // noun returns the noun for a sample: "image" or "sample".
-func (v *view) noun() string { return nounOf(v.run.Shape()) }
+func (v *view) noun() string { return show.NounOf(v.run.Shape()) }
 
 // mostClasses is the maximum number of classes that a page shows.
 const mostClasses = 40

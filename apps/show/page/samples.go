@@ -8,6 +8,7 @@ import (
 
 	"tessera/apps/show/figures"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/metrics"
 )
 
@@ -114,7 +115,7 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 	slices.SortStableFunc(order, func(a, b int) int { return compare(math.Abs(one.Code[b]), math.Abs(one.Code[a])) })
 	for _, j := range order[:min(typical, len(order))] {
 		if one.Code[j] != 0 && j < mostUnits {
-			one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s", j, short(one.Code[j]))})
+			one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s", j, numeral.Float(one.Code[j]))})
 		}
 	}
 	return one
@@ -294,8 +295,8 @@ func (v *view) head(name string, logits []float32, labels []int) *HeadPlots {
 		}
 	}
 	h.Rows = confusionRows(names, counts)
-	h.Accuracy = sharePercent(float64(right) / float64(max(1, h.Images)))
-	h.ECE = short(ece / float64(max(1, h.Images)))
+	h.Accuracy = numeral.Percent(float64(right) / float64(max(1, h.Images)))
+	h.ECE = numeral.Float(ece / float64(max(1, h.Images)))
 	return h
 }
 
@@ -344,7 +345,7 @@ func (h HeadPlots) Worst() string {
 	for _, row := range h.Rows {
 		for i, c := range row.Cells {
 			if !c.Right && c.Count > most {
-				most, text = c.Count, fmt.Sprintf("Most often confused: %s, taken for %s (%s).", row.Class, h.Classes[i], plural(c.Count, h.Noun))
+				most, text = c.Count, fmt.Sprintf("Most often confused: %s, taken for %s (%s).", row.Class, h.Classes[i], numeral.Of(c.Count, h.Noun))
 			}
 		}
 	}

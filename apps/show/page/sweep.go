@@ -14,9 +14,12 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/shell"
 	"tessera/internal/sweep"
 	"tessera/internal/train/checkpoint"
@@ -28,12 +31,12 @@ import (
 // Sweep is the content of a page about a sweep.
 type Sweep struct {
 	Label, Path string
-	Live        string // URL path of the events of `tessera ui`, "" for a file
-	Facts       []Fact // description of the sweep
+	Live        string      // URL path of the events of `tessera ui`, "" for a file
+	Facts       []doc.Block // description of the sweep
 	Failed      []Failure
-	Terms       []Term // terms of the objective, if there is one model
-	Noun        string // noun for a sample: "image", or "sample" if some are vectors
-	Warning     string // a warning if the measured images are not unseen ones; else ""
+	Terms       []show.Term // terms of the objective, if there is one model
+	Noun        string      // noun for a sample: "image", or "sample" if some are vectors
+	Warning     string      // a warning if the measured images are not unseen ones; else ""
 	Keys        []string
 	Names       []string // names of the keys, in words
 	Measures    []MeasureColumn
@@ -151,7 +154,7 @@ func (s *Sweep) selected(r *sweep.Results, names []string) {
 		for _, n := range names {
 			text := "-"
 			if v, ok := one.Mean.Number(n); ok {
-				text = short(v)
+				text = numeral.Float(v)
 			}
 			row.Numbers = append(row.Numbers, text)
 		}
@@ -183,7 +186,7 @@ func (s *Sweep) measures(r *sweep.Results) (names []string) {
 	for _, name := range names {
 		c := MeasureColumn{Name: name}
 		if m, ok := metrics.MeasureOf(name); ok {
-			c.About = aboutOf(m)
+			c.About = show.AboutOf(m)
 			if m.Better != metrics.Neither {
 				c.Better = string(m.Better)
 			}
@@ -222,7 +225,7 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 		}
 		set := run.Model.Dataset // not the whole model, of which there may be thousands
 		s.sets[t.Name] = &set
-		if noun := nounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
+		if noun := show.NounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
 			s.Noun = noun
 		} else {
 			s.Noun = "sample" // of images and vectors
@@ -274,8 +277,8 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	if !equal {
 		each += "up to "
 	}
-	var list facts
-	list.add("sweep", fmt.Sprintf("%s: %s, %s%s, %s in all", r.Sweep, plural(len(r.Settings), "setting"), each, plural(seeds, "seed"), plural(len(r.Trials), "trial")))
+	list := &doc.Facts{}
+	list.Add("", "sweep", fmt.Sprintf("%s: %s, %s%s, %s in all", r.Sweep, numeral.Of(len(r.Settings), "setting"), each, numeral.Of(seeds, "seed"), numeral.Of(len(r.Trials), "trial")))
 	var varied []string
 	for i, key := range r.Keys {
 		if s.Names[i] != key {
@@ -283,18 +286,18 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 		}
 		varied = append(varied, key)
 	}
-	list.add("varied", strings.Join(varied, ", "))
+	list.Add("", "varied", strings.Join(varied, ", "))
 	for _, m := range models {
-		list.addModel(m, s.Noun, 0, false)
-		list.add("data", dataText(m, s.Noun))
+		list.Facts = append(list.Facts, show.ModelFacts(m, s.Noun, false)...)
+		list.Add("", "data", show.DataText(m, s.Noun))
 		if m.Baseline == nil {
-			list.add("training", scheduleText(m))
+			list.Add("", "training", show.ScheduleText(m))
 		}
 	}
-	list.add("measured", s.measuredText(r, models))
-	s.Facts = list
+	list.Add("", "measured", s.measuredText(r, models))
+	s.Facts = []doc.Block{list}
 	if len(models) == 1 {
-		s.Terms = termsOf(models[0], false)
+		s.Terms = show.Terms(models[0], false)
 	}
 }
 
@@ -306,13 +309,13 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 			continue
 		}
 		done++
-		text := fmt.Sprintf("%s %ss of %s", grouped(t.Metrics.Images), s.Noun, t.Metrics.Dataset)
+		text := fmt.Sprintf("%s %ss of %s", numeral.Count(t.Metrics.Images), s.Noun, t.Metrics.Dataset)
 		if i := slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == t.Model }); i >= 0 {
 			m, report := *models[i], evaluation.ReportOf(models[i], t.Metrics)
 			if set := s.sets[t.Trial]; set != nil {
 				m.Dataset = *set
 			}
-			text = measuredOn(&m, report, s.Noun).Words
+			text = show.MeasuredOn(&m, report, s.Noun)
 			if !report.HeldOut {
 				s.Warning = fmt.Sprintf("The trials are measured on %[1]ss on which they were trained. Unseen %[1]ss may be reconstructed worse.", s.Noun)
 			}

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 	"tessera/layers"
 	"tessera/losses"
@@ -252,9 +253,9 @@ func plainUnits(run *tessera.Run) *Units {
 	if a == nil {
 		return nil
 	}
-	u := &Units{Kind: "atom", Noun: nounOf(run.Shape()), Total: a.Count}
+	u := &Units{Kind: "atom", Noun: show.NounOf(run.Shape()), Total: a.Count}
 	u.Negative = negative(a.Values)
-	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", grouped(a.Count))
+	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", numeral.Count(a.Count))
 	p := newPainter(a.Shape).forVectors(a.Values, a.Bias)
 	u.Columns = columnsOf(run, p.most)
 	for j := range min(a.Count, mostUnits) {
@@ -302,7 +303,7 @@ func columnsOf(run *tessera.Run, most float64) *Columns {
 	if len(run.Shape()) > 1 {
 		return nil
 	}
-	c := &Columns{Count: run.Shape()[0], Most: short(most)}
+	c := &Columns{Count: run.Shape()[0], Most: numeral.Float(most)}
 	if c.Count <= mostColumns {
 		c.Names, _ = run.ValueNames(context.Background()) // without the file they have none
 	}
@@ -328,20 +329,20 @@ func negative(values []float32) bool {
 func (v *view) drawings(u *Units) ([]float32, error) {
 	if v.direct {
 		u.Words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
-			grouped(u.Total), withBias(v.atoms), withActivation(v.run.Model))
+			numeral.Count(u.Total), withBias(v.atoms), withActivation(v.run.Model))
 		return v.atoms.Values, nil
 	}
 	u.Kind, u.Use = "unit", "activation"
 	if !slices.Contains(v.run.Values(), losses.Output) {
-		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, grouped(u.Total))
+		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, numeral.Count(u.Total))
 		return v.means(), nil
 	}
 	if err := v.run.Decodes(); err != nil {
-		u.Words = fmt.Sprintf("The decoder reads more than the code. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, grouped(u.Total))
+		u.Words = fmt.Sprintf("The decoder reads more than the code. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, numeral.Count(u.Total))
 		return v.means(), nil
 	}
 	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
-		grouped(u.Total), u.Noun)
+		numeral.Count(u.Total), u.Noun)
 	units := v.run.Units()
 	k := min(units, mostUnits)
 	codes := make([]float32, (k+1)*units)
@@ -490,16 +491,10 @@ func (v *view) codes() (list []ClassCodes) {
 		slices.SortStableFunc(order, func(a, b int) int { return compare(excess[b], excess[a]) })
 		for _, j := range order[:min(typical, len(order))] {
 			if excess[j] > 0 && j < mostUnits {
-				one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s, mean of all classes %s", j, short(uses[j]), short(uses[j]-excess[j]))})
+				one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s, mean of all classes %s", j, numeral.Float(uses[j]), numeral.Float(uses[j]-excess[j]))})
 			}
 		}
 		list = append(list, one)
 	}
 	return list
-}
-
-// sharePercent formats a share as a percentage.
-func sharePercent(share float64) string {
-	text := fmt.Sprintf("%.1f", 100*share)
-	return strings.TrimSuffix(text, ".0") + " %"
 }

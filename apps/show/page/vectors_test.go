@@ -114,7 +114,7 @@ train = { epochs = 2, batch = 10 }
 	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
 	// A classifier is called one, and what its loss optimises comes first.
 	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
-	contains(t, text, "<td>classifier</td>", `<th scope="row">head class</th><td>code → dense</td>`)
+	contains(t, text, "<td>classifier</td>", "<td>class: code → dense</td>")
 	if accuracy, dead := strings.Index(text, "<span>accuracy</span>"), strings.Index(text, "<span>units are dead</span>"); accuracy < 0 || dead < accuracy {
 		t.Errorf("accuracy stands at %d, dead units at %d", accuracy, dead)
 	}
@@ -124,7 +124,7 @@ train = { epochs = 2, batch = 10 }
 }
 
 func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
-	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "are many for") {
+	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "for 256 fitted") {
 		t.Error("20 units for 256 images are noted")
 	}
 	out := declaredRun(t, `
@@ -132,7 +132,7 @@ dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "dense", units = 9, activation = "relu" }]
 train = { epochs = 1 }
 `)
-	contains(t, rendered(t, out), "9 units are many for 40 images that were fitted.")
+	contains(t, rendered(t, out), "9 units for 40 fitted images")
 }
 
 func TestAReportOfNoRunIsAnError(t *testing.T) {

@@ -1,4 +1,4 @@
-package page
+package show
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ func TestDeadUnitsThatAreUsefulAreExplained(t *testing.T) {
 	of := func(dead, useful float64) metrics.Values {
 		return metrics.Values{{Name: "dead_units", Number: dead}, {Name: "useful_units", Number: useful}}
 	}
-	if got := deadAndUseful(of(28, 14), 40); !strings.HasPrefix(got, "Note: some of the 28 dead units are among the 14 useful ones.") {
+	if got := deadAndUseful(of(28, 14), 40); !strings.HasPrefix(got, "Some of the 28 dead units are among the 14 useful ones.") {
 		t.Errorf("28 and 14 of 40: got %q", got)
 	}
 	for name, values := range map[string]metrics.Values{"26 and 14": of(26, 14), "dead only": of(28, 14)[:1], "useful only": of(28, 14)[1:]} {

@@ -1,4 +1,4 @@
-package page
+package show
 
 import (
 	"testing"
@@ -34,9 +34,9 @@ loss    = [
 		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output", ": mask none", ": mask images"},
 		false: {": censored", ": not censored", "", ": on code", ": on output", ": mask none", ": mask images"},
 	} {
-		for i, term := range termsOf(m, weights) {
+		for i, term := range Terms(m, weights) {
 			entry, _ := losses.Registry.Lookup(m.Losses[i].Kind)
-			if about := plain(entry.About) + want[i]; term.Name != m.TermName(i) || term.About != about {
+			if about := Plain(entry.About) + want[i]; term.Name != m.TermName(i) || term.About != about {
 				t.Errorf("weights %v: got %q, want %q", weights, term, about)
 			}
 		}

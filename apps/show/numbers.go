@@ -1,0 +1,199 @@
+package show
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tessera"
+	"tessera/apps/show/doc"
+	"tessera/data"
+	"tessera/internal/numeral"
+	"tessera/internal/train/evaluation"
+	"tessera/metrics"
+)
+
+// elsewhere matches the end of a description that refers to documents outside the page.
+var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
+
+// AboutOf returns a description of a measure.
+func AboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(Plain(m.Summary()), "") }
+
+// ValueOf returns a measured number as a value of a document: a count is a whole number.
+func ValueOf(name string, v float64) any {
+	if m, _ := metrics.MeasureOf(name); m.Count && !math.IsNaN(v) {
+		return int(v)
+	}
+	return v
+}
+
+// valueIn returns the value of a metric in a result, nil if it has none.
+func valueIn(r *metrics.Result, name string) any {
+	if r == nil {
+		return nil
+	}
+	if v, ok := r.Number(name); ok {
+		return ValueOf(name, v)
+	}
+	return nil
+}
+
+// variants are the ends of the names of metrics that vary another metric.
+var variants = []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"}
+
+func isVariant(name string) bool {
+	return slices.ContainsFunc(variants, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// Numbers returns the measured numbers of a report as a table: one column for the samples that were measured, one for fitted samples if
+// they were measured too. Variants of metrics follow in a second table.
+func Numbers(r *evaluation.Report) []doc.Block {
+	split := r.Split
+	if r.Note != "" {
+		split += " (" + r.Note + ")"
+	}
+	heads, results := []string{split}, []*metrics.Result{r.Result}
+	images := []any{r.Counted(), r.Images}
+	if r.Fitted != nil {
+		heads, results = append(heads, r.Fitted.Split+" (fitted)"), append(results, r.Fitted)
+		fitted := any(r.Fitted.Images)
+		if r.Fitted.Images < r.FittedImages {
+			fitted = doc.Shown{Value: fitted, Text: numeral.Count(r.Fitted.Images) + " of " + numeral.Count(r.FittedImages)}
+		}
+		images = append(images, fitted)
+	}
+	return NumberTables("split", heads, results, images)
+}
+
+// NumberTables returns the numbers of results side by side. first are the cells of rows before those of the metrics.
+func NumberTables(of string, heads []string, results []*metrics.Result, first ...[]any) []doc.Block {
+	columns := []doc.Column{{Title: of}}
+	for _, head := range heads {
+		columns = append(columns, doc.Column{Title: head})
+	}
+	columns = append(columns, doc.Column{Title: "better", Minor: true}, doc.Column{Title: "what it is", Wrap: true, Minor: true})
+	main, other := &doc.Table{Columns: columns}, &doc.Table{Title: "Variants of these numbers", Columns: columns, Folded: true}
+	for _, cells := range first {
+		main.Row(cells...)
+	}
+	for _, name := range inOrder(results) {
+		m, _ := metrics.MeasureOf(name)
+		row := []any{name}
+		for _, r := range results {
+			row = append(row, valueIn(r, name))
+		}
+		row = append(row, string(m.Better), AboutOf(m))
+		if isVariant(name) {
+			other.Row(row...)
+		} else {
+			main.Row(row...)
+		}
+	}
+	blocks := []doc.Block{main}
+	if len(other.Rows) > 0 {
+		blocks = append(blocks, other)
+	}
+	return blocks
+}
+
+// inOrder returns the names of the metrics that have a value, in the order in which they are read: first those that a classifier
+// without a decoder optimises; useful_units stands beside dead_units.
+func inOrder(results []*metrics.Result) []string {
+	place := map[string]int{}
+	var names []string
+	reconstructs := false
+	for _, r := range results {
+		if r == nil {
+			continue
+		}
+		for _, v := range r.Shown() {
+			if _, known := place[v.Name]; !known && v.Missing == "" {
+				names, place[v.Name] = append(names, v.Name), 2*len(names)+2
+			}
+		}
+		_, decodes := r.Number("mse")
+		reconstructs = reconstructs || decodes
+	}
+	for _, name := range names {
+		if m, _ := metrics.MeasureOf(name); ofClasses[m.Name] && !reconstructs {
+			place[name] = 0
+		}
+	}
+	if dead, ok := place["dead_units"]; ok && place["useful_units"] > 0 {
+		place["useful_units"] = dead + 1
+	}
+	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+}
+
+// ofClasses are the metrics of a head that a loss compares with labels.
+var ofClasses = map[string]bool{"accuracy": true, "nll": true, "ece": true, "brier": true, "macro_precision": true, "macro_recall": true, "least_recall": true}
+
+// tableTitles are the titles of known tables.
+var tableTitles = map[string]string{"classes": "Classes", "fairness": "Fairness: rates by group, with 95 % intervals"}
+
+// MetricTables returns the tables of the metrics that have some.
+func MetricTables(r *evaluation.Report) (list []*doc.Table) {
+	for _, t := range r.Tables {
+		head, name, ok := strings.Cut(t.Name, ".")
+		if !ok {
+			head, name = "", t.Name
+		}
+		one := &doc.Table{Title: cmp.Or(tableTitles[name], name), Notes: t.Notes, Columns: doc.Columns(append([]string{t.Of}, t.Columns...)...)}
+		if head != "" {
+			one.Title = "Head " + head + ": " + one.Title
+		}
+		for _, row := range t.Rows {
+			cells := []any{row.Name}
+			for _, v := range row.Numbers {
+				if v == math.Trunc(v) {
+					cells = append(cells, int(v))
+				} else {
+					cells = append(cells, v)
+				}
+			}
+			one.Row(cells...)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// remarks lists what a reader of the numbers should know.
+func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
+	fitted, units, noun := r.FittedImages, run.Units(), NounOf(run.Shape())
+	if r.Split == string(data.TrainSplit) || r.Split == string(data.AllSplit) {
+		fitted = r.Images
+	}
+	_, sparse := run.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured
+	if fitted > 0 && 5*units > fitted && run.Atoms() != nil && !sparse {
+		key := "encoder.N.units"
+		if run.Model.Baseline != nil {
+			key = "components"
+		}
+		list = append(list, doc.Advice("%s for %d fitted %ss: with more than about one unit for 5 %[3]ss, atoms tend to be whole %[3]ss instead of parts; compare fewer units in a sweep over %[4]s",
+			numeral.Of(units, "unit"), fitted, noun, key))
+	}
+	if text := deadAndUseful(r.Values, units); text != "" {
+		list = append(list, doc.Remark("%s", text))
+	}
+	if area, ok := r.Number("atom_area"); ok {
+		if shape := run.Shape(); len(shape) > 1 && 3*area > float64(shape[0]*shape[1]) {
+			list = append(list, doc.Remark("An atom covers %s of the picture on average. Parts are smaller: fewer units, a sparser code or non-negative weights make them local.",
+				numeral.Percent(area/float64(shape[0]*shape[1]))))
+		}
+	}
+	return list
+}
+
+// deadAndUseful explains numbers of dead and of useful units that together exceed the number of units; "" if they do not.
+func deadAndUseful(values metrics.Values, units int) string {
+	dead, ok := values.Number("dead_units")
+	useful, counted := values.Number("useful_units")
+	if !ok || !counted || int(dead+useful) <= units {
+		return ""
+	}
+	return "Some of the " + numeral.Float(dead) + " dead units are among the " + numeral.Float(useful) + " useful ones. A unit is dead if its activations stay below 1 % of the largest of any unit; " +
+		"it is useful if the error rises without it, as it may if its atom is large."
+}

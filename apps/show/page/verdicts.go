@@ -1,0 +1,70 @@
+package page
+
+import (
+	"fmt"
+
+	"tessera/apps/show"
+	"tessera/internal/numeral"
+	"tessera/internal/train/evaluation"
+	"tessera/metrics"
+)
+
+// Verdict is a number that indicates whether a run was successful, with its meaning.
+type Verdict struct{ Value, Title, About string }
+
+// verdicts lists the numbers that indicate whether a run was successful.
+func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
+	if show.Classifies(v.run.Model) {
+		list = v.accuracies(r)
+	}
+	mse, ok := r.Number("mse")
+	if share, known := r.Number("explained_variance"); ok && known {
+		list = append(list, explained(mse, share, r.Fitted, v.noun()))
+	}
+	k := v.run.Units()
+	if l0, ok := r.Number("l0"); ok {
+		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up one " + v.noun() + ", on average",
+			"Mean number of units that contribute more than 1 % of the largest contribution. Fewer is sparser."})
+	}
+	if useful, ok := r.Number("useful_units"); ok {
+		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful over all " + v.noun() + "s", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
+	} else if dead, ok := r.Number("dead_units"); ok {
+		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no " + v.noun() + " activates."})
+	}
+	if lost, ok := r.Number("additivity_lost"); ok && !negative(v.codes32) && !negative(v.atoms.Values) { // else atoms cancel by design
+		list = append(list, Verdict{numeral.Percent(1 - lost), "of what atoms add remains",
+			"100 % says that " + v.noun() + "s are sums of parts: nothing that an atom adds is taken away by another one."})
+	}
+	if !show.Classifies(v.run.Model) {
+		list = append(list, v.accuracies(r)...)
+	}
+	return list
+}
+
+// accuracies lists the accuracies of the heads.
+func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
+	for _, one := range r.Shown() {
+		if m, _ := metrics.MeasureOf(one.Name); m.Name == "accuracy" && one.Missing == "" {
+			list = append(list, Verdict{numeral.Percent(one.Number), one.Name, "Share of the " + v.noun() + "s whose class is predicted correctly."})
+		}
+	}
+	return list
+}
+
+// explained compares an error with the error of the mean image, which equals the variance, and with the error on fitted images
+// if it was measured.
+func explained(mse, share float64, fitted *metrics.Result, noun string) Verdict {
+	about := "Mean squared error " + numeral.Float(mse)
+	if fitted != nil {
+		if other, ok := fitted.Number("mse"); ok {
+			about += fmt.Sprintf(", on fitted %ss %s", noun, numeral.Float(other))
+		}
+	}
+	if share < 1 {
+		about += fmt.Sprintf("; the mean %s alone has %s", noun, numeral.Float(mse/(1-share)))
+	}
+	if share < 0 {
+		return Verdict{"no", "reconstruction: the mean " + noun + " is better", about + "."}
+	}
+	return Verdict{numeral.Percent(share), "of the variance is reconstructed", about + ". Higher is better, 100 % is perfect."}
+}

@@ -1,0 +1,250 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tessera"
+	"tessera/config"
+	"tessera/config/part/table"
+	"tessera/constraints"
+	"tessera/data"
+	"tessera/internal/numeral"
+	"tessera/internal/shell"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
+	"tessera/losses"
+	"tessera/optim"
+)
+
+// Classifies reports whether a model without a decoder is trained to predict classes.
+func Classifies(m *config.Model) bool {
+	return m.Baseline == nil && len(m.Decoder) == 0 && len(m.ClassHeads()) > 0
+}
+
+func shapeText(shape []int) string {
+	if len(shape) == 1 {
+		return numeral.Of(shape[0], "value")
+	}
+	text := fmt.Sprintf("%d × %d pixels", shape[0], shape[1])
+	if len(shape) > 2 && shape[2] != 1 {
+		text += fmt.Sprintf(" and %d channels", shape[2])
+	}
+	return text
+}
+
+// objectiveText returns the objective of a training as a sum of terms, "" for a baseline.
+func objectiveText(m *config.Model, weights bool) string {
+	var terms []string
+	changing := ""
+	for i, l := range m.Losses {
+		factor := ""
+		text, changes := weightText(l.Weight)
+		switch {
+		case !weights || text == "1":
+		case changes:
+			factor, changing = "("+text+") × ", "; a weight in brackets changes during the training"
+		default:
+			factor = text + " × "
+		}
+		terms = append(terms, factor+m.TermName(i))
+	}
+	if !weights && len(terms) > 1 {
+		return "a weighted sum of " + strings.Join(terms, ", ")
+	}
+	return strings.Join(terms, " + ") + changing
+}
+
+// weightText returns the weight of a term as text, for a schedule all weights that it goes through, and whether it changes.
+func weightText(w losses.Weight) (text string, changes bool) {
+	if _, adaptive := w.(losses.Adaptive); adaptive {
+		return "adapted", true
+	}
+	through := losses.Through(w)
+	if _, constant := w.(*losses.Constant); constant {
+		return numeral.Float(through[0]), false
+	}
+	texts := make([]string, len(through))
+	for i, weight := range through {
+		texts[i] = numeral.Float(weight)
+	}
+	return strings.Join(texts, " to "), true
+}
+
+// DataText returns a description of the fitted images: "first 1,000 training images of mnist, 10 % of them held out for
+// validation".
+func DataText(m *config.Model, noun string) string {
+	text := ""
+	if m.Dataset.Limit > 0 {
+		text = "first " + numeral.Count(m.Dataset.Limit) + " "
+	}
+	switch {
+	case !data.HasTest(m.Dataset.Source): // the set has no other ones
+	case m.Dataset.Fit == string(data.TestSplit):
+		text += "test "
+	default:
+		text += "training "
+	}
+	text += noun + "s of " + DatasetName(m.Dataset)
+	switch v := m.Dataset.Validation; {
+	case v.Test:
+		text += "; the test split is the validation set"
+	case v.Fraction > 0:
+		text += fmt.Sprintf(", %s of them held out for validation", numeral.Percent(v.Fraction))
+	}
+	return text
+}
+
+// ScheduleText returns a description of the optimizer and the length of the training: "adam, mini-batches of 20, 2 epochs".
+func ScheduleText(m *config.Model) string {
+	if searches(m) { // a search ends where it finds no better point
+		return fmt.Sprintf("%s on the full batch, at most %s", m.Optimizer.Kind, numeral.Of(m.Train.Epochs, "iteration"))
+	}
+	text := fmt.Sprintf("%s, mini-batches of %d, ", m.Optimizer.Kind, m.Train.Batch)
+	if m.EarlyStops() {
+		text += "at most "
+	}
+	text += numeral.Of(m.Train.Epochs, "epoch")
+	if n := m.Train.MinEpochSteps; n > 0 {
+		text += fmt.Sprintf(" of %d steps or more", n)
+	}
+	return text
+}
+
+// searches reports whether the optimizer uses the full batch, so that an epoch is an iteration.
+func searches(m *config.Model) bool {
+	_, search := m.Optimizer.Optimizer.(optim.Search)
+	return search
+}
+
+// UnitOf returns the unit of the length of a training: "epoch", or "iteration" for baselines and full-batch optimizers.
+func UnitOf(m *config.Model) string {
+	if m.Baseline != nil || searches(m) {
+		return "iteration"
+	}
+	return "epoch"
+}
+
+// stateText returns a description of the progress of the training and of the shown parameters.
+func stateText(s *subject) string {
+	at, m := s.status, s.model
+	unit, done := UnitOf(m), at.Epoch
+	if at.State == train.Damaged { // only the parameters say how far it is
+		done = s.epoch
+	}
+	text := endText(m, at, numeral.Of(done, unit), fmt.Sprintf("%s of %s", numeral.Count(done), numeral.Of(at.Epochs, unit)))
+	if at.State == train.Interrupted {
+		text += "; the command tessera resume " + shell.Word(at.Run) + " continues it"
+	}
+	if _, err := os.Stat(filepath.Join(at.Run, folder.Best)); err == nil && s.run != nil {
+		text += fmt.Sprintf("; early stopping keeps the best epoch: the parameters of %s %d are shown", unit, s.epoch)
+	}
+	return text
+}
+
+// endText returns a description of the progress of a training; done is the number of completed epochs.
+func endText(m *config.Model, at train.Status, done, of string) string {
+	switch {
+	case at.State == train.Training:
+		return "in training: " + of + " were done when this page was made"
+	case at.State == train.Interrupted:
+		return "not finished: " + of + " were done"
+	case at.State == train.Damaged:
+		return "damaged, so that it cannot be resumed; the parameters are those after " + done
+	case m.Baseline != nil || at.Epoch >= at.Epochs:
+		return "finished after " + done
+	case searches(m) && !m.EarlyStops():
+		return "ended after " + of + ": the optimizer found no better point"
+	case !searches(m) && m.EarlyStops():
+		return "ended by early stopping after " + of
+	}
+	return "ended early, after " + of
+}
+
+// DatasetName returns the name of a data set: the path for user files, otherwise the name of the set.
+func DatasetName(d config.Dataset) string {
+	if of, ok := d.Source.(*tessera.Answers); ok {
+		var parts []string
+		if of.Value != "" {
+			parts = append(parts, "value "+of.Value)
+		}
+		if of.Labels != "" {
+			parts = append(parts, "labels are the predictions of its head "+of.Labels)
+		}
+		name := "the run " + of.Run
+		if len(parts) > 0 {
+			name += " (" + strings.Join(parts, ", ") + ")"
+		}
+		return name
+	}
+	for _, f := range table.Fields(d.Source) {
+		if (f.Key == "images" || f.Key == "file") && f.Value.String() != "" && data.IsOwn(d.Source) {
+			return f.Value.String()
+		}
+	}
+	return d.Name
+}
+
+// Term is one term of an objective with its explanation.
+type Term struct{ Name, About string }
+
+// Terms explains the terms of an objective and its constraints. Terms of one kind list the settings in which they differ, their
+// weights only if the whole page has the same ones.
+func Terms(m *config.Model, weights bool) (list []Term) {
+	for i, l := range m.Losses {
+		if entry, ok := losses.Registry.Lookup(l.Kind); ok {
+			about := Plain(entry.About)
+			if differs := differences(m.Losses, l, weights); len(differs) > 0 {
+				about += ": " + strings.Join(differs, ", ")
+			}
+			list = append(list, Term{m.TermName(i), about})
+		}
+	}
+	for _, c := range m.Constraints {
+		if entry, ok := constraints.Registry.Lookup(c.Kind); ok {
+			list = append(list, Term{c.Kind, Plain(entry.About)})
+		}
+	}
+	return list
+}
+
+// differences lists the settings of a term that another term of its kind does not have.
+func differences(all []config.Loss, of config.Loss, weights bool) (list []string) {
+	settings := func(l config.Loss) (texts []string) {
+		texts = append(texts, "on "+l.On, "against "+l.Reads().Against, "mask "+cmp.Or(l.Mask, "none"), "sample_weight "+cmp.Or(l.SampleWeight, "none"),
+			"teacher "+l.TeacherName())
+		for _, f := range table.Fields(l.Loss) {
+			switch value := f.Value.Interface().(type) {
+			case bool:
+				texts = append(texts, map[bool]string{true: f.Key, false: "not " + f.Key}[value])
+			default:
+				texts = append(texts, fmt.Sprintf("%s %v", f.Key, value))
+			}
+		}
+		if text, _ := weightText(l.Weight); weights {
+			texts = append(texts, "weight "+text)
+		}
+		return texts
+	}
+	for _, text := range settings(of) {
+		if slices.ContainsFunc(all, func(l config.Loss) bool { return l.Kind == of.Kind && !slices.Contains(settings(l), text) }) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// Plain removes Markdown markup from a text.
+func Plain(text string) string { return strings.NewReplacer("`", "", `\|`, "|").Replace(text) }
+
+// NounOf returns the noun for one sample of a shape: "image", or "sample" for vectors.
+func NounOf(shape []int) string {
+	if len(shape) == 1 {
+		return "sample"
+	}
+	return "image"
+}
