@@ -440,10 +440,11 @@ func (s *Answers) corrected(run *Run) string {
 // answersSum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its
 // calibrations and thresholds if there are any.
 func (r *Run) answersSum() (string, error) {
-	if len(r.postHoc) == 0 {
-		return r.digest, nil
+	heads, digest := r.fitted(), r.trained.Digest
+	if len(heads) == 0 {
+		return digest, nil
 	}
-	fitted, err := json.Marshal(r.postHoc)
-	sum := sha256.Sum256(append([]byte(r.digest), fitted...))
+	fitted, err := json.Marshal(heads)
+	sum := sha256.Sum256(append([]byte(digest), fitted...))
 	return hex.EncodeToString(sum[:]), err
 }

@@ -83,7 +83,7 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, out: out, columns: r.Columns(cmp.Or(o.Value, losses.Code)), scaling: r.scaling, missing: r.Model.Holed() && !metrics.TakesHoles(r.coder), output: o.Value == losses.Output, postHoc: r.postHoc[o.Value]}
+	e := &Encoder{name: r.Path, out: out, columns: r.Columns(cmp.Or(o.Value, losses.Code)), scaling: r.scaling, missing: r.Model.Holed() && !metrics.TakesHoles(r.coder), output: o.Value == losses.Output, postHoc: r.fitted()[o.Value]}
 	for _, c := range e.columns {
 		e.in += c.Size()
 	}

@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
+	"tessera/posthoc"
 )
 
 // Evaluate is like [Run.EvaluateOn], for the test images of the data set, or for all images if there is no test split.
@@ -31,16 +32,24 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 
 // EvaluateSample is like [Run.EvaluateOn], for images returned by [Run.Sample].
 func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
+	if err := r.ready(); err != nil {
+		return nil, err
+	}
+	return r.measured(ctx, sample, chosen, r.fitted())
+}
+
+// measured measures the run with the given calibrations and thresholds of its heads, whatever those of the run are.
+func (r *Run) measured(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection, heads map[string]posthoc.Head) (result *metrics.Result, err error) {
 	err = r.computing(func(c metrics.Coder) error {
 		if sample != nil && sample.Range == [2]float32{} {
 			of := *sample
 			of.Range, sample = r.span, &of
 		}
-		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
+		result, err = evaluation.Measure(ctx, r.Model, withPostHoc(c, heads), sample, chosen)
 		return err
 	})
 	if err == nil {
-		result.PostHoc = r.PostHoc()
+		result.PostHoc = posthoc.Describe(heads)
 	}
 	return result, err
 }

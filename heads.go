@@ -1,17 +1,16 @@
 package tessera
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"tessera/attack"
 	"tessera/data"
-	"tessera/internal/train"
-	"tessera/internal/train/evaluation"
+	"tessera/graph"
 	"tessera/metrics"
 	"tessera/posthoc"
 )
@@ -38,50 +37,34 @@ var calibrationMetrics = []string{"accuracy", "nll", "ece", "brier"}
 // run. method is one of [posthoc.Methods]. It replaces an earlier calibration of the head and removes the head's thresholds,
 // which were fitted to other probabilities. Afterwards every value of the head is calibrated, in this Run and wherever the run
 // is opened. An empty head selects the only head. The errors are the errors of [Run.EvaluateOn] for validation images, of
-// [posthoc.Fit] and of [train.KeepPostHoc].
+// [posthoc.Fit] and of [train.Trained.ChangePostHoc].
 func (r *Run) Calibrate(ctx context.Context, head, method string) (*Calibrated, error) {
 	head, err := r.classHead(head)
 	if err != nil {
 		return nil, err
 	}
-	former := r.postHoc
-	r.fit(without(former, head))
-	done, err := r.calibrate(ctx, head, method)
-	if err != nil {
-		r.fit(former)
-		return nil, err
-	}
-	return done, nil
-}
-
-// calibrate calibrates a head that has no calibration.
-func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, error) {
-	logits, labels, err := r.Logits(ctx, data.ValidationSplit, head)
+	raw := with(r.fitted(), head, posthoc.Head{})
+	collected, err := r.collect(ctx, data.ValidationSplit, head, "", raw)
 	if err != nil {
 		return nil, err
 	}
-	c, err := posthoc.Fit(method, logits, labels)
+	c, err := posthoc.Fit(method, collected.logits, collected.labels)
 	if err != nil {
 		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: err.Error()}
 	}
 	c.Split = string(data.ValidationSplit)
 	done := &Calibrated{Head: head, Calibration: c}
-	splits := []data.Split{data.ValidationSplit}
-	test, err := r.labelledTest(ctx, head)
+	splits, err := r.judgedOn(ctx, head)
 	if err != nil {
 		return nil, err
 	}
-	if test != nil {
-		splits = append(splits, data.TestSplit)
-	}
 	for _, split := range splits {
 		if split != data.ValidationSplit {
-			c, err := r.collect(ctx, test, head, "")
-			if err != nil {
+			if collected, err = r.collect(ctx, split, head, "", raw); err != nil {
 				return nil, err
 			}
-			logits, labels = c.logits, c.labels
 		}
+		logits, labels := collected.logits, collected.labels
 		on := CalibratedOn{Split: split, Fitted: split == data.ValidationSplit}
 		if on.Before, err = measuredLogits(ctx, logits, labels); err != nil {
 			return nil, err
@@ -92,25 +75,12 @@ func (r *Run) calibrate(ctx context.Context, head, method string) (*Calibrated, 
 		}
 		done.On = append(done.On, on)
 	}
-	heads := without(r.postHoc, head)
-	heads[head] = posthoc.Head{Calibration: c}
-	if err := train.KeepPostHoc(r.Path, r.digest, heads); err != nil {
-		return nil, err
-	}
-	r.fit(heads)
-	return done, nil
+	return done, r.refit(r.options.Raw || r.Result != nil, func(heads map[string]posthoc.Head) { heads[head] = posthoc.Head{Calibration: c} })
 }
 
 // RemovePostHoc removes the calibrations and thresholds that were fitted to the heads of the run after its training.
 func (r *Run) RemovePostHoc() error {
-	if err := r.ready(); err != nil {
-		return err
-	}
-	if err := train.KeepPostHoc(r.Path, r.digest, nil); err != nil {
-		return err
-	}
-	r.fit(nil)
-	return nil
+	return r.refit(true, func(heads map[string]posthoc.Head) { clear(heads) })
 }
 
 // PostHoc returns a description of the calibrations and thresholds of the heads, for example "class: temperature 1.83"; "" if
@@ -119,11 +89,7 @@ func (r *Run) PostHoc() string {
 	if r == nil {
 		return ""
 	}
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(r.postHoc)) {
-		all = append(all, name+": "+r.postHoc[name].String())
-	}
-	return strings.Join(all, "; ")
+	return posthoc.Describe(r.fitted())
 }
 
 // Calibration returns the calibration of a head, nil if it has none.
@@ -131,43 +97,59 @@ func (r *Run) Calibration(head string) *posthoc.Calibration {
 	if r == nil {
 		return nil
 	}
-	return r.postHoc[head].Calibration
+	return r.fitted()[head].Calibration
 }
 
-// fit sets the calibrations and thresholds of the heads.
-func (r *Run) fit(heads map[string]posthoc.Head) {
-	_ = r.computing(func(c metrics.Coder) error { // the caller has checked that the run is open
-		r.postHoc = heads
-		if of, ok := c.(interface {
-			SetPostHoc(map[string]posthoc.Head)
-		}); ok {
-			of.SetPostHoc(heads)
+// fitted returns the calibrations and thresholds of the heads. The map does not change.
+func (r *Run) fitted() map[string]posthoc.Head {
+	if heads := r.heads.Load(); heads != nil {
+		return *heads
+	}
+	return nil
+}
+
+// refit changes the calibrations and thresholds of the heads in the folder of the run and in the run. No other change of them is lost,
+// and nobody sees the run between two states.
+func (r *Run) refit(fresh bool, change func(heads map[string]posthoc.Head)) error {
+	return r.computing(func(c metrics.Coder) error {
+		if err := r.trained.ChangePostHoc(fresh, change); err != nil {
+			return err
 		}
+		heads := r.trained.PostHoc
+		r.coder = withPostHoc(c, heads)
+		r.heads.Store(&heads)
 		return nil
 	})
 }
 
-// without returns a copy of heads without the named one.
-func without(heads map[string]posthoc.Head, name string) map[string]posthoc.Head {
-	others := map[string]posthoc.Head{}
-	for key, h := range heads {
-		if key != name {
-			others[key] = h
-		}
+// withPostHoc returns the coder with other calibrations and thresholds of its heads; a baseline has no heads.
+func withPostHoc(c metrics.Coder, heads map[string]posthoc.Head) metrics.Coder {
+	if of, ok := c.(*graph.Coder); ok {
+		return of.WithPostHoc(heads)
 	}
+	return c
+}
+
+// with returns a copy of heads with another calibration and other thresholds of the named head.
+func with(heads map[string]posthoc.Head, name string, head posthoc.Head) map[string]posthoc.Head {
+	others := map[string]posthoc.Head{}
+	maps.Copy(others, heads)
+	others[name] = head
 	return others
 }
 
-// labelledTest returns the test images, if there are any that the run was not fitted to, with classes for a head; else nil.
-func (r *Run) labelledTest(ctx context.Context, head string) (*evaluation.Sample, error) {
+// judgedOn returns the splits on which a change of a head is judged: the validation samples, and the test samples if there are any with
+// classes for the head that the run was not fitted to.
+func (r *Run) judgedOn(ctx context.Context, head string) ([]data.Split, error) {
+	splits := []data.Split{data.ValidationSplit}
 	if !data.HasTest(r.Model.Dataset.Source) || r.Model.Dataset.Fit == "test" {
-		return nil, nil
+		return splits, nil
 	}
 	sample, err := r.Sample(ctx, data.TestSplit)
-	if err != nil || sample.Images.Classes(r.ClassColumn(head)) == nil {
-		return nil, err
+	if err == nil && sample.Images.Classes(r.ClassColumn(head)) != nil {
+		splits = append(splits, data.TestSplit)
 	}
-	return sample, nil
+	return splits, err
 }
 
 // Logits returns the logits of a head for the images of a split, row by row, and the classes of the images, negative for
@@ -177,24 +159,32 @@ func (r *Run) Logits(ctx context.Context, split data.Split, head string) ([]floa
 	if err != nil {
 		return nil, nil, err
 	}
-	sample, err := r.Sample(ctx, split)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := r.collect(ctx, sample, head, "")
+	c, err := r.collect(ctx, split, head, "", r.fitted())
 	if err != nil {
 		return nil, nil, err
 	}
 	return c.logits, c.labels, nil
 }
 
-// collect returns the logits of a head with the classes of the samples and, unless column is "", the groups of that column.
-func (r *Run) collect(ctx context.Context, sample *evaluation.Sample, head, column string) (*collector, error) {
+// collect returns the logits of a head with the classes of the samples of a split and, unless column is "", the groups of that column. The
+// heads have the given calibrations and thresholds, whatever those of the run are.
+func (r *Run) collect(ctx context.Context, split data.Split, head, column string, heads map[string]posthoc.Head) (*collector, error) {
+	sample, err := r.Sample(ctx, split, slices.DeleteFunc([]string{column}, func(name string) bool { return name == "" })...)
+	if err != nil {
+		return nil, err
+	}
 	if sample.Images.Classes(r.ClassColumn(head)) == nil {
 		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "its images have no labels"}
 	}
 	c := &collector{head: head, column: column}
-	_, err := r.EvaluateSample(ctx, sample, metrics.Selection{{Metric: c}})
+	if column != "" {
+		groups, ok := sample.Images.Column(column)
+		if !ok || groups.Type != data.Whole || groups.Size() != 1 {
+			return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: fmt.Sprintf("the column %q is not one of groups: want one whole number or text for each sample", column)}
+		}
+		c.names = groups.Names
+	}
+	_, err = r.measured(ctx, sample, metrics.Selection{{Metric: c}}, heads)
 	return c, err
 }
 
@@ -204,6 +194,7 @@ type collector struct {
 	logits       []float32
 	labels       []int
 	groups       []int
+	names        []string // names of the groups
 }
 
 // Describe implements [metrics.Metric].
@@ -291,89 +282,57 @@ func (r *Run) FitThresholds(ctx context.Context, o ThresholdOptions) (*Decided, 
 	if err != nil {
 		return nil, err
 	}
-	former := r.postHoc
-	heads := without(former, head)
-	heads[head] = posthoc.Head{Calibration: former[head].Calibration}
-	r.fit(heads)
-	o.Head = head
-	done, err := r.fitThresholds(ctx, o, heads)
-	if err != nil {
-		r.fit(former)
-		return nil, err
-	}
-	return done, nil
-}
-
-// fitThresholds fits thresholds to a head that has none.
-func (r *Run) fitThresholds(ctx context.Context, o ThresholdOptions, heads map[string]posthoc.Head) (*Decided, error) {
+	former := r.fitted()
+	raw := with(former, head, posthoc.Head{Calibration: former[head].Calibration})
 	bad := func(err error) error { return &data.Error{Dataset: r.Model.Dataset.Name, Problem: err.Error()} }
-	if c := heads[o.Head].Calibration; c != nil && c.Method == posthoc.Isotonic {
-		return nil, bad(fmt.Errorf("the head %q has an isotonic calibration, which gives many samples the same probability: use another calibration, or none", o.Head))
+	if c := raw[head].Calibration; c != nil && c.Method == posthoc.Isotonic {
+		return nil, bad(fmt.Errorf("the head %q has an isotonic calibration, which gives many samples the same probability: use another calibration, or none", head))
 	}
-	t := &posthoc.Thresholds{Criterion: o.Criterion, Column: o.Column, Positive: o.Positive, Seed: o.Seed, Split: string(data.ValidationSplit)}
-	if t.Criterion == "" {
-		t.Criterion = posthoc.Criteria()[0]
-	}
-	if t.Column == "" {
-		t.Column = "group"
-	}
-	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: t.Positive, Resamples: 200, Seed: 1, Least: 30}}}
-	done := &Decided{Head: o.Head, Thresholds: t, On: []DecidedOn{{Split: data.ValidationSplit, Fitted: true}}}
-	test, err := r.labelledTest(ctx, o.Head)
+	t := &posthoc.Thresholds{Criterion: cmp.Or(o.Criterion, posthoc.Criteria()[0]), Column: cmp.Or(o.Column, "group"), Positive: o.Positive, Seed: o.Seed,
+		Split: string(data.ValidationSplit)}
+	splits, err := r.judgedOn(ctx, head)
 	if err != nil {
 		return nil, err
 	}
-	if test != nil {
-		done.On = append(done.On, DecidedOn{Split: data.TestSplit})
-	}
-	sample, err := r.Sample(ctx, data.ValidationSplit, t.Column)
+	collected, err := r.collect(ctx, data.ValidationSplit, head, t.Column, raw)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := sample.Images.Column(t.Column)
-	if !ok || c.Type != data.Whole || c.Size() != 1 {
-		return nil, bad(fmt.Errorf("the column %q is not one of groups: want one whole number or text for each sample", t.Column))
-	}
-	t.Names = c.Names
-	collected, err := r.collect(ctx, sample, o.Head, t.Column)
-	if err != nil {
-		return nil, err
-	}
+	t.Names = collected.names
 	if err := t.Fit(posthoc.Grouped{Logits: collected.logits, Labels: collected.labels, Groups: collected.groups}); err != nil {
 		return nil, bad(err)
 	}
-	for i := range done.On {
-		if done.On[i].Before, err = r.EvaluateOn(ctx, done.On[i].Split, chosen); err != nil {
+	done := &Decided{Head: head, Thresholds: t}
+	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: t.Positive, Resamples: 200, Seed: 1, Least: 30}}}
+	fitted := with(raw, head, posthoc.Head{Calibration: raw[head].Calibration, Thresholds: t})
+	for _, split := range splits {
+		sample, err := r.Sample(ctx, split, t.Column)
+		if err != nil {
 			return nil, err
 		}
-	}
-	fitted := without(heads, o.Head)
-	fitted[o.Head] = posthoc.Head{Calibration: heads[o.Head].Calibration, Thresholds: t}
-	r.fit(fitted)
-	for i := range done.On {
-		if done.On[i].After, err = r.EvaluateOn(ctx, done.On[i].Split, chosen); err != nil {
+		on := DecidedOn{Split: split, Fitted: split == data.ValidationSplit}
+		if on.Before, err = r.measured(ctx, sample, chosen, raw); err != nil {
 			return nil, err
 		}
+		if on.After, err = r.measured(ctx, sample, chosen, fitted); err != nil {
+			return nil, err
+		}
+		done.On = append(done.On, on)
 	}
-	return done, train.KeepPostHoc(r.Path, r.digest, fitted)
+	return done, r.refit(r.options.Raw || r.Result != nil, func(heads map[string]posthoc.Head) { heads[head] = fitted[head] })
 }
 
 // RemoveThresholds removes the thresholds of all heads; calibrations remain.
 func (r *Run) RemoveThresholds() error {
-	if err := r.ready(); err != nil {
-		return err
-	}
-	heads := map[string]posthoc.Head{}
-	for name, h := range r.postHoc {
-		if h.Calibration != nil {
-			heads[name] = posthoc.Head{Calibration: h.Calibration}
+	return r.refit(r.Result != nil, func(heads map[string]posthoc.Head) {
+		for name, h := range heads {
+			if h.Thresholds = nil; h.Calibration == nil {
+				delete(heads, name)
+			} else {
+				heads[name] = h
+			}
 		}
-	}
-	if err := train.KeepPostHoc(r.Path, r.digest, heads); err != nil {
-		return err
-	}
-	r.fit(heads)
-	return nil
+	})
 }
 
 // Thresholds returns the thresholds of a head, nil if it has none.
@@ -381,7 +340,7 @@ func (r *Run) Thresholds(head string) *posthoc.Thresholds {
 	if r == nil {
 		return nil
 	}
-	return r.postHoc[head].Thresholds
+	return r.fitted()[head].Thresholds
 }
 
 // DecisionColumns returns descriptions of the columns on which the predicted classes of a head depend: the columns of
@@ -416,7 +375,7 @@ func (r *Run) decide(p *Prediction, logits []float32, columns map[string][]float
 			p.Labels[i] = t.Positive
 		case p.Labels[i] == t.Positive:
 			p.Labels[i] = (t.Positive + 1) % classes
-			for k, z := range row {
+			for k, z := range row { // all are finite
 				if k != t.Positive && z > row[p.Labels[i]] {
 					p.Labels[i] = k
 				}

@@ -1,6 +1,7 @@
 package tessera_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -27,6 +28,12 @@ import (
 // overtrained trains a classifier on noisy labels until it is overconfident.
 func overtrained(t *testing.T) (*tessera.Run, *data.Memory) {
 	t.Helper()
+	return classifier(t, 60, "class")
+}
+
+// classifier trains heads on noisy labels.
+func classifier(t *testing.T, epochs int, heads ...string) (*tessera.Run, *data.Memory) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(3, 3))
 	samples := func(n int) (x []float32, labels []int) {
 		for range n {
@@ -51,16 +58,19 @@ func overtrained(t *testing.T) (*tessera.Run, *data.Memory) {
 	if images, err = images.WithTest(x, labels); err != nil {
 		t.Fatal(err)
 	}
-	f, err := config.Load("models.toml", []byte(`
+	text, losses := fmt.Sprintf(`
 [model.m]
 dataset   = { name = "memory", validation = 0.6 }
 encoder   = [{ kind = "dense", units = 40, activation = "relu" }]
 decoder   = []
-head      = { class = { layers = [{ kind = "dense", units = 3 }] } }
-loss      = [{ kind = "cross_entropy", on = "class" }]
 optimizer = { kind = "adam", learning_rate = 0.02 }
-train     = { epochs = 60, batch = 48 }
-`))
+train     = { epochs = %d, batch = 48 }
+`, epochs), ""
+	for _, head := range heads {
+		text += fmt.Sprintf("head.%s = { layers = [{ kind = \"dense\", units = 3 }] }\n", head)
+		losses += fmt.Sprintf("{ kind = \"cross_entropy\", on = %q },", head)
+	}
+	f, err := config.Load("models.toml", []byte(text+"loss = ["+losses+"]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,6 +165,110 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	}
 	if got, _, err := run.Logits(t.Context(), data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
 		t.Errorf("removed: %v, or other logits than before", err)
+	}
+}
+
+// watched is a context that calls a function whenever it is asked for its error.
+type watched struct {
+	context.Context
+	look func()
+}
+
+func (w watched) Err() error {
+	w.look()
+	return w.Context.Err()
+}
+
+// While a head is calibrated again, its former calibration counts: nobody sees the head without one.
+func TestACalibrationIsReplacedAtOnce(t *testing.T) {
+	run, _ := classifier(t, 2, "class")
+	if _, err := run.Calibrate(t.Context(), "", posthoc.Temperature); err != nil {
+		t.Fatal(err)
+	}
+	former, looks := run.PostHoc(), 0
+	ctx := watched{t.Context(), func() {
+		if looks++; run.PostHoc() != former {
+			t.Errorf("look %d: the run has %q, want %q", looks, run.PostHoc(), former)
+		}
+	}}
+	if _, err := run.Calibrate(ctx, "", posthoc.Platt); err != nil || looks == 0 {
+		t.Fatalf("%v after %d looks", err, looks)
+	}
+	if _, err := run.Calibrate(t.Context(), "", "no such method"); err == nil || !strings.Contains(run.PostHoc(), posthoc.Platt) {
+		t.Errorf("after an error (%v) the run has %q", err, run.PostHoc())
+	}
+}
+
+// Several goroutines may read what is fitted to the heads while it changes. The race detector watches.
+func TestWhatIsFittedIsReadWhileItChanges(t *testing.T) {
+	run, _ := classifier(t, 2, "class")
+	done := make(chan error)
+	go func() {
+		_, err := run.Calibrate(t.Context(), "", posthoc.Temperature)
+		done <- errors.Join(err, run.RemovePostHoc())
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+			if c := run.Calibration("class"); c != nil && run.Thresholds("class") != nil {
+				t.Error("there are thresholds")
+			}
+			if _, err := run.Predict("", make([]float32, 8)); err != nil || len(run.PostHoc()) > 100 {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Two programs that opened the same run calibrate different heads: both calibrations remain.
+func TestNoCalibrationOfAnotherHeadIsLost(t *testing.T) {
+	run, images := classifier(t, 2, "first", "second")
+	other, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := run.Calibrate(t.Context(), "first", posthoc.Temperature); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Calibrate(t.Context(), "second", posthoc.Temperature); err != nil {
+		t.Fatal(err)
+	}
+	again, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for _, r := range []*tessera.Run{other, again} {
+		if r.Calibration("first") == nil || r.Calibration("second") == nil {
+			t.Errorf("the calibrations are %q", r.PostHoc())
+		}
+	}
+}
+
+// Where a logit is not finite there is no class, on any path.
+func TestALogitThatIsNotFiniteHasNoClass(t *testing.T) {
+	run, _ := overtrained(t)
+	large := slices.Repeat([]float32{math.MaxFloat32}, 8)
+	if _, err := run.Predict("", large); !errors.Is(err, vectors.ErrNoClass) || !strings.Contains(err.Error(), "sample 0") {
+		t.Errorf("Predict: got %v", err)
+	}
+	if _, err := run.PredictionOf("class", []float32{1, 2, 3, 1, float32(math.NaN()), 0}, 2); !errors.Is(err, vectors.ErrNoClass) || !strings.Contains(err.Error(), "sample 1") {
+		t.Errorf("PredictionOf: got %v", err)
+	}
+	labels := slices.Repeat([]int{0}, 4)
+	given, err := data.FromFloats(slices.Repeat(large, 4), []int{8}, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := &tessera.Answers{Run: run.Path, Labels: "class", Of: &data.Inner{Name: "memory", Source: given}}
+	if _, err := answers.Load(t.Context(), nil, data.Both); !errors.Is(err, vectors.ErrNoClass) {
+		t.Errorf("labels of a run: got %v", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"tessera.OpenFS":      func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
 		"tessera.ReadModel":   func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
 		"tessera.Run.Encoder": func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
-		"baselines.NewModel": func() error {
+		"classical.NewModel": func() error {
 			_, err := classical.NewModel(nil, nil, 0, classical.Options{}, nil)
 			return err
 		},

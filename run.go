@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/mat"
 	"tessera/attack"
@@ -41,8 +42,8 @@ type Run struct {
 	span    [2]float32    // range of the fitted samples
 	classes []string      // names of the classes; nil if unknown
 	matrix  matrixNames
-	postHoc map[string]posthoc.Head
-	digest  string // SHA-256 of the file of the parameters
+	trained *train.Trained                          // the model and the folder from which it was read
+	heads   atomic.Pointer[map[string]posthoc.Head] // calibrations and thresholds of the heads; the map does not change
 	options Options
 	dirs    data.Dirs
 	origin  train.Environment // environment of the training, which records the paths of its data
@@ -53,8 +54,10 @@ type Run struct {
 
 // newRun returns the run of a model that was read from a file. The run owns its team.
 func (o Options) newRun(t *train.Trained, path string, backend ir.Backend, team *team.Team) *Run {
-	return &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
-		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, matrix: matrixNames{rows: t.RowNames, columns: t.ColumnNames}, postHoc: t.PostHoc, digest: t.Digest, options: o, dirs: data.SearchDirs(o.Data), team: team}
+	r := &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
+		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, matrix: matrixNames{rows: t.RowNames, columns: t.ColumnNames}, trained: t, options: o, dirs: data.SearchDirs(o.Data), team: team}
+	r.heads.Store(&t.PostHoc)
+	return r
 }
 
 // ErrClosed is the error for the use of a closed run or encoder.
@@ -423,7 +426,7 @@ func (r *Run) ShapeOf(name string) []int {
 	if r == nil || r.network == nil || !slices.Contains(r.Values(), name) && !slices.Contains(r.Named(), name) {
 		return nil
 	}
-	return slices.Clone(r.network.Layout.Shape(name))
+	return slices.Clone(r.shapeOf(name))
 }
 
 // ClassHeads implements [metrics.ValueCoder].
@@ -486,8 +489,14 @@ func (r *Run) PredictFrom(head string, columns map[string][]float32) (*Predictio
 	for _, c := range r.Columns(head) {
 		n = len(columns[c.Name]) / c.Size()
 	}
-	p := r.PredictionOf(head, logits, n)
-	return p, r.decide(p, logits, columns)
+	p, err := r.PredictionOf(head, logits, n)
+	if err == nil {
+		err = r.decide(p, logits, columns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // classHead returns the name of a head that predicts classes: head, or the only one if head is "".
@@ -507,17 +516,18 @@ func (r *Run) classHead(head string) (string, error) {
 	return head, nil
 }
 
-// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of the head computes.
-func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
+// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of the head computes. Where a logit is not finite,
+// a sample has no class: the error is a [*data.Error] that names it.
+func (r *Run) PredictionOf(head string, logits []float32, n int) (*Prediction, error) {
 	k := len(logits) / max(1, n)
 	p := &Prediction{Head: head, Classes: r.classNames(head, k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
 	for i := range n {
 		row, to := logits[i*k:(i+1)*k], p.Probabilities[i*k:(i+1)*k]
-		for j, z := range row {
-			if z > row[p.Labels[i]] {
-				p.Labels[i] = j
-			}
+		class, err := vectors.Class(row)
+		if err != nil {
+			return nil, &data.Error{Problem: fmt.Sprintf("sample %d: head %q", i, head), Err: err}
 		}
+		p.Labels[i] = class
 		most, sum := float64(row[p.Labels[i]]), 0.0
 		for _, z := range row {
 			sum += math.Exp(float64(z) - most)
@@ -526,7 +536,7 @@ func (r *Run) PredictionOf(head string, logits []float32, n int) *Prediction {
 			to[j] = float32(math.Exp(float64(z)-most) / sum)
 		}
 	}
-	return p
+	return p, nil
 }
 
 // ClassNames returns the names of n classes in the data set of the training, or their numbers if they have no names.

@@ -120,8 +120,8 @@ type Options struct {
 }
 
 // Train trains a new run of a model, saves it in its folder and returns it. If ctx is done, Train finishes the batch, writes
-// a checkpoint and returns [train.ErrInterrupted]; [Resume] continues from the checkpoint. The errors are the errors of
-// [train.Run].
+// a checkpoint, and returns the run of that checkpoint and [train.ErrInterrupted]; [Resume] continues it. The run is nil if no data were
+// read yet, and next to every other error. The other errors are the errors of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -257,7 +257,12 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		}
 	}
 	result, err := work(t)
-	if err != nil {
+	if stop, ok := errors.AsType[*train.Interruption](err); ok && (o.Group == nil || o.Group.Rank() == 0) {
+		if trained, other := train.Open(stop.Run); other == nil {
+			result = &train.Result{Run: stop.Run, Epochs: trained.Epoch, Step: stop.Step, Trained: trained}
+		}
+	}
+	if result == nil {
 		team.Close()
 		return nil, err
 	}
@@ -266,7 +271,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 	}
 	r := o.newRun(result.Trained, result.Run, backend, team)
 	r.Result, r.origin = result, train.Origin(result.Run, r.Model.Dataset.Source, nil)
-	return r, nil
+	return r, err
 }
 
 // backend returns the back end and the team of goroutines that it and the optimizer share.

@@ -182,13 +182,17 @@ func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := t.TempDir() + "/run"
-	_, err = tessera.Train(ctx, m, tessera.Options{Out: dir, Report: func(p train.Progress) {
+	interrupted, err := tessera.Train(ctx, m, tessera.Options{Out: dir, Report: func(p train.Progress) {
 		if p.Epoch == 2 {
 			cancel()
 		}
 	}})
 	if !errors.Is(err, train.ErrInterrupted) {
 		t.Fatalf("got %v, want ErrInterrupted", err)
+	}
+	defer interrupted.Close()
+	if codes, err := interrupted.Encode(make([]float32, 32*32)); err != nil || len(codes) != interrupted.Units() || interrupted.Step < 8 {
+		t.Errorf("the run of the checkpoint: %d codes after step %d, %v", len(codes), interrupted.Step, err)
 	}
 	run, err := tessera.Resume(context.Background(), dir, tessera.Options{})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/parallel/team"
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 )
 
@@ -143,11 +144,11 @@ func (s *subject) judge(model Classifier, x []float32, labels []int) (outcomes, 
 	classes := model.Classes()
 	for i, c := range labels {
 		z := logits[i*classes : (i+1)*classes]
-		o.margin[i], o.loss[i] = margin(z, c), logLoss(z, c)
-		o.wrong[i] = slices.Index(z, slices.Max(z)) != c
-		if math.IsNaN(o.margin[i]) || math.IsNaN(o.loss[i]) {
-			return o, fmt.Errorf("the logits of an image are not finite: %.3g", z)
+		best, err := vectors.Class(z)
+		if err != nil {
+			return o, fmt.Errorf("an image has %w", err)
 		}
+		o.margin[i], o.loss[i], o.wrong[i] = margin(z, c), logLoss(z, c), best != c
 	}
 	return o, nil
 }

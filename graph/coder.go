@@ -43,10 +43,12 @@ func NewCoder(m *Model, backend ir.Backend) *Coder {
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
 }
 
-// SetPostHoc sets the calibrations that were fitted after the training, by the names of the heads. The coder applies
-// them to the heads; nil removes them. Attacks on heads use the uncalibrated logits.
-func (c *Coder) SetPostHoc(heads map[string]posthoc.Head) {
-	c.postHoc = heads
+// WithPostHoc returns a coder of the same compiled programs that applies calibrations, which were fitted after the training, to the
+// heads of these names. nil removes them. Attacks on heads use the uncalibrated logits.
+func (c *Coder) WithPostHoc(heads map[string]posthoc.Head) *Coder {
+	other := *c
+	other.postHoc = heads
+	return &other
 }
 
 // PostHoc returns the calibration and thresholds that were fitted for a head after the training.

@@ -1,6 +1,6 @@
 package metrics
 
-import "slices"
+import "tessera/internal/vectors"
 
 // The metric accuracy is the share of the images whose class has the largest logit of a head. If several logits are equally
 // large, the first one is the prediction. Images of an unknown class are ignored.
@@ -12,7 +12,7 @@ func init() {
 	}, func(*Subject) (Meter, error) {
 		right := 0.0
 		return classMean(func(logits []float32, class int) {
-			if slices.Index(logits, slices.Max(logits)) == class {
+			if best, err := vectors.Class(logits); err == nil && best == class {
 				right++
 			}
 		}, func() float64 { return right }), nil

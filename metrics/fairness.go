@@ -141,7 +141,12 @@ func (m *fairnessMeter) Add(b *Batch) error {
 		}
 		row := b.Logits[i*classes : (i+1)*classes]
 		vectors.Softmax(p, row)
-		decided := max(slices.Index(row, slices.Max(row)), 0) == m.Positive // of NaN there is no largest
+		best, err := vectors.Class(row)
+		if err != nil {
+			m.missing = err.Error()
+			return nil
+		}
+		decided := best == m.Positive
 		if m.thresholds != nil && m.thresholds.Positive == m.Positive {
 			var known bool
 			if decided, known = m.thresholds.Decide(row, group); !known {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"tessera/internal/vectors"
 )
 
 // The metric per_class has a table with a row for each class of a head: the number of images of the class, precision and
@@ -41,8 +43,11 @@ func (m *perClass) Add(b *Batch) error {
 		if m.count == nil {
 			m.count, m.predicted, m.right = make([]float64, len(logits)), make([]float64, len(logits)), make([]float64, len(logits))
 		}
-		best := max(slices.Index(logits, slices.Max(logits)), 0) // of NaN there is no largest
 		m.count[class]++
+		best, err := vectors.Class(logits)
+		if err != nil { // predicted as none of the classes
+			return
+		}
 		m.predicted[best]++
 		if best == class {
 			m.right[class]++

@@ -7,6 +7,8 @@ package posthoc
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +31,17 @@ func (h Head) Check(classes int) error {
 		}
 	}
 	return nil
+}
+
+// Describe describes what was fitted to the heads, by their names, for example "class: temperature 1.83"; "" for nothing.
+func Describe(heads map[string]Head) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(heads)) {
+		if text := heads[name].String(); text != "" {
+			all = append(all, name+": "+text)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // String describes the calibration and the thresholds briefly, as in "temperature 1.83".

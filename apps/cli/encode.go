@@ -52,7 +52,7 @@ func encodeCommand() *cobra.Command {
 			"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The " +
 			"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input " +
 			"has them, and one for each unit). --value gives another value than the code: output, a head, the output of a layer by its path, or " +
-			"a value that a layer publishes. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
+			"a value that a layer publishes; arrays of it have its shape. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
 			"others by the names of arrays, as the key columns of the data set says.",
 		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz\n" +
 			"  tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
@@ -63,7 +63,8 @@ func encodeCommand() *cobra.Command {
 }
 
 func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
-	if format, err := data.FormatOf(f.out); err != nil || !slices.Contains([]string{"npy", "npz", "csv"}, format) {
+	format, err := data.FormatOf(f.out)
+	if err != nil || !slices.Contains([]string{"npy", "npz", "csv"}, format) {
 		return usagef("--out: %q: codes are vectors: write them to a name that ends in .npy, .npz or .csv", f.out)
 	}
 	r, err := f.open(run)
@@ -87,11 +88,13 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 	if err != nil {
 		return err
 	}
-	name, length := f.value, len(values)/max(1, rows.Len())
+	name, shape := f.value, r.ShapeOf(f.value)
 	if name == losses.Code {
-		name, length = "codes", r.Units()
+		name, shape = "codes", []int{r.Units()}
+	} else if format == "csv" || len(shape) == 0 { // one column for each number
+		shape = []int{len(values) / max(1, rows.Len())}
 	}
-	return f.write(cmd, name, []int{length}, values, rows)
+	return f.write(cmd, name, shape, values, rows)
 }
 
 // given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.

@@ -208,6 +208,10 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 			t.Errorf("%s has other codes than images.npy", in)
 		}
 	}
+	b.must(0, "encode", "runs/small", "--in", "images.npy", "--value", "output", "--out", "shaped.npy")
+	if text := b.read("shaped.npy"); !strings.Contains(text[:128], "(256, 32, 32") {
+		t.Errorf("an output of (32, 32) was written as %q", text[:128])
+	}
 	p := readPlain(b, "runs/small", "encoder.2")
 	for i, want := range p.code(images[:1024]) {
 		if math.Abs(float64(first[i])-want) > 1e-5 {

@@ -329,8 +329,11 @@ func (b *buffer) compute(ctx context.Context, q *request, began time.Time) (err 
 		var classes *tessera.Prediction
 		if predict := q.wanted[i].output.predict; predict != nil && failed == nil {
 			b.count(4 * int64(len(values))) // until trim counts again
-			classes = predict(values, q.count)
-			values = classes.Probabilities
+			if classes, failed = predict(values, q.count); failed != nil {
+				err = cmp.Or(err, failed)
+			} else {
+				values = classes.Probabilities
+			}
 		}
 		b.values, b.classes = append(b.values, values), append(b.classes, classes)
 	}

@@ -287,10 +287,10 @@ type output struct {
 	shape    []int // shape of the value for one image
 	batch    *batcher
 	encoder  *tessera.Encoder
-	classes  []string                                              // names of the classes, for a head of classes and for its label and probability
-	labels   [][]byte                                              // classes as JSON strings, for a label
-	binary   [][]byte                                              // classes as binary data, for a label: each text after its length
-	predict  func(logits []float32, count int) *tessera.Prediction // computes label and probability from logits
+	classes  []string                                                       // names of the classes, for a head of classes and for its label and probability
+	labels   [][]byte                                                       // classes as JSON strings, for a label
+	binary   [][]byte                                                       // classes as binary data, for a label: each text after its length
+	predict  func(logits []float32, count int) (*tessera.Prediction, error) // computes label and probability from logits
 }
 
 // compile compiles the programs of a run for all of its values.
@@ -356,7 +356,9 @@ func (o *output) predictions(run *tessera.Run) []*output {
 	}
 	for _, d := range []*output{&label, &probability} {
 		d.quoted = quoted(d.name)
-		d.predict = func(logits []float32, count int) *tessera.Prediction { return run.PredictionOf(o.name, logits, count) }
+		d.predict = func(logits []float32, count int) (*tessera.Prediction, error) {
+			return run.PredictionOf(o.name, logits, count)
+		}
 	}
 	if run.Thresholds(o.name) != nil { // the label would depend on the group too
 		return []*output{&probability}

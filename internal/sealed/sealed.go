@@ -3,7 +3,6 @@ package sealed
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -53,7 +52,10 @@ func Read(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(Check(text), json.Unmarshal(text, v))
+	if err := Check(text); err != nil { // v stays as it is
+		return err
+	}
+	return json.Unmarshal(text, v)
 }
 
 // Check returns [ErrDamaged] if the document has changed since it was sealed, or has no checksum.

@@ -3,6 +3,8 @@ package sealed
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -61,5 +63,21 @@ func TestAFlippedBitOfALineIsFoundOrChangesOnlyTheNameOfItsChecksum(t *testing.T
 		if CheckLine(line[:n]) == nil {
 			t.Errorf("%s was accepted", line[:n])
 		}
+	}
+}
+
+// What is damaged must not reach the caller, who may keep the value in spite of the error.
+func TestADamagedDocumentIsNotRead(t *testing.T) {
+	b := document()
+	if err := Seal(b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "document.json")
+	if err := os.WriteFile(path, bytes.Replace(b, []byte("0.25"), []byte("0.75"), 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var read struct{ MSE float64 }
+	if err := Read(path, &read); !errors.Is(err, ErrDamaged) || read.MSE != 0 {
+		t.Errorf("got %v and mse %v, want ErrDamaged and nothing read", err, read.MSE)
 	}
 }

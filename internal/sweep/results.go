@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -70,8 +69,11 @@ func Read(path string) (*Results, error) {
 		return nil, err
 	}
 	r := &Results{}
-	err = cmp.Or(json.Unmarshal(text, r), sealed.Check(text))
-	if json.Valid(text) && r.Format < format {
+	if err = sealed.Check(text); err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	var earlier struct{ Format int }
+	if json.Unmarshal(text, &earlier) == nil && earlier.Format < format {
 		return nil, &EarlierVersion{path}
 	}
 	if err != nil {

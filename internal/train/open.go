@@ -40,7 +40,8 @@ type Trained struct {
 
 	RowNames, ColumnNames []string // names of the fitted rows and of the columns of a sparse matrix; nil if the names are 0, 1, ...
 
-	kept func() (text []byte, path string, err error) // function that reads posthoc.json; nil for a model without a folder
+	folder string                                       // folder that [Open] read; "" for a model from elsewhere
+	kept   func() (text []byte, path string, err error) // function that reads posthoc.json; nil for a model without a folder
 }
 
 // Coder returns a coder of the model, for scaled samples. An auto-encoder's programs run on the given back end; the coder's
@@ -49,9 +50,7 @@ func (t *Trained) Coder(backend ir.Backend) metrics.Coder {
 	if t.Baseline != nil {
 		return t.Baseline
 	}
-	c := graph.NewCoder(t.Model, backend)
-	c.SetPostHoc(t.PostHoc)
-	return c
+	return graph.NewCoder(t.Model, backend).WithPostHoc(t.PostHoc)
 }
 
 // Open reads the model of a finished or unfinished run. The parameters come from best.safetensors if it exists, else from
@@ -67,7 +66,7 @@ func OpenFS(fsys fs.FS, dir string) (*Trained, error) {
 	if fsys == nil {
 		return nil, errors.New("train: the file system is nil")
 	}
-	return files{path.Clean(dir), path.Join, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }}.open()
+	return files{path.Clean(dir), path.Join, func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }, false}.open()
 }
 
 // Read reads a model from the bytes of model.safetensors or best.safetensors, whose metadata contain the declaration. name
@@ -89,10 +88,11 @@ type files struct {
 	run  string
 	join func(...string) string
 	read func(path string) ([]byte, error)
+	disk bool // run is a folder of the operating system
 }
 
 // folderOf returns the files of a folder of the operating system.
-func folderOf(run string) files { return files{run, filepath.Join, readRegular} }
+func folderOf(run string) files { return files{run, filepath.Join, readRegular, true} }
 
 // readRegular reads a file of a run. If it is a pipe or a device, the error is a [*checkpoint.Error].
 func readRegular(path string) ([]byte, error) {
@@ -158,6 +158,9 @@ func (r files) open() (*Trained, error) {
 		return nil, err
 	}
 	t.Digest = digestOf(b)
+	if r.disk {
+		t.folder = r.run
+	}
 	t.kept = func() ([]byte, string, error) {
 		at := r.join(r.run, folder.PostHoc)
 		text, err := r.read(at)

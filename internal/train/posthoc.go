@@ -31,36 +31,39 @@ const postHocFormat = "tessera posthoc 1"
 // ReadPostHoc reads the procedures fitted to the heads of the run into PostHoc. For a model that was not read from a folder
 // there are none. It returns a [*checkpoint.Error] if the file is damaged, or if the procedures were fitted to other
 // parameters because the training has continued.
-func (t *Trained) ReadPostHoc() error {
-	if t.kept == nil {
-		return nil
+func (t *Trained) ReadPostHoc() (err error) {
+	if t.kept != nil {
+		t.PostHoc, err = t.readPostHoc()
 	}
+	return err
+}
+
+func (t *Trained) readPostHoc() (map[string]posthoc.Head, error) {
 	text, path, err := t.kept()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	var kept postHocFile
 	if sealed.Check(text) != nil || json.Unmarshal(text, &kept) != nil {
-		return checkpoint.Errorf(path, "%v", sealed.ErrDamaged)
+		return nil, checkpoint.Errorf(path, "%v", sealed.ErrDamaged)
 	}
 	if kept.Format != postHocFormat {
-		return checkpoint.Errorf(path, "got the format %q, want %q", kept.Format, postHocFormat)
+		return nil, checkpoint.Errorf(path, "got the format %q, want %q", kept.Format, postHocFormat)
 	}
 	if kept.Parameters != t.Digest {
-		return checkpoint.Errorf(path, "was fitted to other parameters of this run: its training has continued since")
+		return nil, checkpoint.Errorf(path, "was fitted to other parameters of this run: its training has continued since")
 	}
 	for _, name := range slices.Sorted(maps.Keys(kept.Heads)) {
 		if t.Model == nil || !slices.ContainsFunc(t.Spec.ClassHeads(), func(h config.ClassHead) bool { return h.Value == name }) {
-			return checkpoint.Errorf(path, "the model has no head %q that predicts classes", name)
+			return nil, checkpoint.Errorf(path, "the model has no head %q that predicts classes", name)
 		}
 		if err := kept.Heads[name].Check(t.Layout.Size(name)); err != nil {
-			return checkpoint.Errorf(path, "head %q: %v", name, err)
+			return nil, checkpoint.Errorf(path, "head %q: %v", name, err)
 		}
 	}
-	t.PostHoc = kept.Heads
-	return nil
+	return kept.Heads, nil
 }
 
 // digestOf returns the SHA-256 of a file.
@@ -69,29 +72,51 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// KeepPostHoc writes the procedures fitted to the heads of a run. run is the folder, and parameters is the SHA-256 of the file
-// of the parameters that they were fitted to; "" skips this check. If heads is empty, the file is removed. The errors are
-// those of [folder.Open], and [*folder.WriteError].
-func KeepPostHoc(run, parameters string, heads map[string]posthoc.Head) (err error) {
-	f, err := folder.Open(run, folder.OS{})
+// ChangePostHoc changes the procedures fitted to the heads of the run, in its folder and in PostHoc. While it reads, changes and writes
+// posthoc.json, it holds the folder of the run, so that no change of another process is lost. With fresh, it changes PostHoc and
+// discards what the file contains, even if that is damaged. If change leaves no heads, the file is removed. The errors are those of change, [Trained.ReadPostHoc]
+// and [folder.Open], and [*folder.WriteError], and an error for a model that [Open] did not read.
+func (t *Trained) ChangePostHoc(fresh bool, change func(heads map[string]posthoc.Head)) (err error) {
+	if t.folder == "" {
+		return fmt.Errorf("%s: the model was not read from the folder of a run, which keeps calibrations and thresholds: open that folder", t.Path)
+	}
+	f, err := folder.Open(t.folder, folder.OS{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if len(heads) == 0 {
-		return f.Remove(folder.PostHoc)
+	now := t.PostHoc
+	if !fresh {
+		if now, err = t.readPostHoc(); err != nil {
+			return err
+		}
 	}
-	_, b, err := folderOf(run).parameters()
+	heads := map[string]posthoc.Head{}
+	maps.Copy(heads, now)
+	if change(heads); len(heads) == 0 {
+		if err := f.Remove(folder.PostHoc); err != nil {
+			return err
+		}
+		t.PostHoc = nil
+		return nil
+	}
+	_, b, err := folderOf(t.folder).parameters()
 	if err != nil {
 		return err
 	}
-	now := digestOf(b)
-	if parameters != "" && parameters != now {
-		return checkpoint.Mismatchf(run, "its training has continued since the run was opened; open it again")
+	if t.Digest == "" { // trained in this process
+		t.Digest = digestOf(b)
 	}
-	text, err := sealed.Document(postHocFile{postHocFormat, now, heads, sealed.Open})
+	if digestOf(b) != t.Digest {
+		return checkpoint.Mismatchf(t.folder, "its training has continued since the run was opened; open it again")
+	}
+	text, err := sealed.Document(postHocFile{postHocFormat, t.Digest, heads, sealed.Open})
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	return f.Write(folder.File{Name: folder.PostHoc, Data: text})
+	if err := f.Write(folder.File{Name: folder.PostHoc, Data: text}); err != nil {
+		return err
+	}
+	t.PostHoc = heads
+	return nil
 }

@@ -265,7 +265,11 @@ func (s *session) trained() (*Trained, error) {
 	}
 	first := all[0] // the best epoch, if a hook selects one
 	s.samples.add(first.file)
-	return open(s.spec, s.folder.Join(first.name), first.file)
+	t, err := open(s.spec, s.folder.Join(first.name), first.file)
+	if err == nil {
+		t.folder = s.run
+	}
+	return t, err
 }
 
 // repair removes files and lines that do not belong to the run's state: metrics left by a killed process, and the best epoch

@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"errors"
 	"math"
 	"testing"
 )
@@ -22,6 +23,21 @@ func TestVectors(t *testing.T) {
 	} {
 		if got, want := of[0], of[1]; math.Abs(got-want) > 1e-5 {
 			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestOnlyFiniteLogitsHaveAClass(t *testing.T) {
+	if class, err := Class([]float32{-1, 2, 2, 0}); err != nil || class != 1 {
+		t.Errorf("got class %d, %v, want the first of the largest, 1", class, err)
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		for i := range 3 {
+			logits := []float32{1, 2, 3}
+			logits[i] = float32(bad)
+			if _, err := Class(logits); !errors.Is(err, ErrNoClass) {
+				t.Errorf("%v: got %v, want ErrNoClass", logits, err)
+			}
 		}
 	}
 }

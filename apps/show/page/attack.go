@@ -190,7 +190,10 @@ func (p *AttackPlots) examples(v *view, j *attack.Judgement, worst []float32) er
 	}
 	for i, class := range j.Classes {
 		at, to := i*pixels, (i+1)*pixels
-		taken, _ := mostProbable(logits[i*classes : (i+1)*classes])
+		taken, _, err := mostProbable(logits[i*classes : (i+1)*classes])
+		if err != nil {
+			return err
+		}
 		p.Examples = append(p.Examples, AttackExample{Clean: painter.draw(v.tone, clean[at:to]), Attacked: painter.draw(v.tone, attacked[at:to]),
 			Difference: painter.draw(figures.Signed, differences[at:to]), Class: name(class), Taken: name(taken), Wrong: taken != class})
 	}

@@ -9,6 +9,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/internal/numeral"
+	"tessera/internal/vectors"
 	"tessera/metrics"
 )
 
@@ -258,10 +259,11 @@ func (v *view) heads() (list []HeadPlots, err error) {
 	return list, nil
 }
 
-// head compares the classes that a head predicts with the labels, nil if there are too many classes to show.
+// head compares the classes that a head predicts with the labels, nil if there are too many classes to show. It leaves out samples without
+// a class, whose logits are not finite.
 func (v *view) head(name string, logits []float32, labels []int) *HeadPlots {
-	p := v.run.PredictionOf(name, logits, v.n)
-	names, classes := p.Classes, len(p.Classes)
+	names := v.run.HeadClasses(name)
+	classes := len(names)
 	if classes > mostClasses {
 		return nil
 	}
@@ -276,7 +278,10 @@ func (v *view) head(name string, logits []float32, labels []int) *HeadPlots {
 		if label < 0 || label >= classes {
 			continue
 		}
-		best, confidence := mostProbable(logits[i*classes : (i+1)*classes])
+		best, confidence, err := mostProbable(logits[i*classes : (i+1)*classes])
+		if err != nil {
+			continue
+		}
 		counts[label][best]++
 		h.Images++
 		bin := &sums[min(max(int(math.Ceil(confidence*15))-1, 0), 14)]
@@ -315,13 +320,13 @@ func (s binSum) shown(all int) CalibrationBin {
 }
 
 // mostProbable returns the class with the largest logit, and its probability.
-func mostProbable(logits []float32) (class int, probability float64) {
-	class = max(slices.Index(logits, slices.Max(logits)), 0)
+func mostProbable(logits []float32) (class int, probability float64, err error) {
+	class, err = vectors.Class(logits)
 	sum := 0.0
 	for _, x := range logits {
 		sum += math.Exp(float64(x) - float64(logits[class]))
 	}
-	return class, 1 / sum
+	return class, 1 / sum, err
 }
 
 func confusionRows(names []string, counts [][]int) (rows []ConfusionRow) {
