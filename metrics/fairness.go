@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/posthoc"
 )
@@ -36,24 +34,43 @@ func init() {
 // group of fewer than Least samples has no intervals but a note; gaps and ratios include it. Samples of an unknown class or
 // group are ignored; a note contains their number.
 //
-// Source: Barocas, Hardt, Narayanan, Fairness and machine learning, 2023, chapter 3; Efron, Bootstrap methods, 1979.
+// A gap is at least 0, and so are the gaps of all bootstrap samples. The interval of a gap between two groups is therefore that of the
+// signed difference, the larger minus the smaller measured rate, and that of the ratio likewise; of more groups it is that of the
+// gap. In addition, p is the p-value of the permutation test that all groups have the same rate, with Resamples permutations of the
+// groups among the samples that fulfil the condition of the rate (for group_calibration, of the same samples). Where p is at least
+// 0.05, the intervals are extended to the gap 0 and the ratio 1.
+//
+// Source: Barocas, Hardt, Narayanan, Fairness and machine learning, 2023, chapter 3; Efron, Bootstrap methods, 1979; Phipson and
+// Smyth, Permutation P-values should never be zero, 2010.
 type Fairness struct {
 	Group     string `toml:"group" doc:"column of the groups"`
 	Positive  int    `toml:"positive" want:">= 0" doc:"the positive class"`
-	Resamples int    `toml:"resamples" want:"> 0" doc:"number of bootstrap samples"`
-	Seed      uint64 `toml:"seed" doc:"seed of the bootstrap"`
+	Resamples int    `toml:"resamples" want:"> 0" doc:"number of bootstrap samples, and of permutations"`
+	Seed      uint64 `toml:"seed" doc:"seed of both"`
 	Least     int    `toml:"least" want:">= 1" doc:"samples from which a group has intervals"`
 }
 
-// fairnessRates lists the values of a group, in order of output.
-var fairnessRates = []struct{ name, doc string }{
-	{"selection_rate", "P(d = 1), d = 1 if the decision is the positive class: independence"},
-	{"false_positive_rate", "P(d = 1 | y = 0), y = 1 if the sample belongs to the positive class: separation"},
-	{"false_negative_rate", "P(d = 0 | y = 1): separation"},
-	{"precision", "P(y = 1 | d = 1): sufficiency"},
-	{"false_omission_rate", "P(y = 1 | d = 0): sufficiency"},
-	{"group_calibration", "expected calibration error of the probability of the positive class, in 15 bins: sufficiency"},
-	{"group_accuracy", "P(d = y)"},
+// fairnessRates lists the values of a group, in order of output. A rate is the share of the samples that it counts among those of
+// its condition; group_calibration is none.
+var fairnessRates = []struct {
+	name, doc     string
+	given, counts func(fairSample) bool
+}{
+	{"selection_rate", "P(d = 1), d = 1 if the decision is the positive class: independence", always, decided},
+	{"false_positive_rate", "P(d = 1 | y = 0), y = 1 if the sample belongs to the positive class: separation", not(positive), decided},
+	{"false_negative_rate", "P(d = 0 | y = 1): separation", positive, not(decided)},
+	{"precision", "P(y = 1 | d = 1): sufficiency", decided, positive},
+	{"false_omission_rate", "P(y = 1 | d = 0): sufficiency", not(decided), positive},
+	{"group_calibration", "expected calibration error of the probability of the positive class, in 15 bins: sufficiency", nil, nil},
+	{"group_accuracy", "P(d = y)", always, func(s fairSample) bool { return s.d == s.y }},
+}
+
+func always(fairSample) bool     { return true }
+func decided(s fairSample) bool  { return s.d }
+func positive(s fairSample) bool { return s.y }
+
+func not(f func(fairSample) bool) func(fairSample) bool {
+	return func(s fairSample) bool { return !f(s) }
 }
 
 // Describe implements [Metric].
@@ -108,13 +125,11 @@ type fairnessMeter struct {
 	thresholds *posthoc.Thresholds
 	of         map[int][]fairSample // samples by group
 
-	missing            string // why the metric is not applicable; "" if it is
-	noGroup, noLabel   int    // numbers of samples of an unknown group and of an unknown class
-	rates              [][]float64
-	lows, highs        [][]float64 // bounds of the intervals: of the rates of each group, then of the gaps, then of the ratios
-	gaps, ratios       []float64
-	gapLows, gapHighs  []float64
-	ratioLows, ratioHs []float64
+	missing          string      // why the metric is not applicable; "" if it is
+	noGroup, noLabel int         // numbers of samples of an unknown group and of an unknown class
+	rates            [][]float64 // by group
+	spans            [][]span    // rates with their intervals, by group
+	gaps             []rateGap   // by rate
 }
 
 // Add implements [Meter].
@@ -165,27 +180,46 @@ const fairBins = 15
 // ratesOf returns the rates over the samples with the indices at(0), at(1), ...; NaN for a rate that is not applicable.
 func ratesOf(samples []fairSample, at func(i int) int) []float64 {
 	var n [2][2]float64 // numbers of samples by class and decision
-	var bins [fairBins]struct{ y, p float64 }
+	var c calibration
 	for i := range samples {
 		s := samples[at(i)]
-		bin := &bins[min(max(int(math.Ceil(s.p*fairBins))-1, 0), fairBins-1)]
-		bin.p += s.p
+		c.add(s)
 		var y, d int
 		if s.y {
 			y = 1
-			bin.y++
 		}
 		if s.d {
 			d = 1
 		}
 		n[y][d]++
 	}
-	all, error := float64(len(samples)), 0.0
-	for _, b := range bins {
-		error += math.Abs(b.y - b.p)
-	}
+	all := float64(len(samples))
 	return []float64{(n[0][1] + n[1][1]) / all, n[0][1] / (n[0][0] + n[0][1]), n[1][0] / (n[1][0] + n[1][1]), n[1][1] / (n[0][1] + n[1][1]),
-		n[1][0] / (n[0][0] + n[1][0]), error / all, (n[0][0] + n[1][1]) / all}
+		n[1][0] / (n[0][0] + n[1][0]), c.error(), (n[0][0] + n[1][1]) / all}
+}
+
+// calibration sums classes and probabilities in bins of the probability.
+type calibration struct {
+	bins [fairBins]struct{ y, p float64 }
+	n    float64
+}
+
+func (c *calibration) add(s fairSample) {
+	bin := &c.bins[min(max(int(math.Ceil(s.p*fairBins))-1, 0), fairBins-1)]
+	bin.p += s.p
+	if s.y {
+		bin.y++
+	}
+	c.n++
+}
+
+// error returns the expected calibration error.
+func (c *calibration) error() float64 {
+	sum := 0.0
+	for _, b := range c.bins {
+		sum += math.Abs(b.y - b.p)
+	}
+	return sum / c.n
 }
 
 // between returns the gap and the ratio of one rate between groups. Both are NaN if fewer than two groups have this rate.
@@ -227,10 +261,8 @@ func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) 
 	for _, g := range groups {
 		m.rates = append(m.rates, ratesOf(m.of[g], func(i int) int { return i }))
 	}
-	m.gaps, m.ratios = nil, nil
 	for k, r := range fairnessRates {
 		gap, ratio := between(m.rates, k)
-		m.gaps, m.ratios = append(m.gaps, gap), append(m.ratios, ratio)
 		if math.IsNaN(gap) {
 			why := fmt.Sprintf("fewer than two groups have a %s", r.name)
 			if len(groups) == 1 {
@@ -246,77 +278,37 @@ func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) 
 		n := float64(len(m.of[g]))
 		right, all = right+n*m.rates[i][len(fairnessRates)-1], all+n
 	}
-	m.bootstrap(ctx, groups)
+	m.infer(ctx, groups)
 	return append(values, Number(right/all)), ctx.Err()
-}
-
-// bootstrap computes the confidence intervals.
-func (m *fairnessMeter) bootstrap(ctx context.Context, groups []int) {
-	drawn := make([][][]float64, m.Resamples) // by group and rate
-	team.For(m.Resamples, 10, func(from, to int) {
-		for k := from; k < to && ctx.Err() == nil; k++ {
-			r := random.Stream(m.Seed, "fairness", uint64(k))
-			for _, g := range groups {
-				samples := m.of[g]
-				drawn[k] = append(drawn[k], ratesOf(samples, func(int) int { return r.IntN(len(samples)) }))
-			}
-		}
-	})
-	if ctx.Err() != nil {
-		return
-	}
-	interval := func(of func(k int) float64) (low, high float64) {
-		var known []float64
-		for k := range drawn {
-			if v := of(k); !math.IsNaN(v) {
-				known = append(known, v)
-			}
-		}
-		if len(known) == 0 {
-			return math.NaN(), math.NaN()
-		}
-		slices.Sort(known)
-		return quantile(known, 0.025), quantile(known, 0.975)
-	}
-	rates := len(fairnessRates)
-	m.lows, m.highs = make([][]float64, len(groups)), make([][]float64, len(groups))
-	m.gapLows, m.gapHighs, m.ratioLows, m.ratioHs = make([]float64, rates), make([]float64, rates), make([]float64, rates), make([]float64, rates)
-	for which := range rates {
-		for i, g := range groups {
-			low, high := math.NaN(), math.NaN()
-			if len(m.of[g]) >= m.Least {
-				low, high = interval(func(k int) float64 { return drawn[k][i][which] })
-			}
-			m.lows[i], m.highs[i] = append(m.lows[i], low), append(m.highs[i], high)
-		}
-		m.gapLows[which], m.gapHighs[which] = interval(func(k int) float64 { gap, _ := between(drawn[k], which); return gap })
-		m.ratioLows[which], m.ratioHs[which] = interval(func(k int) float64 { _, ratio := between(drawn[k], which); return ratio })
-	}
 }
 
 // Tables implements [Tabled].
 func (m *fairnessMeter) Tables() []*Table {
-	if m.rates == nil || m.lows == nil {
+	if m.rates == nil || m.gaps == nil {
 		return nil
 	}
-	t := &Table{Name: "fairness", Of: "rate", Columns: []string{"value", "low", "high"}}
+	t := &Table{Name: "fairness", Of: "rate", Columns: []string{"value", "low", "high", "p"}}
 	groups := m.groups()
 	name := func(i int) string { return nameOf(m.names, groups[i]) }
 	for i, g := range groups {
-		t.Rows = append(t.Rows, TableRow{"count " + name(i), []float64{float64(len(m.of[g])), math.NaN(), math.NaN()}})
+		t.Rows = append(t.Rows, span{float64(len(m.of[g])), math.NaN(), math.NaN()}.row("count "+name(i), math.NaN()))
 	}
 	for which, r := range fairnessRates {
 		for i := range groups {
-			t.Rows = append(t.Rows, TableRow{r.name + " " + name(i), []float64{m.rates[i][which], m.lows[i][which], m.highs[i][which]}})
+			t.Rows = append(t.Rows, m.spans[i][which].row(r.name+" "+name(i), math.NaN()))
 		}
-		t.Rows = append(t.Rows, TableRow{r.name + " gap", []float64{m.gaps[which], m.gapLows[which], m.gapHighs[which]}},
-			TableRow{r.name + " ratio", []float64{m.ratios[which], m.ratioLows[which], m.ratioHs[which]}})
+		t.Rows = append(t.Rows, m.gaps[which].gap.row(r.name+" gap", m.gaps[which].p), m.gaps[which].ratio.row(r.name+" ratio", math.NaN()))
 	}
 	if m.thresholds != nil && m.thresholds.Positive == m.Positive {
 		t.Notes = append(t.Notes, "decided by the thresholds that are kept with the run: "+m.thresholds.String())
 	}
-	if len(groups) == 1 {
+	switch len(groups) {
+	case 1:
 		t.Notes = append(t.Notes, fmt.Sprintf("all samples are of one group, %s: there is nothing to compare", name(0)))
+	case 2:
+		t.Notes = append(t.Notes, "intervals of gaps are those of the signed difference; p is of the permutation test that both groups have the same rate")
+	default:
+		t.Notes = append(t.Notes, fmt.Sprintf("p is of the permutation test that all %d groups have the same rate: where it is at least 0.05, the interval of the gap begins at 0", len(groups)))
 	}
 	for i, g := range groups {
 		if n := len(m.of[g]); n < m.Least {

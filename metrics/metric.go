@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -76,6 +77,16 @@ type Measure struct {
 	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number
+
+	Rounding float64 // values up to this are 0 up to rounding; a comparison takes them for 0
+}
+
+// Compared returns a number as comparisons take it: 0 if it is 0 up to the rounding of the measure.
+func (m Measure) Compared(v float64) float64 {
+	if math.Abs(v) <= m.Rounding {
+		return 0
+	}
+	return v
 }
 
 // Summary returns the first sentence of Doc without Markdown.

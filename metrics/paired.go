@@ -2,36 +2,75 @@ package metrics
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Paired is the mean of paired differences with its 95 % confidence interval.
 type Paired struct {
-	Pairs int     `json:"pairs"`
-	Mean  float64 `json:"mean"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-	P     float64 `json:"p"`        // two-sided p-value of the mean difference 0
-	Holm  float64 `json:"p_holm"`   // P after Holm's correction for all differences of the same table; P if there is only one
-	Split bool    `json:"by_split"` // pairs are overlapping splits of the same images, not seeds
+	Pairs   int     `json:"pairs"`
+	Mean    float64 `json:"mean"`
+	Low     float64 `json:"low"` // Low and High equal Mean if all differences are equal: there is no interval then
+	High    float64 `json:"high"`
+	P       float64 `json:"p"`                 // two-sided p-value of the mean difference 0
+	Holm    float64 `json:"p_holm"`            // P after Holm's correction for all differences of the same table; P if there is only one
+	Split   bool    `json:"by_split"`          // pairs are overlapping splits of the same images, not seeds
+	Certain bool    `json:"certain,omitempty"` // neither model depends on the seed: the difference is no estimate
 }
 
-// Shown reports whether the interval excludes 0 and the difference remains significant at 0.05 after Holm's correction.
-func (p Paired) Shown() bool { return (p.Low > 0 || p.High < 0) && p.Holm < 0.05 }
+// Verdict says what a paired difference shows.
+type Verdict string
 
-// constant reports whether all differences were equal.
+// The verdicts.
+const (
+	Same        Verdict = "equal"                // all differences are 0 up to rounding
+	Different   Verdict = "shown"                // significant at 0.05 after Holm's correction, or certain
+	Uncorrected Verdict = "not after correction" // significant at 0.05 as a single comparison only
+	Unclear     Verdict = "no difference shown"
+)
+
+// Verdict judges the difference. It is the only place that does.
+func (p Paired) Verdict() Verdict {
+	switch {
+	case p.equal():
+		return Same
+	case p.Certain || p.Holm < 0.05:
+		return Different
+	case p.P < 0.05:
+		return Uncorrected
+	}
+	return Unclear
+}
+
+// Shown reports whether the verdict is [Different].
+func (p Paired) Shown() bool { return p.Verdict() == Different }
+
+// constant reports whether all differences are equal.
 func (p Paired) constant() bool { return p.Low == p.High }
 
-// Finding returns the mean with its sign, or the statement that no difference is shown.
+// equal reports whether all differences are 0.
+func (p Paired) equal() bool { return p.constant() && p.Mean == 0 }
+
+// MarshalJSON adds the verdict.
+func (p Paired) MarshalJSON() ([]byte, error) {
+	type plain Paired
+	return json.Marshal(struct {
+		plain
+		Verdict Verdict `json:"verdict"`
+	}{plain(p), p.Verdict()})
+}
+
+// Finding returns the mean with its sign if the difference is shown, else the verdict.
 func (p Paired) Finding() string {
-	if !p.Shown() {
-		return "no difference shown"
+	if p.Shown() {
+		return fmt.Sprintf("%+.*g", p.digits(), p.Mean)
 	}
-	return fmt.Sprintf("%+.*g", p.digits(), p.Mean)
+	return string(p.Verdict())
 }
 
 // digits returns the number of significant digits, at least 2, with which the mean and the ends of the interval differ.
@@ -46,32 +85,37 @@ func (p Paired) digits() int {
 	return most
 }
 
-// Interval returns the confidence interval as text, "[0.001, 0.0016]", or the statement that there is none.
+// Interval returns the confidence interval as text, "[0.001, 0.0016]", or, for equal differences, which have none, what was
+// seen; "" for differences of 0.
 func (p Paired) Interval() string {
-	if p.constant() && p.Split {
-		return "(the same on every split)"
-	}
-	if p.constant() {
+	switch {
+	case p.equal():
+		return ""
+	case p.Certain:
 		return "(the same under every seed)"
+	case p.constant() && p.Split:
+		return fmt.Sprintf("(%+.*g on each of %d splits)", p.digits(), p.Mean, p.Pairs)
+	case p.constant():
+		return fmt.Sprintf("(%+.*g under each of %d seeds)", p.digits(), p.Mean, p.Pairs)
 	}
 	return fmt.Sprintf("[%.*g, %.*g]", p.digits(), p.Low, p.digits(), p.High)
 }
 
-// String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]", with "over
-// 4 splits" if the pairs are splits.
+// String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]", "not after
+// correction [0.001, 0.0016]", "equal", with "over 4 splits" if the pairs are splits.
 func (p Paired) String() string {
-	text := p.Finding() + " " + p.Interval()
-	if p.Split {
+	text := strings.TrimSpace(p.Finding() + " " + p.Interval())
+	if p.Split && !p.constant() {
 		text += fmt.Sprintf(" over %d splits", p.Pairs)
 	}
 	return text
 }
 
-// Significance returns the p-values as text: "p = 0.003", with Holm's if it differs: "p = 0.003, 0.024 by Holm"; "" for equal
-// differences, which have none.
+// Significance returns the p-values as text: "p = 0.003", with Holm's if it differs: "p = 0.003, 0.024 by Holm"; "" where
+// nothing was tested.
 func (p Paired) Significance() string {
 	switch {
-	case p.constant():
+	case !p.tested():
 		return ""
 	case p.Holm != p.P:
 		return fmt.Sprintf("p = %.2g, %.2g by Holm", p.P, p.Holm)
@@ -79,13 +123,32 @@ func (p Paired) Significance() string {
 	return fmt.Sprintf("p = %.2g", p.P)
 }
 
+// tested reports whether the difference is a test of a hypothesis.
+func (p Paired) tested() bool { return !p.Certain && !p.equal() }
+
+// Minus returns the difference with the two models exchanged.
+func (p Paired) Minus() Paired {
+	p.Mean, p.Low, p.High = 0-p.Mean, 0-p.High, 0-p.Low
+	return p
+}
+
+// rounding is the part of a value that may differ by rounding: two units in the last place of a float32.
+const rounding = 1.0 / (1 << 22)
+
+// EqualUpToRounding reports whether two values differ by float32 rounding at most. Values that are missing (NaN) are equal.
+func EqualUpToRounding(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= rounding*max(math.Abs(a), math.Abs(b))
+}
+
 // PairedDifference returns the mean of b_i - a_i and its 95 % confidence interval by Student's t distribution with n - 1
 // degrees of freedom, mean ± t s / √n, where s is the standard deviation of the differences. a_i and b_i are values of two
 // models with the same seed, or on the same split. Fewer than two pairs and non-finite values are an error.
 //
-// If all differences are equal up to rounding, for example for two deterministic models, Low and High equal the mean.
-//
 // The interval assumes that differences are normally distributed. With two or three pairs it is wide: t is 12.7 or 4.3.
+//
+// If all differences are equal up to float32 rounding, s says nothing about the next seed, as happens by chance for metrics that
+// count. Low and High then equal the mean, and P is that of the sign test, 2^(1-n). Differences that are all 0 up to rounding
+// have the mean 0 and P = 1.
 func PairedDifference(a, b []float64) (Paired, error) { return pairedDifference(a, b, 0) }
 
 // PairedSplits is [PairedDifference] for random splits of the same images into fitted and held-out ones. ratio is the number
@@ -112,14 +175,14 @@ func pairedDifference(a, b []float64, ratio float64) (Paired, error) {
 	if n != len(b) || n < 2 {
 		return Paired{}, fmt.Errorf("metrics: paired difference: got %d and %d values, want equally many and at least 2", n, len(b))
 	}
-	sum, squares, largest, spread := 0.0, 0.0, 0.0, 0.0
+	sum, squares, largest, spread, equal := 0.0, 0.0, 0.0, 0.0, true
 	for i := range a {
 		d := b[i] - a[i]
 		if math.IsNaN(d) || math.IsInf(d, 0) {
 			return Paired{}, fmt.Errorf("metrics: paired difference: got the values %g and %g, want a finite difference", a[i], b[i])
 		}
 		sum += d
-		largest = max(largest, math.Abs(a[i]), math.Abs(b[i]))
+		largest, equal = max(largest, math.Abs(a[i]), math.Abs(b[i])), equal && EqualUpToRounding(a[i], b[i])
 	}
 	mean := sum / float64(n)
 	for i := range a {
@@ -127,12 +190,12 @@ func pairedDifference(a, b []float64, ratio float64) (Paired, error) {
 		squares += d * d
 		spread = max(spread, math.Abs(d))
 	}
-	if spread <= 1e-12*largest {
-		p := Paired{Pairs: n, Mean: mean, Low: mean, High: mean}
-		if mean == 0 {
-			p.P, p.Holm = 1, 1
-		}
-		return p, nil
+	switch {
+	case equal:
+		return Paired{Pairs: n, P: 1, Holm: 1}, nil
+	case spread <= rounding*largest:
+		p := math.Ldexp(1, 1-n)
+		return Paired{Pairs: n, Mean: mean, Low: mean, High: mean, P: p, Holm: p}, nil
 	}
 	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}
 	deviation := math.Sqrt(squares / float64(n-1) * (1/float64(n) + ratio))
@@ -143,16 +206,17 @@ func pairedDifference(a, b []float64, ratio float64) (Paired, error) {
 
 // CorrectHolm sets the key Holm of all differences of one table by Holm's step-down method: the i-th smallest of m p-values is
 // multiplied by m - i + 1, and none is smaller than the one before it. The probability of one or more false findings in the
-// whole table is then at most 0.05, however the differences depend on each other. Differences that are equal under every seed
-// are no tests and are not counted; nil is skipped. Intervals remain those of single comparisons.
+// whole table is then at most 0.05, however the differences depend on each other. CorrectHolm returns m: differences that are
+// certain, or all 0, are no tests and are not counted; nil is skipped. Intervals remain those of single comparisons.
 //
 // Source: Holm, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of Statistics 6, 1979.
-func CorrectHolm(table []*Paired) {
-	tests := slices.DeleteFunc(slices.Clone(table), func(p *Paired) bool { return p == nil || p.constant() })
-	slices.SortStableFunc(tests, func(a, b *Paired) int { return cmp.Compare(a.P, b.P) })
+func CorrectHolm(table []*Paired) (tests int) {
+	counted := slices.DeleteFunc(slices.Clone(table), func(p *Paired) bool { return p == nil || !p.tested() })
+	slices.SortStableFunc(counted, func(a, b *Paired) int { return cmp.Compare(a.P, b.P) })
 	least := 0.0
-	for i, p := range tests {
-		least = max(least, min(1, float64(len(tests)-i)*p.P))
+	for i, p := range counted {
+		least = max(least, min(1, float64(len(counted)-i)*p.P))
 		p.Holm = least
 	}
+	return len(counted)
 }

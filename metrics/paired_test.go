@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -21,8 +22,11 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 		}
 	}
-	if got, err := PairedDifference([]float64{1, 2}, []float64{2, 3}); err != nil || !got.Shown() || got.Low != 1 || got.High != 1 {
-		t.Errorf("equal differences: %+v, %v", got, err)
+	for n, p := range map[int]float64{2: 0.5, 3: 0.25, 6: 1.0 / 32} { // of the sign test
+		a, b := make([]float64, n), slices.Repeat([]float64{1}, n)
+		if got, err := PairedDifference(a, b); err != nil || got.P != p || got.Shown() != (n == 6) || got.Low != 1 || got.High != 1 {
+			t.Errorf("%d equal differences: %+v, %v, want p = %g", n, got, err, p)
+		}
 	}
 	for _, n := range []int{0, 1} {
 		if _, err := PairedDifference(make([]float64, n), make([]float64, n)); err == nil {
@@ -30,7 +34,7 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 		}
 	}
 	rounded, err := PairedDifference([]float64{0.1, 0.3, 0.7}, []float64{0.3, 0.5, 0.9})
-	if err != nil || rounded.Low != rounded.High || rounded.String() != "+0.2 (the same under every seed)" {
+	if err != nil || rounded.Low != rounded.High || rounded.String() != "no difference shown (+0.2 under each of 3 seeds)" {
 		t.Errorf("differences that are equal up to rounding: %+v, %v", rounded, err)
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
@@ -45,11 +49,14 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 
 func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
 	for want, p := range map[string]Paired{
-		"+0.0013 [0.001, 0.0016]":                         {Mean: 0.00131, Low: 0.00102, High: 0.0016},
-		"-18 [-19, -17]":                                  {Mean: -18, Low: -19, High: -17},
-		"no difference shown [-0.001, 0.0016]":            {Mean: 0.0003, Low: -0.001, High: 0.0016},
-		"no difference shown (the same under every seed)": {},
-		"no difference shown [-5.1e-05, 0.002]":           {Mean: 0.001, Low: -0.000051, High: 0.002},
+		"+0.0013 [0.001, 0.0016]":                      {Mean: 0.00131, Low: 0.00102, High: 0.0016},
+		"-18 [-19, -17]":                               {Mean: -18, Low: -19, High: -17},
+		"no difference shown [-0.001, 0.0016]":         {Mean: 0.0003, Low: -0.001, High: 0.0016, P: 0.5, Holm: 0.5},
+		"equal":                                        {},
+		"+1 (the same under every seed)":               {Mean: 1, Low: 1, High: 1, Certain: true},
+		"not after correction [0.001, 0.0016]":         {Mean: 0.00131, Low: 0.00102, High: 0.0016, P: 0.01, Holm: 0.2},
+		"no difference shown (+1 on each of 4 splits)": {Mean: 1, Low: 1, High: 1, P: 0.125, Holm: 0.125, Split: true, Pairs: 4},
+		"no difference shown [-5.1e-05, 0.002]":        {Mean: 0.001, Low: -0.000051, High: 0.002, P: 0.06, Holm: 0.06},
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("%+v: got %q, want %q", p, got, want)
@@ -87,15 +94,17 @@ func near(a, b Paired, tolerance float64) bool {
 // The example of R's p.adjust, computed by hand: sorted p-values times 4, 3, 2, 1, and none below the one before it.
 func TestHolmCorrectsAWholeTable(t *testing.T) {
 	one := func(p float64) *Paired { return &Paired{Mean: 1, Low: 0.5, High: 1.5, P: p, Holm: p} }
-	constant := &Paired{Mean: 1, Low: 1, High: 1}
-	table := []*Paired{one(0.04), nil, one(0.01), constant, one(0.03), one(0.005)}
-	CorrectHolm(table)
+	constant := &Paired{Mean: 1, Low: 1, High: 1, Certain: true}
+	table := []*Paired{one(0.04), nil, one(0.01), constant, one(0.03), one(0.005), {P: 1, Holm: 1}}
+	if n := CorrectHolm(table); n != 4 {
+		t.Errorf("%d tests are counted, want 4", n)
+	}
 	for i, want := range map[int]float64{0: 0.06, 2: 0.03, 3: 0, 4: 0.06, 5: 0.02} {
 		if math.Abs(table[i].Holm-want) > 1e-15 || table[i].Shown() != (want < 0.05) {
 			t.Errorf("p %g becomes %g, shown: %v; want %g", table[i].P, table[i].Holm, table[i].Shown(), want)
 		}
 	}
-	if got, want := table[0].String(), "no difference shown [0.5, 1.5]"; got != want {
+	if got, want := table[0].String(), "not after correction [0.5, 1.5]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	many := []*Paired{one(0.6), one(0.7)}

@@ -21,9 +21,9 @@ func compareCommand() *cobra.Command {
 		Long: "Print the settings that differ between runs, their metrics side by side, and the similarity of their atoms. A sweep stands for its " +
 			"finished trials. Held-out images are measured, or the fitted ones where none are held out; the table says which. Runs that differ by " +
 			"their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the difference from the " +
-			"first column is printed with its 95 % confidence interval, paired by seed. svm_holdout_accuracy and linear_probe_accuracy of one seed are paired by their splits. " +
-			"Where the interval contains 0, no difference is shown. " +
-			"* marks a mean that is shown to be better than all others on the same images.",
+			"reference is printed with its 95 % interval, paired by seed. svm_holdout_accuracy and linear_probe_accuracy of one seed are paired by their splits. " +
+			"A difference is shown if its p-value is below 0.05 after Holm's correction for all comparisons of the table, whose number is printed. " +
+			"A sweep alone is compared by its stored results, as on its page, unless --metrics, --with, --svm or --split measure it again.",
 		Example:           "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
 		Args:              atLeast(1, "run"),
 		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
@@ -45,8 +45,13 @@ func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 	if err != nil {
 		return err
 	}
-	t, err := comparison.Compare(cmd.Context(), runs, comparison.Options{Split: o.Split, Metrics: o.Metrics, Open: o.Open})
-	if errors.Is(err, comparison.ErrTooFew) || errors.Is(err, comparison.ErrRepeated) {
+	if !f.given() {
+		o.Metrics = nil
+	}
+	t, err := comparison.Compare(cmd.Context(), runs, comparison.Options{Split: o.Split, Metrics: o.Metrics, Reference: o.Reference, Open: o.Open})
+	if errors.Is(err, comparison.ErrUnknown) {
+		return usageError{fmt.Errorf("--reference: %w", err)}
+	} else if errors.Is(err, comparison.ErrTooFew) || errors.Is(err, comparison.ErrRepeated) {
 		return usageError{fmt.Errorf("compare: %w", err)}
 	} else if err != nil {
 		return err
@@ -116,8 +121,10 @@ func labels(c *comparison.Table) []string {
 func printMetricRows(out io.Writer, c *comparison.Table) error {
 	t := newTable(out)
 	head := cells([]string{"metric", "better"}, labels(c))
-	for _, m := range c.Models[1:] {
-		head = append(head, fmt.Sprintf("%s - %s (95 %%)", m.Label, c.Models[0].Label))
+	for _, m := range c.Models {
+		if m.Against != "" {
+			head = append(head, fmt.Sprintf("%s - %s (95 %%)", m.Label, m.Against))
+		}
 	}
 	t.row(head...)
 	for _, row := range c.Metrics {
@@ -127,16 +134,21 @@ func printMetricRows(out io.Writer, c *comparison.Table) error {
 				line[len(line)-1] = cell.String() + " *"
 			}
 		}
-		for _, cell := range row.Cells[1:] {
-			if cell.Paired != nil {
+		for i, cell := range row.Cells {
+			switch {
+			case cell.Paired != nil:
 				line = append(line, cell.Paired.String())
-			} else {
+			case c.Models[i].Against != "":
 				line = append(line, "-")
 			}
 		}
 		t.row(line...)
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", c.Words())
+	return err
 }
 
 // printAgreements prints the similarity of atoms: the mean cosine of matched atoms and its value by chance.
@@ -156,7 +168,7 @@ func printAgreements(out io.Writer, c *comparison.Table) error {
 	}
 	for _, m := range c.Models {
 		row(fmt.Sprintf("%s, between its seeds", m.Label), m.Seeded)
-		row(fmt.Sprintf("%s and %s", c.Models[0].Label, m.Label), m.First)
+		row(fmt.Sprintf("%s and %s", c.Reference().Label, m.Label), m.First)
 	}
 	if err := t.flush(); err != nil || !headed {
 		return err

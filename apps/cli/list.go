@@ -301,6 +301,9 @@ func (f *metricFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// given reports whether a flag chooses metrics or their settings.
+func (f *metricFlags) given() bool { return len(f.names) > 0 || len(f.with) > 0 || f.svm }
+
 // chosen returns the metrics of the flags; metrics that another flag adds (others) are omitted if they are not applicable.
 func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 	chosen, err := selected(f.names...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"tessera/apps/show/comparison"
 	"tessera/apps/show/page"
 	"tessera/attack"
 	"tessera/data"
@@ -44,6 +45,7 @@ type pageFlags struct {
 	runFlags
 	metricFlags
 	out, split string
+	reference  string // model or setting that the others are compared with
 
 	attack string    // of report, as is the next one
 	radii  []float64 // radii of the attacks
@@ -54,11 +56,12 @@ func (f *pageFlags) add(cmd *cobra.Command, out, usage string) {
 	f.metricFlags.add(cmd)
 	addSplitFlag(cmd, &f.split)
 	cmd.Flags().StringVarP(&f.out, "out", "o", out, usage)
+	cmd.Flags().StringVar(&f.reference, "reference", "", "model, or setting of a sweep, that the others are compared with: its label, name or one of its runs (default the first one with several seeds)")
 }
 
 // check checks the flags and the folders before anything is measured.
 func (f *pageFlags) check(paths []string) (o page.Options, err error) {
-	o.Split = data.Split(f.split)
+	o.Split, o.Reference = data.Split(f.split), f.reference
 	if o.Open, err = f.options(); err != nil {
 		return o, err
 	}
@@ -98,10 +101,15 @@ func (f *pageFlags) read(cmd *cobra.Command, paths []string, o page.Options) (fu
 			return nil, usagef("report: %s is a sweep; give it alone (got %d folders)", paths[0], len(paths))
 		}
 		s, err := page.ReadSweep(cmd.Context(), paths[0], o)
-		if err != nil {
+		if errors.Is(err, comparison.ErrUnknown) {
+			return nil, usageError{fmt.Errorf("--reference: %w", err)}
+		} else if err != nil {
 			return nil, err
 		}
 		return s.Write, nil
+	}
+	if o.Reference != "" {
+		return nil, usagef("--reference: runs are not compared by report; give a sweep, or use tessera compare")
 	}
 	r := &page.Report{}
 	for _, path := range paths {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/comparison"
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/data"
@@ -55,6 +56,7 @@ type Page struct {
 	further   []string   // Options.Flags
 	notes     string
 	first     string   // name of the trained model with which the others are compared, "" if no model was trained
+	tests     int      // number of comparisons that are corrected together
 	differing []string // metrics that are compared; empty without two common seeds
 	failed    []sweep.Row
 	unfit     []config.Unfit // models without a trial
@@ -85,7 +87,9 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 			measured = append(measured, one.Measured)
 		}
 		p.Rows = figures.Compare(r.published(o.rows, measured), measured)
-		p.differ(results, measured, all)
+		if err := p.differ(s.Path, results, measured, all); err != nil {
+			return nil, err
+		}
 	}
 	for _, row := range results.Trials {
 		if row.Error != "" {
@@ -355,29 +359,73 @@ func (p *Page) remarks(b *strings.Builder) {
 }
 
 // differ compares the trained models of the page with the first of them, paired by seed. measured and all belong to the
-// settings of the results.
-func (p *Page) differ(results *sweep.Results, measured []figures.Measured, all []shown) {
+// settings of the results, which are in the folder path.
+func (p *Page) differ(path string, results *sweep.Results, measured []figures.Measured, all []shown) error {
 	trained := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return r.Measured == nil || r.Measured.Done == 0 })
 	if len(trained) < 2 {
-		return
+		return nil
 	}
-	from, sets := 0, make([]*config.Dataset, len(all))
-	for i := range all {
-		sets[i] = &all[i].model.Dataset
+	reference, trials := "", map[string]comparison.Trial{}
+	for i, one := range results.Settings {
+		for _, trial := range one.Trials {
+			trials[trial] = comparison.Trial{Dataset: &all[i].model.Dataset, Parameters: comparison.Parameters(sweep.TrialPath(path, trial))}
+		}
 		if trained[0].Measured == &measured[i] {
-			from = i
+			at := slices.IndexFunc(results.Trials, func(row sweep.Row) bool { return row.Metrics != nil && slices.Contains(one.Trials, row.Trial) })
+			reference = sweep.TrialPath(path, results.Trials[at].Trial)
 		}
 	}
-	d := results.Differences(from, sets)
-	p.first, p.differing = labelled(trained[0]), d.Metrics
+	names := compared(results)
+	t, err := comparison.OfSweep(results, path, trials, reference, names)
+	if err != nil {
+		return err
+	}
+	p.first, p.tests = labelled(trained[0]), t.Tests
+	next := 0 // index of the setting's model in the table
 	for i := range measured {
-		measured[i].Pairs, measured[i].Differences = d.Pairs[i], map[string]metrics.Paired{}
-		for j, paired := range d.Paired[i] {
-			if paired != nil {
-				measured[i].Differences[d.Metrics[j]] = *paired
+		if measured[i].Differences = map[string]metrics.Paired{}; measured[i].Done == 0 {
+			continue
+		}
+		if measured[i].Pairs = t.Common(next); measured[i].Pairs > 0 {
+			for _, row := range t.Metrics {
+				if d := row.Cells[next].Paired; d != nil {
+					measured[i].Differences[row.Name] = *d
+				}
+			}
+		}
+		next++
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(measured, func(m figures.Measured) bool { _, ok := m.Differences[name]; return ok }) {
+			p.differing = append(p.differing, name)
+		}
+	}
+	return nil
+}
+
+// compared returns the metrics whose differences a page shows: reconstruction, the sparsity of contributions, or of codes without it,
+// max-approximation, and accuracies.
+func compared(r *sweep.Results) (names []string) {
+	var heads, known []string
+	for _, row := range r.Trials {
+		if row.Metrics == nil {
+			continue
+		}
+		for _, v := range row.Metrics.Values {
+			if v.Missing != "" || slices.Contains(known, v.Name) {
+				continue
+			}
+			known = append(known, v.Name)
+			if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
+				heads = append(heads, v.Name)
 			}
 		}
 	}
+	sparsity := "hoyer_contribution"
+	if !slices.Contains(known, sparsity) {
+		sparsity = "hoyer"
+	}
+	return slices.Concat([]string{"mse", sparsity, "max_approx"}, heads, []string{"svm_accuracy", "svm_holdout_accuracy"})
 }
 
 // Differences returns the differences of the trained models from the first one, with 95 % confidence intervals, and a sentence
@@ -403,9 +451,9 @@ func (p *Page) differences(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "## Differences between models\n\n%s", text)
 	if len(t.Rows) > 0 {
-		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. If an interval contains 0, "+
-			"no difference is shown. One in twenty such intervals does not contain the true difference. They cover the choice of the seeds, "+
-			"not that of the measured images.\n\n%s\n", t.Markdown())
+		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. A difference is shown if its "+
+			"p-value is below 0.05 after Holm's correction for %d comparisons; \"%s\" would be shown alone. Intervals cover the choice of the seeds, "+
+			"not that of the measured images.\n\n%s\n", p.tests, metrics.Uncorrected, t.Markdown())
 		return
 	}
 	b.WriteString("\n\n")

@@ -7,11 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat"
 
 	"tessera"
 	"tessera/config"
@@ -23,17 +20,24 @@ import (
 
 // Options are the settings of a comparison.
 type Options struct {
-	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
-	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
-	Open    tessera.Options   // options for opening runs
+	Split     data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
+	Metrics   metrics.Selection // measured metrics; nil for [metrics.Default]
+	Reference string            // model that the others are compared with: its label, its name or one of its runs; see [Table]
+	Open      tessera.Options   // options for opening runs
 }
 
 // Table is the comparison of several models. Runs whose declarations differ only in their seeds are one model.
+//
+// The reference is the first model with several seeds, or the first one without any such, unless the user has chosen another.
+// Models on other images than the reference are compared with the first one of their images.
 type Table struct {
 	Models   []*Model  `json:"models"`
 	Settings []Setting `json:"settings"`       // settings that differ between the models
 	With     []string  `json:"with,omitempty"` // settings of the metrics that the user has set: "shots=1"
 	Metrics  []Metric  `json:"metrics"`
+	Tests    int       `json:"comparisons"` // number of differences that Holm's correction counts
+
+	reference int // index of the reference
 }
 
 // Model is one or several runs with the same declaration except the seed.
@@ -48,12 +52,14 @@ type Model struct {
 	Note    string             `json:"note,omitempty"`         // a caveat about the images, as in [evaluation.Report]
 	Counted string             `json:"-"`                      // "images" or "samples"
 	Seeded  *metrics.Agreement `json:"seeded_atoms,omitempty"` // agreement of the atoms of the model's seeds; nil for one seed and for models without atoms
-	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of the model's atoms with those of the first model; nil for the first model
-	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the first model matched with atoms of this model, most similar first
+	First   *metrics.Agreement `json:"first_atoms,omitempty"`  // agreement of the model's atoms with those of the reference; nil for the reference
+	Pairs   []metrics.Match    `json:"atom_pairs,omitempty"`   // atoms of the reference matched with atoms of this model, most similar first
+	Against string             `json:"against,omitempty"`      // label of the model that its metrics are compared with; "" for a reference, and if there is none
 	Unused  []int              `json:"unused_atoms,omitempty"` // number of atoms of each seed that are not matched, because their units do not contribute; nil if all do
 
 	declared *config.Model
-	members  []member // runs in the order of their seeds
+	stored   *config.Dataset // data set of a setting whose stored results are compared; nil for measured runs
+	members  []member        // runs in the order of their seeds
 }
 
 // member is a measured run of a model.
@@ -63,7 +69,9 @@ type member struct {
 	result *metrics.Result
 	atoms  *metrics.Atoms
 	used   []int  // numbers of the atoms that contribute to the measured images
-	images string // checksum of the measured images
+	images string // checksum of the measured images; of stored results, their data set, split and number
+
+	parameters string // checksum of the trained parameters
 }
 
 // Atoms returns the atoms of the first seed, nil if the decoder has none.
@@ -80,55 +88,32 @@ type Setting struct {
 	Values []string `json:"values"`
 }
 
-// Metric is one metric of all models.
-type Metric struct {
-	Name   string         `json:"name"`
-	Better metrics.Better `json:"better"`
-	Cells  []Cell         `json:"models"`
-}
-
-// Cell is one metric of one model.
-type Cell struct {
-	Measured  bool            `json:"measured"` // false if the metric is not applicable
-	Mean      float64         `json:"mean"`     // mean over the seeds
-	Deviation float64         `json:"deviation"`
-	Best      bool            `json:"best"`                 // the mean is better than that of every other model on the same images, and the differences are shown
-	Paired    *metrics.Paired `json:"difference,omitempty"` // difference from the first model over common seeds; nil for fewer than two common seeds
-}
-
-// String prints the mean with its deviation, "-" for a metric that is not applicable.
-func (c Cell) String() string {
-	switch {
-	case !c.Measured:
-		return "-"
-	case c.Deviation > 0:
-		return fmt.Sprintf("%.4g ± %.2g", c.Mean, c.Deviation)
-	}
-	return fmt.Sprintf("%.4g", c.Mean)
-}
-
 // Errors for runs that cannot be compared.
 var (
 	ErrTooFew   = errors.New("want at least 2")
 	ErrRepeated = errors.New("the same model with the same seed")
+	ErrUnknown  = errors.New("no such model to compare with")
 )
 
-// Compare opens and measures runs, one after the other. The folder of a sweep is replaced by its finished trials. Compare
-// returns [ErrTooFew] for fewer than two runs and [ErrRepeated] for a repeated run.
+// Compare opens and measures runs, one after the other. The folder of a sweep is replaced by its finished trials; of a sweep alone,
+// without a split and metrics, the stored results are compared, as on its page ([OfSweep]). Compare returns [ErrTooFew] for fewer than
+// two runs, [ErrRepeated] for a repeated run and [ErrUnknown] for an unknown reference.
 func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if ctx == nil {
 		return nil, errors.New("comparison: no context: give context.Background()")
+	}
+	if len(paths) == 1 && sweep.Is(paths[0]) && o.Split == "" && o.Metrics == nil {
+		return compareStored(ctx, paths[0], o)
 	}
 	runs, err := trials(paths)
 	if err != nil {
 		return nil, err
 	}
-	if len(runs) < 2 {
-		return nil, fmt.Errorf("got %d run%s, %w", len(runs), strings.Repeat("s", 1-len(runs)), ErrTooFew)
+	if err := enough(len(runs)); err != nil {
+		return nil, err
 	}
 	t := &Table{With: o.Metrics.Given()}
-	var splits []string // measured, but not shown
-	if o.Metrics, splits, err = withSplits(o.Metrics); err != nil {
+	if o.Metrics, err = withSplits(o.Metrics); err != nil {
 		return nil, err
 	}
 	for _, path := range runs {
@@ -136,6 +121,24 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 			return nil, err
 		}
 	}
+	t.label()
+	t.settings()
+	if err := t.judge(o.Reference, nil); err != nil {
+		return nil, err
+	}
+	return t, t.agreements()
+}
+
+// enough returns [ErrTooFew] for fewer than two runs.
+func enough(runs int) error {
+	if runs < 2 {
+		return fmt.Errorf("got %d run%s, %w", runs, strings.Repeat("s", 1-runs), ErrTooFew)
+	}
+	return nil
+}
+
+// label gives the models their labels and lists their runs in the order of the seeds.
+func (t *Table) label() {
 	for i, m := range t.Models {
 		m.Label = label(i)
 		slices.SortFunc(m.members, func(a, b member) int { return cmp.Compare(a.seed, b.seed) })
@@ -143,14 +146,12 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 			m.Runs, m.Seeds = append(m.Runs, one.path), append(m.Seeds, one.seed)
 		}
 	}
-	t.settings()
-	t.metrics(splits)
-	return t, t.agreements()
 }
 
 // withSplits adds the measures of single splits to a selection with a measure that is their mean, because [Model.difference]
-// pairs them. It also returns the names of the added measures.
-func withSplits(chosen metrics.Selection) (all metrics.Selection, added []string, err error) {
+// pairs them.
+func withSplits(chosen metrics.Selection) (metrics.Selection, error) {
+	var added []string
 	for _, name := range chosen.Names() {
 		splits, _, _ := metrics.Splits(name)
 		added = append(added, splits...)
@@ -158,9 +159,9 @@ func withSplits(chosen metrics.Selection) (all metrics.Selection, added []string
 	added = slices.DeleteFunc(added, func(name string) bool { return slices.Contains(chosen.Names(), name) })
 	more, err := metrics.Select(added...)
 	if err != nil || len(added) == 0 {
-		return chosen, nil, err
+		return chosen, err
 	}
-	return chosen.Add(more), added, nil
+	return chosen.Add(more), nil
 }
 
 // trials replaces the folders of sweeps by the folders of their finished trials.
@@ -214,12 +215,19 @@ func (t *Table) add(ctx context.Context, path string, o Options) error {
 	if i := slices.IndexFunc(m.members, func(other member) bool { return other.seed == seed }); i >= 0 {
 		return fmt.Errorf("%s: %w %d as %s; give it once", path, ErrRepeated, seed, m.members[i].path)
 	}
-	used, err := contributing(ctx, r, sample.Images)
-	if err != nil {
+	one := member{path: path, seed: seed, result: result, images: sample.Images.Checksum()}
+	if err := one.inspect(ctx, r, sample.Images); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	m.members = append(m.members, member{path, seed, result, r.Atoms(), used, sample.Images.Checksum()})
+	m.members = append(m.members, one)
 	return nil
+}
+
+// inspect reads the atoms and the parameters of an open run.
+func (m *member) inspect(ctx context.Context, r *tessera.Run, images *data.Images) (err error) {
+	m.parameters, m.atoms = Parameters(m.path), r.Atoms()
+	m.used, err = contributing(ctx, r, images)
+	return err
 }
 
 // contributors is the maximum number of images that decide whether a unit contributes.
@@ -289,160 +297,8 @@ func (t *Table) settings() {
 	}
 }
 
-// metrics fills in the rows, except those of the hidden measures.
-func (t *Table) metrics(hidden []string) {
-	var names []string
-	for _, m := range t.Models {
-		for _, v := range m.members[0].result.Shown() {
-			if !slices.Contains(names, v.Name) && !slices.Contains(hidden, v.Name) {
-				names = append(names, v.Name)
-			}
-		}
-	}
-	for _, name := range names {
-		row := Metric{Name: name, Better: metrics.Neither}
-		if measure, ok := metrics.MeasureOf(name); ok {
-			row.Better = measure.Better
-		}
-		for _, m := range t.Models {
-			row.Cells = append(row.Cells, m.cell(name, t.Models[0]))
-		}
-		if slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Measured }) {
-			t.Metrics = append(t.Metrics, row)
-		}
-	}
-	t.mark()
-}
-
-// mark marks the best model of every row: the one that is better than every other model on the same images, by a shown
-// difference. The least significant of its differences is the test of a row, and [metrics.CorrectHolm] takes the tests of all
-// rows together. The differences from the first model are corrected separately.
-func (t *Table) mark() {
-	var tests, shown []*metrics.Paired
-	var marks []*Cell
-	for _, row := range t.Metrics {
-		for i := range row.Cells {
-			shown = append(shown, row.Cells[i].Paired)
-			if hardest := t.hardest(row, i); hardest != nil {
-				tests, marks = append(tests, hardest), append(marks, &row.Cells[i])
-			}
-		}
-	}
-	metrics.CorrectHolm(shown)
-	metrics.CorrectHolm(tests)
-	for i, p := range tests {
-		marks[i].Best = p.Shown()
-	}
-}
-
-// hardest returns the difference with the largest p-value between a model and the others on the same images; nil if the model
-// is not better in the mean than all of them, or has a difference from none.
-func (t *Table) hardest(row Metric, best int) (hardest *metrics.Paired) {
-	if row.Better == metrics.Neither {
-		return nil
-	}
-	for i, c := range row.Cells {
-		if i == best || !c.Measured || !t.Models[i].sameImages(t.Models[best]) {
-			continue
-		}
-		p := t.Models[best].difference(row.Name, t.Models[i])
-		if p == nil || p.Mean == 0 || (p.Mean > 0) != (row.Better == metrics.Higher) {
-			return nil
-		}
-		if hardest == nil || p.P > hardest.P {
-			hardest = p
-		}
-	}
-	return hardest
-}
-
-// sameImages reports whether two models were measured on the same images, regardless of the names of their data sets.
-// Held-out images may depend on the seed: they must be equal for every common seed, or for all seeds if no seed is common.
-func (m *Model) sameImages(other *Model) bool {
-	if m.Split != other.Split {
-		return false
-	}
-	common, all := false, map[string]bool{}
-	for _, a := range m.members {
-		for _, b := range other.members {
-			all[a.images], all[b.images] = true, true
-			if a.seed == b.seed {
-				if common = true; a.images != b.images {
-					return false
-				}
-			}
-		}
-	}
-	return common || len(all) == 1
-}
-
-// cell returns one metric of the model and its difference from the first model.
-func (m *Model) cell(name string, first *Model) Cell {
-	var all []float64
-	for _, one := range m.members {
-		if v, ok := one.result.Number(name); ok {
-			all = append(all, v)
-		}
-	}
-	c := Cell{Measured: len(all) > 0}
-	switch {
-	case len(all) == 1:
-		c.Mean = all[0]
-	case len(all) > 1:
-		c.Mean, c.Deviation = stat.MeanStdDev(all, nil)
-	}
-	if m != first {
-		c.Paired = m.difference(name, first)
-	}
-	return c
-}
-
-// difference returns the difference of one metric from another model, paired by seed. With fewer than two common seeds, a
-// measure that is a mean over splits is paired by split; each split has the mean over the seeds. The difference is nil if there
-// are no pairs, or if the models were measured on different images.
-func (m *Model) difference(name string, from *Model) *metrics.Paired {
-	if !m.sameImages(from) {
-		return nil
-	}
-	var is, was []float64
-	for _, a := range m.members {
-		for _, b := range from.members {
-			x, ok := a.result.Number(name)
-			y, also := b.result.Number(name)
-			if a.seed == b.seed && ok && also {
-				is, was = append(is, x), append(was, y)
-			}
-		}
-	}
-	p, err := metrics.PairedDifference(was, is)
-	if splits, ratio, ok := metrics.Splits(name); ok && len(is) < 2 {
-		is, was = nil, nil
-		for _, split := range splits {
-			is, was = append(is, m.mean(split)), append(was, from.mean(split))
-		}
-		p, err = metrics.PairedSplits(was, is, ratio)
-	}
-	if err != nil {
-		return nil
-	}
-	return &p
-}
-
-// mean is the mean of a metric over the seeds; NaN if one lacks it.
-func (m *Model) mean(name string) float64 {
-	sum := 0.0
-	for _, one := range m.members {
-		v, ok := one.result.Number(name)
-		if !ok {
-			return math.NaN()
-		}
-		sum += v
-	}
-	return sum / float64(len(m.members))
-}
-
-// agreements compares the atoms of the seeds of each model, and the atoms of each model's first seed with those of the first
-// model. Atoms of units that do not contribute are left out.
+// agreements compares the atoms of the seeds of each model, and the atoms of each model's first seed with those of the
+// reference. Atoms of units that do not contribute are left out.
 func (t *Table) agreements() (err error) {
 	for _, m := range t.Models {
 		var atoms []*metrics.Atoms
@@ -462,9 +318,9 @@ func (t *Table) agreements() (err error) {
 				return err
 			}
 		}
-		one, other := &t.Models[0].members[0], &m.members[0]
+		one, other := &t.Models[t.reference].members[0], &m.members[0]
 		first, own := one.matched(), other.matched()
-		if m == t.Models[0] || first == nil || own == nil || first.Pixels() != own.Pixels() {
+		if m == t.Models[t.reference] || first == nil || own == nil || first.Pixels() != own.Pixels() {
 			continue
 		}
 		if m.First, err = metrics.CompareAtoms([]*metrics.Atoms{first, own}, 1); err != nil {

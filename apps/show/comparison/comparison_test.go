@@ -109,35 +109,21 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 	if row.Name != "mse" || row.Cells[1].Paired == nil || *row.Cells[1].Paired != want || math.Abs(row.Cells[0].Mean-(a[0]+a[1]+a[2])/3) > 1e-15 {
 		t.Errorf("got %+v, want the difference %+v", row, want)
 	}
-	var all, ranked []*metrics.Paired // one table with every row, and the tests of the rows that have a best model
-	copies := map[string]*metrics.Paired{}
+	tests := 0
 	for _, row := range got.Metrics {
-		if p := row.Cells[1].Paired; p != nil {
-			copied, test := *p, *p
-			copied.Holm, test.Holm = p.P, p.P
-			all = append(all, &copied)
-			if row.Better != metrics.Neither && p.Mean != 0 {
-				ranked, copies[row.Name] = append(ranked, &test), &test
+		p := row.Cells[1].Paired
+		if p != nil && p.Verdict() != metrics.Same && row.SameAs == "" {
+			tests++
+		}
+		for i, cell := range row.Cells {
+			better := p != nil && row.Better != metrics.Neither && (p.Mean > 0) == ((row.Better == metrics.Higher) == (i == 1))
+			if cell.Best != (better && p.Shown()) {
+				t.Errorf("%s: %s is marked as best: %v; the difference is %v", row.Name, got.Models[i].Label, cell.Best, p)
 			}
 		}
 	}
-	metrics.CorrectHolm(all)
-	metrics.CorrectHolm(ranked)
-	for i, row := range got.Metrics {
-		p, better := row.Cells[1].Paired, 1
-		if p != nil {
-			if *p != *all[0] {
-				t.Errorf("%s: got %+v, want %+v", row.Name, p, all[0])
-			}
-			all = all[1:]
-		}
-		if p != nil && (p.Mean < 0) == (row.Better == metrics.Higher) {
-			better = 0
-		}
-		shown := copies[row.Name] != nil && copies[row.Name].Shown()
-		if row.Cells[better].Best != shown || row.Cells[1-better].Best {
-			t.Errorf("%d: %s: marked as best: %v, %v; the difference is %v", i, row.Name, row.Cells[0].Best, row.Cells[1].Best, p)
-		}
+	if got.Tests != tests || tests < 3 {
+		t.Errorf("%d comparisons, want %d", got.Tests, tests)
 	}
 	if got.Models[0].Seeded == nil || got.Models[0].First != nil || got.Models[1].First == nil {
 		t.Errorf("atoms: %+v %+v", got.Models[0], got.Models[1])
@@ -336,8 +322,20 @@ func TestASweepStandsForItsTrials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Models) != 2 || !slices.Equal(got.Models[0].Seeds, []uint64{1, 2}) || got.Metrics[0].Cells[1].Paired == nil {
+	if len(got.Models) != 2 || !slices.Equal(got.Models[0].Seeds, []uint64{1, 2}) || got.Metrics[0].Cells[1].Paired == nil || got.Models[1].First == nil {
 		t.Errorf("got %d models, %+v", len(got.Models), got.Models[0])
+	}
+	again, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{Metrics: metrics.Default()}) // measured
+	if err != nil || again.Tests != got.Tests || len(again.Metrics) != len(got.Metrics) {
+		t.Fatalf("got %+v, %v, want %+v", again, err, got)
+	}
+	for i, row := range got.Metrics {
+		if !reflect.DeepEqual(row.Cells, again.Metrics[i].Cells) {
+			t.Errorf("%s: stored %+v, measured %+v", row.Name, row.Cells[1], again.Metrics[i].Cells[1])
+		}
+	}
+	if other, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{Reference: "B"}); err != nil || other.Models[0].First == nil || other.Models[1].First != nil {
+		t.Errorf("atoms are not compared with those of the reference: %v", err)
 	}
 }
 

@@ -53,8 +53,8 @@ func (c *Comparison) Write(w io.Writer) error {
 
 // pairs draws the atoms of every model matched with those of the first one.
 func (c *Comparison) pairs() (list []pairedModel) {
-	first := c.Models[0]
-	for _, m := range c.Models[1:] {
+	first := c.Reference()
+	for _, m := range c.Models {
 		if len(m.Pairs) == 0 {
 			continue
 		}

@@ -25,13 +25,14 @@ import (
 
 // Options are the settings for reading runs for a page.
 type Options struct {
-	Open    tessera.Options   // options for opening runs
-	Split   data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
-	Metrics metrics.Selection // measured metrics; nil for [metrics.Default]
-	Attack  attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
-	Radii   []float64         // radii of these balls; nil for [attack.Norm.Radii]
-	Flags   []string          // the words of the flags of `tessera report` that made these options, for the command that writes the page
-	Quick   bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
+	Open      tessera.Options   // options for opening runs
+	Split     data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
+	Metrics   metrics.Selection // measured metrics; nil for [metrics.Default]
+	Attack    attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
+	Radii     []float64         // radii of these balls; nil for [attack.Norm.Radii]
+	Flags     []string          // the words of the flags of `tessera report` that made these options, for the command that writes the page
+	Reference string            // of a sweep: setting that the others are compared with, as in [comparison.Options]
+	Quick     bool              // nothing is measured: the page has no numbers, samples and codes, like that of a run that is still training
 }
 
 // Run is the content of a page about one run.

@@ -15,6 +15,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show"
+	"tessera/apps/show/comparison"
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/config"
@@ -45,12 +46,12 @@ type Sweep struct {
 	Trials      []TrialRow
 	Selected    []SelectedRow
 	SelectedOn  string            // description of the images on which Selected was measured
-	Differences []DifferenceTable // differences between settings, one table per group with the same images
+	Compared    *comparison.Table // differences between the settings; nil without any
 	Intervals   string            // caveat about the confidence intervals of the differences
 	OneSeed     string            // why the table has no differences, if more seeds would provide some; else ""
 	Commands    []Command
 
-	sets map[string]*config.Dataset // data sets of the trials
+	compared map[string]comparison.Trial // what a comparison needs to know of the trials
 }
 
 // Failure is a trial without a result. Name consists of its setting and its seed.
@@ -100,13 +101,13 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", sets: map[string]*config.Dataset{}}
+	s := &Sweep{Label: filepath.Base(filepath.Clean(path)), Path: path, Keys: results.Keys, Noun: "image", compared: map[string]comparison.Trial{}}
 	names := s.measures(results)
 	s.rows(results, names)
 	s.Commands = []Command{{strings.Join(append([]string{"tessera sweep", shell.Word(results.Sweep)}, results.Flags()...), " "),
 		"trains and measures it again, in a folder with the same models.toml"},
 		{"tessera report " + shell.Word(path) + " -o report.html", "writes this page"}}
-	models, err := s.sprites(ctx, o)
+	models, err := s.sprites(ctx, results, o)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +115,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	s.facts(results, models)
 	s.selected(results, names)
 	s.group(results)
-	s.differences(results)
-	return s, nil
+	return s, s.compare(results, o.Reference)
 }
 
 // rows lists the trials, those that failed, and the settings.
@@ -144,8 +144,8 @@ func (s *Sweep) rows(results *sweep.Results, names []string) {
 // selected lists the selected settings.
 func (s *Sweep) selected(r *sweep.Results, names []string) {
 	s.SelectedOn = fmt.Sprintf("all %[1]ss, because there are no test %[1]ss: those of the training and of the selection are among them", s.Noun)
-	for _, set := range s.sets {
-		if data.HasTest(set.Source) {
+	for _, one := range s.compared {
+		if data.HasTest(one.Dataset.Source) {
 			s.SelectedOn = fmt.Sprintf("the test %ss, which the selection did not use", s.Noun)
 		}
 	}
@@ -208,7 +208,7 @@ func points(values metrics.Values, names []string) []*Point {
 }
 
 // sprites draws the atoms of the trials and returns their models, one for each name.
-func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model, err error) {
+func (s *Sweep) sprites(ctx context.Context, results *sweep.Results, o Options) (models []*config.Model, err error) {
 	budget := spriteBudget / max(1, len(s.Trials))
 	for i := range s.Trials {
 		t := &s.Trials[i]
@@ -223,9 +223,8 @@ func (s *Sweep) sprites(ctx context.Context, o Options) (models []*config.Model,
 		case err != nil:
 			return nil, err
 		}
-		set := run.Model.Dataset // not the whole model, of which there may be thousands
-		s.sets[t.Name] = &set
-		if noun := show.NounOf(run.Shape()); len(s.sets) == 1 || noun == s.Noun {
+		s.compared[t.Name] = comparison.TrialOf(sweep.TrialPath(s.Path, t.Name), run, results.Trials[i].Metrics)
+		if noun := show.NounOf(run.Shape()); len(s.compared) == 1 || noun == s.Noun {
 			s.Noun = noun
 		} else {
 			s.Noun = "sample" // of images and vectors
@@ -312,7 +311,7 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 		text := fmt.Sprintf("%s %ss of %s", numeral.Count(t.Metrics.Images), s.Noun, t.Metrics.Dataset)
 		if i := slices.IndexFunc(models, func(m *config.Model) bool { return m.Name == t.Model }); i >= 0 {
 			m, report := *models[i], evaluation.ReportOf(models[i], t.Metrics)
-			if set := s.sets[t.Trial]; set != nil {
+			if set := s.compared[t.Trial].Dataset; set != nil {
 				m.Dataset = *set
 			}
 			text = show.MeasuredOn(&m, report, s.Noun)
@@ -382,53 +381,28 @@ func keyName(key string, m *config.Model) string {
 	return key
 }
 
-// DifferenceTable compares the settings of a sweep that are measured on the same images with one of them.
-type DifferenceTable struct {
-	Words   string
-	Metrics []string
-	Rows    []DifferenceRow
-}
-
-// DifferenceRow is one setting.
-type DifferenceRow struct {
-	Model  string
-	Values []string          // values of the swept keys
-	Pairs  int               // number of common seeds
-	Paired []*metrics.Paired // differences in the order of the metrics, nil where there is none
-}
-
-// Open reports whether the table is short enough to be unfolded when the page opens.
-func (t DifferenceTable) Open() bool { return len(t.Rows) <= 12 }
-
-// differences compares the settings that are measured on the same images with a reference: the first selected one of them,
-// else the first one with several seeds.
-func (s *Sweep) differences(r *sweep.Results) {
-	sets, several := s.setsOf(r), false
-	for _, i := range selectedFirst(r) {
-		several = several || len(r.Settings[i].Trials) > 1
-		if sets[i] == nil || len(r.Settings[i].Seeds) < 2 {
-			continue
-		}
-		d := r.Differences(i, sets)
-		if len(d.Metrics) == 0 {
-			continue
-		}
-		s.Differences = append(s.Differences, differenceTable(r, i, d))
-		sets[i] = nil
-		for j, pairs := range d.Pairs {
-			if pairs > 1 {
-				sets[j] = nil // no other table has it
-			}
-		}
+// compare compares the settings by their results. The reference is the first one with several seeds, unless one is given.
+func (s *Sweep) compare(r *sweep.Results, reference string) error {
+	t, err := comparison.OfSweep(r, s.Path, s.compared, reference, nil)
+	if err != nil {
+		return err
 	}
+	several := slices.ContainsFunc(r.Settings, func(one sweep.Setting) bool { return len(one.Trials) > 1 })
 	if len(r.Settings) > 1 && !several && len(s.Measures) > 0 {
 		s.OneSeed = "One seed shows no difference between settings: give the sweep several seeds."
 	}
-	s.Intervals = "One in twenty such intervals does not contain the true difference."
+	for _, row := range t.Metrics {
+		for _, cell := range row.Cells {
+			if cell.Paired != nil {
+				s.Compared = t
+			}
+		}
+	}
 	if len(r.Selected) > 0 {
 		s.Intervals = fmt.Sprintf("The values are of the %s split, by which settings were selected: there the selected ones look too good, and "+
 			"more than one in twenty of their intervals may not contain the true difference.", r.Split)
 	}
+	return nil
 }
 
 // setsOf returns the data sets of the settings; nil for a setting without a trial that can be opened.
@@ -436,7 +410,7 @@ func (s *Sweep) setsOf(r *sweep.Results) []*config.Dataset {
 	sets := make([]*config.Dataset, len(r.Settings))
 	for i, one := range r.Settings {
 		for _, trial := range one.Trials {
-			if sets[i] = s.sets[trial]; sets[i] != nil {
+			if sets[i] = s.compared[trial].Dataset; sets[i] != nil {
 				break
 			}
 		}
@@ -450,51 +424,9 @@ func (s *Sweep) group(r *sweep.Results) {
 	sets := s.setsOf(r)
 	for i := range s.Settings {
 		s.Settings[i].Images = slices.IndexFunc(sets[:i+1], func(set *config.Dataset) bool {
-			return set == sets[i] || sweep.SameImages(set, sets[i], data.Split(r.Split))
+			return set == sets[i] || comparison.SameImages(set, sets[i], data.Split(r.Split))
 		})
 	}
-}
-
-// selectedFirst lists the indices of the settings, the selected ones first.
-func selectedFirst(r *sweep.Results) (list []int) {
-	selected := func(one sweep.Setting) bool {
-		return slices.ContainsFunc(r.Selected, func(other sweep.Setting) bool { return slices.Equal(one.Trials, other.Trials) })
-	}
-	for _, wanted := range []bool{true, false} {
-		for i, one := range r.Settings {
-			if selected(one) == wanted {
-				list = append(list, i)
-			}
-		}
-	}
-	return list
-}
-
-// differenceTable returns the table of the differences from one setting.
-func differenceTable(r *sweep.Results, from int, d sweep.Differences) DifferenceTable {
-	first, t := r.Settings[from], DifferenceTable{Metrics: d.Metrics}
-	t.Words = fmt.Sprintf("Mean differences from %s, each with its 95 %% confidence interval, paired by seed.", settingText(first, r.Keys))
-	for i, one := range r.Settings {
-		if d.Pairs[i] < 2 {
-			continue
-		}
-		t.Rows = append(t.Rows, DifferenceRow{one.Model, one.Texts(r.Keys), d.Pairs[i], d.Paired[i]})
-	}
-	return t
-}
-
-// settingText returns the name of a setting: "shallow (encoder.0.units = 16)".
-func settingText(one sweep.Setting, keys []string) string {
-	var parts []string
-	for i, text := range one.Texts(keys) {
-		if text != "" { // else the key is not of this model
-			parts = append(parts, keys[i]+" = "+text)
-		}
-	}
-	if len(parts) == 0 {
-		return one.Model
-	}
-	return fmt.Sprintf("%s (%s)", one.Model, strings.Join(parts, ", "))
 }
 
 // Sprite is a picture of the atoms of a trial.

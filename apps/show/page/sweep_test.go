@@ -69,19 +69,19 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	contains(t, factText(s.Facts), "2 settings, each with 2 seeds, 4 trials in all", "training: adam, mini-batches of 20, 2 epochs", "objective: a weighted sum of mse, kl",
 		"varied: weight of the kl term (loss.1.weight)", "measured: all trials, on 60 images of bars (fitted to these images, none are held out)")
 	contains(t, s.Warning, "images on which they were trained")
-	if len(s.Differences) != 1 || len(s.Differences[0].Rows) != 1 || s.OneSeed != "" {
-		t.Fatalf("differences %+v, %q", s.Differences, s.OneSeed)
+	if s.Compared == nil || s.OneSeed != "" {
+		t.Fatalf("differences %+v, %q", s.Compared, s.OneSeed)
 	}
-	contains(t, s.Differences[0].Words, "Mean differences from small (loss.1.weight = 0.001), ")
-	row, results := s.Differences[0].Rows[0], s.Trials
-	want, at := 0.0, slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
+	contains(t, text, "<li>A: small (loss.1.weight = 0.001), 2 seeds</li>", "<li>B: small (loss.1.weight = 10), 2 seeds</li>", "Differences are from A, ")
+	at := slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
+	row, want := s.Compared.Metrics[at], 0.0
 	for i := range 2 {
-		want += (float64(*results[2+i].Numbers[at]) - float64(*results[i].Numbers[at])) / 2
+		want += (float64(*s.Trials[2+i].Numbers[at]) - float64(*s.Trials[i].Numbers[at])) / 2
 	}
-	if row.Values[0] != "10" || row.Pairs != 2 || row.Paired[0] == nil || math.Abs(row.Paired[0].Mean-want) > 1e-12 {
+	if p := row.Cells[1].Paired; row.Name != "mse" || p == nil || p.Pairs != 2 || math.Abs(p.Mean-want) > 1e-12 {
 		t.Errorf("the difference is %+v, want %g", row, want)
 	}
-	contains(t, text, ">"+strings.ReplaceAll(row.Paired[0].Finding(), "+", "&#43;")+"<br><small>"+row.Paired[0].Interval()+"</small>")
+	contains(t, text, "<small>"+strings.ReplaceAll(row.Cells[1].Paired.String(), "+", "&#43;"))
 	for _, m := range s.Measures {
 		if m.Name == "parts_found" && m.Of != 16 {
 			t.Errorf("bars have %d parts, want 16", m.Of)
@@ -89,31 +89,27 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestSettingsOnOtherImagesHaveTheirOwnTable(t *testing.T) {
-	s, _ := sweepPage(t, ran(t, weights+"set.dataset.seed = [1, 2]", "weights"))
+func TestSettingsOnOtherImagesHaveTheirOwnReference(t *testing.T) {
+	path := ran(t, weights+"set.dataset.seed = [1, 2]", "weights")
+	s, text := sweepPage(t, path)
 	for i, one := range s.Settings { // the seed of the data set varies fastest
 		if one.Images != i%2 {
 			t.Errorf("setting %v is compared with settings on images %d", one.Values, one.Images)
 		}
-	}
-	if len(s.Differences) != 2 {
-		t.Fatalf("%d tables, want 2", len(s.Differences))
-	}
-	for i, seed := range []string{"1", "2"} {
-		contains(t, s.Differences[i].Words, "dataset.seed = "+seed)
-		if rows := s.Differences[i].Rows; len(rows) != 1 || !slices.Contains(rows[0].Values, seed) {
-			t.Errorf("the table of data set %s: %+v", seed, rows)
+		if got, want := s.Compared.Models[i].Against, []string{"", "", "A", "B"}[i]; got != want {
+			t.Errorf("setting %v is compared with %q, want %q", one.Values, got, want)
 		}
 	}
-	contains(t, s.Intervals, "One in twenty")
+	contains(t, text, "those on other images from the first of their images")
+	other, err := page.ReadSweep(t.Context(), path, page.Options{Reference: "D"})
+	if err != nil || other.Compared.Models[1].Against != "D" || other.Compared.Models[2].Against != "A" {
+		t.Errorf("got %+v, %v", other, err)
+	}
 }
 
 func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *testing.T) {
 	_, text := sweepPage(t, ran(t, weights+"set.dataset.validation = [0.2]\nselect = \"mse\"", "weights"))
 	contains(t, text, "Measured on all images, because there are no test images: those of the training and of the selection are among them.", "The values are of the validation split, by which settings were selected: there the selected ones look too good")
-	if strings.Contains(text, "One in twenty") {
-		t.Error("the page says that one in twenty intervals misses")
-	}
 }
 
 func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
@@ -152,19 +148,4 @@ func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
 		t.Fatalf("failed trials: %+v", s.Failed)
 	}
 	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials, on ")
-}
-
-// The third common seed of the settings is simulated. Under this seed the metrics are not applicable.
-func TestADifferenceOfFewerSeedsSaysHowMany(t *testing.T) {
-	path := ran(t, weights, "weights", config.Passes(1))
-	s, err := page.ReadSweep(t.Context(), path, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Differences[0].Rows[0].Pairs++
-	var text bytes.Buffer
-	if err := s.Write(&text); err != nil {
-		t.Fatal(err)
-	}
-	contains(t, text.String(), "<td>3</td>", " (2 seeds)</small>")
 }
