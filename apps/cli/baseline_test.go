@@ -42,7 +42,7 @@ func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
 	b.write("models.toml", smallBaselines)
 	for _, name := range []string{"factors", "centres", "components", "sparse"} {
 		run := "runs/" + name
-		b.contains("stdout", b.must(0, "train", name).stdout, "run ", "iterations ", "mse ", "dead units ", "row ", run+"/atoms.png")
+		b.contains("stdout", b.must(0, "train", name).stdout, "run ", " iteration", "mse ", "dead_units ", "row ", run+"/atoms.png")
 		for _, file := range []string{"config.toml", "metrics.jsonl", "state.safetensors", "model.safetensors", "env.json", "atoms.png"} {
 			if !b.exists(filepath.Join(run, file)) {
 				t.Errorf("%s: no %s", name, file)

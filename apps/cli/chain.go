@@ -165,7 +165,7 @@ func (l link) draw(cmd *cobra.Command) error {
 		return err
 	}
 	defer r.Close()
-	return atoms(cmd, r)
+	return atoms(cmd.Context(), cmd, r)
 }
 
 // same returns an error if the settings of the run differ from those of the model, except those that change no result.

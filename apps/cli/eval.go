@@ -445,18 +445,3 @@ func fittedImages(r *evaluation.Report) int {
 	}
 	return r.Images
 }
-
-// hintUnits warns if a model has more units than the data probably have parts.
-func hintUnits(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
-	units, n := r.Units(), fittedImages(measured)
-	_, sparse := r.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured
-	if r.Atoms() == nil || n == 0 || 5*units <= n || sparse {
-		return
-	}
-	key := "encoder.N.units"
-	if r.Model.Baseline != nil {
-		key = "components"
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: hint: %d units for %d fitted %s: with more than about one unit for 5 %s, atoms tend to be whole %s instead of parts; compare fewer units in a sweep over %s\n",
-		units, n, measured.Counted(), measured.Counted(), measured.Counted(), key)
-}

@@ -17,7 +17,7 @@ func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "2", "--set", "dataset.validation=0.25", "--set", "dataset.limit=200")
-	b.contains("the table of train", spaced(trained.stdout), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.", "\ndead units ", "\nuseful units ")
+	b.contains("the table of train", spaced(trained.stdout), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.", "\ndead_units ", "\nuseful_units ")
 	table := b.must(0, "eval", "runs/small").stdout
 	b.contains("the table of eval", spaced(table), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.")
 	if lines := regexp.MustCompile(`(?m)^dead_units .*\nuseful_units .*\n`).FindString(table); lines == "" {

@@ -87,7 +87,7 @@ func TestTheCommandsOfYourDataWork(t *testing.T) {
 				lines := strings.SplitAfter(b.readme(line), "\n")
 				b.contains("the page has what check prints", text, "```text\n"+strings.Join(lines[:len(lines)-2], ""))
 			case "tessera train spectra-8":
-				b.contains(line, printed, "useful units 6 6")
+				b.contains(line, printed, "useful_units 6 6")
 			case "tessera sweep units":
 				b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
 			case "tessera rank spectra-nmf --ranks 4,5,6,7,8":

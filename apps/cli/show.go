@@ -6,21 +6,47 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/show/doc"
 )
 
-// show prints the document that a command reports: as JSON, or as text that fits the terminal.
-func show(cmd *cobra.Command, d *doc.Document, asJSON bool) error {
-	out := cmd.OutOrStdout()
+// streams are the outputs of a command.
+type streams interface {
+	OutOrStdout() io.Writer
+	ErrOrStderr() io.Writer
+}
+
+// answer prints the document that a command reports: as JSON, or as text that fits the terminal. Hints and warnings go to standard
+// error, so that results can be piped.
+func answer(to streams, d *doc.Document, asJSON bool) error {
+	notes, rest := notes(d)
+	out := to.OutOrStdout()
+	err := error(nil)
 	if asJSON {
-		return d.JSON(out)
+		err = d.JSON(out)
+	} else {
+		on := screenOf(out)
+		if on.Colour { // past the output that spells out control characters; a document does so itself
+			out = terminalOf(out)
+		}
+		err = rest.Text(out, on)
 	}
-	on := screenOf(out)
-	if on.Colour { // past the output that spells out control characters; a document does so itself
-		out = terminalOf(out)
+	for _, n := range notes {
+		complain(to.ErrOrStderr(), n.Level, "tessera: "+string(n.Level)+": "+n.Text)
 	}
-	return d.Text(out, on)
+	return err
+}
+
+// notes separates the hints and warnings of a document from what it reports.
+func notes(d *doc.Document) (notes []*doc.Note, rest *doc.Document) {
+	rest = &doc.Document{Title: d.Title}
+	for _, b := range d.Blocks {
+		if n, ok := b.(*doc.Note); ok && n.Level != doc.Info {
+			notes = append(notes, n)
+		} else {
+			rest.Blocks = append(rest.Blocks, b)
+		}
+	}
+	return notes, rest
 }
 
 // screenOf describes an output: the width of a terminal, or of $COLUMNS there, and whether it shows colours. Files and pipes have

@@ -10,17 +10,12 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/show/doc"
-	"tessera/apps/show/figures"
-	"tessera/data"
 	"tessera/internal/train"
-	"tessera/internal/train/evaluation"
 	"tessera/internal/train/folder"
-	"tessera/metrics"
 )
 
 // trainFlags contains the flags that only the command train has.
@@ -176,176 +171,7 @@ func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewF
 		return p.show(cmd, r)
 	}
 	if _, err := os.Stat(filepath.Join(r.Path, folder.Picture)); errors.Is(err, fs.ErrNotExist) { // killed before it was drawn
-		return atoms(cmd, r)
+		return atoms(cmd.Context(), cmd, r)
 	}
 	return nil
-}
-
-// results prints the results of a training: a short table, the true parts that were found (if the data set has true parts),
-// and the path of the picture of the atoms.
-func results(cmd *cobra.Command, r *tessera.Run) error {
-	t := newTable(cmd.OutOrStdout())
-	t.row("run", r.Path)
-	passes := "epochs"
-	if r.Model.Baseline != nil {
-		passes = "iterations"
-	}
-	t.row(passes, r.Result.Epochs)
-	if r.Result.BestEpoch > 0 {
-		t.row("best epoch", r.Result.BestEpoch)
-	}
-	measured, err := measure(cmd, r)
-	if err != nil {
-		return err
-	}
-	if measured != nil {
-		printMeasured(t, measured)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	debug.FreeOSMemory() // frees the measured samples
-	if err := parts(cmd, r); err != nil {
-		return err
-	}
-	if err := atoms(cmd, r); err != nil || measured == nil {
-		return err
-	}
-	warnUseless(cmd, r, measured)
-	hintUnits(cmd, r, measured)
-	return nil
-}
-
-// summarised lists the metrics in the table of a training.
-var summarised = []string{"mse", "hoyer", "dead_units", "useful_units", "negative_weights"}
-
-// measure measures a trained run. It returns nil if the images are missing, which is not an error: the run is complete.
-func measure(cmd *cobra.Command, r *tessera.Run) (*evaluation.Report, error) {
-	chosen, err := metrics.Select(append([]string{"accuracy", "explained_variance"}, summarised...)...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range chosen {
-		chosen[i].Optional = true
-	}
-	measured, err := r.Report(cmd.Context(), chosen)
-	var missing *data.Error
-	if errors.As(err, &missing) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "tessera: not measured:", err)
-		return nil, nil
-	}
-	return measured, err
-}
-
-// printMeasured adds the rows of the metrics to the table of a training.
-func printMeasured(t *columns, r *evaluation.Report) {
-	sampleRows(t, r)
-	var rows []string
-	for _, name := range summarised {
-		if applies(name, r) {
-			rows = append(rows, name)
-		}
-	}
-	for _, v := range r.Shown() { // one for each head
-		if m, _ := metrics.MeasureOf(v.Name); m.Name == "accuracy" {
-			rows = append(rows, v.Name)
-		}
-	}
-	for _, name := range inOrder(rows, r) {
-		title := name
-		if slices.Contains(summarised, name) {
-			title = strings.ReplaceAll(name, "_", " ")
-		}
-		reportRow(t, title, name, r)
-	}
-}
-
-// parts prints how many of the true parts were found.
-func parts(cmd *cobra.Command, r *tessera.Run) error {
-	found, err := r.Parts(cmd.Context())
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	t := newTable(cmd.OutOrStdout())
-	t.row()
-	t.row("parts", "found", "least cosine", "as")
-	for len(found) > 0 {
-		kind := found[0].Kind
-		end := slices.IndexFunc(found, func(p tessera.FoundPart) bool { return p.Kind != kind })
-		if end < 0 {
-			end = len(found)
-		}
-		t.row(kind, countFound(found[:end]), leastCosine(found[:end]), foundAs(found[:end]))
-		found = found[end:]
-	}
-	return t.flush()
-}
-
-func countFound(parts []tessera.FoundPart) string {
-	n := 0
-	for _, p := range parts {
-		if p.Found {
-			n++
-		}
-	}
-	return fmt.Sprintf("%d of %d", n, len(parts))
-}
-
-func leastCosine(parts []tessera.FoundPart) string {
-	least := slices.MinFunc(parts, func(a, b tessera.FoundPart) int {
-		if a.Cosine < b.Cosine {
-			return -1
-		}
-		return 1
-	})
-	return fmt.Sprintf("%.3f", least.Cosine)
-}
-
-// foundAs lists the atoms, or the bias, that match the true parts.
-func foundAs(parts []tessera.FoundPart) string {
-	var names []string
-	for _, p := range parts {
-		switch {
-		case !p.Found:
-		case p.Atom == metrics.BiasAtom:
-			names = append(names, "bias")
-		default:
-			names = append(names, fmt.Sprint("atom ", p.Atom))
-		}
-	}
-	if len(names) == 0 {
-		return "-"
-	}
-	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
-}
-
-// atoms draws the run's atoms into its folder and prints the path.
-func atoms(cmd *cobra.Command, r *tessera.Run) error {
-	path, err := picture(cmd.Context(), r)
-	if err == nil && path != "" {
-		fmt.Fprintln(cmd.OutOrStdout(), "\natoms ", path)
-	}
-	return err
-}
-
-// picture draws the run's atoms into its folder; path is "" if it has none.
-func picture(ctx context.Context, r *tessera.Run) (path string, err error) {
-	a := r.Atoms()
-	if a == nil {
-		return "", nil
-	}
-	names, _ := r.ValueNames(ctx) // vectors have numbers without them
-	bars, err := effects(ctx, r)
-	if err != nil {
-		return "", err
-	}
-	figure, err := figures.WeighedAtoms(a, bars, names...)
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(r.Path, folder.Picture)
-	if err := figure.Save(path); err != nil {
-		return "", &folder.WriteError{Path: path, Err: err}
-	}
-	return path, nil
 }

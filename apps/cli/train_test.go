@@ -18,7 +18,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.must(0, "train", "small")
-	b.contains("standard output", r.stdout, "runs/small\n", "mse", "hoyer", "dead units", "useful units", "negative weights  0\n",
+	b.contains("standard output", r.stdout, "runs/small\n", "mse", "hoyer", "dead_units", "useful_units", "negative_weights", "trained",
 		"torso", "limb", "of 16", filepath.Join("runs", "small", "atoms.png"))
 	if n := strings.Count(r.stderr, "epoch "); n != 12 {
 		t.Errorf("%d lines of progress, want one per epoch, 12:\n%s", n, r.stderr)

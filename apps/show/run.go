@@ -50,6 +50,7 @@ var runFacts = []runFact{
 	{"epoch", "", false, func(s *subject) any { return s.status.Epoch }},
 	{"epochs", "", false, func(s *subject) any { return s.status.Epochs }},
 	{"best_epoch", "", false, func(s *subject) any { return s.best() }},
+	{"seconds", "trained for", false, func(s *subject) any { return s.seconds() }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},
 	{"measured_on", "measured on", true, func(s *subject) any { return s.measuredOn() }},
@@ -130,6 +131,19 @@ func (s *subject) lossText() any {
 	}
 	last := values[len(values)-1]
 	return doc.Shown{Value: last, Text: fmt.Sprintf("from %s to %s", numeral.Float(values[0]), numeral.Float(last))}
+}
+
+// seconds returns how long the training took, without interruptions; nil if it was not recorded.
+func (s *subject) seconds() any {
+	sum := doc.Seconds(0)
+	for _, e := range s.history {
+		seconds, _ := e.Values.Number("seconds")
+		sum += doc.Seconds(seconds)
+	}
+	if sum == 0 {
+		return nil
+	}
+	return sum
 }
 
 func (s *subject) postHoc() any {

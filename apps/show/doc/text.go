@@ -66,7 +66,7 @@ const (
 )
 
 func (s *screen) styled(style, text string) string {
-	if !s.Colour || text == "" {
+	if !s.Colour || text == "" || style == "" {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
