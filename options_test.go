@@ -69,16 +69,13 @@ func withOptions(t *testing.T) map[string]func() error {
 	t.Chdir(t.TempDir()) // a run without Out goes to runs/
 	run := &tessera.Run{}
 	return map[string]func() error{
-		"tessera.Train":       func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
-		"tessera.Resume":      func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
-		"tessera.Open":        func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
-		"tessera.OpenFS":      func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
-		"tessera.ReadModel":   func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
-		"tessera.Run.Encoder": func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
-		"classical.NewModel": func() error {
-			_, err := classical.NewModel(nil, nil, 0, classical.Options{}, nil)
-			return err
-		},
+		"tessera.Train":              func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
+		"tessera.Resume":             func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
+		"tessera.Open":               func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
+		"tessera.OpenFS":             func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
+		"tessera.ReadModel":          func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
+		"tessera.Run.Encoder":        func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
+		"classical.NewModel":         func() error { _, err := classical.NewModel(nil, nil, 0, nil); return err },
 		"tessera.Run.Evaluate":       func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":                  func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
 		"train.Resume":               func() error { _, err := train.Resume(ctx, "", train.Options{}); return err },

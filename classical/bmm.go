@@ -1,6 +1,7 @@
 package classical
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -32,27 +33,19 @@ func init() {
 		})
 }
 
-// Units implements [config.Baseline].
-func (s *BMM) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *BMM) Describe() config.Fit {
+	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts}
+}
 
 // Fits implements [config.Fitted].
 func (s *BMM) Fits(images, pixels int) error {
-	if images > 0 && s.Components > images {
-		return tooMany(s.Components, images, "the number of images")
-	}
-	return config.Bounded(s.Components, "means", pixels)
+	return errors.Join(atMostImages(s.Components, images), config.Bounded(s.Components, "means", pixels))
 }
-
-// MostIterations implements [Method].
-func (s *BMM) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
 // New implements [Method].
 func (s *BMM) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("bmm", s, shape, s.Iterations, 0)
-	if err != nil {
-		return nil, err
-	}
-	return newMixture(b, seed, s.Init, s.Tolerance, s.Restarts, func() family {
+	return newMixture(s, shape, seed, s.Init, s.Tolerance, func(b Base) family {
 		return &bernoulli{components: b.units, pixels: b.pixels, floor: s.Floor, p: make([]float64, b.units*b.pixels)}
 	})
 }

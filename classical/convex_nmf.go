@@ -32,23 +32,22 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *ConvexNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *ConvexNMF) Describe() config.Fit {
+	return config.Fit{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance}
+}
 
 // Fits implements [config.Fitted].
 func (s *ConvexNMF) Fits(images, pixels int) error {
 	return fitsClusters(s.Components, images, pixels)
 }
 
-// MostIterations implements [Method].
-func (s *ConvexNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("convex_nmf", s, "", shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
+	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
 		m.first = func() (err error) {
-			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, seed); err == nil {
+			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed); err == nil {
 				rule.weights = slices.Clone(m.codes)
 				m.atoms = make([]float32, m.units*m.pixels)
 				rule.mix()
@@ -91,18 +90,4 @@ func (r *convexRule) mix() {
 
 const weightsName = "weights" // tensor of A', n x k
 
-// save implements stateful.
-func (r *convexRule) save(s State) {
-	if r.weights != nil {
-		s.Tensors[weightsName] = Tensor{[]int{r.f.n, r.f.units}, transpose(r.weights, r.f.units, r.f.n)}
-	}
-}
-
-// restore implements stateful.
-func (r *convexRule) restore(s State) error {
-	weights, err := s.tensor(weightsName, -1, r.f.units)
-	if err == nil {
-		r.weights = transpose(weights.Values, weights.Shape[0], r.f.units)
-	}
-	return err
-}
+func (r *convexRule) keep(k *Kept) { k.transposed(weightsName, &r.weights, r.f.units) }

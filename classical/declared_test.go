@@ -49,8 +49,8 @@ func TestBaselinesAreDeclaredAndFilled(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, ok := m.Baseline.(Method); !ok || m.Baseline.Units() != 100 {
-			t.Errorf("%s: decoded as %T with %d units", name, m.Baseline, m.Baseline.Units())
+		if _, ok := m.Baseline.(Method); !ok || m.Baseline.Describe().Units != 100 {
+			t.Errorf("%s: decoded as %T with %d units", name, m.Baseline, m.Baseline.Describe().Units)
 		}
 		if text := string(config.Fill(m)); !strings.Contains(text, filled) || strings.Contains(text, "epochs") {
 			t.Errorf("%s: %s is missing, or there are epochs, in\n%s", name, filled, text)

@@ -4,7 +4,6 @@ import (
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
-	"tessera/internal/random"
 )
 
 // Dictionary is online dictionary learning: sparse codes H and atoms W of norm at most 1 that minimise the mean over images of
@@ -35,8 +34,10 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *Dictionary) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *Dictionary) Describe() config.Fit {
+	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *Dictionary) Fits(images, pixels int) error {
@@ -54,29 +55,18 @@ func (s *Dictionary) Check() error {
 	return nil
 }
 
-// MostIterations implements [Method].
-func (s *Dictionary) MostIterations() int { return s.Iterations }
-
 // New implements [Method].
 func (s *Dictionary) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("dictionary", s, shape, s.Iterations, s.Tolerance)
-	if err != nil {
-		return nil, err
-	}
-	b.signed, b.rises = !s.NonNegative, true
-	return newOnline(b, s.Batch, s.ForgetFactor, seed, &onlineDictionary{*s, seed}), nil
+	return newOnline(s, shape, seed, s.Batch, s.ForgetFactor, onlineDictionary{*s})
 }
 
 // onlineDictionary learns a dictionary from mini-batches.
-type onlineDictionary struct {
-	settings Dictionary
-	seed     uint64
-}
+type onlineDictionary struct{ settings Dictionary }
 
 // first draws the first atoms: distinct images of the sample.
-func (o *onlineDictionary) first(f *factors, sample []float32, n int) error {
+func (o onlineDictionary) first(f *factors, sample []float32, n int) error {
 	f.atoms = make([]float32, f.units*f.pixels)
-	for j, i := range random.Stream(o.seed, "init/"+atomsName, 0).Perm(n)[:f.units] {
+	for j, i := range f.Random("init/" + atomsName).Perm(n)[:f.units] {
 		atom := f.atom(j)
 		copy(atom, sample[i*f.pixels:])
 		if norm := rowNorm(atom); norm > 0 {
@@ -86,14 +76,14 @@ func (o *onlineDictionary) first(f *factors, sample []float32, n int) error {
 	return nil
 }
 
-func (o *onlineDictionary) encode(f *factors, images []float32, precision float64) []float32 {
+func (o onlineDictionary) encode(f *factors, images []float32, precision float64) []float32 {
 	if o.settings.NonNegative {
 		return encodePenalised(images, f.atoms, f.units, f.pixels, o.settings.L1, 0, precision)
 	}
 	return encodeLasso(images, f.atoms, f.units, f.pixels, o.settings.L1, precision)
 }
 
-func (o *onlineDictionary) penalty(codes []float32) float64 {
+func (o onlineDictionary) penalty(codes []float32) float64 {
 	var sum float64
 	for _, h := range codes {
 		sum += float64(max(h, -h))
@@ -103,7 +93,7 @@ func (o *onlineDictionary) penalty(codes []float32) float64 {
 
 // improve sets one atom after the other to its least-squares value for A and B, projected onto the unit ball. An atom that no
 // code has used does not change.
-func (o *onlineDictionary) improve(f *factors) {
+func (o onlineDictionary) improve(f *factors) {
 	ops, k, p := kernel.Float32(), f.units, f.pixels
 	rest := make([]float32, p)
 	for j := range k {

@@ -23,7 +23,7 @@ func TestLassoCodesAgreeWithScikitLearn(t *testing.T) {
 		nonneg bool
 	}{"any": {o.Signed, false}, "nonneg": {o.X, true}} {
 		s := Dictionary{Components: o.Components, L1: o.L1, NonNegative: c.nonneg}
-		codes := (&onlineDictionary{settings: s}).encode(&factors{base: base{atoms: atoms, units: o.Components, pixels: o.Pixels}}, c.images, encodePrecision)
+		codes := onlineDictionary{s}.encode(&factors{Base: Base{atoms: atoms, units: o.Components, pixels: o.Pixels}}, c.images, encodePrecision)
 		got, err := decode(codes, atoms, nil, o.Components, o.Pixels)
 		if err != nil {
 			t.Fatal(err)

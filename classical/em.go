@@ -29,7 +29,7 @@ import (
 //
 // Source: A. Dempster, N. Laird, D. Rubin, Maximum likelihood from incomplete data via the EM algorithm, JRSS B 39(1), 1977.
 type em struct {
-	base
+	Base
 	hidden hidden
 	least  float64 // rise of the mean log-likelihood per image, in nats, below which the fit ends
 
@@ -68,16 +68,12 @@ type hidden interface {
 	sampler() func(row []float64, r *rand.Rand)
 }
 
-// Names of saved tensors. The value of a parameter is the sum of two tensors: NAME and NAME + lowSuffix.
-const (
-	originName = "origin"
-	lowSuffix  = ".low"
-)
+const originName = "origin" // pair of tensors of the origin
 
-// begin implements algorithm.
-func (m *em) begin(images Images) error {
-	m.n, m.x = images.Len(), load(images)
-	if err := m.acceptImages(m.x); err != nil {
+// Start implements [Algorithm].
+func (m *em) Start(images Images) (err error) {
+	m.n = images.Len()
+	if m.x, err = m.Load(images); err != nil {
 		return err
 	}
 	m.sums = make([][]float64, laneCount(m.n))
@@ -169,15 +165,15 @@ func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []flo
 // tolerance of other baselines is relative.
 func (m *em) Step(ctx context.Context) (Progress, error) {
 	before := m.objective
-	p, err := m.base.Step(ctx)
+	p, err := m.Base.Step(ctx)
 	if err == nil && (before-p.Objective)*float64(m.pixels) < m.least {
 		m.done, p.Done = true, true
 	}
 	return p, err
 }
 
-// step implements algorithm.
-func (m *em) step(context.Context) (float64, error) {
+// Improve implements [Algorithm].
+func (m *em) Improve(context.Context) (float64, error) {
 	if m.n == 0 {
 		return 0, errors.New("Step before Begin")
 	}
@@ -201,8 +197,8 @@ func (m *em) step(context.Context) (float64, error) {
 	return -bound / float64(m.n) / float64(m.pixels), m.settle()
 }
 
-// encode implements algorithm: the expected hidden variables.
-func (m *em) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm]: the expected hidden variables.
+func (m *em) Infer(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
 	m.eachBlock(images, n, func(_, from, to int, rows []float64) {
@@ -283,10 +279,7 @@ func (m *em) Freedom() int { return m.hidden.freedom() }
 
 // Notes returns warnings about a fit that has ended, such as components of a mixture that have reached the minimum variance.
 func Notes(m Model) []string {
-	if r, ok := m.(*restarted); ok {
-		m = r.Model
-	}
-	if n, ok := m.(interface{ notes() []string }); ok {
+	if n, ok := coderOf(m).(interface{ notes() []string }); ok {
 		return n.notes()
 	}
 	return nil
@@ -295,64 +288,19 @@ func Notes(m Model) []string {
 // notes returns the warnings of the model.
 func (m *em) notes() []string { return m.hidden.notes() }
 
-// save implements algorithm.
-func (m *em) save(s State) {
-	m.base.save(s)
-	if m.atoms == nil {
+// Keep implements [Algorithm].
+func (m *em) Keep(k *Kept) {
+	m.Base.Keep(k)
+	if m.atoms == nil || k.failed() {
 		return
 	}
-	s.pair(originName, []int{len(m.origin)}, m.origin)
+	k.pair(originName, &m.origin, m.pixels)
 	for name, values := range m.hidden.parameters() {
-		s.pair(name, []int{len(values)}, values)
+		k.pair(name, &values, len(values))
 	}
-}
-
-// restore implements algorithm.
-func (m *em) restore(s State) error {
-	if err := m.base.restore(s); err != nil {
-		return err
+	if k.Restores && !k.failed() {
+		k.Fail(m.settle())
 	}
-	take := func(name string, values []float64) error {
-		saved, err := s.paired(name, len(values))
-		copy(values, saved)
-		return err
-	}
-	m.origin = make([]float64, m.pixels)
-	errs := []error{take(originName, m.origin)}
-	for name, values := range m.hidden.parameters() {
-		errs = append(errs, take(name, values))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return m.settle()
-}
-
-// pair saves values as the sum of two tensors of float32.
-func (s State) pair(name string, shape []int, values []float64) {
-	high, low := make([]float32, len(values)), make([]float32, len(values))
-	for i, v := range values {
-		high[i] = float32(v)
-		low[i] = float32(v - float64(high[i]))
-	}
-	s.Tensors[name], s.Tensors[name+lowSuffix] = Tensor{shape, high}, Tensor{slices.Clone(shape), low}
-}
-
-// paired returns the values that pair saved.
-func (s State) paired(name string, shape ...int) ([]float64, error) {
-	high, err := s.tensor(name, shape...)
-	if err != nil {
-		return nil, err
-	}
-	low, err := s.tensor(name+lowSuffix, high.Shape...)
-	if err != nil {
-		return nil, err
-	}
-	values := make([]float64, len(high.Values))
-	for i, v := range high.Values {
-		values[i] = float64(v) + float64(low.Values[i])
-	}
-	return values, nil
 }
 
 // inPairs rounds values to sums of two float32 numbers.

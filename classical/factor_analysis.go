@@ -43,29 +43,23 @@ func init() {
 		})
 }
 
-// Units implements [config.Baseline].
-func (s *FactorAnalysis) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *FactorAnalysis) Describe() config.Fit {
+	return config.Fit{Name: "factor_analysis", Units: s.Components, Iterations: s.Iterations, Signed: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *FactorAnalysis) Fits(images, pixels int) error {
 	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
 }
 
-// MostIterations implements [Method].
-func (s *FactorAnalysis) MostIterations() int { return s.Iterations }
-
 // New implements [Method]. It does not use the seed.
 func (s *FactorAnalysis) New(shape []int, _ uint64) (Model, error) {
-	b, err := newBase("factor_analysis", s, shape, s.Iterations, 0)
-	if err != nil {
-		return nil, err
-	}
-	b.signed = true
-	h := &latent{settings: *s, k: b.units, d: b.pixels, loadings: make([]float64, b.units*b.pixels), noise: make([]float64, b.pixels),
-		least: make([]float64, 1)}
-	m := &em{base: b, hidden: h, least: s.Tolerance}
-	m.own = m
-	return m, nil
+	return NewModel(s, shape, 0, func(b Base) Algorithm {
+		h := &latent{settings: *s, k: b.units, d: b.pixels, loadings: make([]float64, b.units*b.pixels), noise: make([]float64, b.pixels),
+			least: make([]float64, 1)}
+		return &em{Base: b, hidden: h, least: s.Tolerance}
+	})
 }
 
 // latent is the hidden model of a factor analysis. With a = W diag(1/s), M = I + a W' and B = M^-1 a, the factors of a row x

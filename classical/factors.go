@@ -24,7 +24,7 @@ var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 // methods W >= 0. The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and
 // for atoms can use the same function.
 type factors struct {
-	base
+	Base
 	n       int
 	x       []float32 // X, n x p
 	codes   []float32 // k x n: the transpose of H
@@ -50,14 +50,13 @@ type blockWork struct {
 }
 
 // load stores the images of a fit.
-func (f *factors) load(images Images) error {
-	f.n, f.x = images.Len(), load(images)
-	if err := f.acceptImages(f.x); err != nil {
+func (f *factors) load(images Images) (err error) {
+	f.n = images.Len()
+	if f.x, err = f.Load(images); err != nil {
 		return err
 	}
 	f.stored = digestImages(f.x, f.pixels)
-	if f.holes {
-		var err error
+	if f.TakesHoles() {
 		if f.missing, err = missingOf(f.x, f.pixels); err != nil {
 			return err
 		}
@@ -205,28 +204,14 @@ func (f *factors) residual() float64 {
 	return sum(sums)
 }
 
-// save implements algorithm.
-func (f *factors) save(s State) {
-	f.base.save(s)
-	if f.codes != nil {
-		s.Tensors[codesName] = Tensor{[]int{f.n, f.units}, transpose(f.codes, f.units, f.n)}
-		s.Tensors[digestsName] = f.stored.save()
+func (f *factors) keep(k *Kept) {
+	f.Base.Keep(k)
+	k.transposed(codesName, &f.codes, f.units)
+	f.n = len(f.codes) / f.units
+	if f.stored == nil {
+		f.stored = &stored{}
 	}
-}
-
-// restore implements algorithm.
-func (f *factors) restore(s State) error {
-	codes, err := s.tensor(codesName, -1, f.units)
-	if err != nil {
-		return err
-	}
-	n := codes.Shape[0]
-	digests, err := s.tensor(digestsName, n, digestWords)
-	if err != nil {
-		return err
-	}
-	f.n, f.codes, f.stored = n, transpose(codes.Values, n, f.units), restoreDigests(digests)
-	return f.base.restore(s)
+	f.stored.keep(k, f.n)
 }
 
 // resume loads the images of a restored fit and checks that the restored codes belong to them.
@@ -272,27 +257,21 @@ type factorisation struct {
 	factors
 	first   func() error // computes the initial atoms and codes
 	rule    rule
-	build   func(m *factorisation, seed uint64) // sets the rule for a seed
-	recodes bool                                // only the rule uses the codes of the fit: encode also encodes fitted images
+	build   func(m *factorisation) // sets the rule
+	recodes bool                   // only the rule uses the codes of the fit: encode also encodes fitted images
 }
 
 // newFactorisation returns the model of a method that improves a factorisation of all images, with restarts. build sets the
 // rule of each fit, and its start if it differs from init.
-func newFactorisation(name string, s settings, init string, shape []int, iterations int, tolerance float64, restarts int, seed uint64,
-	build func(m *factorisation, seed uint64)) (Model, error) {
-	b, err := newBase(name, s, shape, iterations, tolerance)
-	if err != nil {
-		return nil, err
-	}
-	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
-		m := &factorisation{factors: factors{base: b}, build: build}
-		m.own = m
+func newFactorisation(s Method, shape []int, seed uint64, init string, build func(m *factorisation)) (Model, error) {
+	return NewModel(s, shape, seed, func(b Base) Algorithm {
+		m := &factorisation{factors: factors{Base: b}, build: build}
 		m.first = func() (err error) {
-			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, seed)
+			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, m.seed)
 			return err
 		}
-		build(m, seed)
-		return m, nil
+		build(m)
+		return m
 	})
 }
 
@@ -305,16 +284,12 @@ type rule interface {
 	improve() (objective float64)
 	// encode returns the codes (n x k) of images that were not fitted.
 	encode(images []float32) []float32
+	// keep keeps state other than codes and atoms.
+	keep(k *Kept)
 }
 
-// stateful is a rule with state in addition to codes and atoms.
-type stateful interface {
-	save(s State)
-	restore(s State) error
-}
-
-// begin implements algorithm.
-func (m *factorisation) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *factorisation) Start(images Images) error {
 	if m.codes != nil {
 		if err := m.resume(images); err != nil {
 			return err
@@ -339,8 +314,8 @@ func (m *factorisation) begin(images Images) error {
 	return nil
 }
 
-// step implements algorithm.
-func (m *factorisation) step(context.Context) (float64, error) {
+// Improve implements [Algorithm].
+func (m *factorisation) Improve(context.Context) (float64, error) {
 	objective := m.rule.improve()
 	if m.missing != nil {
 		objective = m.refill()
@@ -348,9 +323,9 @@ func (m *factorisation) step(context.Context) (float64, error) {
 	return objective, nil
 }
 
-// encode implements algorithm: fitted images have the codes of the fit; other images are encoded with the atoms fixed.
-func (m *factorisation) encode(images []float32) ([]float32, error) {
-	if err := m.acceptImages(images); err != nil {
+// Infer implements [Algorithm]: fitted images have the codes of the fit; other images are encoded with the atoms fixed.
+func (m *factorisation) Infer(images []float32) ([]float32, error) {
+	if err := m.accepts(images); err != nil {
 		return nil, err
 	}
 	if m.recodes {
@@ -399,21 +374,10 @@ func (m *factorisation) Codes() []float32 {
 	return transpose(m.codes, m.units, m.n)
 }
 
-// save implements algorithm.
-func (m *factorisation) save(s State) {
-	m.factors.save(s)
-	if r, ok := m.rule.(stateful); ok {
-		r.save(s)
-	}
-}
-
-// restore implements algorithm.
-func (m *factorisation) restore(s State) error {
-	err := m.factors.restore(s)
-	if r, ok := m.rule.(stateful); ok {
-		err = errors.Join(err, r.restore(s))
-	}
-	return err
+// Keep implements [Algorithm].
+func (m *factorisation) Keep(k *Kept) {
+	m.factors.keep(k)
+	m.rule.keep(k)
 }
 
 // stored recognises the fitted images, whose codes are stored, by 64 bits of the SHA-256 of their pixels. For equal images it
@@ -474,25 +438,24 @@ func (s *stored) find(images []float32, pixels int) []int {
 
 func (s *stored) equal(other *stored) bool { return slices.Equal(s.digests, other.digests) }
 
-func (s *stored) save() Tensor {
-	t := Tensor{[]int{len(s.digests), digestWords}, make([]float32, 0, len(s.digests)*digestWords)}
+// keep keeps the digests of n images.
+func (s *stored) keep(k *Kept, n int) {
+	var words []float32
 	for _, d := range s.digests {
 		for range digestWords {
-			t.Values = append(t.Values, float32(d&0xffff))
+			words = append(words, float32(d&0xffff))
 			d >>= 16
 		}
 	}
-	return t
-}
-
-func restoreDigests(t Tensor) *stored {
-	s := &stored{digests: make([]uint64, t.Shape[0])}
+	if k.Tensor(digestsName, &words, n, digestWords); !k.Restores || k.failed() {
+		return
+	}
+	*s = stored{digests: make([]uint64, n)}
 	for i := range s.digests {
 		for w := digestWords - 1; w >= 0; w-- {
-			s.digests[i] = s.digests[i]<<16 | uint64(t.Values[i*digestWords+w])
+			s.digests[i] = s.digests[i]<<16 | uint64(words[i*digestWords+w])
 		}
 	}
-	return s
 }
 
 // checkInit returns an error for an unknown initialisation in a struct literal in Go; for declared models package config
@@ -512,6 +475,14 @@ func unknown(key, got string, want ...string) error {
 // tooMany returns the error for too many components; what describes the quantity that is the maximum.
 func tooMany(components, most int, what string) error {
 	return part.KeyErrorf("components", "got %d, want at most %d, %s", components, most, what)
+}
+
+// atMostImages returns an error if there are more components than images (0 if their number is unknown).
+func atMostImages(components, images int) error {
+	if images > 0 && components > images {
+		return tooMany(components, images, "the number of images")
+	}
+	return nil
 }
 
 // fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or pixels;

@@ -12,7 +12,6 @@ import (
 	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
-	"tessera/internal/random"
 )
 
 // GMM is a mixture of normal distributions,
@@ -57,13 +56,15 @@ const (
 	tied      = "tied"
 )
 
-// Units implements [config.Baseline].
-func (s *GMM) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *GMM) Describe() config.Fit {
+	return config.Fit{Name: "gmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *GMM) Fits(images, pixels int) error {
-	if images > 0 && s.Components > images {
-		return tooMany(s.Components, images, "the number of images")
+	if err := atMostImages(s.Components, images); err != nil {
+		return err
 	}
 	switch s.Covariance {
 	case full: // the sums of every lane and the parameters
@@ -74,28 +75,18 @@ func (s *GMM) Fits(images, pixels int) error {
 	return config.Bounded(s.Components, "variances", pixels)
 }
 
-// MostIterations implements [Method].
-func (s *GMM) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *GMM) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("gmm", s, shape, s.Iterations, 0)
-	if err != nil {
-		return nil, err
-	}
-	b.signed = true
-	return newMixture(b, seed, s.Init, s.Tolerance, s.Restarts, func() family {
+	return newMixture(s, shape, seed, s.Init, s.Tolerance, func(b Base) family {
 		return newGaussian(s.Covariance, b.units, b.pixels, s.Floor)
 	})
 }
 
 // newMixture returns an unfitted mixture.
-func newMixture(b base, seed uint64, init string, tolerance float64, restarts int, of func() family) (Model, error) {
-	return newRestarted(restarts, seed, func(seed uint64) (Model, error) {
-		h := &mixture{family: of(), components: b.units, seed: random.Stream(seed, "mixture", 0).Uint64(), init: init, weights: make([]float64, b.units)}
-		m := &em{base: b, hidden: h, least: tolerance}
-		m.own = m
-		return m, nil
+func newMixture(s Method, shape []int, seed uint64, init string, tolerance float64, of func(b Base) family) (Model, error) {
+	return NewModel(s, shape, seed, func(b Base) Algorithm {
+		h := &mixture{family: of(b), components: b.units, seed: b.Random("mixture").Uint64(), init: init, weights: make([]float64, b.units)}
+		return &em{Base: b, hidden: h, least: tolerance}
 	})
 }
 

@@ -23,19 +23,6 @@ type variant struct {
 	rises  bool // the objective may rise, and may differ from the objective of the codes
 }
 
-// signed reports whether images may have negative values.
-func (v variant) signed() bool {
-	switch m := v.method.(type) {
-	case *Dictionary:
-		return !m.NonNegative
-	case *MatrixFactorisation:
-		return m.Confidence == 0
-	case *PCA, *KMeans, *NNSAE, *SemiNMF, *GMM, *FactorAnalysis:
-		return true
-	}
-	return false
-}
-
 // density reports whether the objective is a log density, which has any sign.
 func (v variant) density() bool {
 	switch v.method.(type) {
@@ -78,9 +65,21 @@ func punched(images Matrix, share float64) Matrix {
 	return images
 }
 
-// variants lists the methods with every setting that selects another algorithm, with 6 iterations each.
-func variants() []variant {
-	const k, iterations = 7, 6
+// variants lists the methods with every setting that selects another algorithm, with seven components and six iterations each.
+func variants() []variant { return variantsOf(7, 6) }
+
+// Variants contains the methods of the variants with few components, for the laws.
+func Variants() map[string]Method {
+	all := map[string]Method{}
+	for _, v := range variantsOf(3, 4) {
+		if !v.holed() || v.name == "nmf kl holes" { // the laws take samples with missing values too
+			all[v.name] = v.method
+		}
+	}
+	return all
+}
+
+func variantsOf(k, iterations int) []variant {
 	nmf := func(solver, loss, init string, batch int) *NMF {
 		return &NMF{Components: k, Solver: solver, Loss: loss, Init: init, Iterations: iterations, Batch: batch, ForgetFactor: 0.7}
 	}

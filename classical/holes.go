@@ -12,18 +12,6 @@ import (
 
 // Missing entries of images are NaN. pca, nmf and sparse_nmf fit the entries that are there, and encode an image by these alone.
 
-// Holed is a [Method] that can be fitted to images with missing entries.
-type Holed interface {
-	Method
-	// CheckHoles returns a [part.KeyError] for settings that do not allow missing entries.
-	CheckHoles() error
-	// MostHoledIterations is like MostIterations, for images with missing entries.
-	MostHoledIterations() int
-}
-
-// TakesHoles implements [metrics.HolesCoder].
-func (b *base) TakesHoles() bool { return b.holes }
-
 // TakesHoles implements [metrics.HolesCoder].
 func (m *restarted) TakesHoles() bool { return metrics.TakesHoles(m.Model) }
 
@@ -153,7 +141,7 @@ func (m *factorisation) encodeHoled(images []float32) []float32 {
 	p, k := m.pixels, m.units
 	codes := make([]float32, len(images)/p*k)
 	team.For(len(images)/p, 1, func(i, _ int) {
-		one := &factorisation{factors: factors{base: m.base}}
+		one := &factorisation{factors: factors{Base: m.Base}}
 		one.atoms = make([]float32, len(m.atoms))
 		copy(one.atoms, m.atoms)
 		image := make([]float32, p)
@@ -166,14 +154,14 @@ func (m *factorisation) encodeHoled(images []float32) []float32 {
 				one.atoms[q*p+j] = 0
 			}
 		}
-		m.build(one, 0)
+		m.build(one)
 		copy(codes[i*k:], one.rule.encode(image))
 	})
 	return codes
 }
 
-// CheckHoles implements [Holed].
-func (s *NMF) CheckHoles() error {
+// complete returns a [part.KeyError] for settings that do not allow missing entries.
+func (s *NMF) complete() error {
 	switch {
 	case s.Batch > 0:
 		return part.KeyErrorf("batch", "got %d, but images with missing or hidden entries are fitted together: want 0", s.Batch)
@@ -181,26 +169,6 @@ func (s *NMF) CheckHoles() error {
 		return part.KeyErrorf("loss", `got %q, but with missing or hidden entries want "euclidean" or "kl"`, s.Loss)
 	}
 	return nil
-}
-
-// MostHoledIterations implements [Holed].
-func (s *NMF) MostHoledIterations() int { return s.MostIterations() }
-
-// CheckHoles implements [Holed].
-func (s *SparseNMF) CheckHoles() error { return nil }
-
-// MostHoledIterations implements [Holed].
-func (s *SparseNMF) MostHoledIterations() int { return s.MostIterations() }
-
-// CheckHoles implements [Holed].
-func (s *PCA) CheckHoles() error { return nil }
-
-// MostHoledIterations implements [Holed].
-func (s *PCA) MostHoledIterations() int {
-	if s.Iterations == 0 {
-		return pcaIterations
-	}
-	return s.Iterations
 }
 
 // canonicalNaN is the bit pattern of a missing entry in digests.

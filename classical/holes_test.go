@@ -422,7 +422,7 @@ func TestSettingsThatTakeNoHolesAreRefused(t *testing.T) {
 		"loss":  &NMF{Components: 3, Solver: "mu", Loss: "itakura_saito", Floor: 0.1, Init: "random", Iterations: 5},
 	} {
 		var bad part.KeyError
-		if err := method.(Holed).CheckHoles(); !errors.As(err, &bad) || bad.Key != key {
+		if err := method.Describe().Complete; !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%s: got %v", key, err)
 		}
 		if _, err := Fit(t.Context(), newModel(t, method.(Method), mixedShape, 1), punched(mixed(60), 0.3), nil); err == nil {

@@ -2,13 +2,13 @@ package classical
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 )
 
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest centre. It starts with
@@ -41,42 +41,28 @@ func init() {
 		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 
-// Units implements [config.Baseline].
-func (s *KMeans) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *KMeans) Describe() config.Fit {
+	return config.Fit{Name: "kmeans", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *KMeans) Fits(images, pixels int) error {
-	if images > 0 && s.Components > images {
-		return tooMany(s.Components, images, "the number of images")
-	}
-	return config.Bounded(s.Components, "atoms", pixels)
+	return errors.Join(atMostImages(s.Components, images), config.Bounded(s.Components, "atoms", pixels))
 }
-
-// MostIterations implements [Method].
-func (s *KMeans) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
 
 // New implements [Method].
 func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("kmeans", s, shape, s.Iterations, s.Tolerance)
-	if err != nil {
-		return nil, err
-	}
-	b.signed = true
-	return newRestarted(s.Restarts, seed, func(seed uint64) (Model, error) {
+	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		if s.Batch > 0 {
-			m := &kmeansBatch{kmeans: kmeans{base: b, seed: seed, soft: s.Soft}, passes: passes{batch: s.Batch, seed: seed}}
-			m.own = m
-			return m, nil
+			return &kmeansBatch{kmeans: kmeans{Base: b, soft: s.Soft}, passes: passes{batch: s.Batch}}
 		}
-		m := &kmeans{base: b, seed: seed, soft: s.Soft}
-		m.own = m
-		return m, nil
+		return &kmeans{Base: b, soft: s.Soft}
 	})
 }
 
 type kmeans struct {
-	base
-	seed uint64
+	Base
 	soft float64 // temperature of the codes; 0 for one-hot codes
 
 	n         int
@@ -87,10 +73,10 @@ type kmeans struct {
 	sums      *laneSums // sum of the images of each centre, minus the origin
 }
 
-// begin implements algorithm.
-func (m *kmeans) begin(images Images) error {
-	m.n, m.x = images.Len(), load(images)
-	if err := m.acceptImages(m.x); err != nil {
+// Start implements [Algorithm].
+func (m *kmeans) Start(images Images) (err error) {
+	m.n = images.Len()
+	if m.x, err = m.Load(images); err != nil {
 		return err
 	}
 	m.nearest, m.distances = make([]int32, m.n), make([]float32, m.n)
@@ -109,8 +95,8 @@ func (m *kmeans) begin(images Images) error {
 
 func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }
 
-// step implements algorithm.
-func (m *kmeans) step(context.Context) (float64, error) {
+// Improve implements [Algorithm].
+func (m *kmeans) Improve(context.Context) (float64, error) {
 	m.moveCentres()
 	m.assign()
 	return m.meanDistance(), nil
@@ -238,8 +224,8 @@ func (m *kmeans) soften(codes, images []float32) {
 	})
 }
 
-// encode implements algorithm.
-func (m *kmeans) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm].
+func (m *kmeans) Infer(images []float32) ([]float32, error) {
 	if m.soft > 0 {
 		codes := make([]float32, len(images)/m.pixels*m.units)
 		m.soften(codes, images)
@@ -283,7 +269,7 @@ func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
 
 // seedCentres draws the first centres.
 func (m *kmeans) seedCentres() {
-	rng := random.Stream(m.seed, "init/centres", 0)
+	rng := m.Random("init/centres")
 	trials := 2 + int(math.Log(float64(m.units)))
 	m.atoms = make([]float32, 0, m.units*m.pixels)
 	for i := range m.distances {

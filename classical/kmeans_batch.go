@@ -31,10 +31,10 @@ const (
 	countBase  = 1 << 20
 )
 
-// begin implements algorithm.
-func (m *kmeansBatch) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *kmeansBatch) Start(images Images) error {
 	m.images = images
-	m.shuffle(m.iteration)
+	m.shuffle(&m.Base)
 	if m.atoms != nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (m *kmeansBatch) begin(images Images) error {
 	m.n = sampleSize(images.Len(), m.batch, m.units)
 	m.x = make([]float32, m.n*m.pixels)
 	images.Batch(m.x, m.order[:m.n])
-	if err := m.acceptImages(m.x); err != nil {
+	if err := m.accepts(m.x); err != nil {
 		return err
 	}
 	m.distances = make([]float32, m.n)
@@ -52,12 +52,12 @@ func (m *kmeansBatch) begin(images Images) error {
 	return nil
 }
 
-// step implements algorithm: one pass over the images.
-func (m *kmeansBatch) step(ctx context.Context) (float64, error) {
+// Improve implements [Algorithm]: one pass over the images.
+func (m *kmeansBatch) Improve(ctx context.Context) (float64, error) {
 	if m.images == nil {
 		return 0, errors.New("Step before Begin")
 	}
-	return m.run(ctx, &m.base, m.learn)
+	return m.run(ctx, &m.Base, m.learn)
 }
 
 // learn moves the centres by a batch of images.
@@ -107,30 +107,21 @@ func (m *kmeansBatch) refill(x []float32) {
 	}
 }
 
-// save implements algorithm.
-func (m *kmeansBatch) save(s State) {
-	m.base.save(s)
-	m.passes.save(s)
-	t := Tensor{[]int{m.units, 2}, make([]float32, 0, 2*m.units)}
+// Keep implements [Algorithm].
+func (m *kmeansBatch) Keep(k *Kept) {
+	m.Base.Keep(k)
+	m.passes.keep(k)
+	var counts []float32
 	for _, v := range m.counts {
-		t.Values = append(t.Values, float32(math.Mod(v, countBase)), float32(math.Floor(v/countBase)))
+		counts = append(counts, float32(math.Mod(v, countBase)), float32(math.Floor(v/countBase)))
 	}
-	if m.counts != nil {
-		s.Tensors[countsName] = t
+	if k.Tensor(countsName, &counts, m.units, 2); !k.Restores || k.failed() {
+		return
 	}
-}
-
-// restore implements algorithm.
-func (m *kmeansBatch) restore(s State) error {
-	counts, err := s.values(countsName, m.units, 2)
 	m.counts = make([]float64, m.units)
 	for c := range m.counts {
-		if err == nil {
-			m.counts[c] = float64(counts[2*c]) + countBase*float64(counts[2*c+1])
-		}
-		if err == nil && !(m.counts[c] >= 0) {
-			err = fmt.Errorf("tensor %q: centre %d has %v images", countsName, c, m.counts[c])
+		if m.counts[c] = float64(counts[2*c]) + countBase*float64(counts[2*c+1]); !(m.counts[c] >= 0) {
+			k.Fail(fmt.Errorf("tensor %q: centre %d has %v images", countsName, c, m.counts[c]))
 		}
 	}
-	return errors.Join(err, m.passes.restore(s), m.base.restore(s))
 }

@@ -119,7 +119,7 @@ func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
 	x := []float32{0, 0, 0, 1, 9, 0, 9, 1}
 	m := newModel(t, &KMeans{Components: 2, Iterations: 10}, []int{2}, 1).(*kmeans)
 	m.atoms = []float32{0, 0.5, 100, 100} // as if restored
-	if err := m.begin(Matrix{x, 2}); err != nil {
+	if err := m.Start(Matrix{x, 2}); err != nil {
 		t.Fatal(err)
 	}
 	m.objective = m.meanDistance()

@@ -3,14 +3,11 @@ package classical
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"reflect"
-	"runtime"
 	"testing"
 
 	"tessera/config"
-	"tessera/metrics"
 )
 
 // eachVariant runs a law on all variants.
@@ -31,8 +28,8 @@ func TestEveryRegisteredBaselineIsAMethod(t *testing.T) {
 		if _, ok := m.(*MatrixFactorisation); ok {
 			want = 11 // ten factors and a bias: with more, ratings are overfitted
 		}
-		if m.Units() != want {
-			t.Errorf("%s has %d components by default, want %d", entry.Name, m.Units(), want)
+		if got := m.Describe(); got.Units != want || got.Name != entry.Name {
+			t.Errorf("%s describes itself as %+v, want %d units", entry.Name, got, want)
 		}
 		if c, ok := m.(interface{ Check() error }); ok && c.Check() != nil {
 			t.Errorf("%s: the defaults: %v", entry.Name, c.Check())
@@ -87,22 +84,6 @@ func TestTheObjectiveIsThatOfCodesAndAtoms(t *testing.T) {
 	})
 }
 
-func TestOneSeedGivesOneFitOnAnyNumberOfProcessors(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	eachVariant(t, func(t *testing.T, v variant) {
-		var states []State
-		for _, processors := range []int{1, 2, 5} {
-			runtime.GOMAXPROCS(processors)
-			m := newModel(t, v.method, mixedShape, 3)
-			fit(t, m, v.mixed(1500))
-			states = append(states, m.State())
-		}
-		if !reflect.DeepEqual(states[0], states[1]) || !reflect.DeepEqual(states[0], states[2]) {
-			t.Error("the fits differ")
-		}
-	})
-}
-
 func TestAnotherSeedGivesAnotherFit(t *testing.T) {
 	for _, v := range variants() {
 		if v.name != "kmeans" && v.name != "nnsae" && v.name != "nmf hals random" && v.name != "sparse codes" {
@@ -131,36 +112,6 @@ func saved(t *testing.T, s State) State {
 	return read
 }
 
-func TestAResumedFitEqualsAnUnbrokenOne(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		images := v.mixed(1500)
-		unbroken := newModel(t, v.method, mixedShape, 5)
-		fit(t, unbroken, images)
-		for _, after := range []int{0, 1, 3} {
-			broken := newModel(t, v.method, mixedShape, 5)
-			if err := broken.Begin(context.Background(), images); err != nil {
-				t.Fatal(err)
-			}
-			for range after {
-				if _, err := broken.Step(context.Background()); err != nil {
-					t.Fatal(err)
-				}
-				if broken.Done() {
-					break
-				}
-			}
-			resumed := newModel(t, v.method, mixedShape, 5)
-			if err := resumed.Restore(saved(t, broken.State())); err != nil {
-				t.Fatal(err)
-			}
-			fit(t, resumed, images)
-			if !reflect.DeepEqual(resumed.State(), unbroken.State()) {
-				t.Errorf("broken after %d iterations, the fit ends elsewhere", after)
-			}
-		}
-	})
-}
-
 // countdown is a context that is done after the given number of calls of Err.
 type countdown struct {
 	context.Context
@@ -172,69 +123,6 @@ func (c *countdown) Err() error {
 		return context.Canceled
 	}
 	return nil
-}
-
-func TestAFitEndedByItsContextGoesOnExactly(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		images := v.mixed(1500)
-		unbroken := newModel(t, v.method, mixedShape, 5)
-		fit(t, unbroken, images)
-		for _, asked := range []int{1, 2, 20} {
-			m := newModel(t, v.method, mixedShape, 5)
-			_, err := Fit(&countdown{context.Background(), asked}, m, images, nil)
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
-			}
-			resumed := newModel(t, v.method, mixedShape, 5)
-			if err := resumed.Restore(saved(t, m.State())); err != nil {
-				t.Fatal(err)
-			}
-			fit(t, resumed, images)
-			if !reflect.DeepEqual(resumed.State(), unbroken.State()) {
-				t.Errorf("ended when asked for the %d. time, the fit ends elsewhere", asked+1)
-			}
-		}
-	})
-}
-
-func TestARestoredModelCodesLikeTheFittedOne(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		images, others := v.mixed(300), v.mixed(900).values[600*30:]
-		m := newModel(t, v.method, mixedShape, 1)
-		fit(t, m, images)
-		restored := newModel(t, v.method, mixedShape, 9)
-		if err := restored.Restore(saved(t, m.State())); err != nil {
-			t.Fatal(err)
-		}
-		for _, x := range [][]float32{images.values, others, nil} {
-			if !reflect.DeepEqual(encode(t, restored, x), encode(t, m, x)) {
-				t.Errorf("the codes of %d values differ", len(x))
-			}
-		}
-		if !reflect.DeepEqual(m.Atoms(), restored.Atoms()) {
-			t.Error("the atoms differ")
-		}
-		if !restored.Done() {
-			t.Error("a finished fit is restored as unfinished")
-		}
-	})
-}
-
-func TestFittedImagesKeepTheirCodes(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		images := v.mixed(300)
-		m := newModel(t, v.method, mixedShape, 1)
-		fit(t, m, images)
-		kept := m.Codes()
-		if kept == nil {
-			return
-		}
-		copy(kept[9*m.Units():10*m.Units()], kept[8*m.Units():]) // of equal images the first counts
-		got := encode(t, m, images.values)
-		if !reflect.DeepEqual(got, kept) {
-			t.Error("Encode and Codes differ")
-		}
-	})
 }
 
 func TestZerosInTheImagesDoNoHarm(t *testing.T) {
@@ -261,108 +149,6 @@ func TestZerosInTheImagesDoNoHarm(t *testing.T) {
 			if last := objectives[len(objectives)-1]; !finite(last) || last < -1e-12 && !v.density() {
 				t.Errorf("the objective is %v", last)
 			}
-		}
-	})
-}
-
-func TestOtherAtomsDecodeWhatTheOwnAtomsEncoded(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		images := v.mixed(200)
-		m := newModel(t, v.method, mixedShape, 1)
-		fit(t, m, images)
-		atoms := m.Atoms()
-		for i := range atoms.Values {
-			atoms.Values[i] *= 2
-		}
-		for i := range atoms.Bias {
-			atoms.Bias[i] *= 2
-		}
-		other, err := m.WithAtoms(atoms)
-		if err != nil {
-			t.Fatal(err)
-		}
-		codes := encode(t, other, images.values)
-		if !reflect.DeepEqual(codes, encode(t, m, images.values)) {
-			t.Error("the codes changed")
-		}
-		want, _ := m.Decode(codes)
-		got, err := other.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range want {
-			want[i] *= 2
-		}
-		if worst(got, want) > 1e-5 || !reflect.DeepEqual(other.Atoms(), atoms) {
-			t.Error("the other atoms are not those that decode")
-		}
-		if _, err := other.WithAtoms(nil); err == nil {
-			t.Error("no atoms were accepted")
-		}
-	})
-}
-
-func TestWhatCannotBeFittedIsRefused(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		with := func(value float32) Images {
-			images := v.mixed(60)
-			images.values[1234] = value
-			return images
-		}
-		refused := map[string]Images{
-			"infinite": with(float32(math.Inf(1))), "none": Matrix{nil, 30},
-			"wrong size": Matrix{make([]float32, 310), 31},
-		}
-		if !metrics.TakesHoles(newModel(t, v.method, mixedShape, 1)) {
-			refused["NaN"] = with(float32(math.NaN()))
-		}
-		if !v.signed() {
-			refused["negative"] = with(-1)
-		}
-		for name, images := range refused {
-			if _, err := Fit(context.Background(), newModel(t, v.method, mixedShape, 1), images, nil); err == nil {
-				t.Errorf("%s: accepted", name)
-			}
-		}
-		m := newModel(t, v.method, mixedShape, 1)
-		if _, err := m.Encode(make([]float32, 30)); err == nil {
-			t.Error("Encode before the fit: accepted")
-		}
-		if _, err := m.Decode(make([]float32, m.Units())); err == nil {
-			t.Error("Decode before the fit: accepted")
-		}
-		fit(t, m, v.mixed(60))
-		if _, err := m.Encode(make([]float32, 31)); err == nil {
-			t.Error("half an image: accepted")
-		}
-		if _, err := m.Decode(make([]float32, m.Units()+1)); err == nil {
-			t.Error("half a code: accepted")
-		}
-		if _, err := v.method.New([]int{0, 3}, 1); err == nil {
-			t.Error("images without pixels: accepted")
-		}
-	})
-}
-
-func TestADamagedStateIsRefused(t *testing.T) {
-	eachVariant(t, func(t *testing.T, v variant) {
-		m := newModel(t, v.method, mixedShape, 1)
-		fit(t, m, v.mixed(60))
-		for name := range m.State().Tensors {
-			s := saved(t, m.State())
-			delete(s.Tensors, name)
-			if name != biasName || v.name == "pca" {
-				refuses(t, v, s, "without "+name)
-			}
-			s = saved(t, m.State())
-			tensor := s.Tensors[name]
-			s.Tensors[name] = Tensor{tensor.Shape, tensor.Values[1:]}
-			refuses(t, v, s, "short "+name)
-		}
-		for name := range m.State().Numbers {
-			s := saved(t, m.State())
-			delete(s.Numbers, name)
-			refuses(t, v, s, "without "+name)
 		}
 	})
 }

@@ -33,8 +33,10 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *LocalNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *LocalNMF) Describe() config.Fit {
+	return config.Fit{Name: "local_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *LocalNMF) Fits(images, pixels int) error {
@@ -46,13 +48,10 @@ func (s *LocalNMF) Check() error {
 	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// MostIterations implements [Method].
-func (s *LocalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("local_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, _ uint64) {
-		m.rises, m.recodes = true, true
+	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
+		m.recodes = true
 		m.rule = &localRule{klRule{f: &m.factors, codesRule: rootKL}}
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
 
@@ -67,27 +66,20 @@ func init() {
 // stored is that of the entries, 8 bytes each; factors is that of the factors of rows and columns in float64, with a checkpoint
 // that is being written; transposed is that of the largest number of entries that are transposed together.
 func (s *MatrixFactorisation) Memory(rows, columns, entries int) (stored, factors, transposed int) {
-	u := s.Units()
+	u := s.Describe().Units
 	most := panelEntries + rows // a panel ends after the column that fills it
 	return 8 * entries, (8+3*4)*u*(rows+columns) + 4*u*columns, 8*min(entries, most) + 4*rows
 }
 
-// Units implements [config.Baseline]: with biases, the code includes the bias of the row.
-func (s *MatrixFactorisation) Units() int {
+// Describe implements [config.Baseline]: with biases, the code includes the bias of the row. Entries may be missing or hidden.
+func (s *MatrixFactorisation) Describe() config.Fit {
+	units := s.Components
 	if s.Biases {
-		return s.Components + 1
+		units++
 	}
-	return s.Components
+	return config.Fit{Name: "matrix_factorisation", Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
+		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations}
 }
-
-// Biased reports whether decoded rows have a bias.
-func (s *MatrixFactorisation) Biased() bool { return s.Biases }
-
-// CheckHoles implements [Holed]: entries may be missing or hidden.
-func (s *MatrixFactorisation) CheckHoles() error { return nil }
-
-// MostHoledIterations implements [Holed]. It equals MostIterations, because a matrix usually has missing entries.
-func (s *MatrixFactorisation) MostHoledIterations() int { return s.Iterations }
 
 // Check returns an error for settings that exclude each other.
 func (s *MatrixFactorisation) Check() error {
@@ -108,34 +100,20 @@ func (s *MatrixFactorisation) Fits(images, pixels int) error {
 	if images > 0 && s.Components > images {
 		return tooMany(s.Components, images, "the number of rows")
 	}
-	if err := config.Bounded(s.Units(), "factors of rows", images); err != nil {
-		return err
-	}
-	return config.Bounded(s.Units(), "factors of columns", pixels)
+	units := s.Describe().Units
+	return errors.Join(config.Bounded(units, "factors of rows", images), config.Bounded(units, "factors of columns", pixels))
 }
-
-// MostIterations implements [Method].
-func (s *MatrixFactorisation) MostIterations() int { return s.Iterations }
 
 // New implements [Method].
 func (s *MatrixFactorisation) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("matrix_factorisation", s, shape, s.Iterations, s.Tolerance)
-	if err != nil {
-		return nil, err
-	}
-	b.signed = s.Confidence == 0
-	b.rises = s.Solver == "sgd"
-	m := &matrixFactorisation{base: b, settings: *s, seed: seed}
-	m.own = m
-	return m, nil
+	return NewModel(s, shape, seed, func(b Base) Algorithm { return &matrixFactorisation{Base: b, settings: *s} })
 }
 
 // matrixFactorisation is the model of [MatrixFactorisation]. Rows and columns have the same form: a factor of k values and,
 // with biases, a bias.
 type matrixFactorisation struct {
-	base
+	Base
 	settings MatrixFactorisation
-	seed     uint64
 
 	x      observations
 	n      int       // number of rows
@@ -157,8 +135,8 @@ type observations interface {
 	Entries(i int) (columns []int32, values []float32)
 }
 
-// begin implements algorithm.
-func (m *matrixFactorisation) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *matrixFactorisation) Start(images Images) error {
 	x, err := observed(images)
 	if err != nil {
 		return err
@@ -216,8 +194,8 @@ func (m *matrixFactorisation) examine() error {
 		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(columns)))
 		for k, c := range columns {
 			v := values[k]
-			if v-v != 0 || v < 0 && !m.signed {
-				return &data.Error{Problem: fmt.Sprintf("row %d, column %d: got %v, want %s", i, c, v, map[bool]string{true: "a finite number", false: "a count >= 0"}[m.signed])}
+			if v-v != 0 || v < 0 && !m.fit.Signed {
+				return &data.Error{Problem: fmt.Sprintf("row %d, column %d: got %v, want %s", i, c, v, map[bool]string{true: "a finite number", false: "a count >= 0"}[m.fit.Signed])}
 			}
 			m.counts[c]++
 			m.mean += float64(v)
@@ -266,7 +244,7 @@ func (m *matrixFactorisation) solvable() error {
 func (m *matrixFactorisation) start() {
 	draw := func(n int, stream string) []float64 {
 		values := make([]float64, n*m.units)
-		r := random.Stream(m.seed, stream, 0)
+		r := m.Random(stream)
 		for i := range n {
 			for k := range m.settings.Components {
 				v := r.NormFloat64() / math.Sqrt(float64(m.settings.Components))
@@ -323,8 +301,8 @@ func (m *matrixFactorisation) first() (float64, error) {
 	return m.solveRows()
 }
 
-// step implements algorithm.
-func (m *matrixFactorisation) step(context.Context) (objective float64, err error) {
+// Improve implements [Algorithm].
+func (m *matrixFactorisation) Improve(context.Context) (objective float64, err error) {
 	if m.x == nil {
 		return 0, errors.New("Step before Begin")
 	}
@@ -416,8 +394,8 @@ func (m *matrixFactorisation) predict(row []float64, j int) float64 {
 	return y
 }
 
-// encode implements algorithm. NaN means that an entry is not observed.
-func (m *matrixFactorisation) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm]. NaN means that an entry is not observed.
+func (m *matrixFactorisation) Infer(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes, errs := make([]float32, n*m.units), make([]error, n)
 	all := m.gramOfAll(m.sides)
@@ -528,58 +506,35 @@ const (
 	digestName  = "digest."
 )
 
-// save implements algorithm. The rows of als are saved only for predictions; a resumed fit computes them from the columns.
-func (m *matrixFactorisation) save(s State) {
-	m.base.save(s)
-	s.Numbers[meanName] = m.mean
-	for i, d := range m.digest {
-		s.Numbers[fmt.Sprint(digestName, i)] = d
+// Keep implements [Algorithm]. The rows of als are saved only for predictions; a resumed fit computes them from the columns.
+func (m *matrixFactorisation) Keep(k *Kept) {
+	m.Base.Keep(k)
+	k.Number(meanName, &m.mean)
+	for i := range m.digest {
+		k.Number(fmt.Sprint(digestName, i), &m.digest[i])
 	}
-	if m.atoms == nil {
+	if m.atoms == nil || k.failed() {
 		return
 	}
-	s.pair(columnsName, []int{m.pixels, m.units}, m.sides)
-	if m.settings.Solver == "sgd" {
-		s.pair(codesName, []int{m.Rows(), m.units}, m.rows)
-	} else {
-		if m.rows != nil {
-			m.codes = slices.Grow(m.codes[:0], len(m.rows))[:len(m.rows)]
-			for i, v := range m.rows {
-				m.codes[i] = float32(v)
-			}
-			if m.done { // predictions need no more than the codes
-				m.rows = nil
-				m.collect()
-			}
-		}
-		s.Tensors[codesName] = Tensor{[]int{m.Rows(), m.units}, m.codes}
-	}
-}
-
-// restore implements algorithm.
-func (m *matrixFactorisation) restore(s State) (err error) {
-	if err := m.base.restore(s); err != nil {
-		return err
-	}
-	into := map[string]*float64{meanName: &m.mean}
-	for i := range m.digest {
-		into[fmt.Sprint(digestName, i)] = &m.digest[i]
-	}
-	if err := s.numbers(into); err != nil {
-		return err
-	}
-	if m.sides, err = s.paired(columnsName, m.pixels, m.units); err != nil {
-		return err
-	}
 	if m.settings.Biases && m.bias == nil {
-		return fmt.Errorf("the state holds no tensor %q", biasName)
+		k.Fail(fmt.Errorf("the state holds no tensor %q", biasName))
 	}
+	k.pair(columnsName, &m.sides, m.pixels, m.units)
 	if m.settings.Solver == "sgd" {
-		m.rows, err = s.paired(codesName, -1, m.units)
-	} else {
-		m.codes, err = s.values(codesName, -1, m.units)
+		k.pair(codesName, &m.rows, -1, m.units)
+		return
 	}
-	return err
+	if m.rows != nil && !k.Restores {
+		m.codes = slices.Grow(m.codes[:0], len(m.rows))[:len(m.rows)]
+		for i, v := range m.rows {
+			m.codes[i] = float32(v)
+		}
+		if m.done { // predictions need no more than the codes
+			m.rows = nil
+			m.collect()
+		}
+	}
+	k.Tensor(codesName, &m.codes, -1, m.units)
 }
 
 // observed returns the observed entries of images. The entries of a sparse matrix are not copied.

@@ -130,7 +130,7 @@ func (m *mixture) assigned(e *em, images Images) ([]int, error) {
 		for _, i := range random.Stream(m.seed, "init/means", 0).Perm(e.n)[:m.components] {
 			k.atoms = append(k.atoms, e.x[i*e.pixels:(i+1)*e.pixels]...)
 		}
-		err = k.begin(images)
+		err = k.Start(images)
 	} else {
 		_, err = Fit(context.Background(), k, images, nil)
 	}

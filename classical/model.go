@@ -3,7 +3,7 @@
 // [metrics.Coder] from its first iteration on, so all metrics and figures of auto-encoders apply.
 //
 // A method is one file: a struct whose tagged fields are the keys of its table in models.toml, registered in
-// [config.Baselines], and an unexported model that fits it. X are n images of p pixels in rows, H their codes (n x k),
+// [config.Baselines], and an unexported [Algorithm] that fits it. X are n images of p pixels in rows, H their codes (n x k),
 // W the atoms (k x p), and X is approximated by H W (plus the mean image in pca).
 //
 // A fit depends only on its seed and its images, to the bit: work is divided by size, never by the number of processors. A
@@ -14,32 +14,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
 	"tessera/config"
 	"tessera/data"
-	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
 
-// Method contains the settings of a baseline. A method that adds a bias to every decoded image also has a method Biased()
-// bool that returns true.
+// Method contains the settings of a baseline. It may have a method Check() error, which returns a [part.KeyError] for settings
+// that exclude each other, and implement [config.Fitted].
 type Method interface {
 	config.Baseline
 	// New returns an unfitted model for images of the given shape, (height, width) or (height, width, channels). Every random
-	// choice of its fit is determined by seed.
+	// choice of its fit is determined by seed. See [NewModel].
 	New(shape []int, seed uint64) (Model, error)
-	// MostIterations returns the number of iterations of a fit that does not converge earlier.
-	MostIterations() int
-}
-
-// settings is implemented by the settings of every method of this package.
-type settings interface {
-	Method
-	config.Fitted
 }
 
 // Model is a baseline that can be fitted, saved and restored. It can encode images at any time. Its methods must not be
@@ -178,27 +168,6 @@ func span(indices []int, from, to int) []int {
 	return indices
 }
 
-// accept checks the images that are passed to Begin.
-func accept(images Images, pixels int) error {
-	switch {
-	case images.Pixels() != pixels:
-		return fmt.Errorf("images: got %d pixels each, want %d as in the model", images.Pixels(), pixels)
-	case images.Len() == 0:
-		return fmt.Errorf("there are no images to fit")
-	}
-	return nil
-}
-
-// TakesSigned reports whether a method accepts images of this shape with negative values.
-func TakesSigned(method Method, shape []int) bool {
-	m, err := method.New(shape, 0)
-	if r, ok := m.(*restarted); ok {
-		m = r.Model
-	}
-	a, ok := m.(interface{ takesSigned() bool })
-	return err != nil || !ok || a.takesSigned()
-}
-
 // ErrOtherImages is the error of Begin if the images differ from those of the restored fit.
 var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
 
@@ -217,244 +186,7 @@ func acceptValues(x []float32, pixels int, signed, holes bool) error {
 	return nil
 }
 
-// tensor returns the named tensor, or an error if it does not have the given shape; a size of -1 matches any.
-func (s State) tensor(name string, shape ...int) (Tensor, error) {
-	t, ok := s.Tensors[name]
-	if !ok {
-		return t, fmt.Errorf("the state holds no tensor %q", name)
-	}
-	fits := slices.EqualFunc(t.Shape, shape, func(got, want int) bool { return got == want || want < 0 && got >= 0 })
-	if !fits || len(t.Values) != volume.Of(t.Shape) {
-		return t, fmt.Errorf("tensor %q: got shape %v and %d values, want shape %v", name, t.Shape, len(t.Values), shape)
-	}
-	return t, nil
-}
-
-// values returns a copy of the values of the named tensor, or an error if it does not have the given shape.
-func (s State) values(name string, shape ...int) ([]float32, error) {
-	t, err := s.tensor(name, shape...)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(t.Values), nil
-}
-
-// numbers sets each variable to the saved number with its name.
-func (s State) numbers(into map[string]*float64) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(into)) {
-		v, ok := s.Numbers[name]
-		if *into[name] = v; !ok {
-			errs = append(errs, fmt.Errorf("the state holds no number %q", name))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// algorithm is the part of a [Model] that differs between methods; its [base] adds the common part.
-type algorithm interface {
-	Model
-	// begin takes images whose size and number the base has checked; see [Model.Begin].
-	begin(images Images) error
-	// step performs one iteration and returns the objective.
-	step(ctx context.Context) (objective float64, err error)
-	// encode returns the codes of images. It is called only if there are atoms.
-	encode(images []float32) ([]float32, error)
-	// save adds everything that restore needs to a state.
-	save(State)
-	restore(State) error
-}
-
-// base is the common part of all models. It decodes by atoms, plus a bias if the method has one, and counts iterations.
-type base struct {
-	own           algorithm // the model that embeds this base
-	name          string    // name of the method
-	shape         []int
-	pixels, units int
-	signed        bool                           // images may have negative values
-	holes         bool                           // images may have missing entries (NaN)
-	fits          func(images, pixels int) error // checks the settings
-	iterations    int                            // maximum number of iterations
-	tolerance     float64                        // the fit ends when an iteration lowers the objective by less than this fraction of it
-	rises         bool                           // the objective may rise, which does not end the fit
-
-	atoms []float32 // units x pixels
-	bias  []float32 // bias, pixels; nil if there is none
-
-	iteration int
-	objective float64
-	done      bool
-}
-
-// newBase returns the base of an unfitted model, or an error for settings that are invalid, in general or for images of this
-// shape.
-func newBase(name string, s settings, shape []int, iterations int, tolerance float64) (base, error) {
-	b := base{name: name, shape: slices.Clone(shape), pixels: volume.Of(shape), units: s.Units(), fits: s.Fits, iterations: iterations, tolerance: tolerance}
-	if h, ok := s.(Holed); ok {
-		b.holes = h.CheckHoles() == nil
-	}
-	return b, b.wrap(b.check(s))
-}
-
-func (b *base) check(s settings) error {
-	if c, ok := s.(interface{ Check() error }); ok {
-		if err := c.Check(); err != nil {
-			return err
-		}
-	}
-	if err := kernel.Err(); err != nil {
-		return err
-	}
-	if len(b.shape) == 0 || slices.Min(b.shape) < 1 {
-		return fmt.Errorf("images of shape %v have no pixels", b.shape)
-	}
-	if b.units < 1 {
-		return fmt.Errorf("components: got %d, want > 0", b.units)
-	}
-	return b.fits(0, b.pixels)
-}
-
-// wrap adds the name of the method to an error.
-func (b *base) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", b.name, err)
-}
-
-// Shape implements [metrics.Coder].
-func (b *base) Shape() []int { return slices.Clone(b.shape) }
-
-// Units implements [metrics.Coder].
-func (b *base) Units() int { return b.units }
-
-// Atoms implements [metrics.Coder].
-func (b *base) Atoms() *metrics.Atoms {
-	return &metrics.Atoms{Shape: b.Shape(), Count: b.units, Values: slices.Clone(b.atoms), Bias: slices.Clone(b.bias)}
-}
-
-// WithAtoms implements [metrics.Coder].
-func (b *base) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(b.own, a) }
-
-// Encode implements [metrics.Coder].
-func (b *base) Encode(images []float32) ([]float32, error) {
-	if b.atoms == nil {
-		return nil, errUnfitted
-	}
-	if len(images)%b.pixels != 0 {
-		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), b.shape)
-	}
-	codes, err := b.own.encode(images)
-	return codes, b.wrap(err)
-}
-
-// Decode implements [metrics.Coder].
-func (b *base) Decode(codes []float32) ([]float32, error) {
-	if b.atoms == nil {
-		return nil, errUnfitted
-	}
-	return decode(codes, b.atoms, b.bias, b.units, b.pixels)
-}
-
-// Codes implements [Model]: Encode returns the same codes.
-func (b *base) Codes() []float32 { return nil }
-
-// Begin implements [Model].
-func (b *base) Begin(ctx context.Context, images Images) error {
-	images = holed(images)
-	err := accept(images, b.pixels)
-	if err == nil {
-		err = b.fits(images.Len(), b.pixels)
-	}
-	if err == nil {
-		err = b.own.begin(images)
-	}
-	if err != nil {
-		return b.wrap(err)
-	}
-	return ctx.Err()
-}
-
-// Step implements [Model].
-func (b *base) Step(ctx context.Context) (Progress, error) {
-	if err := ctx.Err(); err != nil {
-		return Progress{}, err
-	}
-	objective, err := b.own.step(ctx)
-	if err == nil && !finite(objective) {
-		err = fmt.Errorf("iteration %d: %w", b.iteration+1, ErrDiverged)
-	}
-	if err != nil {
-		return Progress{}, b.wrap(err)
-	}
-	fallen := b.objective - objective
-	if b.rises {
-		fallen = math.Abs(fallen)
-	}
-	b.iteration++
-	b.done = b.iteration >= b.iterations || fallen <= b.tolerance*b.objective
-	b.objective = objective
-	return Progress{b.iteration, b.objective, b.done}, nil
-}
-
-// Done implements [Model].
-func (b *base) Done() bool { return b.done }
-
-// State implements [Model].
-func (b *base) State() State {
-	s := State{map[string]Tensor{}, map[string]float64{}}
-	b.own.save(s)
-	return s
-}
-
-// Restore implements [Model].
-func (b *base) Restore(s State) error { return b.wrap(b.own.restore(s)) }
-
-func (b *base) takesSigned() bool { return b.signed }
-
-// acceptImages returns an error for images that the method does not accept.
-func (b *base) acceptImages(x []float32) error { return acceptValues(x, b.pixels, b.signed, b.holes) }
-
-// atom returns the pixels of atom j.
-func (b *base) atom(j int) []float32 { return b.atoms[j*b.pixels : (j+1)*b.pixels] }
-
-// save adds progress, atoms and bias to a state.
-func (b *base) save(s State) {
-	s.Numbers["iteration"], s.Numbers["objective"], s.Numbers["done"] = float64(b.iteration), b.objective, 0
-	if b.done {
-		s.Numbers["done"] = 1
-	}
-	if b.atoms != nil {
-		s.Tensors[atomsName] = Tensor{[]int{b.units, b.pixels}, b.atoms}
-	}
-	if b.bias != nil {
-		s.Tensors[biasName] = Tensor{[]int{b.pixels}, b.bias}
-	}
-}
-
-// restore reads progress, atoms and, if there is one, bias from a state.
-func (b *base) restore(s State) error {
-	return errors.Join(b.restoreProgress(s), b.restoreAtoms(s))
-}
-
-func (b *base) restoreProgress(s State) error {
-	var iteration, done float64
-	err := s.numbers(map[string]*float64{"iteration": &iteration, "objective": &b.objective, "done": &done})
-	b.iteration, b.done = int(iteration), done != 0
-	return err
-}
-
-func (b *base) restoreAtoms(s State) (err error) {
-	if b.atoms, err = s.values(atomsName, b.units, b.pixels); err != nil {
-		return err
-	}
-	if _, ok := s.Tensors[biasName]; ok {
-		b.bias, err = s.values(biasName, b.pixels)
-	}
-	return err
-}
-
-var errUnfitted = fmt.Errorf("baselines: the model has not been fitted")
+var errUnfitted = errors.New("baselines: the model has not been fitted")
 
 // decode returns codes x atoms + bias.
 func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) {

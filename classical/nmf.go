@@ -65,8 +65,11 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *NMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *NMF) Describe() config.Fit {
+	return config.Fit{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
+		Complete: s.complete()}
+}
 
 // Fits implements [config.Fitted].
 func (s *NMF) Fits(images, pixels int) error {
@@ -126,23 +129,16 @@ func (s *NMF) exponent() float64 {
 	return s.Beta
 }
 
-// MostIterations implements [Method].
-func (s *NMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 	if s.Batch > 0 {
-		b, err := newBase("nmf", s, shape, s.Iterations, s.Tolerance)
-		if err != nil {
-			return nil, err
-		}
-		return newOnline(b, s.Batch, s.ForgetFactor, seed, &onlineNMF{*s, seed}), nil
+		return newOnline(s, shape, seed, s.Batch, s.ForgetFactor, onlineNMF{*s})
 	}
-	return newFactorisation("nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, s.build)
+	return newFactorisation(s, shape, seed, s.Init, s.build)
 }
 
 // build sets the rule of a single fit.
-func (s *NMF) build(m *factorisation, _ uint64) {
+func (s *NMF) build(m *factorisation) {
 	penalties := s.penalties()
 	switch {
 	case s.Solver == "hals":
@@ -160,24 +156,21 @@ func (s *NMF) build(m *factorisation, _ uint64) {
 }
 
 // onlineNMF is the factorisation of mini-batches.
-type onlineNMF struct {
-	settings NMF
-	seed     uint64
-}
+type onlineNMF struct{ settings NMF }
 
-func (o *onlineNMF) first(f *factors, sample []float32, n int) (err error) {
-	f.atoms, _, err = start(o.settings.Init, sample, n, f.pixels, f.units, o.seed)
+func (o onlineNMF) first(f *factors, sample []float32, n int) (err error) {
+	f.atoms, _, err = start(o.settings.Init, sample, n, f.pixels, f.units, f.seed)
 	return err
 }
 
-func (o *onlineNMF) encode(f *factors, images []float32, precision float64) []float32 {
+func (o onlineNMF) encode(f *factors, images []float32, precision float64) []float32 {
 	return encodeSquared(images, f.atoms, f.units, f.pixels, precision)
 }
 
-func (o *onlineNMF) penalty([]float32) float64 { return 0 }
+func (o onlineNMF) penalty([]float32) float64 { return 0 }
 
 // improve sweeps over the atoms and scales them to norm 1; the sums over codes are scaled accordingly.
-func (o *onlineNMF) improve(f *factors) {
+func (o onlineNMF) improve(f *factors) {
 	f.sweepAtoms(sweeps, f.codesGram, f.target)
 	ops, k, p := kernel.Float32(), f.units, f.pixels
 	for j := range k {
@@ -235,6 +228,8 @@ func (r *halsRule) prepare() float64 {
 	return r.f.squaredError() + 2*r.penalties.value(r.f)
 }
 
+func (*halsRule) keep(*Kept) {}
+
 func (r *halsRule) improve() float64 {
 	f, w := r.f, r.penalties
 	n, p := float64(f.n), float64(f.pixels)
@@ -291,6 +286,8 @@ type multiplicativeRule struct{ f *factors }
 
 func (r *multiplicativeRule) prepare() float64 { return (&halsRule{f: r.f}).prepare() }
 
+func (*multiplicativeRule) keep(*Kept) {}
+
 func (r *multiplicativeRule) improve() float64 {
 	f := r.f
 	f.scaleAtoms()
@@ -339,6 +336,8 @@ type klRule struct {
 }
 
 func (r *klRule) prepare() float64 { return r.pass(false) }
+
+func (*klRule) keep(*Kept) {}
 
 func (r *klRule) improve() float64 {
 	r.scaleAtoms()
@@ -499,6 +498,8 @@ func (r *betaRule) prepare() float64 {
 	r.ownPart = f.sumLanes(func(i int) float64 { return ownDivergence(f.image(i), r.exponent) })
 	return r.pass(false)
 }
+
+func (*betaRule) keep(*Kept) {}
 
 func (r *betaRule) improve() float64 {
 	f, w := r.f, r.penalties

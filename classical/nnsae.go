@@ -2,14 +2,12 @@ package classical
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 )
 
 // NNSAE is the non-negative sparse auto-encoder: an auto-encoder with tied weights W that learns online, without gradients
@@ -45,29 +43,23 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *NNSAE) Units() int { return s.Components }
+// Describe implements [config.Baseline]. A rising error does not end the fit.
+func (s *NNSAE) Describe() config.Fit {
+	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *NNSAE) Fits(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }
 
-// MostIterations implements [Method].
-func (s *NNSAE) MostIterations() int { return s.Iterations }
-
-// New implements [Method]. A rising error does not end the fit.
+// New implements [Method].
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
-	b, err := newBase("nnsae", s, shape, s.Iterations, math.Inf(-1))
-	if err != nil {
-		return nil, err
-	}
-	b.signed = true
-	m := &nnsae{base: b, passes: passes{batch: onlineBatch, seed: seed}, settings: *s}
-	m.own = m
-	return m, nil
+	return NewModel(s, shape, seed, func(b Base) Algorithm {
+		return &nnsae{Base: b, passes: passes{batch: onlineBatch}, settings: *s}
+	})
 }
 
 type nnsae struct {
-	base
+	Base
 	passes
 	settings NNSAE
 	slopes   []float32 // a, one value per unit
@@ -85,11 +77,11 @@ const (
 // onlineBatch is the number of images that are read together. The context is checked between batches.
 const onlineBatch = 128
 
-// begin implements algorithm.
-func (m *nnsae) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *nnsae) Start(images Images) error {
 	m.images = images
 	m.drive, m.code, m.left = make([]float32, m.units), make([]float32, m.units), make([]float32, m.pixels)
-	m.shuffle(m.iteration)
+	m.shuffle(&m.Base)
 	if m.atoms == nil {
 		m.start()
 	}
@@ -98,7 +90,7 @@ func (m *nnsae) begin(images Images) error {
 
 // start sets the initial weights, slopes and offsets.
 func (m *nnsae) start() {
-	rng := random.Stream(m.seed, "init/"+atomsName, 0)
+	rng := m.Random("init/" + atomsName)
 	m.atoms = make([]float32, m.units*m.pixels)
 	for i := range m.atoms {
 		m.atoms[i] = float32(0.0125 + 0.05*rng.Float64())
@@ -110,9 +102,9 @@ func (m *nnsae) start() {
 	m.objective = math.MaxFloat64
 }
 
-// step implements algorithm: one pass over the images.
-func (m *nnsae) step(ctx context.Context) (float64, error) {
-	return m.run(ctx, &m.base, func(x []float32) error {
+// Improve implements [Algorithm]: one pass over the images.
+func (m *nnsae) Improve(ctx context.Context) (float64, error) {
+	return m.run(ctx, &m.Base, func(x []float32) error {
 		for ; len(x) > 0; x = x[m.pixels:] {
 			m.errors += m.learn(x[:m.pixels])
 		}
@@ -168,8 +160,8 @@ func (m *nnsae) adapt() {
 	}
 }
 
-// encode implements algorithm: 1 / (1 + exp(-a W x - b)).
-func (m *nnsae) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm]: 1 / (1 + exp(-a W x - b)).
+func (m *nnsae) Infer(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, images, m.atoms, codes)
@@ -191,18 +183,10 @@ func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
 }
 
-// save implements algorithm.
-func (m *nnsae) save(s State) {
-	m.base.save(s)
-	m.passes.save(s)
-	s.Tensors[slopesName] = Tensor{[]int{m.units}, m.slopes}
-	s.Tensors[offsetsName] = Tensor{[]int{m.units}, m.offsets}
-}
-
-// restore implements algorithm.
-func (m *nnsae) restore(s State) error {
-	var err1, err2 error
-	m.slopes, err1 = s.values(slopesName, m.units)
-	m.offsets, err2 = s.values(offsetsName, m.units)
-	return errors.Join(err1, err2, m.passes.restore(s), m.base.restore(s))
+// Keep implements [Algorithm].
+func (m *nnsae) Keep(k *Kept) {
+	m.Base.Keep(k)
+	m.passes.keep(k)
+	k.Tensor(slopesName, &m.slopes, m.units)
+	k.Tensor(offsetsName, &m.offsets, m.units)
 }

@@ -2,7 +2,6 @@ package classical
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -14,22 +13,21 @@ import (
 type passes struct {
 	images   Images
 	batch    int
-	seed     uint64
 	order    []int   // order of the current pass
 	position int     // number of images of the current pass so far
 	errors   float64 // sum of the objectives of these images
 }
 
-// shuffle draws the order of a pass, which depends on the seed and the number of the pass.
-func (p *passes) shuffle(pass int) {
-	p.order = random.Stream(p.seed, "shuffle", uint64(pass)).Perm(p.images.Len())
+// shuffle draws the order of the next pass of a fit, which depends on the seed and the number of the pass.
+func (p *passes) shuffle(b *Base) {
+	p.order = random.Stream(b.seed, "shuffle", uint64(b.iteration)).Perm(p.images.Len())
 }
 
 // run performs one pass and returns the mean objective per image and pixel. learn adds the objectives of a batch to errors. If
 // ctx ends between two batches, the next call continues with the next batch.
-func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error) (float64, error) {
+func (p *passes) run(ctx context.Context, b *Base, learn func(x []float32) error) (float64, error) {
 	if p.position == 0 {
-		p.shuffle(b.iteration)
+		p.shuffle(b)
 	}
 	x := make([]float32, min(p.batch, len(p.order))*b.pixels)
 	for p.position < len(p.order) {
@@ -39,7 +37,7 @@ func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error
 		indices := p.order[p.position:min(p.position+p.batch, len(p.order))]
 		images := x[:len(indices)*b.pixels]
 		p.images.Batch(images, indices)
-		if err := b.acceptImages(images); err != nil {
+		if err := b.accepts(images); err != nil {
 			return 0, fmt.Errorf("in a batch: %w", err)
 		}
 		if err := learn(images); err != nil {
@@ -52,15 +50,9 @@ func (p *passes) run(ctx context.Context, b *base, learn func(x []float32) error
 	return objective, nil
 }
 
-func (p *passes) save(s State) {
-	s.Numbers["position"], s.Numbers["errors"] = float64(p.position), p.errors
-}
-
-func (p *passes) restore(s State) error {
-	var position float64
-	err := s.numbers(map[string]*float64{"position": &position, "errors": &p.errors})
-	p.position = int(position)
-	return err
+func (p *passes) keep(k *Kept) {
+	k.Count("position", &p.position)
+	k.Number("errors", &p.errors)
 }
 
 // online is a factorisation of images that are read in mini-batches. The codes of a batch are computed with fixed atoms. The
@@ -100,10 +92,10 @@ const (
 )
 
 // newOnline returns an unfitted model.
-func newOnline(b base, batch int, forget float64, seed uint64, method onlineMethod) *online {
-	m := &online{factors: factors{base: b}, passes: passes{batch: batch, seed: seed}, forget: forget, method: method}
-	m.own = m
-	return m
+func newOnline(s Method, shape []int, seed uint64, batch int, forget float64, method onlineMethod) (Model, error) {
+	return NewModel(s, shape, seed, func(b Base) Algorithm {
+		return &online{factors: factors{Base: b}, passes: passes{batch: batch}, forget: forget, method: method}
+	})
 }
 
 // sampleSize returns the number of images from which an online fit is initialised: a few batches.
@@ -111,17 +103,17 @@ func sampleSize(images, batch, components int) int {
 	return min(images, max(batch, 10*min(components, images)))
 }
 
-// begin implements algorithm.
-func (m *online) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *online) Start(images Images) error {
 	m.images = images
-	m.shuffle(m.iteration)
+	m.shuffle(&m.Base)
 	if m.atoms != nil {
 		return nil
 	}
 	n := sampleSize(images.Len(), m.batch, m.units)
 	sample := make([]float32, n*m.pixels)
 	images.Batch(sample, m.order[:n])
-	if err := m.acceptImages(sample); err != nil {
+	if err := m.accepts(sample); err != nil {
 		return err
 	}
 	m.codesGram, m.target = make([]float32, m.units*m.units), make([]float32, m.units*m.pixels)
@@ -129,8 +121,10 @@ func (m *online) begin(images Images) error {
 	return m.method.first(&m.factors, sample, n)
 }
 
-// step implements algorithm: one pass over the images.
-func (m *online) step(ctx context.Context) (float64, error) { return m.run(ctx, &m.base, m.learn) }
+// Improve implements [Algorithm]: one pass over the images.
+func (m *online) Improve(ctx context.Context) (float64, error) {
+	return m.run(ctx, &m.Base, m.learn)
+}
 
 // learn improves the atoms by a batch of images.
 func (m *online) learn(x []float32) error {
@@ -166,23 +160,15 @@ func (m *online) learn(x []float32) error {
 	return nil
 }
 
-// encode implements algorithm.
-func (m *online) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm].
+func (m *online) Infer(images []float32) ([]float32, error) {
 	return m.method.encode(&m.factors, images, encodePrecision), nil
 }
 
-// save implements algorithm.
-func (m *online) save(s State) {
-	m.base.save(s)
-	m.passes.save(s)
-	s.Tensors[codesGramName] = Tensor{[]int{m.units, m.units}, m.codesGram}
-	s.Tensors[targetName] = Tensor{[]int{m.units, m.pixels}, m.target}
-}
-
-// restore implements algorithm.
-func (m *online) restore(s State) error {
-	var err1, err2 error
-	m.codesGram, err1 = s.values(codesGramName, m.units, m.units)
-	m.target, err2 = s.values(targetName, m.units, m.pixels)
-	return errors.Join(err1, err2, m.passes.restore(s), m.base.restore(s))
+// Keep implements [Algorithm].
+func (m *online) Keep(k *Kept) {
+	m.Base.Keep(k)
+	m.passes.keep(k)
+	k.Tensor(codesGramName, &m.codesGram, m.units, m.units)
+	k.Tensor(targetName, &m.target, m.units, m.pixels)
 }

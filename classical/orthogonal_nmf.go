@@ -40,8 +40,10 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *OrthogonalNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *OrthogonalNMF) Describe() config.Fit {
+	return config.Fit{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *OrthogonalNMF) Fits(images, pixels int) error {
@@ -56,13 +58,9 @@ func (s *OrthogonalNMF) Check() error {
 	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// MostIterations implements [Method].
-func (s *OrthogonalNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("orthogonal_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, _ uint64) {
-		m.rises = true
+	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
 		m.rule = &orthogonalRule{halsRule{f: &m.factors}, s.Orthogonal == "atoms"}
 	})
 }

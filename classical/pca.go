@@ -2,7 +2,6 @@ package classical
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -41,35 +40,28 @@ func init() {
 		func() config.Baseline { return &PCA{Components: 100} })
 }
 
-// Units implements [config.Baseline].
-func (s *PCA) Units() int { return s.Components }
+// Describe implements [config.Baseline]. A fit to complete images is one iteration; the bias is the mean image.
+func (s *PCA) Describe() config.Fit {
+	holed := s.Iterations
+	if holed == 0 {
+		holed = pcaIterations
+	}
+	return config.Fit{Name: "pca", Units: s.Components, Iterations: 1, Signed: true, Biased: true, Holed: holed}
+}
 
 // Fits implements [config.Fitted].
 func (s *PCA) Fits(images, pixels int) error {
 	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
 }
 
-// MostIterations implements [Method]: one for complete images.
-func (s *PCA) MostIterations() int { return 1 }
-
-// Biased implements [Method]: the bias is the mean image.
-func (s *PCA) Biased() bool { return true }
-
 // New implements [Method]. It does not use the seed.
 func (s *PCA) New(shape []int, _ uint64) (Model, error) {
-	b, err := newBase("pca", s, shape, 1, 0)
-	if err != nil {
-		return nil, err
-	}
-	b.signed = true
-	m := &pca{base: b, settings: *s}
-	m.own = m
-	return m, nil
+	return NewModel(s, shape, 0, func(b Base) Algorithm { return &pca{Base: b, settings: *s} })
 }
 
 // pca is fitted in one iteration, or in several for images with missing entries.
 type pca struct {
-	base
+	Base
 	settings  PCA
 	images    Images
 	variances []float32 // variance of each component
@@ -87,8 +79,8 @@ func (m *pca) variancesName() string {
 	return "variances"
 }
 
-// begin implements algorithm.
-func (m *pca) begin(images Images) error {
+// Start implements [Algorithm].
+func (m *pca) Start(images Images) error {
 	m.images = images
 	if m.iteration == 0 {
 		m.objective = math.MaxFloat64
@@ -98,7 +90,7 @@ func (m *pca) begin(images Images) error {
 	}
 	var err error
 	if m.holed, err = newPPCA(m, images); m.holed != nil {
-		m.iterations, m.rises = m.settings.MostHoledIterations(), true
+		m.fit.Iterations, m.fit.Rises = m.fit.Holed, true
 	}
 	return err
 }
@@ -118,31 +110,31 @@ func gapped(images Images) bool {
 // below a number of nats.
 func (m *pca) Step(ctx context.Context) (Progress, error) {
 	before := m.objective
-	p, err := m.base.Step(ctx)
+	p, err := m.Base.Step(ctx)
 	if err == nil && m.holed != nil {
 		least := m.settings.Tolerance
 		if least == 0 {
 			least = pcaTolerance
 		}
-		m.done = m.iteration >= m.iterations || before-p.Objective < least
+		m.done = m.iteration >= m.fit.Iterations || before-p.Objective < least
 		p.Done = m.done
 	}
 	return p, err
 }
 
-// step implements algorithm.
-func (m *pca) step(ctx context.Context) (float64, error) {
+// Improve implements [Algorithm].
+func (m *pca) Improve(ctx context.Context) (float64, error) {
 	if m.images == nil {
 		return 0, fmt.Errorf("Step before Begin")
 	}
 	if m.holed != nil {
 		return m.holed.step(ctx)
 	}
-	return m.fit(ctx)
+	return m.components(ctx)
 }
 
-// fit computes the components and returns the mean squared error.
-func (m *pca) fit(ctx context.Context) (float64, error) {
+// components computes the components and returns the mean squared error.
+func (m *pca) components(ctx context.Context) (float64, error) {
 	n, p := m.images.Len(), m.pixels
 	mean, err := m.mean(ctx)
 	if err != nil {
@@ -261,8 +253,8 @@ func narrow(a []float64) []float32 {
 	return n
 }
 
-// encode implements algorithm: (X - mean) W', or the expected codes of images with missing entries.
-func (m *pca) encode(images []float32) ([]float32, error) {
+// Infer implements [Algorithm]: (X - mean) W', or the expected codes of images with missing entries.
+func (m *pca) Infer(images []float32) ([]float32, error) {
 	n, centred := len(images)/m.pixels, subtractRow(images, m.bias)
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, centred, m.atoms, codes)
@@ -292,32 +284,23 @@ func (m *pca) Affine() (weight, bias []float32) {
 	return weight, bias
 }
 
-// save implements algorithm.
-func (m *pca) save(s State) {
-	m.base.save(s)
-	if m.noise > 0 {
-		s.Numbers[noiseName] = m.noise
-	}
-	if m.variances != nil {
-		s.Tensors[m.variancesName()] = Tensor{[]int{m.units}, m.variances}
-	}
-}
-
-// restore implements algorithm. The state of an unfinished fit to complete images is empty.
-func (m *pca) restore(s State) error {
-	m.noise = s.Numbers[noiseName] // missing in fits to complete images
-	if err := m.restoreProgress(s); err != nil || !m.done && m.noise == 0 {
-		return err
+// Keep implements [Algorithm]. The state of an unfinished fit to complete images is empty.
+func (m *pca) Keep(k *Kept) {
+	m.keepProgress(k)
+	if k.Restores {
+		m.noise = k.state.Numbers[noiseName] // missing in fits to complete images
+	} else if m.noise > 0 {
+		k.Number(noiseName, &m.noise)
 	}
 	if math.IsNaN(m.noise) || m.noise < 0 {
-		return fmt.Errorf("number %q: got %v, want > 0", noiseName, m.noise)
+		k.Fail(fmt.Errorf("number %q: got %v, want > 0", noiseName, m.noise))
 	}
-	if _, err := s.tensor(biasName, m.pixels); err != nil {
-		return err
+	if k.Restores && !m.done && m.noise == 0 {
+		return
 	}
-	var err error
-	m.variances, err = s.values(m.variancesName(), m.units)
-	return errors.Join(err, m.restoreAtoms(s))
+	k.Tensor(m.variancesName(), &m.variances, m.units)
+	k.Tensor(atomsName, &m.atoms, m.units, m.pixels)
+	k.Tensor(biasName, &m.bias, m.pixels)
 }
 
 // expression implements expressed.

@@ -52,7 +52,7 @@ type ppca struct {
 // newPPCA prepares a fit. It returns nil if no entries are missing.
 func newPPCA(m *pca, images Images) (*ppca, error) {
 	x := load(images)
-	if err := m.acceptImages(x); err != nil {
+	if err := m.accepts(x); err != nil {
 		return nil, err
 	}
 	gone, err := missingOf(x, m.pixels)
@@ -89,7 +89,7 @@ func (f *ppca) start(ctx context.Context) error {
 	m := f.m
 	images := m.images
 	m.images = Matrix{f.missing.filled(f.x, f.p), f.p}
-	left, err := m.fit(ctx)
+	left, err := m.components(ctx)
 	m.images = images
 	if err != nil {
 		return err

@@ -25,9 +25,7 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	if m == nil || m.Atoms() == nil || m.Atoms().Values == nil {
 		return nil, errUnfitted
 	}
-	if r, ok := m.(*restarted); ok {
-		m = r.Model
-	}
+	m = coderOf(m)
 	module := &ir.Module{Dtype: ir.Float32, Batch: batch}
 	pixels, units := volume.Of(m.Shape()), m.Units()
 	var code *ir.Value
@@ -92,7 +90,7 @@ func decoded(m *ir.Module, a *metrics.Atoms, code *ir.Value) *ir.Value {
 }
 
 // projected returns x times the transposed atoms.
-func (b *base) projected(m *ir.Module, x *ir.Value) *ir.Value {
+func (b *Base) projected(m *ir.Module, x *ir.Value) *ir.Value {
 	atoms := parameter(m, atomsName, []int{b.units, b.pixels}, b.atoms)
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, atoms}, Shape: []int{x.Shape[0], b.units}}
 }

@@ -91,7 +91,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 
 // start sets the initial factors of a model to those of the oracles. Separable factorisation has no initial factors.
 func (o *oracles) start(m *factorisation) {
-	if m.name == "separable_nmf" {
+	if m.fit.Name == "separable_nmf" {
 		return
 	}
 	m.first = func() error {

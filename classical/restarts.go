@@ -3,7 +3,6 @@ package classical
 import (
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 // reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.
 type restarted struct {
 	Model
-	one      func(seed uint64) (Model, error)
+	one      func(seed uint64) Model
 	seed     uint64
 	restarts int
 	images   Images
@@ -36,15 +35,6 @@ const (
 	keptPrefix  = "kept/"
 )
 
-// newRestarted returns the model of a single fit, or a model with restarts if restarts > 1.
-func newRestarted(restarts int, seed uint64, one func(seed uint64) (Model, error)) (Model, error) {
-	m, err := one(seed)
-	if err != nil || restarts <= 1 {
-		return m, err
-	}
-	return &restarted{Model: m, one: one, seed: seed, restarts: restarts}, nil
-}
-
 // checkRestarts returns an error for restarts if the start does not depend on the seed.
 func checkRestarts(restarts int, init string) error {
 	if restarts > 1 && init != "random" {
@@ -53,22 +43,13 @@ func checkRestarts(restarts int, init string) error {
 	return nil
 }
 
-// mostIterations returns the number of iterations of all fits together, at most the largest int.
-func mostIterations(iterations, restarts int) int {
-	if restarts > 1 && iterations > math.MaxInt/restarts {
-		return math.MaxInt
-	}
-	return iterations * max(restarts, 1)
-}
-
 // fresh replaces the current fit by a new one.
-func (m *restarted) fresh() (err error) {
+func (m *restarted) fresh() {
 	seed := m.seed
 	if 0 < m.restart && m.restart < m.restarts {
 		seed = random.Stream(m.seed, "restart", uint64(m.restart)).Uint64()
 	}
-	m.Model, err = m.one(seed)
-	return err
+	m.Model = m.one(seed)
 }
 
 // Begin implements [Model].
@@ -103,9 +84,7 @@ func (m *restarted) next(ctx context.Context, p Progress, own int) (done bool, e
 	m.restart++
 	m.before += own
 	done = m.restart == m.restarts
-	if err := m.fresh(); err != nil {
-		return done, err
-	}
+	m.fresh()
 	if done {
 		if err := m.Model.Restore(m.kept); err != nil {
 			return done, err
@@ -153,9 +132,7 @@ func (m *restarted) Restore(s State) error {
 		}
 		m.kept = kept
 	}
-	if err := m.fresh(); err != nil {
-		return err
-	}
+	m.fresh()
 	return m.Model.Restore(s)
 }
 

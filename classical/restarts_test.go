@@ -32,7 +32,7 @@ func TestRestartsKeepTheBestOfTheirFits(t *testing.T) {
 	method := &KMeans{Components: 7, Iterations: 100, Restarts: restarts}
 	m := newModel(t, method, mixedShape, seed)
 	all := fit(t, m, images)
-	if len(all) != iterations || all[len(all)-1] != least || method.MostIterations() != 500 {
+	if len(all) != iterations || all[len(all)-1] != least || method.Describe().MostIterations(false) != 500 {
 		t.Errorf("got %d iterations to %v, the single fits have %d and %v", len(all), all[len(all)-1], iterations, least)
 	}
 	if !reflect.DeepEqual(m.Atoms(), best.Atoms()) {

@@ -1,6 +1,7 @@
 package classical
 
 import (
+	"errors"
 	"math"
 
 	"tessera/config"
@@ -32,21 +33,19 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *SemiNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *SemiNMF) Describe() config.Fit {
+	return config.Fit{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true}
+}
 
 // Fits implements [config.Fitted].
 func (s *SemiNMF) Fits(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }
 
-// MostIterations implements [Method].
-func (s *SemiNMF) MostIterations() int { return mostIterations(s.Iterations, s.Restarts) }
-
 // New implements [Method].
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("semi_nmf", s, "", shape, s.Iterations, s.Tolerance, s.Restarts, seed, func(m *factorisation, seed uint64) {
-		m.signed = true
+	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
 		m.first = func() (err error) {
-			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, seed)
+			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed)
 			return err
 		}
 		m.rule = &semiRule{halsRule{f: &m.factors}}
@@ -55,18 +54,15 @@ func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 
 // fitsClusters returns an error for a number of components for which a start by k-means is impossible.
 func fitsClusters(components, images, pixels int) error {
-	if images > 0 && components > images {
-		return tooMany(components, images, "the number of images")
-	}
-	return fitsFactors(components, "random", images, pixels)
+	return errors.Join(atMostImages(components, images), fitsFactors(components, "random", images, pixels))
 }
 
 // clusterStart runs a short k-means. It returns codes (k x n) that are 1.2 at an image's centre and 0.2 elsewhere, and the
 // centres (k x p).
 func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float32, err error) {
 	const rounds = 20
-	m := &kmeans{base: base{pixels: p, units: k, signed: true}, seed: seed}
-	if err := m.begin(Matrix{x, p}); err != nil {
+	m := &kmeans{Base: Base{pixels: p, units: k, seed: seed, fit: config.Fit{Signed: true}}}
+	if err := m.Start(Matrix{x, p}); err != nil {
 		return nil, nil, err
 	}
 	for range rounds {

@@ -37,8 +37,10 @@ func init() {
 	})
 }
 
-// Units implements [config.Baseline].
-func (s *SeparableNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *SeparableNMF) Describe() config.Fit {
+	return config.Fit{Name: "separable_nmf", Units: s.Components, Iterations: 1}
+}
 
 // Fits implements [config.Fitted].
 func (s *SeparableNMF) Fits(images, pixels int) error {
@@ -56,12 +58,9 @@ func (s *SeparableNMF) Check() error {
 	return nil
 }
 
-// MostIterations implements [Method]: a single one.
-func (s *SeparableNMF) MostIterations() int { return 1 }
-
 // New implements [Method]. It does not use the seed.
 func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
-	return newFactorisation("separable_nmf", s, "", shape, 1, 0, 1, 0, func(m *factorisation, _ uint64) {
+	return newFactorisation(s, shape, 0, "", func(m *factorisation) {
 		rule := &separableRule{halsRule{f: &m.factors}, *s}
 		m.first = func() error {
 			rule.choose()

@@ -51,8 +51,10 @@ func init() {
 		})
 }
 
-// Units implements [config.Baseline].
-func (s *SparseNMF) Units() int { return s.Components }
+// Describe implements [config.Baseline].
+func (s *SparseNMF) Describe() config.Fit {
+	return config.Fit{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations}
+}
 
 // Fits implements [config.Fitted].
 func (s *SparseNMF) Fits(images, pixels int) error {
@@ -74,16 +76,13 @@ func (s *SparseNMF) Check() error {
 	return checkInit(s.Init)
 }
 
-// MostIterations implements [Method].
-func (s *SparseNMF) MostIterations() int { return s.Iterations }
-
 // New implements [Method].
 func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
-	return newFactorisation("sparse_nmf", s, s.Init, shape, s.Iterations, s.Tolerance, 1, seed, s.build)
+	return newFactorisation(s, shape, seed, s.Init, s.build)
 }
 
 // build sets the start and the rule of a fit.
-func (s *SparseNMF) build(m *factorisation, _ uint64) {
+func (s *SparseNMF) build(m *factorisation) {
 	sparse, unconstrained := &sparsity{f: &m.factors, settings: *s}, m.first
 	m.first = func() error {
 		if err := unconstrained(); err != nil {
@@ -162,6 +161,8 @@ func projectKeepingNorm(v []float32, l1 float64) {
 	norm := vectors.Norm(v)
 	hoyer.Project(v, l1*norm, norm)
 }
+
+func (*sparsity) keep(*Kept) {}
 
 // encode returns the non-negative least-squares codes. With per = "image" it then improves them within the constraint.
 func (s *sparsity) encode(images []float32) []float32 {
@@ -299,14 +300,9 @@ func (r *gradientRule) improveCodes() {
 	scaleRows(f.codes, f.n, f.atoms, f.pixels, f.units, rowNorm)
 }
 
-// save implements stateful.
-func (r *gradientRule) save(s State) {
-	s.Numbers["codes_step"], s.Numbers["atoms_step"] = r.codesStep, r.atomsStep
-}
-
-// restore implements stateful.
-func (r *gradientRule) restore(s State) error {
-	return s.numbers(map[string]*float64{"codes_step": &r.codesStep, "atoms_step": &r.atomsStep})
+func (r *gradientRule) keep(k *Kept) {
+	k.Number("codes_step", &r.codesStep)
+	k.Number("atoms_step", &r.atomsStep)
 }
 
 // descend performs one projected gradient step on 1/2 tr(x'Gx) - tr(a'x), where x is k x n. The step is halved until the

@@ -37,9 +37,9 @@ func (m *Model) whole() []table.Diagnostic {
 	if !m.Holed() || m.Baseline == nil {
 		return nil
 	}
-	if h, ok := m.Baseline.(interface{ CheckHoles() error }); ok {
+	if fit := m.Baseline.Describe(); fit.Holed > 0 {
 		var bad part.KeyError
-		if err := h.CheckHoles(); errors.As(err, &bad) {
+		if errors.As(fit.Complete, &bad) {
 			return []table.Diagnostic{m.finding("", "", bad.Key, bad.Error(), "")}
 		}
 		return nil

@@ -287,7 +287,7 @@ encoder = [{ kind = "dense", units = 2 }]
 		if m.Kind == Autoencoder && (len(m.Decoder) != 1 || len(m.Losses) != 1 || m.Optimizer.Kind != "adam") {
 			t.Errorf("%s (%s): got %+v", m.Name, m.Kind, m)
 		}
-		if m.Kind != Autoencoder && (m.Baseline == nil || m.Baseline.Units() != 5) {
+		if m.Kind != Autoencoder && (m.Baseline == nil || m.Baseline.Describe().Units != 5) {
 			t.Errorf("%s (%s): got %+v", m.Name, m.Kind, m.Baseline)
 		}
 		checkFillRoundTrip(t, m)

@@ -118,9 +118,41 @@ func (m *Model) Sets(key string) bool {
 
 // Baseline contains the settings of a model that is not trained by gradients. Its tagged fields are keys of the model.
 type Baseline interface {
-	// Units returns the number of units of a code.
-	Units() int
+	// Describe returns the properties of a fit with these settings.
+	Describe() Fit
 }
+
+// Fit describes the fit of a [Baseline].
+type Fit struct {
+	Name       string  // name of the method, for errors
+	Units      int     // number of units of a code
+	Iterations int     // maximum number of iterations of one fit
+	Restarts   int     // number of fits from different starts, of which the best is kept; 0 and 1 mean a single fit
+	Tolerance  float64 // a fit ends when an iteration lowers the objective by less than this fraction of it
+	Rises      bool    // the objective may rise, which does not end the fit
+	Signed     bool    // samples may have negative values
+	Biased     bool    // a bias is added to every decoded sample
+	// Holed is like Iterations, for samples with missing entries; 0 means that the method needs complete samples.
+	Holed int
+	// Complete is a [part.KeyError] for a setting with which a method of Holed > 0 needs complete samples all the same.
+	Complete error
+}
+
+// MostIterations returns the maximum number of iterations of all fits together, for samples with missing entries if holed is
+// true. It is at most the largest int.
+func (f Fit) MostIterations(holed bool) int {
+	most := f.Iterations
+	if holed && f.TakesHoles() {
+		most = f.Holed
+	}
+	if f.Restarts > 1 && most > math.MaxInt/f.Restarts {
+		return math.MaxInt
+	}
+	return most * max(f.Restarts, 1)
+}
+
+// TakesHoles reports whether samples may have missing entries.
+func (f Fit) TakesHoles() bool { return f.Holed > 0 && f.Complete == nil }
 
 // Baselines contains every baseline. Package baselines registers them.
 var Baselines = part.New[Baseline]("baseline")

@@ -166,15 +166,12 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 
 // addBaseline describes the parameters of a baseline: its atoms and its bias, if it has one.
 func (s *summary) addBaseline() error {
-	method, ok := s.spec.Baseline.(classical.Method)
-	if !ok {
-		return fmt.Errorf("model %q: the kind %s cannot be fitted", s.Model, s.spec.Kind)
-	}
+	fit := s.spec.Baseline.Describe()
 	add := func(path string, parameters int) {
 		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
 	}
-	add("atoms", method.Units()*volume.Of(s.input))
-	if b, ok := method.(interface{ Biased() bool }); ok && b.Biased() {
+	add("atoms", fit.Units*volume.Of(s.input))
+	if fit.Biased {
 		add("bias", volume.Of(s.input))
 	}
 	for _, l := range s.Layers {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/train/checkpoint"
@@ -182,7 +181,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if err := spec.Unusable(set.Name, set.Shape, splits.Fit, splits.Validation, set.Test); err != nil {
 		return err
 	}
-	if method, ok := spec.Baseline.(classical.Method); ok && !classical.TakesSigned(method, set.Shape) {
+	if spec.Baseline != nil && !spec.Baseline.Describe().Signed {
 		if place, v := splits.Fit.FirstBelow(0); place != "" {
 			hint := `write scale = "minmax" in the dataset table`
 			if strings.Contains(spec.Kind, "nmf") {

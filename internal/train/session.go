@@ -341,11 +341,8 @@ func (j *job) metadata(contents string, epoch, step int) map[string]string {
 
 // length returns the maximum number of epochs of a run, or of iterations for a baseline.
 func length(spec *config.Model) int {
-	if method, ok := spec.Baseline.(classical.Method); ok {
-		if holed, ok := method.(classical.Holed); ok && spec.Holed() {
-			return holed.MostHoledIterations()
-		}
-		return method.MostIterations()
+	if spec.Baseline != nil {
+		return spec.Baseline.Describe().MostIterations(spec.Holed())
 	}
 	return spec.Train.Epochs
 }

@@ -363,7 +363,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	var parameters, units int64
 	states := int64(0)
 	if m.Baseline != nil {
-		units = int64(m.Baseline.Units())
+		units = int64(m.Baseline.Describe().Units)
 		parameters = (units + 1) * (pixels + units + 1)
 	} else if l, err := m.Layout(shape); err == nil { // on an error, the training reports the error
 		for _, p := range l.Parameters() {

@@ -3,7 +3,6 @@ package parts
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"tessera/classical"
@@ -23,44 +22,52 @@ func init() {
 	})
 }
 
-// Units implements [classical.Method].
-func (m *Medians) Units() int { return m.Components }
-
-// MostIterations implements [classical.Method].
-func (m *Medians) MostIterations() int { return m.Iterations }
+// Describe implements [config.Baseline].
+func (m *Medians) Describe() config.Fit {
+	return config.Fit{Name: "medians", Units: m.Components, Iterations: m.Iterations, Signed: true}
+}
 
 // New implements [classical.Method].
 func (m *Medians) New(shape []int, seed uint64) (classical.Model, error) {
-	values := 1
-	for _, d := range shape {
-		values *= d
-	}
-	return classical.NewModel(m, shape, seed, classical.Options{Name: "medians", Signed: true}, medians{m.Components, values})
+	return classical.NewModel(m, shape, seed, func(b classical.Base) classical.Algorithm { return &medians{Base: b} })
 }
 
-// medians implements [classical.Algorithm].
-type medians struct{ atoms, values int }
-
-// Start draws samples as the initial atoms.
-func (m medians) Start(x []float32, r *rand.Rand) (atoms, bias []float32, err error) {
-	n := len(x) / m.values
-	for range m.atoms {
-		i := r.IntN(n)
-		atoms = append(atoms, x[i*m.values:(i+1)*m.values]...)
-	}
-	return atoms, nil, nil
+type medians struct {
+	classical.Base
+	samples [][]float32
 }
 
-// Improve replaces every atom by the median of its samples. The objective is the mean absolute error.
-func (m medians) Improve(ctx context.Context, x, atoms, _ []float32) (objective float64, err error) {
+// Start implements [classical.Algorithm]: the first atoms are samples.
+func (m *medians) Start(images classical.Images) error {
+	x, err := m.Load(images)
+	if err != nil {
+		return err
+	}
+	m.samples = slices.Collect(slices.Chunk(x, images.Pixels()))
+	if atoms, _ := m.Parameters(); atoms != nil { // restored
+		return nil
+	}
+	var atoms []float32
+	r := m.Random("start")
+	for range m.Units() {
+		atoms = append(atoms, m.samples[r.IntN(len(m.samples))]...)
+	}
+	m.SetParameters(atoms, nil)
+	return nil
+}
+
+// Improve implements [classical.Algorithm]: every atom becomes the median of its samples. The objective is the mean absolute
+// error.
+func (m *medians) Improve(ctx context.Context) (objective float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	own := make([][]float32, m.atoms*m.values) // by atom and value
-	for sample := range slices.Chunk(x, m.values) {
-		j, _ := m.nearest(sample, atoms)
+	atoms, _ := m.Parameters()
+	own := make([][]float32, len(atoms)) // values of the samples of each atom
+	for _, sample := range m.samples {
+		j, _ := m.nearest(sample)
 		for i, v := range sample {
-			own[j*m.values+i] = append(own[j*m.values+i], v)
+			own[j*len(sample)+i] = append(own[j*len(sample)+i], v)
 		}
 	}
 	for i, values := range own {
@@ -69,30 +76,33 @@ func (m medians) Improve(ctx context.Context, x, atoms, _ []float32) (objective 
 			atoms[i] = values[len(values)/2]
 		}
 	}
-	for sample := range slices.Chunk(x, m.values) {
-		_, distance := m.nearest(sample, atoms)
-		objective += distance / float64(len(x))
+	for _, sample := range m.samples {
+		_, distance := m.nearest(sample)
+		objective += distance / float64(len(m.samples)*len(sample))
 	}
 	return objective, nil
 }
 
-// Encode implements [classical.Algorithm].
-func (m medians) Encode(x, atoms, _ []float32) ([]float32, error) {
-	codes := make([]float32, len(x)/m.values*m.atoms)
-	for i := range len(x) / m.values {
-		j, _ := m.nearest(x[i*m.values:(i+1)*m.values], atoms)
-		codes[i*m.atoms+j] = 1
+// Infer implements [classical.Algorithm].
+func (m *medians) Infer(x []float32) (codes []float32, err error) {
+	atoms, _ := m.Parameters()
+	for sample := range slices.Chunk(x, len(atoms)/m.Units()) {
+		code := make([]float32, m.Units())
+		j, _ := m.nearest(sample)
+		code[j] = 1
+		codes = append(codes, code...)
 	}
 	return codes, nil
 }
 
 // nearest returns the index of the atom that is nearest to a sample, and its distance.
-func (m medians) nearest(sample, atoms []float32) (best int, least float64) {
+func (m *medians) nearest(sample []float32) (best int, least float64) {
+	atoms, _ := m.Parameters()
 	least = math.Inf(1)
-	for j := range m.atoms {
+	for j := range m.Units() {
 		sum := 0.0
 		for i, v := range sample {
-			sum += math.Abs(float64(v - atoms[j*m.values+i]))
+			sum += math.Abs(float64(v - atoms[j*len(sample)+i]))
 		}
 		if sum < least {
 			best, least = j, sum
