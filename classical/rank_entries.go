@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"math"
 
 	"tessera/config/part"
@@ -34,8 +35,8 @@ func CrossValidateEntries(ctx context.Context, method Method, images Images, com
 		return nil, part.KeyError{Key: "kind", Problem: `entries are held out of a matrix: want kind = "matrix_factorisation"`}
 	case settings.Confidence > 0:
 		return nil, part.KeyErrorf("confidence", "got %g, but implicit feedback has no values to predict: want 0", settings.Confidence)
-	case len(components) == 0:
-		return nil, errors.New("components: got none, want numbers > 0")
+	case len(components) == 0 || slices.Min(components) < 1:
+		return nil, part.KeyErrorf("components", "got %v, want numbers > 0", components)
 	case folds < 2:
 		return nil, fmt.Errorf("folds: got %d, want at least 2", folds)
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tessera/config/part"
@@ -190,13 +189,16 @@ func shapeOfColumn(c data.Column) []int {
 	return c.Shape
 }
 
-// nameable lists the columns and values that a key may name.
-func (w *walk) nameable() []string {
-	names := append(w.layout.Values(), losses.Images, losses.Labels)
+// columns lists the columns that a key may name. Drawn ones are left out unless drawn is true.
+func (w *walk) columns(drawn bool) []string {
+	names := []string{losses.Images, losses.Labels}
 	if w.layout.Holed {
 		names = append(names, data.ObservedColumn)
 	}
 	for _, c := range w.layout.Columns {
+		if _, is := w.model.Drawn[c.Name]; is && !drawn {
+			continue
+		}
 		names = append(names, c.Name)
 		if c.Missing {
 			names = append(names, c.Name+data.ObservedSuffix)
@@ -205,13 +207,21 @@ func (w *walk) nameable() []string {
 	return names
 }
 
+// nameable lists the columns and values that a key may name.
+func (w *walk) nameable() []string { return append(w.layout.Values(), w.columns(true)...) }
+
+// reachable is like nameable, with the paths of layers and of the values that they publish if name is such a path.
+func (w *walk) reachable(name string) []string {
+	valid := w.nameable()
+	if strings.Contains(name, ".") {
+		valid = append(valid, w.layout.Named()...)
+	}
+	return valid
+}
+
 // existing lists the columns and values that a key may name, as text for a message.
 func (w *walk) existing() string {
-	var columns []string
-	for _, name := range w.nameable()[len(w.layout.Values()):] {
-		columns = append(columns, strconv.Quote(name))
-	}
-	return "columns: " + strings.Join(columns, ", ") + "; values: " + table.Quoted(w.layout.Values())
+	return "columns: " + table.Quoted(w.columns(true)) + "; values: " + table.Quoted(w.layout.Values())
 }
 
 // compared checks the columns and values that a term names in its keys `against`, `mask` and `sample_weight`.
@@ -394,18 +404,34 @@ func counting() (names []string) {
 
 // named checks that there is a column or a value with the given name.
 func (w *walk) named(part, kind, key, name string) bool {
-	if _, ok := w.layout.Column(name); ok || w.model.hasHead(name) || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) || w.placed(name) {
+	if w.model.hasHead(name) || w.placed(name) {
 		return true
 	}
-	if w.model.Dataset.Source == nil || w.model.inDoubt("dataset") || w.model.inDoubt("head") || w.model.inDoubt("decoder") {
+	m := w.model
+	if m.Dataset.Source == nil || m.inDoubt("dataset") || m.inDoubt("head") || m.inDoubt("decoder") {
 		return false // a consequence of an error that is already reported
 	}
+	if name == losses.Output {
+		w.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave it out, or add a decoder")
+		return false
+	}
 	hint := "there are " + w.existing()
-	if near, ok := table.Nearest(name, w.nameable()); ok {
-		hint = table.Suggest(near, []string{near}) + "; " + hint
+	if near, ok := table.Nearest(name, w.reachable(name)); ok {
+		hint = table.Suggest(near, []string{near})
+	} else if text := m.undeclaredHead(name); text != "" {
+		hint = text
 	}
 	w.report(part, kind, key, fmt.Sprintf("%s: there is no column or value %q", key, name), hint)
 	return false
+}
+
+// undeclaredHead returns how to declare the head that a term reads by default and a model without heads lacks, "" for other names.
+func (m *Model) undeclaredHead(name string) string {
+	byDefault := func(l Loss) bool { return l.Loss != nil && l.Loss.On() == name }
+	if len(m.Heads) > 0 || misnamedHead(name) != "" || !slices.ContainsFunc(m.Losses, byDefault) {
+		return ""
+	}
+	return fmt.Sprintf("it is a head of the model; declare it\n[model.%s.head.%s]\nlayers = [{ kind = \"dense\" }]", table.KeyText(m.Name), table.KeyText(name))
 }
 
 // Drawn declares a column whose values are drawn from the seed in every step: noise, masks, negative samples. It is
@@ -506,7 +532,11 @@ func (w *walk) drawnColumns() {
 			continue
 		}
 		if _, err := d.Draw.Column(m.besideDrawn(w.layout.Input)); err != nil {
-			w.report(part, kind, table.KeyOf(err), err.Error(), "there are "+w.existing())
+			problem, hint := err.Error(), "it is drawn from the columns of the data set: "+table.Quoted(w.columns(false))
+			if i := slices.IndexFunc(m.readByDraws(d.Name), func(name string) bool { _, also := m.Drawn[name]; return also }); i >= 0 {
+				problem = fmt.Sprintf("%s: %q is a drawn column, and no column is drawn from another drawn one", table.KeyOf(err), m.readByDraws(d.Name)[i])
+			}
+			w.report(part, kind, table.KeyOf(err), problem, hint)
 			continue
 		}
 		if of := w.withHoles(d.Name); of != "" {
@@ -557,8 +587,8 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		for _, name := range columns {
 			list = append(list, Wanted{Column: name, Layer: true,
 				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
-				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g; save whole numbers as integers, because bytes are divided by 255; "+
-					"for larger ones increase the vocabulary", p.Path, p.Kind, n-1)})
+				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g%s; for larger ones increase the vocabulary", p.Path, p.Kind, n-1,
+					m.savedBytes(l, name, "whole numbers", "integers"))})
 		}
 	}
 	for i, term := range m.Losses {
@@ -582,7 +612,11 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 				Text: fmt.Sprintf("but loss[%d] (%s) wants a label less than %d, the number of classes (classes)", i, term.Kind, reads.Labels)})
 		}
 		units := float32(l.Size(term.On))
-		add("mask", term.Mask, func(v float32) bool { return v == 0 || v == 1 }, "0 or 1; save masks as whole numbers, bool or floats, because bytes are divided by 255")
+		if c, _ := l.Column(term.Mask); c.Type == data.Float32 { // each entry has a weight
+			add("mask", term.Mask, func(v float32) bool { return v >= 0 && v <= 1 }, "a number in [0,1]")
+		} else {
+			add("mask", term.Mask, func(v float32) bool { return v == 0 || v == 1 }, "0 or 1"+m.savedBytes(l, term.Mask, "masks", "whole numbers, bool or floats"))
+		}
 		add("sample_weight", term.SampleWeight, func(v float32) bool { return v >= 0 }, "a number >= 0")
 		switch {
 		case reads.Unit:
@@ -596,6 +630,15 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		}
 	}
 	return list
+}
+
+// savedBytes returns the advice for a column of bytes of a file, "" for other columns.
+func (m *Model) savedBytes(l *Layout, column, what, as string) string {
+	c, _ := l.Column(column)
+	if !data.IsOwn(m.Dataset.Source) || c.Type == data.Whole || c.Type == data.Float32 && column != losses.Images {
+		return ""
+	}
+	return fmt.Sprintf("; save %s as %s, because bytes are divided by 255", what, as)
 }
 
 // unchanged returns the columns among names, and the columns that reach one of the names only through layers that rearrange

@@ -76,3 +76,28 @@ func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 		checkFillRoundTrip(t, m)
 	}
 }
+
+// A mask of floats weights its entries; a mask of whole numbers is 0 or 1.
+func TestAMaskOfFloatsIsAWeight(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.csv")
+	if err := os.WriteFile(path, []byte("a,b,w,u\n1,2,0.5,1\n3,4,0.25,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mask, weighs := range map[string]bool{"w": true, "u": false} {
+		m := model(t, load(t, strings.NewReplacer("FILE", path, "MASK", mask).Replace(`
+[model.m]
+dataset = { name = "csv", images = "FILE", columns = { images = ["a", "b"], w = "w", u = "u" } }
+encoder = [{ kind = "dense", units = 3 }]
+loss    = [{ kind = "mse", mask = "MASK" }]
+`)), "m")
+		layout, err := m.Layout([]int{2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range m.Wanted(layout) {
+			if w.Column == mask && w.Holds(0.5) != weighs || w.Holds(-1) || w.Holds(2) {
+				t.Errorf("%s: %+v", mask, w)
+			}
+		}
+	}
+}

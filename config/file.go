@@ -281,7 +281,8 @@ func (f *File) attribute(name string, changes []table.Change, owner string, foun
 
 // build merges, decodes and checks one model.
 func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagnostic) {
-	all, found := merging().Combine(changes)
+	var notes []string
+	all, found := merging(&notes).Combine(changes)
 	byName(all)
 	l := f.lineage(name)
 	if extends := all.Child("extends"); extends != nil {
@@ -295,7 +296,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 			merged = withDefaults(merged)
 		}
 		if all != nil {
-			lay := merging()
+			lay := merging(&notes)
 			merged = lay.Merge("", merged, all)
 			found = append(found, lay.Found...)
 		}
@@ -310,7 +311,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 	if merged == nil {
 		return nil, found
 	}
-	m := &Model{Name: name}
+	m := &Model{Name: name, notes: slices.Concat(l.notes, notes)}
 	wrong := m.decode(merged, partial, f)
 	if len(changes) == 0 { // else it may be a change that causes the errors
 		wrong = f.locate(name, wrong)
@@ -531,6 +532,7 @@ type lineage struct {
 	found   []table.Diagnostic
 	partial bool // a parent is unknown, so inherited keys are missing
 	open    bool // the table is being merged; a model that is reached again extends itself
+	notes   []string
 }
 
 // lineage returns the merged table of a model and caches it in the file that declares the model.
@@ -597,7 +599,8 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 	case base.open:
 		f.cycle(name)
 	case !base.partial:
-		l.table, l.partial = merging().Merge("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
+		l.notes = slices.Clone(base.notes)
+		l.table, l.partial = merging(&l.notes).Merge("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
 	}
 }
 

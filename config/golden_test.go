@@ -147,7 +147,7 @@ func checkCarets(t *testing.T, err error) {
 	last := 0
 	for _, d := range all.List {
 		lines := strings.Split(d.String(), "\n")
-		if len(lines) < 3 || len(lines) > 3 && !strings.HasSuffix(lines[2], "; write") {
+		if len(lines) < 3 || len(lines) > 3 && !strings.HasSuffix(lines[2], "; write") && !strings.HasSuffix(lines[2], "; declare it") {
 			t.Fatalf("not three lines: %q", d.String())
 		}
 		at := d.At.Place()

@@ -107,15 +107,37 @@ func withDefaults(n *table.Node) *table.Node {
 	if is, ok := kind.Text(); ok && is != Autoencoder {
 		base = base.Only(func(key string) bool { return key == "dataset" })
 	}
-	merged := merging().Merge("", base, without(n, "kind"))
+	merged := merging(new([]string)).Merge("", base, without(n, "kind"))
 	if kind != nil {
 		merged.Put("kind", kind)
 	}
 	return merged
 }
 
-// merging returns the [table.Merger] for models and changes; see [inherits].
-func merging() *table.Merger { return &table.Merger{Selector: selector, Keeps: inherits} }
+// merging returns the [table.Merger] for models and changes; see [inherits]. It adds a note for each selection of images that a data
+// set does not inherit.
+func merging(notes *[]string) *table.Merger {
+	return &table.Merger{Selector: selector, Keeps: func(name, key string, base, over *table.Node) bool {
+		if name == "dataset" && selectsOther(key, base, over) {
+			name, _ := over.Child("name").Text()
+			*notes = append(*notes, fmt.Sprintf("dataset.%s = %s is not inherited by the data set %q: give dataset.%s to set it", key, base.Child(key), name, key))
+			return false
+		}
+		return inherits(name, key, base, over)
+	}}
+}
+
+// selectsOther reports whether a key of the data set base selects its test images although over replaces it by another data set, or by
+// files: the selection was not written for these. A change of the name alone, as sweeps over data sets make it, keeps the selection.
+func selectsOther(key string, base, over *table.Node) bool {
+	text, _ := base.Child(key).Text()
+	if text != "test" || !slices.Contains(selectionKeys, key) || over.Child(key) != nil || table.SameKind("name", base, over) {
+		return false
+	}
+	name, _ := over.Child("name").Text()
+	e, known := data.Registry.Lookup(name)
+	return !over.IsPath() || known && data.IsOwn(e.New())
+}
 
 // selector returns the key of a table that names its part: the keys of the part belong to the same table.
 func selector(table string) string {
@@ -130,7 +152,7 @@ var selectionKeys = table.Keys(&data.Selection{}, "")
 
 // inherits reports whether a key of the table base remains when over is merged into it. The selecting key of an attack
 // is its method: fgsm does not inherit the keys of pgd. The selecting key of a data set is its name: another data set
-// inherits the selection of images (fit, limit, validation), but not the other keys. For models see [ofKind].
+// inherits the selection of images (limit, validation), but not the other keys, nor a selection of test images. For models see [ofKind].
 func inherits(name, key string, base, over *table.Node) bool {
 	if name == "adversarial" {
 		method, _ := over.Child("method").Text()
@@ -248,8 +270,8 @@ var lacks = map[string]string{
 	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "vaekl": klNote,
 	"perceptual": "", "lpips": "", "wasserstein": "", "adversarialloss": "", "triplet": "", "cosinesimilarity": "",
 	// keys of a model
-	"inputs":    "a model has one input, the image",
-	"input":     "a model has one input, the image, whose shape the data set tells",
+	"inputs":    "a layer or a head reads columns and values by their names: from = [\"images\", \"NAME\"]",
+	"input":     "the encoder reads the images, whose shape the data set tells; layers and heads read other columns by from = \"NAME\"",
 	"outputs":   "further outputs are heads: [model.NAME.head.HEAD]",
 	"metrics":   "metrics are chosen when a run is measured: `tessera eval RUN --metrics NAME`",
 	"callbacks": "procedures around the training steps are hooks: [model.NAME.hook.HOOK]",

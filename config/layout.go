@@ -249,7 +249,8 @@ type Placed struct {
 	Parameters []layers.Parameter // parameters; the path of each is Path + "." + Name
 	Published  []layers.Value     // published values; the path of each is Path + "." + Name
 
-	origin *table.Origin // origin of the model's table
+	assumed bool          // the parameters and published values are unknown, because the shape of an input is
+	origin  *table.Origin // origin of the model's table
 }
 
 // Inputs lists all values that the layer reads.

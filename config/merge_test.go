@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -294,5 +295,47 @@ encoder = [{ kind = "dense", units = 2 }]
 	}
 	if n := model(t, f, "trained", "kind=autoencoder").Train.Epochs; n != 7 {
 		t.Errorf("an auto-encoder that stays one has %d epochs", n)
+	}
+}
+
+// Another data set does not inherit the selection of test images: it would fit or select on them without a word. A change of the name
+// alone keeps it, except for files.
+func TestASelectionOfTestImagesBelongsToItsDataSet(t *testing.T) {
+	f := load(t, `
+[model.fits]
+kind       = "nmf"
+components = 2
+dataset    = { name = "fashion-mnist", fit = "test", validation = "test", limit = 50 }
+[model.child]
+extends = "fits"
+dataset = { name = "mnist" }
+[model.own]
+extends = "child"
+dataset = { name = "npy", images = "a.npy", test_images = "b.npy" }
+`)
+	for _, c := range []struct{ name, set, fit, validation string }{
+		{"fits", "", "test", "test"},
+		{"fits", "train.seed=2", "test", "test"},
+		{"fits", "dataset.name=mnist", "test", "test"},
+		{"fits", `dataset={ name = "fashion-mnist", limit = 9 }`, "test", "test"},
+		{"child", "", "train", "0.1"},
+		{"own", "", "train", "0.1"},
+		{"fits", `dataset={ name = "mnist" }`, "train", "0.1"},
+		{"fits", `dataset={ name = "mnist", fit = "test" }`, "test", "0.1"},
+		{"fits", `dataset={ name = "npy", images = "a.npy", test_images = "b.npy" }`, "train", "0.1"},
+		{"fits", `dataset={ name = "npy", images = "a.npy" }`, "train", "0.1"},
+	} {
+		var sets []string
+		if c.set != "" {
+			sets = append(sets, c.set)
+		}
+		m := model(t, f, c.name, sets...)
+		if got := fmt.Sprint(m.Dataset.Validation.TOML()); m.Dataset.Fit != c.fit || got != c.validation {
+			t.Errorf("%s with %q fits %s and validates on %s, want %s and %s", c.name, c.set, m.Dataset.Fit, got, c.fit, c.validation)
+		}
+		told := strings.Contains(strings.Join(m.Warnings(), "\n"), `dataset.validation = "test" is not inherited by the data set`)
+		if want := c.validation != "test"; told != want || m.Dataset.Limit == 0 {
+			t.Errorf("%s with %q: limit %d, warnings %q", c.name, c.set, m.Dataset.Limit, m.Warnings())
+		}
 	}
 }

@@ -61,7 +61,8 @@ type Model struct {
 	shape  []int         // shape of one image, if it was known when the model was read
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
-	trained bool // the model is the declaration of a run
+	trained bool     // the model is the declaration of a run
+	notes   []string // keys that the model does not inherit
 
 	columns []data.Column // columns of the data set other than images and labels, if known; see WithColumns
 }
@@ -205,7 +206,7 @@ type Loss struct {
 
 	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
-	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or one number for each sample"`
+	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or a weight in [0,1] for each; or one number for each sample"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
 
 	present string // mask of observed entries of the values with which the term compares; "" if no entry can be missing

@@ -156,6 +156,9 @@ func (m *Model) walk(input []int) *walk {
 func (w *walk) stack(path, part, name string, list []Layer, units openUnits) {
 	s := &placing{path: path, part: part, name: name, source: w.model.source(path), list: list, units: units}
 	w.stacks[path], w.order = s, append(w.order, s)
+	if path == headPart(name) && len(list) == 0 && w.model.origin.Doubt(path) == nil {
+		w.report(path, "", "layers", "layers: got none, want at least one layer", "")
+	}
 }
 
 // advance places the layers of a stack whose inputs are placed. It reports whether it placed any.
@@ -253,8 +256,8 @@ func (w *walk) placed(name string) bool {
 	if i >= len(s.placed) {
 		return false
 	}
-	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].In == nil {
-		return true // a layer with an input of unknown shape
+	if _, publishes := s.placed[i].Layer.(layers.Publisher); publishes && s.placed[i].assumed {
+		return true
 	}
 	return slices.ContainsFunc(s.placed[i].Published, func(v layers.Value) bool { return v.Name == published })
 }
@@ -415,9 +418,6 @@ func (w *walk) finish(s *placing) {
 	default:
 		w.layout.index[s.name] = len(w.layout.Heads)
 		w.layout.Heads = append(w.layout.Heads, PlacedHead{s.name, s.source, s.placed})
-		if len(s.list) == 0 && w.model.origin.Doubt(s.path) == nil {
-			w.report(s.path, "", "layers", "layers: got none, want at least one layer", "")
-		}
 	}
 }
 
@@ -508,6 +508,9 @@ func (w *walk) cycle(chain []*placing) {
 	names = slices.Concat(names[first:], names[:first+1])
 	at := chain[first]
 	for _, s := range slices.Concat(chain[first:], chain[:first]) { // located where a key declares the input
+		if len(s.placed) == len(s.list) {
+			return // a head without layers, which has an error already
+		}
 		if l := s.list[len(s.placed)]; len(l.From) > 0 || l.Share != "" {
 			at = s
 			break
@@ -533,13 +536,7 @@ func (w *walk) waits(s *placing) (name string, of *placing) {
 }
 
 // suggestValue suggests the value with the most similar name.
-func (w *walk) suggestValue(name string) string {
-	valid := w.nameable()
-	if strings.Contains(name, ".") {
-		valid = append(valid, w.layout.Named()...)
-	}
-	return table.Suggest(name, valid)
-}
+func (w *walk) suggestValue(name string) string { return table.Suggest(name, w.reachable(name)) }
 
 // tooManyClasses reports labels that would give a head too many units. The size of the stack is then unknown.
 func (w *walk) tooManyClasses(s *placing) {

@@ -199,14 +199,14 @@ func (w *walk) loss(part string, l Loss) {
 		}
 		w.atoms(part, l)
 	}
-	if (reads.On || len(reads.Published) > 0) && !w.hasValue(part, l.Kind, "on", l.On) {
+	if (reads.On || len(reads.Published) > 0) && !w.named(part, l.Kind, "on", l.On) {
 		return
 	}
 	w.publishes(part, l, reads)
 	for _, name := range reads.Values {
-		w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name)
+		w.named(part, l.Kind, w.keyHolding(l.Loss, name), name)
 	}
-	if name := reads.TeacherOf; name != "" && w.hasValue(part, l.Kind, w.keyHolding(l.Loss, name), name) {
+	if name := reads.TeacherOf; name != "" && w.named(part, l.Kind, w.keyHolding(l.Loss, name), name) {
 		key, on, of := w.keyHolding(l.Loss, name), w.layout.Size(l.On), w.layout.Size(name)
 		if _, column := w.layout.Column(name); column {
 			w.report(part, l.Kind, key, fmt.Sprintf("%s: %q is a column, which no teacher computes", key, name), w.suggestValue(name))
@@ -233,7 +233,7 @@ func (w *walk) loss(part string, l Loss) {
 // publishes checks that the layer that computes the value `on` publishes the values that the term reads.
 func (w *walk) publishes(part string, l Loss, reads losses.Reads) {
 	p, _ := w.layout.Of(l.On)
-	if p == nil || p.In == nil || p.Out == nil {
+	if p == nil || p.In == nil || p.Out == nil || p.assumed {
 		return // the layer, or the shape of its input, is unknown
 	}
 	for _, name := range reads.Published {
@@ -359,22 +359,6 @@ func (w *walk) labels(part string, l Loss, size int) {
 	if classes := w.model.Classes(); classes > 0 && size > 0 && size != classes {
 		w.report(part, l.Kind, "on", fmt.Sprintf("on: %q has %d values, but %s has %d classes", l.On, size, w.model.Dataset.Name, classes), "")
 	}
-}
-
-// hasValue checks that the value that a key names exists in the model.
-func (w *walk) hasValue(part, kind, key, name string) bool {
-	if w.model.hasHead(name) || name == losses.Output && w.model.inDoubt("decoder") || w.model.inDoubt("head") {
-		return true // another check reports a head that is not placed
-	}
-	if _, column := w.layout.Column(name); column || slices.Contains(w.layout.Values(), name) || slices.Contains(w.layout.Named(), name) {
-		return true
-	}
-	if name == losses.Output {
-		w.report(part, kind, key, fmt.Sprintf("%s reads the output, but the model has no decoder", kind), "leave the term out, or add a decoder")
-		return false
-	}
-	w.report(part, kind, key, fmt.Sprintf("%s: unknown value %q", key, name), w.suggestValue(name))
-	return false
 }
 
 // keyHolding returns the key of a term that has the value name.

@@ -9,6 +9,7 @@ import (
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/panics"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
@@ -109,7 +110,7 @@ func (w *walk) published(part string, p *Placed) (list []layers.Value) {
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			w.report(part, p.Kind, "", fmt.Sprintf("its Publishes panics for an input of shape %v: %v", p.In, cause), "")
+			w.report(part, p.Kind, "", fmt.Sprintf("its Publishes panics for an input of shape %v: %v", p.In, panics.Of(cause)), "")
 		}
 	}()
 	for _, v := range l.Publishes(p.In) {
@@ -127,7 +128,7 @@ func (w *walk) published(part string, p *Placed) (list []layers.Value) {
 func shaped(l layers.Layer, in []int) (out []int, list []layers.Parameter, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			out, list, err = nil, nil, fmt.Errorf("its OutputShape or Parameters panics for an input of shape %v: %v", in, cause)
+			out, list, err = nil, nil, fmt.Errorf("its OutputShape or Parameters panics for an input of shape %v: %w", in, panics.Of(cause))
 		}
 	}()
 	if out, err = l.OutputShape(in); err != nil {
@@ -254,6 +255,7 @@ func (w *walk) aliased(part string, p *Placed, list []layers.Parameter) bool {
 
 // assume determines the parameter names of a layer whose input is unknown. They do not depend on the input.
 func (w *walk) assume(p *Placed) {
+	p.assumed = true
 	if s, ok := p.Layer.(layers.Sized); ok && s.OutputUnits() == 0 {
 		s.SetOutputUnits(1)
 		defer s.SetOutputUnits(0)

@@ -121,9 +121,9 @@ func TestUnrolledStepsAreBounded(t *testing.T) {
 	err := load(t, `
 [model.a]
 dataset = "bars"
-encoder = [{ kind = "unrolled", units = 9, steps = 9223372036854775807 }]
+encoder = [{ kind = "unrolled", units = 9, steps = 2147483647 }]
 `).Check()
-	if err == nil || !strings.Contains(err.Error(), "steps: got 9223372036854775807, want 1 to 1000") {
+	if err == nil || !strings.Contains(err.Error(), "steps: got 2147483647, want 1 to 1000") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,6 +15,9 @@ import (
 
 // Warnings returns one line for each setting of a model that is valid, but probably not intended.
 func (m *Model) Warnings() (list []string) {
+	for _, note := range m.notes {
+		list = append(list, fmt.Sprintf("model %q: %s", m.Name, note))
+	}
 	if m.EarlyStops() && !m.SelectsOnValidation() {
 		why, remedy := m.noValidationError()
 		list = append(list, fmt.Sprintf("model %q: early stopping selects an epoch by the training loss: %s; remove the hook, or %s", m.Name, why, remedy))

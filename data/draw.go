@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tessera/config/part"
+	"tessera/internal/panics"
 	"tessera/internal/random"
 )
 
@@ -120,7 +121,7 @@ func (d Drawn) DrawAlone(dst []float32, r *rand.Rand) (err error) {
 		case ErrAlone:
 			err = fmt.Errorf("column %q: %w", d.Name, ErrAlone)
 		default:
-			err = fmt.Errorf("column %q: panicked: %v", d.Name, cause)
+			err = fmt.Errorf("column %q: panicked: %w", d.Name, panics.Of(cause))
 		}
 	}()
 	d.Draw.Draw(dst, Drawing{}, r)

@@ -13,6 +13,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/panics"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
@@ -140,7 +141,7 @@ func (m *Model) Program(r Request) (p *Program, err error) {
 	// Gorgonia panics on some malformed expressions. A user-defined layer or loss must not end the process.
 	defer func() {
 		if r := recover(); r != nil {
-			p, err = nil, fmt.Errorf("model %q: building the graph: %v", m.Spec.Name, r)
+			p, err = nil, fmt.Errorf("model %q: building the graph: %w", m.Spec.Name, panics.Of(r))
 		}
 	}()
 	b := &builder{model: m, request: r, nodes: map[string]*gorgonia.Node{}, streams: map[string]*gorgonia.Node{}, values: map[value]*gorgonia.Node{},
@@ -242,7 +243,8 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	}
 	attacked := slices.Contains(b.request.Want, InputGradient) || slices.Contains(b.request.Want, Gradient(losses.Images))
 	encoded := attacked || from(Images)
-	if encoded || b.reads(terms, func(r losses.Reads) bool { return r.Against == losses.Images || r.Teacher && !r.Views }) {
+	named := func(i int) bool { return slices.Contains(b.model.Spec.Losses[i].Names(), losses.Images) } // also as a mask
+	if encoded || slices.ContainsFunc(terms, named) || b.reads(terms, func(r losses.Reads) bool { return r.Teacher && !r.Views }) {
 		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
@@ -359,7 +361,10 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	case published == "":
 		return flat(n)
 	}
-	return b.values[v], nil // layer has checked that the value is published
+	if of := b.values[v]; of != nil {
+		return of, nil
+	}
+	return nil, fmt.Errorf("the value %q is missing: %s publishes it, but the output of this layer is given; give %q, too", v.name, placed.Path, v.name)
 }
 
 // twice returns the rows of n, followed by the same rows again.
@@ -481,7 +486,7 @@ func (b *builder) needsImages() bool {
 func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgonia.Node, error) {
 	defer func() {
 		if r := recover(); r != nil {
-			panic(fmt.Sprintf("%s (%s): %v", placed.Path, placed.Kind, r))
+			panic(fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, panics.Of(r)))
 		}
 	}()
 	known := len(b.program.Graph.AllNodes())

@@ -15,6 +15,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"tessera/internal/panics"
 	"testing"
 )
 
@@ -115,7 +116,7 @@ var errPanics = errors.New("panics")
 func guarded(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("%w: %v", errPanics, cause)
+			err = fmt.Errorf("%w: %w", errPanics, panics.Of(cause))
 		}
 	}()
 	return f()

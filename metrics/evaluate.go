@@ -11,6 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/panics"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -314,12 +315,8 @@ func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 // guarded calls a method of the metric and turns a panic into an error that names the metric.
 func (c Choice) guarded(do func() error) (err error) {
 	defer func() {
-		cause := recover()
-		if of, ok := cause.(*team.Panic); ok { // on another thread
-			cause = of.Value
-		}
-		if cause != nil {
-			err = fmt.Errorf("metrics: %s: panicked: %v", c.first(), cause)
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("metrics: %s: panicked: %w", c.first(), panics.Of(cause))
 		}
 	}()
 	return do()

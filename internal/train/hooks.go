@@ -10,7 +10,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
-	"tessera/internal/parallel/team"
+	"tessera/internal/panics"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -27,13 +27,13 @@ type attached struct {
 // partPanic is the panic of a part, which may be user-defined.
 type partPanic struct {
 	part  string
-	cause any
+	cause *panics.Panic
 }
 
 // namePart adds the name of a part to a panic of the part. Calls of the part defer it; it allocates only after a panic.
 func namePart(kind, name string) {
 	if cause := recover(); cause != nil {
-		panic(partPanic{kind + " " + name, cause})
+		panic(partPanic{kind + " " + name, panics.Of(cause)})
 	}
 }
 
@@ -41,15 +41,14 @@ func namePart(kind, name string) {
 func guard(activity string, call func() error) (err error) {
 	defer func() {
 		cause := recover()
-		if of, ok := cause.(*team.Panic); ok { // on another thread
-			cause = of.Value
+		if cause == nil {
+			return
 		}
-		if of, ok := cause.(partPanic); ok {
-			activity, cause = of.part, of.cause
+		p := panics.Of(cause)
+		if of, ok := p.Value.(partPanic); ok {
+			activity, p = of.part, of.cause
 		}
-		if cause != nil {
-			err = fmt.Errorf("%s: panicked: %v", activity, cause)
-		}
+		err = fmt.Errorf("%s: panicked: %w", activity, p)
 	}()
 	return call()
 }
@@ -58,7 +57,7 @@ func guard(activity string, call func() error) (err error) {
 func (a *attached) call(f func(a *attached) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panicked: %v", cause)
+			err = fmt.Errorf("panicked: %w", panics.Of(cause))
 		}
 		if err != nil {
 			err = fmt.Errorf("hook %s: %w", a.name, err)

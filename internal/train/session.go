@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/panics"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sealed"
 	"tessera/internal/train/checkpoint"
@@ -553,7 +553,7 @@ func (w *writer) Start(f *folder.Folder, files []folder.File) error {
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil { // it would end the process with the exit code of a usage error
-				done <- &team.Panic{Value: cause, Stack: debug.Stack()}
+				done <- panics.Of(cause)
 			}
 		}()
 		if err := f.SyncMetrics(); err != nil {

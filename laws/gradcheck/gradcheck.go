@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir/fromgraph"
+	"tessera/internal/panics"
 	"tessera/internal/random"
 )
 
@@ -278,7 +279,7 @@ func Build[T ops.Float](e Expression[T], gradients bool) (_ *Built[T], err error
 // caught turns a panic into an error: Gorgonia panics on some malformed expressions.
 func caught(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("building the graph: %v", r)
+		*err = fmt.Errorf("building the graph: %w", panics.Of(r))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -495,6 +496,9 @@ func (d *Decoder) scalar(n *Node, f Field, p spot) {
 			hint = "write " + text + ".0"
 		}
 	}
+	if whole, ok := n.Leaf.(int64); ok && v.CanInt() && (whole > MostWhole || whole < -MostWhole) {
+		hint = fmt.Sprintf("whole numbers are at most %d", MostWhole)
+	}
 	if hint == "" {
 		hint = f.paired(n)
 	}
@@ -513,6 +517,10 @@ func (f Field) paired(n *Node) string {
 	return fmt.Sprintf("write %s = %s and %s = %s", f.Key, first, f.pair, second)
 }
 
+// MostWhole is the largest whole number, and its negative the smallest, that a key accepts, except for seeds. Sizes, counts and
+// numbers of steps are multiplied with each other: the product of two of them is representable.
+const MostWhole = math.MaxInt32
+
 // SetNumber sets a numeric field to an int64 or float64. It reports false if the type cannot represent the value or the
 // tag does not allow it.
 func (f Field) SetNumber(value any) bool {
@@ -528,7 +536,7 @@ func (f Field) SetNumber(value any) bool {
 	switch {
 	case v.CanFloat() && (isWhole || isReal):
 		v.SetFloat(number)
-	case v.CanInt() && isWhole && !v.OverflowInt(whole):
+	case v.CanInt() && isWhole && -MostWhole <= whole && whole <= MostWhole:
 		v.SetInt(whole)
 	case v.CanUint() && isWhole && whole >= 0 && !v.OverflowUint(uint64(whole)):
 		v.SetUint(uint64(whole))

@@ -57,6 +57,9 @@ func (n *Node) IsTable() bool { return n != nil && n.form == table }
 // IsArray reports whether n is an array.
 func (n *Node) IsArray() bool { return n != nil && n.form == array }
 
+// IsPath reports whether n is a table that exists only as a name in a --set path.
+func (n *Node) IsPath() bool { return n.IsTable() && n.path }
+
 // IsInline reports whether n is an inline table: { key = value }.
 func (n *Node) IsInline() bool {
 	return n.IsTable() && !n.header && n.At.Source != nil && strings.HasPrefix(n.At.Source.Text[n.At.Start:], "{")

@@ -1,11 +1,11 @@
 package team
 
 import (
-	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"tessera/internal/panics"
 )
 
 // limit is the limit set by Limit; 0 means no limit.
@@ -88,30 +88,14 @@ func (g *Group) Wait() {
 }
 
 // Panic is the value with which a [Team], a [Group] or [For] panics after a goroutine has panicked.
-type Panic struct {
-	Value any
-	Stack []byte // stack of the goroutine that panicked
-}
-
-// Error returns the text of the value.
-func (p *Panic) Error() string { return fmt.Sprint(p.Value) }
-
-// Unwrap returns the value if it is an error.
-func (p *Panic) Unwrap() error {
-	err, _ := p.Value.(error)
-	return err
-}
+type Panic = panics.Panic
 
 // failure stores the first panic.
 type failure struct{ first atomic.Pointer[Panic] }
 
 // set stores a recovered value. A [*Panic] of an inner team is not wrapped again.
 func (f *failure) set(cause any) {
-	p, ok := cause.(*Panic)
-	if !ok {
-		p = &Panic{cause, debug.Stack()}
-	}
-	f.first.CompareAndSwap(nil, p)
+	f.first.CompareAndSwap(nil, panics.Of(cause))
 }
 
 // raise panics with the stored panic and clears it, if there is one.

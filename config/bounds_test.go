@@ -1,0 +1,73 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// checked returns the error of a file with a model m on bars, "" if there is none.
+func checked(t *testing.T, text string) string {
+	t.Helper()
+	f, err := Load("models.toml", []byte("[model.m]\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Check(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Every number below is beyond what can be multiplied with another size.
+func TestWholeNumbersHaveABound(t *testing.T) {
+	for _, text := range []string{
+		"encoder = [{ kind = \"dense\", units = 4611686018427387904 }]\n",
+		"encoder = [{ kind = \"dense\", units = 2 }]\ntrain.batch = 9223372036854775807\n",
+		"encoder = [{ kind = \"dense\", units = 2 }]\ntrain.epochs = 4294967296\n",
+		"encoder = [{ kind = \"dense\", units = 2 }]\ndataset = { name = \"bars\", limit = 9223372036854775807 }\n",
+		"kind = \"matrix_factorisation\"\ncomponents = 9223372036854775807\n",
+		"kind = \"nmf\"\ncomponents = 2\niterations = 4611686018427387904\n",
+	} {
+		if got := checked(t, text); !strings.Contains(got, "want an integer") || !strings.Contains(got, "whole numbers are at most 2147483647") {
+			t.Errorf("%s gives %q", text, got)
+		}
+	}
+	if got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ntrain = { seed = 9223372036854775807, epochs = 2147483647 }\n"); got != "" {
+		t.Error(got)
+	}
+}
+
+// A stack without layers is one error at the stack, whatever reads it.
+func TestAStackWithoutLayersIsAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		"encoder = [{ kind = \"dense\", units = 6 }, { kind = \"condition\", by = \"time\" }]\nhead.time = { layers = [] }":                                       "head.time: layers: got none",
+		"encoder = [{ kind = \"dense\", units = 6 }, { kind = \"condition\", by = \"time\" }]\nhead.time = { layrs = [] }":                                        "unknown key \"layrs\"",
+		"encoder = [{ kind = \"dense\", units = 6, from = [\"images\", \"a\"] }]\nhead.a = { from = \"b\", layers = [] }\nhead.b = { from = \"a\", layers = [] }": "head.a: layers: got none",
+		"encoder = []": "the encoder is empty",
+		"encoder = []\ndecoder = [{ kind = \"dense\", from = [\"code\", \"encoder.0\"] }]":                                                                        "the encoder is empty",
+		"encoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 2, share = \"encoder.0\" }] }":                                                            "the encoder is empty",
+		"encoder = [{ kind = \"residual\", layers = [] }]":                                                                                                        "layers",
+		"encoder = [{ kind = \"concat\", layers = [] }, { kind = \"relative\", layers = [] }]\nhead.a = { from = \"encoder.0\", layers = [{ kind = \"relu\" }] }": "layers",
+		"encoder = [{ kind = \"dense\", units = 2 }]\nhook.gradient_average = {}\ndecoder = []":                                                                   "",
+	} {
+		if got := checked(t, text); !strings.Contains(got, want) {
+			t.Errorf("%s gives %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A loss whose default value is a head that the model lacks says how the head is declared.
+func TestALossSaysHowItsHeadIsDeclared(t *testing.T) {
+	got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ndecoder = []\nloss = [{ kind = \"cross_entropy\" }]\n")
+	if !strings.Contains(got, "[model.m.head.class]\n    layers = [{ kind = \"dense\" }]") {
+		t.Error(got)
+	}
+}
+
+// No column is drawn from a drawn column, and the message does not list one as present.
+func TestADrawnColumnIsDrawnFromTheData(t *testing.T) {
+	got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ncolumn.a = { kind = \"other\", of = \"b\" }\ncolumn.b = { kind = \"normal\" }\nloss = [{ kind = \"mse\", mask = \"a\", sample_weight = \"b\" }]")
+	if want := `of: "b" is a drawn column, and no column is drawn from another drawn one`; !strings.Contains(got, want) || !strings.HasSuffix(got, `columns of the data set: "images", "labels"`) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
