@@ -67,8 +67,11 @@ func (w *walk) unitInterval(part string, l Loss) {
 	if !known || r.Within(unit) {
 		return
 	}
-	w.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)),
-		"these give values in [0,1]: "+table.Quoted(unitActivations()))
+	hint := "these give values in [0,1]: " + table.Quoted(unitActivations())
+	if p, _ := w.layout.Of(l.On); p != nil && divergenceOf(p.Layer) != "" {
+		hint = fmt.Sprintf("the divergence of a layer %s from its prior is kind = %q", p.Kind, divergenceOf(p.Layer))
+	}
+	w.report(part, l.Kind, "", fmt.Sprintf("%s needs values in [0,1], but %s gives %s", l.Kind, last, intervalText(r)), hint)
 }
 
 // unitActivations lists the activations whose values are in [0,1].

@@ -45,6 +45,9 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
 	}
 	list = append(list, m.uselessTopKs()...)
+	for _, text := range slices.Concat(m.squashedLogits(), m.undividedCodes()) {
+		list = append(list, fmt.Sprintf("model %q: %s", m.Name, text))
+	}
 	if at := m.normalisesHoles(); at != "" {
 		list = append(list, fmt.Sprintf("model %q: %s takes its statistics over all entries of images, in which those that are missing or hidden are 0; put it after another layer", m.Name, at))
 	}
@@ -158,6 +161,118 @@ func (m *Model) normalisesHoles() string {
 		found = cmp.Or(found, read("head."+name+".layers", m.Heads[name].Layers, m.Heads[name].From))
 	}
 	return found
+}
+
+// squashedLogits warns of terms that apply a softmax to values that are bounded already.
+func (m *Model) squashedLogits() (list []string) {
+	for i, l := range m.Losses {
+		if l.Loss == nil || !l.Reads().Classes {
+			continue
+		}
+		if r, known, last := m.rangeOf(l.On, layers.Everything); known && !math.IsInf(r.Low, -1) && !math.IsInf(r.High, 1) {
+			list = append(list, fmt.Sprintf("loss[%d] (%s) applies a softmax itself, but %s gives %s, so that no class gets a high probability; end %q without an activation",
+				i, l.Kind, last, intervalText(r), l.On))
+		}
+	}
+	return list
+}
+
+// undividedCodes warns of layers that draw codes from a distribution: if no term compares it with the prior, or if the weights make
+// the divergence so large beside the likelihood that all codes collapse to the prior.
+func (m *Model) undividedCodes() (list []string) {
+	if m.shape == nil || !m.hasLayer(func(l layers.Layer) bool { _, is := l.(layers.Variational); return is }) {
+		return nil
+	}
+	layout, err := m.Layout(m.shape)
+	if err != nil {
+		return nil
+	}
+	for p := range layout.Layers() {
+		if _, ok := p.Layer.(layers.Variational); !ok {
+			continue
+		}
+		at, compares := fmt.Sprintf("%s (%s)", placeOf(p.Path), p.Kind), func(l Loss) bool {
+			_, diverges := l.Loss.(losses.Divergence)
+			return diverges && layout.DependsOn(l.On, p.Path) ||
+				slices.ContainsFunc(layout.ValuesOf(l), func(name string) bool { return strings.HasPrefix(name, p.Path+".") })
+		}
+		first := slices.IndexFunc(m.Losses, compares)
+		if kind := divergenceOf(p.Layer); first < 0 && kind != "" {
+			list = append(list, fmt.Sprintf("%s draws codes from a distribution that no term compares with its prior; add { kind = %q }", at, kind))
+		} else if first >= 0 {
+			list = append(list, m.collapse(layout, p.Path, first)...)
+		}
+	}
+	return list
+}
+
+// collapse warns of a likelihood that weighs less than a hundredth of its part in the evidence lower bound. It is a mean over the
+// values of a sample, and the divergence a sum over units.
+func (m *Model) collapse(layout *Layout, path string, divergence int) []string {
+	_, diverges := m.Losses[divergence].Loss.(losses.Divergence)
+	values, beta := float64(layout.Size(losses.Output)), m.Losses[divergence].Weight.At(math.Inf(1))
+	for i, l := range m.Losses {
+		of, ok := l.Loss.(losses.Likelihood)
+		if !ok || !diverges || l.On != losses.Output || !layout.DependsOn(losses.Output, path) {
+			continue
+		}
+		hasNoise, defined := of.Noise()
+		w := l.Weight.At(math.Inf(1))
+		advice := fmt.Sprintf("weight = %g", values*beta)
+		if hasNoise {
+			advice = fmt.Sprintf("weight = %g / (2 s²) for noise of deviation s", values*beta)
+		}
+		if defined && w > 0 && values*beta > 100*w {
+			return []string{fmt.Sprintf("loss[%d] (%s) is a mean over %g values and weighs %g beside loss[%d] (%s), a sum over units: the codes will collapse to the prior; for the evidence lower bound write %s",
+				i, l.Kind, values, w, divergence, m.Losses[divergence].Kind, advice)}
+		}
+	}
+	return nil
+}
+
+// divergenceOf returns the kind of the term that compares the distribution of a layer's codes with its prior: the divergence that
+// reads most of the values that the layer publishes. It returns "" if there is none.
+func divergenceOf(l layers.Layer) (kind string) {
+	p, ok := l.(layers.Variational)
+	if !ok {
+		return ""
+	}
+	most := 0
+	for _, e := range losses.Registry.All() {
+		if d, ok := e.New().(losses.Divergence); ok {
+			names := d.Reads().Published
+			missing := func(name string) bool {
+				return !slices.ContainsFunc(p.Publishes([]int{1}), func(v layers.Value) bool { return v.Name == name })
+			}
+			if len(names) > most && !slices.ContainsFunc(names, missing) {
+				kind, most = e.Name, len(names)
+			}
+		}
+	}
+	return kind
+}
+
+// Unsettled warns of layers whose running averages need more steps than a training on this number of samples has.
+func (m *Model) Unsettled(samples int) (list []string) {
+	if m.Baseline != nil || samples < 1 {
+		return nil
+	}
+	passes := float64(max(1, m.Train.Batch))
+	steps := float64(m.Train.Epochs) * max(math.Ceil(float64(samples)/passes), float64(m.Train.MinEpochSteps))
+	seen := map[float64]bool{}
+	m.hasLayer(func(l layers.Layer) bool {
+		a, ok := l.(layers.Averaging)
+		if !ok {
+			return false
+		}
+		if key, decay := a.Average(); math.Pow(decay, steps) > 0.05 && !seen[decay] {
+			seen[decay] = true
+			list = append(list, fmt.Sprintf("model %q: the running averages of %s need about %.0f steps, but the training has %.0f; set %s = %.2g, or train for longer",
+				m.Name, language.NameOf(nil, "", l), 3/(1-decay), steps, key, max(0, 1-3/steps)))
+		}
+		return false
+	})
+	return list
 }
 
 // uselessBiases lists the layers whose bias has no effect because the next layer subtracts it: "encoder[0]". A bias that is

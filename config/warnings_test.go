@@ -183,3 +183,40 @@ hook.surgery = {}
 		}
 	}
 }
+
+// What a student gets wrong without a word: the shape of the images tells the rest.
+func TestSilentMistakesAreWarnings(t *testing.T) {
+	const encoder, gaussian = "encoder = [{ kind = \"dense\", units = 4 }]\n", "encoder = [{ kind = \"gaussian\", units = 2 }]\n"
+	for _, c := range []struct{ text, want string }{
+		{encoder + "dataset = \"fashion-mnist\"\ndecoder = []\nhead.class = { layers = [{ kind = \"dense\", units = 10, activation = \"softmax\" }] }\nloss = [{ kind = \"cross_entropy\" }]",
+			`loss[0] (cross_entropy) applies a softmax itself, but head.class.layers[0] (dense) gives values in [0,1]`},
+		{encoder + "dataset = \"fashion-mnist\"\ndecoder = []\nhead.class = { layers = [{ kind = \"dense\", units = 10 }, { kind = \"tanh\" }] }\nloss = [{ kind = \"cross_entropy\" }]",
+			`head.class.layers[1] (tanh) gives values in [-1,1]`},
+		{encoder + "dataset = \"fashion-mnist\"\ndecoder = []\nhead.class = { layers = [{ kind = \"dense\", units = 10 }] }\nloss = [{ kind = \"cross_entropy\" }]", ""},
+		{gaussian, `encoder[0] (gaussian) draws codes from a distribution that no term compares with its prior; add { kind = "gaussian_kl" }`},
+		{"encoder = [{ kind = \"rectified_gaussian\", units = 2 }]", `add { kind = "rectified_kl" }`},
+		{gaussian + `loss = [{ kind = "mse" }, { kind = "l2_activity", on = "encoder.0.mean" }]`, ""},
+		{gaussian + `loss = [{ kind = "mse" }, { kind = "gaussian_kl" }]`, "the codes will collapse to the prior; for the evidence lower bound write weight = 1024 / (2 s²)"},
+		{gaussian + "decoder = [{ kind = \"dense\", activation = \"sigmoid\" }]\nloss = [{ kind = \"bce\" }, { kind = \"gaussian_kl\", weight = 2 }]", "for the evidence lower bound write weight = 2048"},
+		{gaussian + "decoder = [{ kind = \"dense\", activation = \"sigmoid\" }]\nloss = [{ kind = \"bce\", weight = 1024 }, { kind = \"gaussian_kl\", weight = 4 }]", ""},
+	} {
+		got := strings.Join(model(t, load(t, "[model.m]\n"+c.text+"\n"), "m").Warnings(), "\n")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s warns %q, want %q", c.text, got, c.want)
+		}
+	}
+	err := load(t, "[model.m]\n"+gaussian+"loss = [{ kind = \"mse\" }, { kind = \"kl\" }]\n").Check()
+	if err == nil || !strings.Contains(err.Error(), `the divergence of a layer gaussian from its prior is kind = "gaussian_kl"`) {
+		t.Error(err)
+	}
+}
+
+func TestRunningAveragesThatDoNotSettleAreAWarning(t *testing.T) {
+	m := model(t, load(t, "[model.m]\nencoder = [{ kind = \"dense\", units = 4, bias = false }, { kind = \"batch_norm\" }]\ntrain = { epochs = 4, batch = 100 }\n"), "m")
+	for samples, warned := range map[int]bool{400: true, 7400: true, 7500: false} {
+		got := strings.Join(m.Unsettled(samples), "\n")
+		if (got != "") != warned || warned && !strings.Contains(got, "need about 300 steps") || samples == 400 && !strings.Contains(got, "the training has 16; set momentum = 0.81") {
+			t.Errorf("%d samples: %q", samples, got)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (*BatchNorm) Parameters(in []int) []Parameter {
 		parameter("running_mean", 0, true), parameter("running_variance", 1, true)}
 }
 
+// Average implements [Averaging].
+func (b *BatchNorm) Average() (key string, decay float64) { return "momentum", b.Momentum }
+
 // Apply implements [Layer].
 func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain

@@ -174,6 +174,13 @@ type Indexing interface {
 	Indices() int
 }
 
+// Averaging is implemented by layers that use running averages at inference.
+type Averaging interface {
+	Layer
+	// Average returns the key of the decay of the averages, and the decay in [0,1) per step.
+	Average() (key string, decay float64)
+}
+
 // Borrower is implemented by layers that use a parameter of another stack. A layer of the decoder can borrow from the
 // encoder, a layer of a head from the encoder and the decoder.
 type Borrower interface {

@@ -143,8 +143,11 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	_, err = begun(spec.WithColumns(set.Columns()), set)
-	return set.Notes, err
+	splits, err := begun(spec.WithColumns(set.Columns()), set)
+	if err != nil {
+		return set.Notes, err
+	}
+	return slices.Concat(set.Notes, spec.Unsettled(splits.Fit.Len())), nil
 }
 
 // begun returns the samples for a training that begins or continues.

@@ -84,6 +84,11 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	if err != nil {
 		return nil, splits, err
 	}
+	if from == nil && o.Warn != nil {
+		for _, text := range spec.Unsettled(splits.Fit.Len()) {
+			o.Warn(text)
+		}
+	}
 	s, err := bareSession(spec, set.Shape, o)
 	if err != nil {
 		return nil, splits, err
