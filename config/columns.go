@@ -428,7 +428,7 @@ func (w *walk) named(part, kind, key, name string) bool {
 // undeclaredHead returns how to declare the head that a term reads by default and a model without heads lacks, "" for other names.
 func (m *Model) undeclaredHead(name string) string {
 	byDefault := func(l Loss) bool { return l.Loss != nil && l.Loss.On() == name }
-	if len(m.Heads) > 0 || misnamedHead(name) != "" || !slices.ContainsFunc(m.Losses, byDefault) {
+	if len(m.Heads) > 0 || m.misnamedValue("head", name) != "" || !slices.ContainsFunc(m.Losses, byDefault) {
 		return ""
 	}
 	return fmt.Sprintf("it is a head of the model; declare it\n[model.%s.head.%s]\nlayers = [{ kind = \"dense\" }]", table.KeyText(m.Name), table.KeyText(name))

@@ -363,6 +363,7 @@ func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic 
 	case m.Kind != Autoencoder:
 		return append(append(d.Found, m.fits(m.input(f.shape))...), m.whole()...)
 	}
+	m.resolveNames()
 	m.prepare()
 	m.know(f)
 	m.shape = m.input(f.shape)
@@ -600,7 +601,7 @@ func (f *File) extend(l *lineage, name string, n *table.Node) {
 		f.cycle(name)
 	case !base.partial:
 		l.notes = slices.Clone(base.notes)
-		l.table, l.partial = merging(&l.notes).Merge("", ofKind(without(base.table, "extends"), n.Child("kind")), n), false
+		l.table, l.partial = merging(&l.notes).Merge("", ofKind(without(without(base.table, "extends"), "about"), n.Child("kind")), n), false
 	}
 }
 

@@ -51,12 +51,20 @@ func (l *Layout) Values() []string {
 }
 
 // Named returns the names of the values that [Layout.Values] omits: the output of every layer by its path, such as
-// encoder.1, each followed by the values that the layer publishes, such as encoder.1.mean.
+// encoder.1, each followed by the values that the layer publishes, such as encoder.1.mean, and all of them again by the name of a
+// layer that has one.
 func (l *Layout) Named() (names []string) {
 	for p := range l.Stacked() {
 		names = append(names, p.Path)
 		for _, v := range p.Published {
 			names = append(names, p.Path+"."+v.Name)
+		}
+		if p.Name == "" {
+			continue
+		}
+		names = append(names, p.Name)
+		for _, v := range p.Published {
+			names = append(names, p.Name+"."+v.Name)
 		}
 	}
 	return names
@@ -241,6 +249,7 @@ func (l *Layout) Stacked() iter.Seq[*Placed] {
 // Placed is one layer of a model with its path and its shapes, which exclude the batch axis.
 type Placed struct {
 	Path       string // "encoder.0"
+	Name       string // declared name, by which the layer's values can be named, too; "" for none
 	Kind       string
 	Layer      layers.Layer
 	From       []string // values that the layer reads as its input, concatenated along the last axis

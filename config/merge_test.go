@@ -88,7 +88,7 @@ func TestTablesMergeAndArraysReplace(t *testing.T) {
 	if want := (&optim.Adadelta{Rate: 1, Rho: 0.5, Epsilon: 1e-2}); !reflect.DeepEqual(m.Optimizer.Optimizer, want) || m.Optimizer.ClipNorm != 2 {
 		t.Errorf("optimizer %+v, clip_norm %g", m.Optimizer.Optimizer, m.Optimizer.ClipNorm)
 	}
-	if m.Train.Epochs != 8 || m.Train.Seed != 3 || m.About != "base" {
+	if m.Train.Epochs != 8 || m.Train.Seed != 3 || m.About != "" {
 		t.Errorf("%+v, about %q", m.Train, m.About)
 	}
 	if len(m.Losses) != 2 || m.Losses[0].Kind != "bce" || m.Losses[1].Kind != "mse" || len(m.Encoder) != 1 {

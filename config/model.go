@@ -179,6 +179,7 @@ func (d *Dataset) NeedOf(split data.Split) data.Need {
 // Layer is one element of an encoder or decoder. Its path consists of the list and the index: "encoder.0".
 type Layer struct {
 	Kind  string       `toml:"kind" doc:"the layer"`
+	Name  string       `toml:"name" optional:"true" doc:"name by which other keys can refer to the layer instead of its path (encoder.6)"`
 	From  Names        `toml:"from" doc:"name of the value that it reads instead of the output of the layer before it (previous), or a list of names, concatenated along the last axis"`
 	Share string       `toml:"share" optional:"true" doc:"path of the layer whose parameters it uses: encoder.0; both must have parameters of equal names and shapes"`
 	Layer layers.Layer `part:"kind"`

@@ -136,7 +136,7 @@ func (m *Model) source(path string) []string {
 
 // walk places every layer for images of the shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
-	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.allColumns(input), Holed: m.Holed(), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, labelled: m.labelled()}
+	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.allColumns(input), Holed: m.Holed(), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, layerNames: map[string]string{}, labelled: m.labelled()}
 	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
 	w.stack("decoder", "decoder", losses.Output, m.Decoder, openUnits{open: true, size: product(input)})
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
@@ -291,14 +291,7 @@ func (w *walk) begin(s *placing) {
 	if !strings.HasPrefix(s.path, "head.") {
 		return
 	}
-	problem := misnamedHead(s.name)
-	if w.model.hasColumn(s.name) {
-		problem = fmt.Sprintf("invalid name %q of a head: the data set has a column of this name", s.name)
-	}
-	if _, drawn := w.model.Drawn[s.name]; drawn {
-		problem = fmt.Sprintf("invalid name %q of a head: a drawn column has this name", s.name)
-	}
-	if problem != "" {
+	if problem := w.model.misnamedValue("head", s.name); problem != "" {
 		w.report(s.path, "", "", problem, "")
 	}
 	if w.labelled[s.name] { // the number of classes is the default number of units
@@ -319,7 +312,7 @@ func (w *walk) begin(s *placing) {
 func (w *walk) next(s *placing, in []int) {
 	i := len(s.placed)
 	l := s.list[i]
-	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,
+	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Name: l.Name, Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,
 		From: w.model.reads(s.path, s.source, s.list, i)})
 	p := &s.placed[i]
 	for _, r := range l.readings() {
@@ -333,6 +326,15 @@ func (w *walk) next(s *placing, in []int) {
 	}
 	w.unsized = s.unsized
 	part := fmt.Sprintf("%s[%d]", s.part, i)
+	if l.Name != "" {
+		problem := w.model.misnamedValue("layer", l.Name)
+		if other := w.layerNames[l.Name]; problem == "" && other != "" {
+			problem = fmt.Sprintf("%q is also the name of %s", l.Name, other)
+		}
+		if w.layerNames[l.Name] = p.Path; problem != "" {
+			w.report(part, l.Kind, "name", "name: "+problem, "give the layer another name")
+		}
+	}
 	if d, ok := l.Layer.(*layers.Decorrelate); ok {
 		if p.Path != "encoder.0" || len(l.From) > 0 {
 			w.report(part, l.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, without from", "")
@@ -398,6 +400,9 @@ func (w *walk) finish(s *placing) {
 	s.done = true
 	for i := range s.placed {
 		w.layout.at[s.placed[i].Path] = &s.placed[i]
+		if name := s.placed[i].Name; name != "" && w.layout.at[name] == nil {
+			w.layout.at[name] = &s.placed[i]
+		}
 	}
 	var out []int
 	if n := len(s.placed); n > 0 {

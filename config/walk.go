@@ -12,7 +12,6 @@ import (
 	"tessera/internal/panics"
 	"tessera/internal/volume"
 	"tessera/layers"
-	"tessera/losses"
 	"tessera/optim"
 )
 
@@ -29,7 +28,8 @@ type walk struct {
 	stacks map[string]*placing // stacks by path
 	order  []*placing          // order of placing: encoder, decoder, heads
 
-	labelled map[string]bool // values that a loss compares with labels
+	labelled   map[string]bool   // values that a loss compares with labels
+	layerNames map[string]string // paths of the layers that have a name
 
 	unsized string // reason why the number of outputs of the current layers has no default, "" if there is no special reason
 
@@ -363,17 +363,6 @@ func headPart(name string) string { return "head." + name }
 // maxClasses is the maximum number of units that is derived from labels alone. A label such as 20240101 is probably a
 // date, not a class.
 const maxClasses = 1 << 16
-
-// misnamedHead returns the reason why the name of a head is invalid, "" if it is valid.
-func misnamedHead(name string) string {
-	if slices.Contains([]string{losses.Code, losses.Output, losses.Atoms, losses.Images, "labels", "views", "loss", "teacher", Previous}, name) {
-		return fmt.Sprintf("invalid name %q of a head: the name is reserved", name)
-	}
-	if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
-		return fmt.Sprintf("invalid name %q of a head: parameter paths contain the name", name)
-	}
-	return ""
-}
 
 // hasHead reports whether a head with the given name is declared.
 func (m *Model) hasHead(name string) bool {

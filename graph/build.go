@@ -358,10 +358,12 @@ func (b *builder) compute(v value) (*gorgonia.Node, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case v.name == placed.Name:
+		return n, nil
 	case published == "":
 		return flat(n)
 	}
-	if of := b.values[v]; of != nil {
+	if of := b.values[value{placed.Path + "." + published, v.pass}]; of != nil {
 		return of, nil
 	}
 	return nil, fmt.Errorf("the value %q is missing: %s publishes it, but the output of this layer is given; give %q, too", v.name, placed.Path, v.name)

@@ -388,6 +388,9 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 	all := reflect.MakeMap(f.Value.Type())
 	for i, name := range n.Keys {
 		item, at := n.table[i], p.key(KeyText(name))
+		if item.removes {
+			continue // an inherited table is left out
+		}
 		v := reflect.New(f.Value.Type().Elem()).Elem()
 		if v.Kind() == reflect.Interface {
 			d.named(item, v, name, at)
@@ -408,7 +411,7 @@ func (d *Decoder) tables(n *Node, f Field, p spot) {
 func (d *Decoder) named(n *Node, v reflect.Value, name string, p spot) {
 	vocab := d.Language.of(v.Type())
 	part, isKind := vocab.New(name)
-	if n.Leaf == false && (isKind || n.removes) {
+	if n.Leaf == false && isKind {
 		return
 	}
 	kind := n.Child("kind")

@@ -118,7 +118,7 @@ func (m *Merger) Merge(key string, base, over *Node) *Node {
 	_, named := base.Text()
 	base = base.Named(m.selector(key))
 	switch {
-	case base.IsArray() && over.path && len(base.Items) > 0:
+	case base.IsArray() && len(base.Items) > 0 && (over.path || base.namesAll(over.Keys)):
 		return m.elements(key, base, over)
 	case !base.IsTable():
 		return over
@@ -164,12 +164,41 @@ func SameKind(selector string, base, over *Node) bool {
 	return was == is
 }
 
-// elements merges elements of a --set path with indices into the array base.
+// namesAll reports whether all keys are names of elements of an array; see named.
+func (n *Node) namesAll(keys []string) bool {
+	return len(keys) > 0 && !slices.ContainsFunc(keys, func(key string) bool { return n.named(key) < 0 })
+}
+
+// named returns the index of the element of an array of tables whose key "name" is the text key. Elements without a name have their
+// kind as name. It returns -1 if there is not exactly one.
+func (n *Node) named(key string) int {
+	at := -1
+	for i, item := range n.Items {
+		name, ok := item.Child("name").Text()
+		if !ok {
+			name, _ = item.Child("kind").Text()
+		}
+		switch {
+		case name != key:
+		case at >= 0:
+			return -1
+		default:
+			at = i
+		}
+	}
+	return at
+}
+
+// elements merges elements into the array base, which over selects by their index, or by their name; the value false leaves an
+// element out.
 func (m *Merger) elements(key string, base, over *Node) *Node {
 	merged := *base
 	merged.Items = slices.Clone(base.Items)
 	for i, k := range over.Keys {
 		at, err := strconv.ParseUint(k, 10, 31)
+		if i := base.named(k); err != nil && i >= 0 {
+			at, err = uint64(i), nil
+		}
 		if err != nil || int(at) >= len(merged.Items) {
 			m.Found = append(m.Found, Diagnostic{At: over.table[i].Key, node: over,
 				Problem: key + ": " + badIndex(k, err == nil, len(merged.Items))})
@@ -177,5 +206,6 @@ func (m *Merger) elements(key string, base, over *Node) *Node {
 		}
 		merged.Items[at] = m.Merge("", merged.Items[at], over.table[i])
 	}
+	merged.Items = slices.DeleteFunc(merged.Items, func(item *Node) bool { return item.removes })
 	return &merged
 }
